@@ -8,13 +8,17 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults soak fuzz kubernetes chart-tools pythons load images machine lint format types check lock bench docs clean
+.PHONY: help setup packages demo test faults soak fuzz kubernetes chart-tools pythons load images machine lint format types check lock bench docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-setup:  ## Install everything into .venv; done again only where something changed
+setup: packages  ## Install everything into .venv; done again only where something changed
 	@exec $(PYTHON) -m deploy.bootstrap
+
+# The part of it that `lint` and `types` need, so that they can run beside the rest.
+packages:
+	@exec $(PYTHON) -m deploy.bootstrap --packages
 
 demo: setup  ## Run Market Spread end to end on this machine and check its results (ARGS=...)
 	@exec $(BIN)/python -m examples.demo $(ARGS)
@@ -24,7 +28,7 @@ test: setup  ## Run every test (ARGS="-k word" for some)
 	@$(PYTHON) -m deploy.bootstrap --tests
 	@exec $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
-lint: setup  ## Style, formatting, layers
+lint: packages  ## Style, formatting, layers
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/lint-imports --no-logo --config layers.toml
@@ -33,7 +37,7 @@ format: setup  ## Format the code, and mend what can be mended by itself
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-types: setup  ## mypy --strict
+types: packages  ## mypy --strict
 	@exec $(BIN)/mypy --strict $(TYPED)
 
 faults: setup  ## Run the long set of injected faults: an hour (ARGS="-k word" for some)
@@ -53,7 +57,7 @@ kubernetes: setup  ## Test the chart on a real control plane; builds one the fir
 chart-tools: setup  ## Build kube-score and helm-unittest for the tests of the charts, the first time (Go, 4 minutes of a core)
 	@exec $(BIN)/python -m tests.kubernetes.building --chart-tools $(ARGS)
 
-pythons: setup  ## Test compiled functions on each other Python that pyproject.toml claims and that is here: a minute or two each (ARGS="-k word" for some)
+pythons: setup  ## Test the pure part on each other Python that pyproject.toml claims and that is here: a minute or two each (ARGS="-k word" for some)
 	@exec $(BIN)/python -m deploy.pythons $(ARGS)
 
 load: setup  ## Send payments to what `tilt up` or values-dev.yaml deployed, and check every total (ARGS="--payments 1000000")

@@ -5,7 +5,7 @@
 
 Frames are appended at a fixed rate; one that is appended late counts from when it was due. With `--lose` an executor is
 killed after a third of the time: its partitions go to the others, and come back when Spark has started another one.
-The gaps in the partitions' results around each assignment are told.
+The gaps in the partitions' results around each assignment are reported.
 """
 
 import itertools
@@ -35,7 +35,7 @@ from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
-from bettong.identifiers import Origin, TopicPartition
+from bettong.identifiers import Origin, SequenceNumber, TopicPartition
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.routing import partition_of
@@ -177,14 +177,14 @@ def _append(writer: LogWriter, source: str, index: int, partitions: int, message
     partition, number = index % partitions, index // partitions + 1
     frame = Frame(
         origin=Origin(f"{source}/benchmark"),
-        sequence=number,
-        previous=number - 1,
+        sequence=SequenceNumber(number),
+        previous=SequenceNumber(number - 1),
         count=messages,
         schema=SCHEMA.fingerprint,
         ingest_ns=int(due_s * 1e9),
         columns=_payload(partition, partitions, messages),
     )
-    writer.append(stage_topic("echo", source), partition, encode(frame), lambda _: None)
+    writer.append(TopicPartition(stage_topic("echo", source), partition), encode(frame), lambda _: None)
 
 
 @cache

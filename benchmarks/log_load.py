@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from benchmarks.workload import log_frame
 from bettong import metrics
-from bettong.application.streams import Source
+from bettong.application.nodes.source import Source
 from bettong.edges.kafka_log import LogReader, LogWriter, Record
 from bettong.edges.redis_store import LiveMetrics
 from bettong.errors import LogError
 from bettong.frames.columns import Columns
+from bettong.identifiers import TopicPartition
 from bettong.routing import partitions_of, split
 
 S_MAX = 600.0
@@ -55,7 +56,7 @@ class Feeder:
     def append(self, frames: Iterable[tuple[int, bytes]]) -> None:
         """Appends each (partition, frame); blocks while the writer's buffer is full."""
         for partition, frame in frames:
-            self._log.append(self._topic, partition, frame, self._note)
+            self._log.append(TopicPartition(self._topic, partition), frame, self._note)
 
     def check(self) -> None:
         """Raises the first LogError."""

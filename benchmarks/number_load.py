@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.log_load import Splitter
 from benchmarks.workload import pieces
-from bettong.application.streams import Source
+from bettong.application.nodes.source import Source
 from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import Frame
 from bettong.schema.schema import Schema
@@ -35,7 +35,7 @@ def frames(
 
 
 def right(chosen: Array, values: Array) -> tuple[int, int]:
-    """How many sums are told, and their sum, when `all_keys` came before."""
+    """How many sums are results, and the sum of those, when `all_keys` came before."""
     order = np.argsort(chosen, kind="stable")
     keys, added = chosen[order], values[order]
     running = np.cumsum(added)
@@ -45,6 +45,6 @@ def right(chosen: Array, values: Array) -> tuple[int, int]:
 
 
 def sums(frame: Frame, schema: Schema) -> Array:
-    """The sums that a frame of the results tells; none in one without messages."""
+    """The sums in a frame of results; none in one without messages."""
     payload = frame.columns
     return np.asarray(Columns.of_payload(schema, payload).columns[1]) if payload is not None else np.arange(0)

@@ -32,7 +32,7 @@ _COSTLY_MESSAGES, _COSTLY_KEYS = 1_600_000, 10_000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An application of numbers, and how many results of a load it must tell, and their sum."""
+    """An application of numbers, and how many results a load must have, and their sum."""
 
     application: Path
     right: Callable[[Array, Array], tuple[int, int]]

@@ -1,4 +1,4 @@
-"""A sum for each key, told after each odd number: how much comes out, and of how many keys, is the load's to say."""
+"""A sum for each key, a result after each odd number: the load decides how much comes out, and of how many keys."""
 
 from dataclasses import dataclass
 

@@ -57,7 +57,7 @@ def save(
         "date": now.isoformat(timespec="seconds"),
         "machine": facts,
         "asked": asked,
-        "figures": [_plain(measurement) for measurement in measurements],
+        "measurements": [_plain(measurement) for measurement in measurements],
     }
     path.write_text(json.dumps(content, indent=1) + "\n")
     _plot(

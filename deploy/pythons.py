@@ -1,7 +1,9 @@
-"""Tests users' compiled functions on each CPython that pyproject.toml claims: `make pythons`.
+"""Tests the library's pure part on each CPython that pyproject.toml claims: `make pythons`.
 
-The version of .venv runs all tests anyway. Each other claimed version that this machine has gets an environment in
-.venv-pythons, with the packages of requirements.lock that these tests need; the versions that it lacks are named.
+How applications are described, schemas, frames, snapshots, states, folds, and users' compiled functions: what depends
+on Python itself most. The version of .venv runs all tests anyway. Each other claimed version that this machine has gets
+an environment in .venv-pythons, with the packages of requirements.lock that these tests need; the versions that it
+lacks are named.
 """
 
 from __future__ import annotations
@@ -34,15 +36,55 @@ PYTEST_OPTIONS = (
     "--hypothesis-profile",
     "ci",
 )
-TESTS = (
-    "tests/unit/test_code_facts.py",
-    "tests/unit/test_compile_errors.py",
-    "tests/unit/test_kernel.py",
-    "tests/unit/test_kernel_cache.py",
-    "tests/unit/test_kernel_forms.py",
-    "tests/unit/test_kernel_texts.py",
-    "tests/unit/test_numba_types.py",
+# Of tests/unit, by what stands behind `test_`: what needs neither a service nor a server, half a minute a version.
+PURE_TESTS = (
+    "any_error",
+    "application",
+    "application_functions",
+    "arrow_message",
+    "callables",
+    "chain",
+    "code_facts",
+    "columns",
+    "compile_errors",
+    "decoders",
+    "delete_when",
+    "delivery",
+    "folds",
+    "frame",
+    "jsonable",
+    "kernel",
+    "kernel_cache",
+    "kernel_forms",
+    "kernel_texts",
+    "key_table",
+    "lazy_heap",
+    "lifetimes",
+    "messages_made",
+    "numba_types",
+    "operators",
+    "origins",
+    "partition",
+    "plan",
+    "recovery",
+    "routing",
+    "schema",
+    "sent_table",
+    "signatures",
+    "snapshot",
+    "state_codec",
+    "state_pickles",
+    "state_reading",
+    "state_schemas",
+    "text",
+    "timer_checks",
+    "topics",
+    "vectorized_checks",
+    "watermarks",
 )
+TESTS = [f"tests/unit/test_{name}.py" for name in PURE_TESTS]
+# As long as all others together, and not about Python.
+SLOW = "tests/unit/test_state_codec.py::test_whatever_states_hold_comes_back_equal_and_of_the_same_types"
 
 
 def claimed_versions(project: Path) -> list[str]:
@@ -99,7 +141,7 @@ def main(options: Sequence[str]) -> int:
         except SetupError as error:
             print(f"pythons: {error}", file=sys.stderr)
             return 1
-        command = [str(python), "-m", "pytest", *PYTEST_OPTIONS, *TESTS, *options]
+        command = [str(python), "-m", "pytest", *PYTEST_OPTIONS, "--deselect", SLOW, *TESTS, *options]
         failed |= subprocess.run(command, cwd=tree.root, check=False).returncode != 0
         tested.append(version)
     print(

@@ -242,15 +242,15 @@ class Tree:
 
     def steps(self) -> list[Step]:
         """All steps in their order, with their inputs as they are now. Later steps contain earlier inputs."""
-        here = (str(self.root), _dotted(sys.version_info[:2]))
+        return [*self.python_steps(), *self._java_steps()]
+
+    def python_steps(self) -> list[Step]:
+        """The first of them: all that the linters and mypy need."""
+        here = self._here()
         installer = (*here, *self._texts("requirements-uv.lock"))
         locked = (*here, *self._texts("requirements.lock"))
         manifests = self._texts("pyproject.toml", "services/*/pyproject.toml", "hatch_build.py")
         protos = self._texts("protos/**/*.proto", "hatch_build.py")
-        jars = self.share / "jars"
-        wanted = self._texts("deploy/jars/**/pom.xml", "deploy/jars/jars.sha256")
-        recorder = self._texts("deploy/class_archives.py", "src/bettong/class_archives.py")
-        archives = (*locked, *wanted, *recorder, java_identity())
         return [
             Step("environment", "Python environment in .venv", here, (self.python,)),
             Step("installer", "package installer", installer, (self.uv,), ATTEMPTS_MAX),
@@ -259,6 +259,14 @@ class Tree:
                 "protos", "protos to Python", (*locked, *protos), (self.root / "src/bettong/v1/__init__.py",)
             ),
             Step("projects", "this tree, editable", (*locked, *manifests), (self.venv / "bin" / "bettong",)),
+        ]
+
+    def _java_steps(self) -> list[Step]:
+        here, jars = self._here(), self.share / "jars"
+        wanted = self._texts("deploy/jars/**/pom.xml", "deploy/jars/jars.sha256")
+        recorder = self._texts("deploy/class_archives.py", "src/bettong/class_archives.py")
+        archives = (*here, *self._texts("requirements.lock"), *wanted, *recorder, java_identity())
+        return [
             Step(
                 "jars",
                 "Kafka and connector jars (deploy/jars)",
@@ -277,6 +285,9 @@ class Tree:
     def stamps(self) -> dict[str, str]:
         """The stamp of every step that was completed once."""
         return {path.name: path.read_text() for path in (self.share / "stamps").glob("*")}
+
+    def _here(self) -> tuple[str, str]:
+        return str(self.root), _dotted(sys.version_info[:2])
 
     def _texts(self, *patterns: str) -> tuple[str, ...]:
         paths = [path for pattern in patterns for path in sorted(self.root.glob(pattern))]

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 
 import bettong
-from bettong import Places, Width
+from bettong import RowIndexes, Width
 
 LARGE_CENTS = 1_000_000
 
@@ -52,7 +52,7 @@ def large(trade: Trade) -> bool:
 
 
 @bettong.vectorized
-def turn_over(trade: Trade, symbol: Symbol, key: Places) -> Turned:
+def turn_over(trade: Trade, symbol: Symbol, key: RowIndexes) -> Turned:
     """Adds each amount to what its symbol, `symbol.so_far[key]`, has turned over before."""
     cents: Any = trade.cents * trade.quantity
     so_far: Any = symbol.so_far

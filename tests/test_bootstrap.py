@@ -199,6 +199,13 @@ def test_a_changed_proto_is_compiled_and_nothing_else_is_done(tmp_path: Path) ->
     assert names_due(a_tree(tmp_path)) == ["protos"]
 
 
+def test_linters_need_the_first_steps_alone(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path)
+    steps = tree.steps()
+    assert tree.python_steps() == steps[:5]
+    assert {step.name for step in steps[5:]} == {"jars", "archives"}
+
+
 def test_a_changed_lock_renews_what_is_built_on_it_but_no_jars(tmp_path: Path) -> None:
     tree = a_tree(tmp_path)
     stamps = {step.name: digest(step.inputs) for step in tree.steps()}

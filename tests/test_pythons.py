@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from deploy.pythons import claimed_versions, find_interpreter
+from deploy.pythons import SLOW, TESTS, claimed_versions, find_interpreter
 from deploy.setup_plan import PYTHON_MAX, PYTHON_MIN
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,6 +15,13 @@ OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
 def test_setup_takes_the_versions_that_are_claimed() -> None:
     versions = [tuple(map(int, each.split("."))) for each in claimed_versions(ROOT)]
     assert (versions[0], versions[-1]) == (PYTHON_MIN, PYTHON_MAX)
+
+
+def test_tests_of_other_versions_are_there() -> None:
+    assert [each for each in TESTS if not (ROOT / each).is_file()] == []
+    file, name = SLOW.split("::")
+    assert file in TESTS
+    assert f"def {name}(" in (ROOT / file).read_text()
 
 
 def test_all_projects_claim_the_same_versions() -> None:

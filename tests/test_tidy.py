@@ -24,27 +24,19 @@ MEASURED_NAMES = {"Makefile", "Tiltfile", "Dockerfile"}
 EMPTY_NAMES = {"util", "utils", "helper", "helpers", "common", "base", "core", "misc", "shared"}
 WAITING = PurePosixPath("tests/waiting.py")  # the one module of the tests that may sleep, between looks
 PURE = re.compile(
-    r"src/bettong/((schema|application|frames|delivery|routing|worker|snapshots)(/|\.py$)|inspection/(?!live/))"
+    r"src/bettong/((schema|application|frames|delivery|routing|ingest|worker|snapshots)(/|\.py$)|inspection/(?!live/))"
 )
 IMPURE_MODULES = {
     *("time", "random", "os", "secrets", "uuid", "socket", "subprocess", "threading"),
     *("sys", "gc", "importlib", "tempfile", "shutil", "glob", "mmap", "signal"),
+    *("asyncio", "atexit", "concurrent", "ctypes", "fcntl", "http", "linecache", "locale", "logging"),
+    *("multiprocessing", "platform", "resource", "runpy", "select", "selectors", "ssl", "urllib"),
 }
-# What reads or writes a file, or makes one: methods of `Path`, and `open`.
+# What reads or writes a file, makes one, or asks about one: methods of `Path` and of libraries, and `open`.
 OF_FILES = {
-    *(
-        "read_text",
-        "read_bytes",
-        "write_text",
-        "write_bytes",
-        "mkdir",
-        "rmdir",
-        "touch",
-        "unlink",
-        "iterdir",
-        "rglob",
-    ),
-    *("NamedTemporaryFile", "TemporaryDirectory"),
+    *("read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "rmdir", "touch", "unlink", "iterdir"),
+    *("exists", "is_file", "is_dir", "stat", "lstat", "chmod", "rename", "glob", "rglob", "cwd"),
+    *("NamedTemporaryFile", "TemporaryDirectory", "fromfile", "tofile", "memmap", "OSFile", "memory_map"),
 }
 CLOCKS = {"now", "utcnow", "today"}
 GENERATED_NAME = re.compile(r"_pb2(_grpc)?\.pyi?$")
@@ -290,6 +282,8 @@ SAMPLES = [
     ),
     Sample(the_pure_part_is_pure, "src/bettong/routing.py", "np.random.default_rng()", "np.arange(3)"),
     Sample(the_pure_part_is_pure, "src/bettong/schema/a.py", "import gc", "import re"),
+    Sample(the_pure_part_is_pure, "src/bettong/application/a.py", "Path(file).exists()", "Path(file).name"),
+    Sample(the_pure_part_is_pure, "src/bettong/worker/a.py", "import logging", "import inspect"),
     Sample(the_pure_part_is_pure, "src/bettong/frames/a.py", "open(path)", "table.open(batch)"),
     Sample(the_pure_part_is_pure, "src/bettong/inspection/a.py", "path.mkdir()", "path.with_suffix('.x')"),
     Sample(nothing_from_outside_is_unpickled, "src/a.py", "import pickle", "import json"),

@@ -19,28 +19,46 @@ WORDS = {
     "deal": "assign",
     "dealer": "assignor",
     "dealt": "assigned",
+    "debt": "pending, in an outbox",
     "entrance": "StageInput, or ServerSecurity",
+    "figure": "metric, or measurement",
+    "foreign": "external",
     "giant": "oversized row",
     "lane": "SinkTask",
     "loghole": "LogTruncated",
     "misfit": "schema violation",
     "outlet": "SinkConnector",
+    "owe": "pending",
+    "owed": "pending",
     "slicer": "Batcher",
     "waive": "skip",
     "wish": "permission",
 }
-# The same for what code defines; prose may tell a service to stop, and file.tell() is Python's.
+# The same for names that the product gives; in prose they are English, and file.tell() is Python's.
 NAMES = {
-    "figure": "metric, or measurement",
+    "cut": "batch boundary, snapshot, or truncated",
+    "holding": "ActivePartition",
+    "letter": "dead letter, or character",
+    "lot": "batch",
+    "place": "row, index, partition id, or position",
+    "settled": "complete",
     "tell": "report",
     "telling": "reporting",
     "told": "reported",
+    "way": "ExecutionMode, or channel",
 }
+# What others call so (pydantic its digits), and what two words mean together: a chaos run cuts connections.
+NO_WORDS = re.compile(r"decisions/\d{4}[\w-]+|foreign_pre_chain|matplotlib\.\w+ import .*|FigureCanvasSVG")
+NO_NAMES = re.compile(r"in_?place|dead[_-]?letters?|decimal_places", re.IGNORECASE)
+CUTS = "src/bettong/chaos/"
 HISTORY = re.compile(
     r"docs/decisions/|CHANGELOG\.md$|tests/test_tidy_names\.py$|tests/fuzz/corpus/|.*\.(lock|csv)$"
 )
 # The words of a name: of `SinkTask`, `sink_task` and `SINK_TASK`.
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# A text that names something, of one word or several joined ones; a field of a message.
+LABEL = re.compile(r"[\w.-]+")
+FIELD = re.compile(r"\s+(repeated |optional )?[\w.<>, ]+ (?P<name>\w+) = \d+;")
 PRODUCT = re.compile(r"(src|services)/")
 # A distribution that needs nothing of Bettong, and has an error tree of its own.
 APART = "services/node-tuner/"
@@ -53,23 +71,32 @@ def words_are_the_fields(source: Source) -> Iterator[Finding]:
     if HISTORY.match(str(source.path)):
         return
     for number, line in enumerate(source.lines, 1):
-        for word in WORD.findall(line):
+        for word in WORD.findall(NO_WORDS.sub("", line)):
             if (found := _singular(word.lower())) is not None:
                 yield number, f"`{word}` is nobody else's word: {WORDS[found]}"
 
 
 def names_are_the_fields(source: Source) -> Iterator[Finding]:
-    """Of classes, functions, parameters, attributes and variables of the product."""
-    if not PRODUCT.match(str(source.path)):
+    """Of classes, functions, parameters, attributes, variables, keys and labels of the product, and of protos."""
+    if source.path.suffix == ".proto":
+        names = [
+            (number, field["name"])
+            for number, line in enumerate(source.lines, 1)
+            if (field := FIELD.match(line))
+        ]
+    elif PRODUCT.match(str(source.path)):
+        names = [(getattr(node, "lineno", 1), _defined(node)) for node in source.nodes]
+    else:
         return
-    for node in source.nodes:
-        for word in WORD.findall(_defined(node)):
-            if (found := _singular(word.lower(), NAMES)) is not None:
-                yield getattr(node, "lineno", 1), f"`{_defined(node)}` is nobody else's name: {NAMES[found]}"
+    for number, name in names:
+        for word in WORD.findall(NO_NAMES.sub("", name)):
+            found = _singular(word.lower(), NAMES)
+            if found is not None and not (found == "cut" and str(source.path).startswith(CUTS)):
+                yield number, f"`{name}` is nobody else's name: {NAMES[found]}"
 
 
 def _defined(node: ast.AST) -> str:
-    """The name that a node defines; empty where it defines none."""
+    """The name that a node defines, or the text that is one: a key, a label; empty where it is none."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return name
@@ -77,6 +104,8 @@ def _defined(node: ast.AST) -> str:
             return name
         case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
             return name
+        case ast.Constant(value=str(text)) if LABEL.fullmatch(text):
+            return text
     return ""
 
 
@@ -199,10 +228,17 @@ def test_a_rule_finds_what_it_is_for() -> None:
     good = "def planes(heartbeat): ...\n"
     assert not list(words_are_the_fields(Source(python, good)))
     assert not list(words_are_the_fields(Source(PurePosixPath("docs/decisions/0010-a.md"), "a lane")))
-    names = "told_s = f()\n\ndef tell(x): ...\n\ndef f(figures): ...\n\nself.is_told = file.tell()\n"
+    link = Source(PurePosixPath("docs/a.md"), "[13](decisions/0013-rows-are-owed.md)\nwhat is owed\n")
+    assert [line for line, _ in words_are_the_fields(link)] == [2]
+    names = "told_s = f()\n\ndef tell(x): ...\n\ndef f(ways): ...\n\nself.is_told = file.tell()\n"
     assert sorted(line for line, _ in names_are_the_fields(Source(python, names))) == [1, 3, 5, 7]
     assert not list(names_are_the_fields(Source(PurePosixPath("tests/unit/a.py"), names)))
-    assert not list(names_are_the_fields(Source(python, "configured(file.tell())\n")))
+    assert not list(names_are_the_fields(Source(python, "configured(file.tell(), 'tell it')\n")))
+    labels = "f(in_place=1)\n\nx = {'bettong_place': 1}\n\ny = f'{a}.cuts.{b}'\n\ndead_letters = ['dead-letters']\n"
+    assert [line for line, _ in names_are_the_fields(Source(python, labels))] == [3, 5]
+    assert not list(names_are_the_fields(Source(PurePosixPath(f"{CUTS}proxy.py"), "def cut(self): ...\n")))
+    proto = Source(PurePosixPath("protos/a.proto"), "message A {\n  // The way.\n  bool cut = 3;\n}\n")
+    assert [line for line, _ in names_are_the_fields(proto)] == [3]
     unused = "def f(a, b, _c):\n    return a\n\ndef g(d):  # noqa: ARG001\n    return 1\n"
     assert [what.split(":")[0] for _, what in parameters_are_used(Source(python, unused))] == [
         "f does not use b",

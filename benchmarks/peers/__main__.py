@@ -32,7 +32,7 @@ _BETTONG = "Bettong"
 
 @dataclass(slots=True)
 class Entry:
-    """A row: who, what it was told to guarantee, what records it takes, its runs, and what ended them early."""
+    """A row: who, what it was configured to guarantee, what records it takes, its runs, and what ended them early."""
 
     measurement: Measurement
     version: str
@@ -125,7 +125,7 @@ def _own() -> str:
 
 
 def _notes(entries: list[Entry]) -> Table:
-    notes = Table("", "version", "told to guarantee", "runs", "failed", title="who ran")
+    notes = Table("", "version", "configured to guarantee", "runs", "failed", title="who ran")
     for entry in entries:
         runs = str(len(entry.measurement.samples))
         notes.add_row(entry.measurement.name, entry.version, entry.guarantee, runs, entry.fault)

@@ -1,4 +1,4 @@
-"""Who is compared: each peer's processes, what it was told to guarantee, and where its packages are.
+"""Who is compared: each peer's processes, what it was configured to guarantee, and where its packages are.
 
 A peer is a folder here with its program, and unless it runs in the tree's own environment with `requirements.in` and
 `requirements.lock`.

@@ -11,7 +11,7 @@ import shlex
 import sys
 from pathlib import Path
 
-VERSION = 1
+VERSION = 2
 KAFKA, SPARK = "kafka", "spark"
 
 

@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from bettong.identifiers import Origin
+from bettong.identifiers import NO_SEQUENCE, Origin, SequenceNumber
 
 # A client silent for this long is forgotten, so that the table stays bounded by the clients of a day. Origins of
 # stages are never forgotten: they are as few as the application has partitions, they cannot open again, and a
@@ -48,7 +48,7 @@ ENDED_TTL_NS = 600 * 1_000_000_000
 # table ages by a second more for so many records, so it takes 86 million of them to forget for no other reason.
 BEHIND_MAX = 1_000
 
-# Origins whose gap is noted, for people to see. With more of them the oldest are as telling.
+# Origins whose gap is noted, for people to see. With more of them the oldest show as much.
 GAPS_MAX = 64
 
 # A sweep is a pass over the table, or over what has ended: once every 1/16 of the time to live, which is a multiple for
@@ -65,7 +65,7 @@ class Verdict(Enum):
     GAP = "gap"
 
 
-def judge(highest: int, *, sequence: int, previous: int) -> Verdict:
+def judge(highest: SequenceNumber, *, sequence: SequenceNumber, previous: SequenceNumber) -> Verdict:
     """The rule for one data frame, given the highest sequence taken from its origin (0: none)."""
     if sequence <= highest:
         return Verdict.DUPLICATE
@@ -79,8 +79,8 @@ class Gap:
     """Frame `sequence` was skipped, for `previous` did not come before it; `age_ns`: when its origin last sent."""
 
     origin: Origin
-    sequence: int
-    previous: int
+    sequence: SequenceNumber
+    previous: SequenceNumber
     age_ns: int
 
 
@@ -92,7 +92,7 @@ class DeliveryTable:
     oldest first. One whose origin sends no more for ENDED_TTL_NS is of a client that died, and nobody waits for it.
     """
 
-    highest: dict[Origin, int] = field(default_factory=dict)
+    highest: dict[Origin, SequenceNumber] = field(default_factory=dict)
     heard_ns: dict[Origin, int] = field(default_factory=dict)
     ended_ns: dict[Origin, int] = field(default_factory=dict)
     age_ns: int = 0
@@ -101,13 +101,15 @@ class DeliveryTable:
     gaps: dict[Origin, Gap] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, highest: Mapping[Origin, int]) -> "DeliveryTable":
+    def of(cls, highest: Mapping[Origin, SequenceNumber]) -> "DeliveryTable":
         """A table that starts from known sequences, as a position carries them."""
         return cls(highest=dict(highest))
 
-    def take(self, origin: Origin, *, sequence: int, previous: int, now_ns: int) -> Verdict:
+    def take(
+        self, origin: Origin, *, sequence: SequenceNumber, previous: SequenceNumber, now_ns: int
+    ) -> Verdict:
         """Judges a data frame and, when it is to be taken, notes it. `now_ns`: its `ingest_ns`."""
-        verdict = judge(self.highest.get(origin, 0), sequence=sequence, previous=previous)
+        verdict = judge(self.highest.get(origin, NO_SEQUENCE), sequence=sequence, previous=previous)
         if verdict is Verdict.TAKE:
             self.highest[origin] = sequence
             self.ended_ns.pop(origin, None)
@@ -116,13 +118,13 @@ class DeliveryTable:
             self._miss(origin, sequence, previous)
         return verdict
 
-    def open(self, origin: Origin, *, acknowledged: int, now_ns: int) -> None:
+    def open(self, origin: Origin, *, acknowledged: SequenceNumber, now_ns: int) -> None:
         """Notes that all of the origin's frames up to `acknowledged` lie in the log before this record."""
-        self.highest[origin] = max(self.highest.get(origin, 0), acknowledged)
+        self.highest[origin] = max(self.highest.get(origin, NO_SEQUENCE), acknowledged)
         self.ended_ns.pop(origin, None)
         self._hear(origin, now_ns)
 
-    def end(self, origin: Origin, *, acknowledged: int, now_ns: int) -> None:
+    def end(self, origin: Origin, *, acknowledged: SequenceNumber, now_ns: int) -> None:
         """Notes that the origin has sent its last frame, `acknowledged`; what is late is still reported for a while.
 
         Nothing ends for who has taken later frames: then another session goes on.
@@ -142,7 +144,7 @@ class DeliveryTable:
         """The oldest gap that is not filled."""
         return next(iter(self.gaps.values()), None)
 
-    def _miss(self, origin: Origin, sequence: int, previous: int) -> None:
+    def _miss(self, origin: Origin, sequence: SequenceNumber, previous: SequenceNumber) -> None:
         before = self.gaps.get(origin)
         if before is not None:
             self.gaps[origin] = replace(before, age_ns=self.age_ns)
@@ -151,7 +153,7 @@ class DeliveryTable:
 
     def _fill(self, origin: Origin) -> None:
         gap = self.gaps.get(origin)
-        if gap is not None and gap.previous <= self.highest.get(origin, 0):
+        if gap is not None and gap.previous <= self.highest.get(origin, NO_SEQUENCE):
             del self.gaps[origin]
 
     def _hear(self, origin: Origin, now_ns: int) -> None:

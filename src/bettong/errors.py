@@ -17,6 +17,7 @@
     │   └── SupersededError         another processor of the application folds by now
     ├── ClientError        a client's call to a sender or receiver failed
     │   └── RefusedError   the service refused it for good: sending it again is no use
+    ├── CaseError          a case of `bettong.testing` that its application cannot meet
     ├── LocalError         a part that Bettong runs on this machine cannot be started
     └── ClusterError       a Kubernetes cluster cannot be reached, refuses, or has not what was asked for
 
@@ -122,6 +123,10 @@ class RefusedError(ClientError):
     """A sender or receiver refused a call for good: an unknown name, a wrong schema, a frame too large."""
 
     exit_code = 1
+
+
+class CaseError(BettongError):
+    """A case of a test is wrong: an unknown source, a message of another class, time that goes back."""
 
 
 class LocalError(BettongError):

@@ -1,4 +1,8 @@
-"""What identifies a partition, an origin and a frame: a type for each, so that none is taken for another."""
+"""What identifies a partition, an origin and a frame: a type for each, so that none is taken for another.
+
+A partition's number alone is an `int`: it means something only beside the stage, topic or sink that its holder knows.
+Where both are passed they are one value.
+"""
 
 from typing import NamedTuple, NewType, Self
 
@@ -6,12 +10,12 @@ from typing import NamedTuple, NewType, Self
 Origin = NewType("Origin", str)
 
 
-def stream_of(origin: str) -> str:
+def stream_of(origin: Origin) -> str:
     """The name of the stream that an origin's messages belong to."""
     return origin.partition("/")[0]
 
 
-def producer_of(origin: str) -> str:
+def producer_of(origin: Origin) -> str:
     """Whose origin it is: that of a source's clients, or `stage_producer` of a stage's partitions."""
     return origin.rpartition("/")[0]
 
@@ -21,8 +25,9 @@ def stage_producer(target: str, stage: str) -> str:
     return f"{target}/{stage}"
 
 
-# The number of a frame among those of its origin: from 1 on, growing. 0 stands for none.
-Sequence = NewType("Sequence", int)
+# The number of a frame among those of its origin: from 1 on, growing.
+SequenceNumber = NewType("SequenceNumber", int)
+NO_SEQUENCE = SequenceNumber(0)
 
 
 class TopicPartition(NamedTuple):

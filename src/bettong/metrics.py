@@ -27,7 +27,7 @@ DETAIL = Metric("detail", "text", "what it waits for, when it waits")
 MESSAGES = Metric("messages", "messages", "taken in (sender), folded (processor), delivered (receiver)")
 FRAMES = Metric("frames", "frames", "taken in, folded, delivered")
 SESSIONS = Metric("sessions", "sessions", "clients connected to a sender, subscribers of a receiver")
-BUFFERED = Metric("buffered", "bytes", "under way to Kafka in a sender")
+BUFFERED = Metric("buffered", "bytes", "in flight to Kafka in a sender")
 DEAD_LETTERS = Metric(
     "dead_letters",
     "messages",
@@ -73,6 +73,17 @@ OFFSET = Metric("offset", "offset", "the next record that a partition folds")
 KEYS = Metric("keys", "keys", "with a state in a partition")
 DELETED = Metric("deleted", "keys", "whose states delete_when= has ended, in a partition")
 EXPIRED = Metric("expired", "keys", "whose states have ended by their time to live, in a partition")
+LATE = Metric(
+    "late",
+    "messages",
+    "that came when all of their windows were over, or when nothing was kept that a join could pair them with, in a"
+    " partition",
+)
+PARTLY_LATE = Metric(
+    "partly_late",
+    "messages",
+    "that came when some of their windows were over and others open, in a partition",
+)
 DUE = Metric(
     "due_ns",
     "Unix ns",
@@ -199,6 +210,8 @@ SERIES = (
     Series("bettong_partition_keys", KEYS, Scope.PARTITION),
     Series("bettong_partition_deleted_keys_total", DELETED, Scope.PARTITION),
     Series("bettong_partition_expired_keys_total", EXPIRED, Scope.PARTITION),
+    Series("bettong_partition_late_messages_total", LATE, Scope.PARTITION),
+    Series("bettong_partition_partly_late_messages_total", PARTLY_LATE, Scope.PARTITION),
     Series("bettong_partition_due_timestamp_seconds", DUE, Scope.PARTITION, per=1e9),
     Series("bettong_partition_watermark_timestamp_seconds", WATERMARK, Scope.PARTITION, per=1e9),
     Series("bettong_partition_offset", OFFSET, Scope.PARTITION),
@@ -232,7 +245,7 @@ BESIDE: Mapping[str, tuple[str, str]] = {
         "service",
         "since Redis took the service's live record; no sample before the first. Grows while Redis is away",
     ),
-    "bettong_partition_figures_readable": (
+    "bettong_partition_metrics_readable": (
         "",
         "1 when Redis gave the processor the metrics of partitions for this scrape; 0: they are left out",
     ),

@@ -1,7 +1,8 @@
 """Which partition a key belongs to, and the split of columns by key in one pass.
 
 A partition is `fnv1a64(bytes of the key), finished by a 64-bit mix, modulo the number of partitions`. The bytes
-of a key are its UTF-8 text, its bytes without trailing NUL, or its integer as 8 bytes little-endian; so a
+of a key are its UTF-8 text, its bytes without trailing NUL, or its integer as 8 bytes little-endian; of a tuple, for
+each part the number of its bytes as 4 bytes little-endian, then these. So a
 key goes to the same partition whether it comes from a column, from a function, or from another language.
 
 FNV-1a: RFC 9923. The mix is the finalizer of MurmurHash3 (public domain, A. Appleby): FNV's low bits alone
@@ -45,23 +46,50 @@ def partition_of(key: KeyValue, partitions: int) -> int:
 def partitions_of(columns: Columns, key: Key, partitions: int) -> Array:
     """The partition of each row, by a field or a function of the message.
 
-    What the function raises passes through; a key that is neither text, bytes nor integer is a TypeError.
+    What the function raises passes through; a key that is no key's type is a TypeError.
     """
-    if not isinstance(key, str):
-        return partitions_of_keys([key(message) for message in columns.messages()], partitions)
-    index = columns.schema.position(key)
+    if isinstance(key, str):
+        return _partitions_of_field(columns, key, partitions)
+    if isinstance(key, tuple):
+        return _partitions_of_fields(columns, key, partitions)
+    return partitions_of_keys([key(message) for message in columns.messages()], partitions)
+
+
+def _partitions_of_field(columns: Columns, name: str, partitions: int) -> Array:
+    index = columns.schema.position(name)
     field, column = columns.schema.fields[index], columns.columns[index]
     if isinstance(column, pa.Array):
-        offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1]
-        data = column.buffers()[2]
-        content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-        padded = (
-            field.kind is Kind.BYTES
-        )  # as bytes of a fixed width may be: the same key, the same partition
-        return np.asarray(_hash_ranges(_read_only(content), _read_only(offsets), partitions, padded))
+        content, offsets = _ranges(column)
+        # As bytes of a fixed width may be: the same key, the same partition.
+        padded = field.kind is Kind.BYTES
+        return np.asarray(_hash_ranges(content, offsets, partitions, padded))
     if field.kind in (Kind.INT, Kind.BOOL):
         return np.asarray(_hash_fixed(_matrix(column.astype("<i8")), partitions, False))  # noqa: FBT003 - numba takes no keywords
     return np.asarray(_hash_fixed(_matrix(column), partitions, True))  # noqa: FBT003 - numba takes no keywords
+
+
+def _partitions_of_fields(columns: Columns, names: tuple[str, ...], partitions: int) -> Array:
+    """As `key_bytes` of a tuple: of each part its length in bytes, then these."""
+    states = np.full(columns.length, _FNV_OFFSET)
+    for name in names:
+        index = columns.schema.position(name)
+        field, column = columns.schema.fields[index], columns.columns[index]
+        if isinstance(column, pa.Array):
+            content, offsets = _ranges(column)
+            _add_ranges(states, content, offsets, field.kind is Kind.BYTES)
+        elif field.kind in (Kind.INT, Kind.BOOL):
+            _add_fixed(states, _matrix(column.astype("<i8")), False)  # noqa: FBT003 - as above
+        else:
+            _add_fixed(states, _matrix(column), True)  # noqa: FBT003 - as above
+    return np.asarray(_finish_all(states, partitions))
+
+
+def _ranges(column: pa.Array) -> tuple[Array, Array]:
+    """The bytes of all values of a column, and where each begins and the last one ends."""
+    offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1]
+    data = column.buffers()[2]
+    content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return _read_only(content), _read_only(offsets)
 
 
 def partitions_of_keys(keys: Sequence[KeyValue], partitions: int) -> Array:
@@ -126,6 +154,46 @@ def _hash_ranges(content: Any, offsets: Any, partitions: Any, padded: Any) -> An
         for position in range(offsets[row], stop):
             state = (state ^ np.uint64(content[position])) * _FNV_PRIME
         result[row] = _finish(state) % np.uint64(partitions)
+    return result
+
+
+@numba.njit(cache=True)
+def _add_length(state: Any, length: Any) -> Any:
+    for shift in range(0, 32, 8):
+        state = (state ^ np.uint64((length >> shift) & 0xFF)) * _FNV_PRIME
+    return state
+
+
+@numba.njit(cache=True)
+def _add_fixed(states: Any, matrix: Any, padded: Any) -> None:
+    rows, width = matrix.shape
+    for row in range(rows):
+        size = width
+        while padded and size > 0 and matrix[row, size - 1] == 0:
+            size -= 1
+        state = _add_length(states[row], size)
+        for column in range(size):
+            state = (state ^ np.uint64(matrix[row, column])) * _FNV_PRIME
+        states[row] = state
+
+
+@numba.njit(cache=True)
+def _add_ranges(states: Any, content: Any, offsets: Any, padded: Any) -> None:
+    for row in range(len(offsets) - 1):
+        stop = offsets[row + 1]
+        while padded and stop > offsets[row] and content[stop - 1] == 0:
+            stop -= 1
+        state = _add_length(states[row], stop - offsets[row])
+        for position in range(offsets[row], stop):
+            state = (state ^ np.uint64(content[position])) * _FNV_PRIME
+        states[row] = state
+
+
+@numba.njit(cache=True)
+def _finish_all(states: Any, partitions: Any) -> Any:
+    result = np.empty(len(states), np.uint16)
+    for row in range(len(states)):
+        result[row] = _finish(states[row]) % np.uint64(partitions)
     return result
 
 

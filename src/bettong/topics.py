@@ -1,19 +1,19 @@
 """Every Kafka topic of Bettong, and nothing else about Kafka.
 
-| topic                         | records                                   | written by        | read by             |
-| ----------------------------- | ----------------------------------------- | ----------------- | ------------------- |
-| `{application}.stage.{stage}` | frames that enter a stage                 | sender, processor | processor           |
-| `{application}.sink.{sink}`   | frames of results                         | processor         | receiver            |
-| `{application}.cuts.{source}` | where frames of an external topic end     | sender            | sender              |
-| `{application}.dead-letters`  | frames whose rows are `DeadLetter`s       | processor,        | receiver            |
-|                               |                                           | receiver          |                     |
-| `{application}.exclusions`    | `Exclusion`s: messages that kill a worker | processor         | processor           |
+| topic                                     | records                               | written by        | read by   |
+| ----------------------------------------- | ------------------------------------- | ----------------- | --------- |
+| `{application}.stage.{stage}`             | frames that enter a stage             | sender, processor | processor |
+| `{application}.sink.{sink}`               | frames of results                     | processor         | receiver  |
+| `{application}.batch-boundaries.{source}` | where frames of an external topic end | sender            | sender    |
+| `{application}.dead-letters`              | frames whose rows are `DeadLetter`s   | processor,        | receiver  |
+|                                           |                                       | receiver          |           |
+| `{application}.exclusions`                | messages that kill a worker           | processor         | processor |
 
 A sender writes to `dead-letters`, too: a mark for each dead letter that is sent again, without messages.
 
-All topics but those of batch boundaries (`cuts`) have the same number of partitions, so that a partition of results
-comes from one partition of a stage and keeps its order. Those of batch boundaries have one, are compacted, and made
-where a source reads an external topic.
+All topics but those of batch boundaries have the same number of partitions, so that a partition of results comes from
+one partition of a stage and keeps its order. A topic of batch boundaries has one partition, is compacted, and is made
+by the sender that reads the external topic.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ def sink_topic(application: str, sink: str) -> str:
 
 def boundaries_topic(application: str, source: str) -> str:
     """The topic in which a sender stores where it ends the frames of an external topic."""
-    return f"{application}.cuts.{source}"
+    return f"{application}.batch-boundaries.{source}"
 
 
 def dead_letter_topic(application: str) -> str:

@@ -35,7 +35,7 @@ from tests.servers.postgres import PostgresServer
 
 Name = Callable[..., str]
 PARTITIONS = (0, 1, 5)
-BEGINNINGS: Mapping[SinkPartition, int] = {("notes", partition): 0 for partition in PARTITIONS}
+BEGINNINGS: Mapping[SinkPartition, int] = {SinkPartition("notes", partition): 0 for partition in PARTITIONS}
 FRAME_BYTES_MAX = 100_000
 
 

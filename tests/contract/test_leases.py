@@ -7,6 +7,7 @@ import pytest
 from redis import Redis
 
 from bettong.edges.redis_store import Claim, Granted, Held, RedisLeases, RedisStore, Settling
+from bettong.identifiers import SequenceNumber
 from bettong.local.redis_server import RedisServer
 from bettong_sender.ownership import Leases
 from tests.simulation.lease_model import MemoryLeases
@@ -14,7 +15,7 @@ from tests.waiting import eventually
 
 SHORT_MS = 200
 LONG_MS = 60_000
-GRANTED = Granted(0)
+GRANTED = Granted(SequenceNumber(0))
 
 Make = Callable[[int], Leases]
 Forget = Callable[[], None]
@@ -97,11 +98,14 @@ def test_a_command_carried_out_twice_changes_nothing(make: Make) -> None:
     leases = make(LONG_MS)
     one = claim("one")
     assert [leases.acquire(one), leases.acquire(one)] == [GRANTED, GRANTED]
-    assert [leases.renew([(one, 5)]), leases.renew([(one, 5)])] == [[True], [True]]
+    assert [leases.renew([(one, SequenceNumber(5))]), leases.renew([(one, SequenceNumber(5))])] == [
+        [True],
+        [True],
+    ]
     for _ in range(2):
-        leases.release(one, 7)
-    assert leases.acquire(claim("two")) == Granted(7)
-    leases.release(one, 9)
+        leases.release(one, SequenceNumber(7))
+    assert leases.acquire(claim("two")) == Granted(SequenceNumber(7))
+    leases.release(one, SequenceNumber(9))
     assert isinstance(leases.acquire(claim("three")), Held)
 
 
@@ -115,22 +119,24 @@ def test_the_same_client_takes_its_stream_over_and_its_older_session_has_lost_it
     leases = make(LONG_MS)
     older, newer = claim("older", "a"), claim("newer", "a")
     assert [leases.acquire(older), leases.acquire(newer)] == [GRANTED, GRANTED]
-    assert leases.renew([(older, 3), (newer, 0)]) == [False, True]
-    leases.release(older, 3)
+    assert leases.renew([(older, SequenceNumber(3)), (newer, SequenceNumber(0))]) == [False, True]
+    leases.release(older, SequenceNumber(3))
     assert isinstance(leases.acquire(claim("other", "b")), Held)
-    leases.release(newer, 2)
-    assert leases.acquire(claim("other", "b")) == Granted(3), "what the older one acknowledged stays true"
+    leases.release(newer, SequenceNumber(2))
+    assert leases.acquire(claim("other", "b")) == Granted(SequenceNumber(3)), (
+        "what the older one acknowledged stays true"
+    )
 
 
 def test_a_session_that_has_lost_its_stream_still_tells_what_it_acknowledged(make: Make) -> None:
     leases = make(LONG_MS)
     older, newer = claim("older", "a"), claim("newer", "a")
     assert [leases.acquire(older), leases.acquire(newer)] == [GRANTED, GRANTED]
-    leases.release(older, 7)
-    leases.release(claim("another", log="log-2"), 99)
-    leases.release(newer, 5, exact=False)
-    leases.release(older, 8)
-    assert leases.acquire(claim("next", "a")) == Granted(8)
+    leases.release(older, SequenceNumber(7))
+    leases.release(claim("another", log="log-2"), SequenceNumber(99))
+    leases.release(newer, SequenceNumber(5), exact=False)
+    leases.release(older, SequenceNumber(8))
+    assert leases.acquire(claim("next", "a")) == Granted(SequenceNumber(8))
 
 
 def test_what_is_known_of_a_stream_is_exact_when_the_last_session_said_so_and_only_for_the_next(
@@ -139,32 +145,34 @@ def test_what_is_known_of_a_stream_is_exact_when_the_last_session_said_so_and_on
     leases = make(LONG_MS)
     one, two, three = (claim(token, "a") for token in ("one", "two", "three"))
     assert leases.acquire(one) == GRANTED
-    leases.release(one, 7, exact=True)
-    leases.release(one, 7, exact=True)
-    assert leases.acquire(two) == Granted(7, exact=True)
-    assert leases.acquire(three) == Granted(7), "the second one was taken over, and may have told more"
-    leases.release(two, 9, exact=True)
-    assert leases.acquire(one) == Granted(9)
-    leases.release(one, 9, exact=True)
-    assert leases.acquire(claim("new", "a", log="log-2")) == Granted(0)
+    leases.release(one, SequenceNumber(7), exact=True)
+    leases.release(one, SequenceNumber(7), exact=True)
+    assert leases.acquire(two) == Granted(SequenceNumber(7), exact=True)
+    assert leases.acquire(three) == Granted(SequenceNumber(7)), (
+        "the second one was taken over, and may have told more"
+    )
+    leases.release(two, SequenceNumber(9), exact=True)
+    assert leases.acquire(one) == Granted(SequenceNumber(9))
+    leases.release(one, SequenceNumber(9), exact=True)
+    assert leases.acquire(claim("new", "a", log="log-2")) == Granted(SequenceNumber(0))
 
 
 def test_what_one_client_may_know_more_of_another_does_not_make_exact(make: Make) -> None:
     leases = make(1)
     assert leases.acquire(claim("dies", "a")) == GRANTED
     eventually(lambda: leases.acquire(claim("stranger", "b")) == GRANTED)
-    leases.release(claim("stranger", "b"), 7, exact=True)
-    assert leases.acquire(claim("next", "b")) == Granted(7)
-    leases.release(claim("next", "b"), 7, exact=True)
-    assert leases.acquire(claim("heir", "a")) == Granted(7)
+    leases.release(claim("stranger", "b"), SequenceNumber(7), exact=True)
+    assert leases.acquire(claim("next", "b")) == Granted(SequenceNumber(7))
+    leases.release(claim("next", "b"), SequenceNumber(7), exact=True)
+    assert leases.acquire(claim("heir", "a")) == Granted(SequenceNumber(7))
 
 
 def test_what_was_in_doubt_for_one_client_alone_it_makes_exact_again(make: Make) -> None:
     leases = make(1)
     assert leases.acquire(claim("dies", "a")) == GRANTED
     eventually(lambda: leases.acquire(claim("heir", "a")) == GRANTED)
-    leases.release(claim("heir", "a"), 7, exact=True)
-    assert leases.acquire(claim("next", "c")) == Granted(7, exact=True)
+    leases.release(claim("heir", "a"), SequenceNumber(7), exact=True)
+    assert leases.acquire(claim("next", "c")) == Granted(SequenceNumber(7), exact=True)
 
 
 def test_what_was_exact_is_not_when_it_started_anew_and_may_have_come_back_older(
@@ -173,20 +181,42 @@ def test_what_was_exact_is_not_when_it_started_anew_and_may_have_come_back_older
     leases = make(SHORT_MS)
     one = claim("one", "a")
     assert leases.acquire(one) == GRANTED
-    leases.release(one, 7, exact=True)
+    leases.release(one, SequenceNumber(7), exact=True)
     start_anew()
-    eventually(lambda: leases.acquire(claim("two", "a")) == Granted(7))
-    leases.release(claim("two", "a"), 7, exact=True)
-    assert leases.acquire(one) == Granted(7)
+    eventually(lambda: leases.acquire(claim("two", "a")) == Granted(SequenceNumber(7)))
+    leases.release(claim("two", "a"), SequenceNumber(7), exact=True)
+    assert leases.acquire(one) == Granted(SequenceNumber(7))
+
+
+def test_what_has_ended_is_known_for_a_while_and_then_forgotten_and_nothing_else_is(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases = make(LONG_MS)
+    ended, other = claim("one", "a", stream="orders/ended"), claim("two", "a", stream="orders/other")
+    for each in (ended, other):
+        assert leases.acquire(each) == GRANTED
+    leases.release(ended, SequenceNumber(7), exact=True, ended=True)
+    assert leases.acquire(ended) == Granted(SequenceNumber(7), exact=True), "its last receipt was lost"
+    for module in ("bettong.edges.redis_store.leases", "tests.simulation.lease_model"):
+        monkeypatch.setattr(f"{module}.ENDED_KEPT_MS", 1)
+
+    def forgotten() -> bool:
+        found = leases.acquire(ended)
+        leases.release(ended, SequenceNumber(7), ended=True)
+        return found == GRANTED
+
+    eventually(forgotten)
+    leases.release(other, SequenceNumber(7), exact=True)
+    assert leases.acquire(other) == Granted(SequenceNumber(7), exact=True)
 
 
 def test_a_holder_that_died_leaves_nothing_exact(make: Make, forget: Forget) -> None:
     leases = make(1)
     one = claim("one")
     eventually(lambda: leases.acquire(one) == GRANTED)
-    leases.release(one, 7, exact=True)
-    assert leases.acquire(claim("dies")) == Granted(7, exact=True)
-    eventually(lambda: leases.acquire(claim("heir")) == Granted(7))
+    leases.release(one, SequenceNumber(7), exact=True)
+    assert leases.acquire(claim("dies")) == Granted(SequenceNumber(7), exact=True)
+    eventually(lambda: leases.acquire(claim("heir")) == Granted(SequenceNumber(7)))
     forget()
     eventually(lambda: leases.acquire(claim("later")) == GRANTED)
 
@@ -197,23 +227,25 @@ def test_a_lease_that_is_not_renewed_runs_out_and_one_that_is_does_not(make: Mak
     assert [leases.acquire(dies), leases.acquire(lives)] == [GRANTED, GRANTED]
 
     def taken() -> bool:
-        assert leases.renew([(lives, 0)]) == [True]
+        assert leases.renew([(lives, SequenceNumber(0))]) == [True]
         assert isinstance(leases.acquire(claim("heir", stream="orders/lives")), Held)
         return leases.acquire(claim("heir")) == GRANTED
 
     eventually(taken)
-    assert leases.renew([(dies, 4)]) == [False]
+    assert leases.renew([(dies, SequenceNumber(4))]) == [False]
 
 
 def test_a_holder_that_comes_late_goes_on_when_nobody_came_in_between(make: Make) -> None:
     leases = make(1)
     late = claim("late")
     assert leases.acquire(late) == GRANTED
-    eventually(lambda: leases.renew([(late, 0)]) == [True])
+    eventually(lambda: leases.renew([(late, SequenceNumber(0))]) == [True])
     assert leases.acquire(claim("guest", "g", stream="orders/feed")) is not None
     eventually(lambda: leases.acquire(claim("guest", "g")) == GRANTED)
-    leases.release(claim("guest", "g"), 0)
-    assert leases.renew([(late, 0)]) == [False], "a guest had it in between, and may have numbered frames"
+    leases.release(claim("guest", "g"), SequenceNumber(0))
+    assert leases.renew([(late, SequenceNumber(0))]) == [False], (
+        "a guest had it in between, and may have numbered frames"
+    )
 
 
 def test_what_is_acknowledged_only_grows_is_exact_to_the_last_bit_and_belongs_to_one_log(
@@ -224,13 +256,13 @@ def test_what_is_acknowledged_only_grows_is_exact_to_the_last_bit_and_belongs_to
     for acknowledged, known in [(9, 9), (10, 10), (3, 10), (large, large), (large - 1, large), (0, large)]:
         one = claim(f"t{acknowledged}", "a")
         assert isinstance(leases.acquire(one), Granted)
-        assert leases.renew([(one, acknowledged)]) == [True]
-        leases.release(one, acknowledged)
-        assert leases.acquire(claim("look", "a")) == Granted(known)
-        leases.release(claim("look", "a"), 0)
-    assert leases.acquire(claim("new", "a", log="log-2")) == Granted(0)
-    leases.release(claim("new", "a", log="log-2"), 5)
-    assert leases.acquire(claim("new", "a", log="log-2")) == Granted(5)
+        assert leases.renew([(one, SequenceNumber(acknowledged))]) == [True]
+        leases.release(one, SequenceNumber(acknowledged))
+        assert leases.acquire(claim("look", "a")) == Granted(SequenceNumber(known))
+        leases.release(claim("look", "a"), SequenceNumber(0))
+    assert leases.acquire(claim("new", "a", log="log-2")) == Granted(SequenceNumber(0))
+    leases.release(claim("new", "a", log="log-2"), SequenceNumber(5))
+    assert leases.acquire(claim("new", "a", log="log-2")) == Granted(SequenceNumber(5))
 
 
 def test_many_streams_are_renewed_together_and_each_is_told_apart(make: Make) -> None:
@@ -239,7 +271,9 @@ def test_many_streams_are_renewed_together_and_each_is_told_apart(make: Make) ->
     assert all(leases.acquire(each) == GRANTED for each in claims)
     lost = {3, 700, 1099}
     changed = [claim("x", stream=each.stream) if n in lost else each for n, each in enumerate(claims)]
-    assert leases.renew([(each, 1) for each in changed]) == [n not in lost for n in range(1100)]
+    assert leases.renew([(each, SequenceNumber(1)) for each in changed]) == [
+        n not in lost for n in range(1100)
+    ]
     assert leases.renew([]) == []
 
 
@@ -253,11 +287,11 @@ def test_who_forgot_everything_lets_holders_renew_before_a_stranger_is_served(
     settling = leases.acquire(stranger)
     assert isinstance(settling, Settling)
     assert 0 < settling.left_s <= 1.5
-    assert leases.renew([(holder, 8)]) == [True]
+    assert leases.renew([(holder, SequenceNumber(8))]) == [True]
     assert isinstance(leases.acquire(stranger), Held)
-    leases.release(holder, 8)
+    leases.release(holder, SequenceNumber(8))
     assert isinstance(leases.acquire(stranger), Settling), "another one's lease may still be unknown"
-    eventually(lambda: leases.acquire(stranger) == Granted(8))
+    eventually(lambda: leases.acquire(stranger) == Granted(SequenceNumber(8)))
 
 
 def test_who_knows_that_no_session_lives_ends_the_time_to_settle_but_not_that_of_a_later_start(

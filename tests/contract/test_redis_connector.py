@@ -20,7 +20,7 @@ from tests.waiting import eventually
 PARTITIONS = 3
 RECORDS = 4
 NEWEST = 5
-BEGINNINGS: dict[SinkPartition, int] = {("raw", partition): 0 for partition in range(PARTITIONS)}
+BEGINNINGS: dict[SinkPartition, int] = {SinkPartition("raw", partition): 0 for partition in range(PARTITIONS)}
 INPUT = SinkInput("raw", "app.sink.raw", lambda frame: list(frame.rows or ()))
 
 
@@ -68,7 +68,7 @@ def deliver_all(one: RedisConnector) -> None:
     batcher = SinkBatcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
     for offset in range(RECORDS):
         for partition in range(PARTITIONS):
-            if batcher.progress["raw", partition].offset <= offset:
+            if batcher.progress[SinkPartition("raw", partition)].offset <= offset:
                 batches = batcher.fold([record(partition, offset)])
                 one.deliver(batches)
                 one.finish()

@@ -11,12 +11,15 @@ from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.object_store import ObjectSnapshots
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
+from bettong.identifiers import PartitionId
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.store import SnapshotStore
 from tests.samples.snapshots import whole
 from tests.servers.s3 import BUCKET
 
+CHECK_3 = PartitionId("check", 3)
+CHECK = PartitionId("check", 0)
 Name = Callable[..., str]
 Another = Callable[[], SnapshotStore]
 
@@ -51,26 +54,26 @@ def state(offset: int) -> bytes:
 
 
 def test_a_partition_without_snapshots_has_none(store: SnapshotStore) -> None:
-    assert store.increments("check", 0) == []
-    assert store.load("check", 0, whole(10)) is None
+    assert store.increments(CHECK) == []
+    assert store.load(CHECK, whole(10)) is None
     store.clear()
 
 
 def test_what_is_saved_is_found_as_it_was_by_every_other(another: Another) -> None:
     anything = bytes(range(256)) * 1000
     first, second = whole(0), Increment(2**62, 0, 0)
-    another().save("check", 3, first, b"")
-    another().save("check", 3, second, anything)
-    assert another().increments("check", 3) == [first, second]
-    assert another().load("check", 3, first) == b""
-    assert another().load("check", 3, second) == anything
-    assert another().load("check", 3, Increment(2**62, 0, 1)) is None
+    another().save(CHECK_3, first, b"")
+    another().save(CHECK_3, second, anything)
+    assert another().increments(CHECK_3) == [first, second]
+    assert another().load(CHECK_3, first) == b""
+    assert another().load(CHECK_3, second) == anything
+    assert another().load(CHECK_3, Increment(2**62, 0, 1)) is None
 
 
 def test_of_whole_states_the_newest_two_are_kept(store: SnapshotStore) -> None:
     for offset in (1, 5, 9, 10, 200):
-        store.save("check", 0, whole(offset), state(offset))
-    assert store.increments("check", 0) == [whole(10), whole(200)]
+        store.save(CHECK, whole(offset), state(offset))
+    assert store.increments(CHECK) == [whole(10), whole(200)]
 
 
 def test_what_the_chains_from_the_newest_two_roots_need_is_kept(store: SnapshotStore) -> None:
@@ -78,44 +81,45 @@ def test_what_the_chains_from_the_newest_two_roots_need_is_kept(store: SnapshotS
         Increment(*each) for each in ((10, 0, 10), (20, 10, 10), (30, 20, 20), (40, 30, 20), (50, 40, 40))
     ]
     for increment in saved:
-        store.save("check", 0, increment, state(increment.offset))
-    assert store.increments("check", 0) == saved[1:]
-    assert [store.load("check", 0, each) for each in saved[1:]] == [state(each.offset) for each in saved[1:]]
+        store.save(CHECK, increment, state(increment.offset))
+    assert store.increments(CHECK) == saved[1:]
+    assert [store.load(CHECK, each) for each in saved[1:]] == [state(each.offset) for each in saved[1:]]
 
 
 def test_a_zombie_pushes_out_nothing_newer(store: SnapshotStore) -> None:
     for offset in (100, 200):
-        store.save("check", 0, whole(offset), state(offset))
+        store.save(CHECK, whole(offset), state(offset))
     for offset in (7, 99, 100, 200, 1):
-        store.save("check", 0, whole(offset), state(offset))
-    assert store.increments("check", 0) == [whole(100), whole(200)]
-    assert store.load("check", 0, whole(100)) == state(100)
+        store.save(CHECK, whole(offset), state(offset))
+    assert store.increments(CHECK) == [whole(100), whole(200)]
+    assert store.load(CHECK, whole(100)) == state(100)
 
 
 def test_an_increment_saved_again_replaces_what_may_have_been_damaged(store: SnapshotStore) -> None:
-    store.save("check", 0, whole(5), b"damaged")
-    store.save("check", 0, whole(5), state(5))
-    assert store.load("check", 0, whole(5)) == state(5)
+    store.save(CHECK, whole(5), b"damaged")
+    store.save(CHECK, whole(5), state(5))
+    assert store.load(CHECK, whole(5)) == state(5)
 
 
 def test_stages_and_partitions_do_not_mix(store: SnapshotStore) -> None:
-    partitions = [("a", 1), ("a", 11), ("a-1", 1), ("a_b", 1), ("A", 1), ("1-1", 1)]
-    for number, (stage, partition) in enumerate(partitions):
-        store.save(stage, partition, whole(number), state(number))
-    for number, (stage, partition) in enumerate(partitions):
-        assert store.increments(stage, partition) == [whole(number)]
-        assert store.load(stage, partition, whole(number)) == state(number)
+    named = [("a", 1), ("a", 11), ("a-1", 1), ("a_b", 1), ("A", 1), ("1-1", 1)]
+    partitions = [PartitionId(*each) for each in named]
+    for number, partition in enumerate(partitions):
+        store.save(partition, whole(number), state(number))
+    for number, partition in enumerate(partitions):
+        assert store.increments(partition) == [whole(number)]
+        assert store.load(partition, whole(number)) == state(number)
 
 
 def test_clearing_leaves_nothing_and_saving_goes_on(store: SnapshotStore) -> None:
     for partition in range(3):
-        store.save("check", partition, whole(1), state(1))
-        store.save("count", partition, whole(2), state(2))
+        store.save(PartitionId("check", partition), whole(1), state(1))
+        store.save(PartitionId("count", partition), whole(2), state(2))
     store.clear()
-    partitions = [(stage, partition) for stage in ("check", "count") for partition in range(3)]
-    assert [store.increments(*place) for place in partitions] == [[]] * 6
-    store.save("check", 0, whole(3), state(3))
-    assert store.increments("check", 0) == [whole(3)]
+    partitions = [PartitionId(stage, number) for stage in ("check", "count") for number in range(3)]
+    assert [store.increments(each) for each in partitions] == [[]] * 6
+    store.save(CHECK, whole(3), state(3))
+    assert store.increments(CHECK) == [whole(3)]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -130,10 +134,10 @@ def test_owner_zombie_readers_and_a_cleaner_at_a_time_see_whole_increments_only(
         store = another()
         chance = random.Random(seed)
         while not stop.is_set():
-            known = store.increments("check", 0)
+            known = store.increments(CHECK)
             if known:
                 increment = chance.choice(known)
-                data = store.load("check", 0, increment)
+                data = store.load(CHECK, increment)
                 if data not in (None, state(increment.offset)):
                     faults.append(f"{increment}: {len(data or b'')} bytes")
 
@@ -141,7 +145,7 @@ def test_owner_zombie_readers_and_a_cleaner_at_a_time_see_whole_increments_only(
         store = another()
         for offset in range(1, 100):
             increment = whole(max(offset - behind, 1))
-            store.save("check", 0, increment, state(increment.offset))
+            store.save(CHECK, increment, state(increment.offset))
 
     def cleaning() -> None:
         store = another()
@@ -163,9 +167,9 @@ def test_owner_zombie_readers_and_a_cleaner_at_a_time_see_whole_increments_only(
         thread.join()
     assert faults == []
     last = another()
-    last.save("check", 0, whole(500), state(500))
-    last.save("check", 0, whole(501), state(501))
-    assert last.increments("check", 0) == [whole(500), whole(501)]
+    last.save(CHECK, whole(500), state(500))
+    last.save(CHECK, whole(501), state(501))
+    assert last.increments(CHECK) == [whole(500), whole(501)]
 
 
 def guarded(work: Callable[[], None], faults: list[str]) -> threading.Thread:

@@ -12,6 +12,7 @@ from bettong.local.addresses import LOOPBACK
 from bettong.local.redis_server import RedisServer
 from bettong_receiver.connectors.tcp import AtLeastOnceTcpConnector, address_of
 from bettong_receiver.delivery.connector import ConnectorUnavailableError
+from bettong_receiver.progress import SinkPartition
 from tests.samples.sink_batches import sink_batch
 from tests.servers.tcp_peer import OK, Peer
 
@@ -27,7 +28,7 @@ def peer(*, lines: bool) -> Iterator[Peer]:
         yield one
 
 
-BEGINNINGS = {("notes", 0): 0, ("notes", 1): 0}
+BEGINNINGS = {SinkPartition("notes", 0): 0, SinkPartition("notes", 1): 0}
 Make = Callable[[], AtLeastOnceTcpConnector]
 
 
@@ -46,7 +47,10 @@ def test_what_the_peer_kept_is_there_in_order_and_its_position_found_by_the_next
 ) -> None:
     messages = [json.dumps({"number": number}).encode() for number in range(2500)]
     with closing(make()) as connector:
-        assert connector.open(BEGINNINGS) == {("notes", 0): None, ("notes", 1): None}
+        assert connector.open(BEGINNINGS) == {
+            SinkPartition("notes", 0): None,
+            SinkPartition("notes", 1): None,
+        }
         assert connector.deliver([sink_batch(0, messages, 7), sink_batch(1, [b"x"], 3)]) == {}
         connector.deliver([sink_batch(1, [], 4)])
     assert peer.kept == [*messages, b"x"]
@@ -76,7 +80,7 @@ def test_a_peer_that_does_not_say_ok_gets_the_batch_again_and_no_position_is_sto
         with pytest.raises(ConnectorUnavailableError, match=words):
             connector.deliver([sink_batch(0, [b"second"], 2)])
     with closing(make()) as connector:
-        assert connector.open(BEGINNINGS)["notes", 0] == sink_batch(0, [], 1).position()
+        assert connector.open(BEGINNINGS)[SinkPartition("notes", 0)] == sink_batch(0, [], 1).position()
         connector.deliver([sink_batch(0, [b"second"], 2)])
     assert peer.kept == [b"first", b"second"]
 
@@ -113,7 +117,7 @@ def test_a_batch_whose_answer_was_lost_comes_again_in_the_same_order(make: Make,
         for chunk in connector._chunks([b"a", b"b"]):
             connector._send(chunk)
     with closing(make()) as connector:
-        assert connector.open(BEGINNINGS)["notes", 0] is None
+        assert connector.open(BEGINNINGS)[SinkPartition("notes", 0)] is None
         connector.deliver([sink_batch(0, [b"a", b"b"], 1)])
     assert peer.kept == [b"a", b"b", b"a", b"b"]
 

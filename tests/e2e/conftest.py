@@ -73,7 +73,7 @@ class RunningSuite:
         stages = {stage_topic(application, stage.name): stage.name for stage in planned.stages}
         since_s, before = time.monotonic(), None
 
-        def settled() -> bool:
+        def complete() -> bool:
             nonlocal since_s, before
             ends, folded = admin.ends(planned.topics), self.metrics.partitions()
             now = (ends, folded, self.metrics.live().get("receiver", {}).get(metrics.LAG.name))
@@ -87,7 +87,7 @@ class RunningSuite:
             return is_folded and now[2] == "0" and time.monotonic() - since_s >= QUIET_S
 
         with LogAdmin(self.suite.record.kafka_connection) as admin:
-            eventually(settled, seconds=RESULTS_S_MAX, what="all is folded and delivered, and nothing moves")
+            eventually(complete, seconds=RESULTS_S_MAX, what="all is folded and delivered, and nothing moves")
 
 
 StartSuite = Callable[..., RunningSuite]

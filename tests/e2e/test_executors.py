@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bettong.application.nodes.source import Source
 from bettong.application.plan import plan
-from bettong.application.streams import Source
 from bettong.client.sender import Sender
 from bettong.config.processor import Schedule
 from bettong.edges.application_file import load

@@ -109,7 +109,7 @@ def scraped_metrics(running: RunningSuite) -> None:
     # Of this process; the results are counted over restarts.
     assert 0 < receiver["bettong_receiver_latency_seconds_count"] <= reported.results
     assert receiver["bettong_receiver_latency_seconds_sum"] > 0
-    assert processor["bettong_partition_figures_readable"] == 1
+    assert processor["bettong_partition_metrics_readable"] == 1
     for each in found.values():
         assert each["bettong_state", "running"] == 1
         assert 0 <= each["bettong_heartbeat_age_seconds"] < 60

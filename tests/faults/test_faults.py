@@ -16,7 +16,7 @@ import pytest
 from bettong.chaos.report import Report
 from bettong.chaos.spec import Spec, read
 from bettong.cli.exit_codes import BROKEN
-from tests.faults import inputs
+from tests.faults import inputs, windowed_model
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -41,6 +41,8 @@ def make_inputs(spec: Spec, folder: Path) -> None:
             inputs.lines(folder, count=200 * seconds)
         case "market_spread":
             inputs.market(folder, messages=8000 * seconds)
+        case "windowed":
+            windowed_model.write(folder, seconds=seconds)
         case other:
             pytest.fail(f"no inputs for {other}")
 
@@ -90,5 +92,5 @@ def test_an_application_that_loses_doubles_and_changes_messages_is_found_out(fol
     assert code == BROKEN
     for sink in (each for each in report.sinks if each.sink == "copies"):
         assert {each["label"] for each in sink.differences} == {"A", "B", "C"}
-        assert all(count > 0 for count in (sink.lost, sink.doubled, sink.foreign))
+        assert all(count > 0 for count in (sink.lost, sink.doubled, sink.unexpected))
     assert [line.split(":")[0] for line in report.broken] == ["sink copies, files", "sink copies, subscriber"]

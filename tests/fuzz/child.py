@@ -28,12 +28,12 @@ MEMORY_BYTES_MAX = 1024 * 1024 * 1024
 _COUNT = struct.Struct("<QQ")  # inputs so far, length of the one under way
 
 
-def feed(harness: Harness, under_way: Path, *, seed: int, seconds: float) -> int:
+def feed(harness: Harness, in_flight: Path, *, seed: int, seconds: float) -> int:
     """Reads inputs made of the corpus. Returns how many; raises what a parser must not."""
     inputs = [*harness.corpus(), *harness.seeds()]
     random = Random(seed)
     end = time.monotonic() + seconds
-    with Recorder(under_way) as recorder:
+    with Recorder(in_flight) as recorder:
         while time.monotonic() < end:
             data = mutated(random, inputs, harness.words)
             recorder.note(data)
@@ -46,9 +46,9 @@ def feed(harness: Harness, under_way: Path, *, seed: int, seconds: float) -> int
 class Recorder:
     """Keeps the input under way in a file, without a call of the system for each."""
 
-    def __init__(self, under_way: Path) -> None:
+    def __init__(self, in_flight: Path) -> None:
         self.count = 0
-        self._file = under_way.open("w+b")
+        self._file = in_flight.open("w+b")
         self._file.truncate(_COUNT.size + INPUT_BYTES_MAX)
         self._memory = mmap.mmap(self._file.fileno(), 0)
 
@@ -65,9 +65,9 @@ class Recorder:
         self._file.close()
 
 
-def left_behind(under_way: Path) -> tuple[int, bytes]:
+def left_behind(in_flight: Path) -> tuple[int, bytes]:
     """How many inputs the last parser has read, and which was the last one."""
-    content = under_way.read_bytes() if under_way.is_file() else b""
+    content = in_flight.read_bytes() if in_flight.is_file() else b""
     if len(content) < _COUNT.size:
         return 0, b""
     count, length = _COUNT.unpack_from(content)

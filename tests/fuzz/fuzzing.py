@@ -52,10 +52,10 @@ def fuzz(names: Sequence[str], *, seed: int, seconds: float, engine: Path | None
     `engine`: where atheris is; it leads one harness alone.
     """
     with tempfile.TemporaryDirectory() as folder:
-        under_way = Path(folder) / "under-way"
+        in_flight = Path(folder) / "in-flight"
         child, path = (CHILD, []) if engine is None else (GUIDED, [str(engine)])
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")])}
-        command = [sys.executable, *child, ",".join(names), str(under_way), str(seed), str(seconds)]
+        command = [sys.executable, *child, ",".join(names), str(in_flight), str(seed), str(seconds)]
         limit_s = seconds * len(names) + _GRACE_S
         with (Path(folder) / "said").open("w+b") as raised:
             try:
@@ -74,11 +74,11 @@ def fuzz(names: Sequence[str], *, seed: int, seconds: float, engine: Path | None
             raised.seek(0)
             counts = [int(line) for line in raised.read().split()] if engine is None else []
         if engine is not None and code == 0:
-            counts = [left_behind(under_way)[0]]
+            counts = [left_behind(in_flight)[0]]
         outcomes = [Outcome(name, count) for name, count in zip(names, counts, strict=False)]
         if code != 0:
             name = names[min(len(counts), len(names) - 1)]
-            outcomes.append(Outcome(name, *left_behind(under_way), f"seed {seed}, ended with {code}\n{said}"))
+            outcomes.append(Outcome(name, *left_behind(in_flight), f"seed {seed}, ended with {code}\n{said}"))
     return outcomes
 
 

@@ -38,14 +38,14 @@ with atheris.instrument_imports(include=list(_SEEN), enable_loader_override=Fals
 
 def main(arguments: list[str]) -> None:
     """Does not return: libFuzzer ends the process."""
-    name, under_way, seed, seconds = arguments
+    name, in_flight, seed, seconds = arguments
     harness = HARNESSES[name]
     for data in harness.corpus():
         harness.read(data)
-    words = Path(under_way).with_suffix(".words")
+    words = Path(in_flight).with_suffix(".words")
     quoted = ("".join(f"\\x{byte:02x}" for byte in word) for word in harness.words)
     words.write_text("".join(f'"{word}"\n' for word in quoted))
-    found = Path(under_way).with_suffix(".corpus")
+    found = Path(in_flight).with_suffix(".corpus")
     found.mkdir()
     options = {
         "seed": int(seed) % 2**31 or 1,
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
         "artifact_prefix": f"{found}/",
     }
     limit_memory()
-    with Recorder(Path(under_way)) as recorder:
+    with Recorder(Path(in_flight)) as recorder:
 
         def read(data: bytes) -> None:
             recorder.note(data)

@@ -33,8 +33,8 @@ _TEXTS = (
     "null",
 )
 _RIGHT = ("1Gi", "500m", "s3://b/f", "host:9092")
-_HOLDING: tuple[Any, ...] = ([], ["a"], [None], [{}], {}, {"a": "b"}, {"a": None})
-_ODD: tuple[Any, ...] = (None, True, False, *_NUMBERS, *_TEXTS, *_RIGHT, *_HOLDING)
+_CONTAINERS: tuple[Any, ...] = ([], ["a"], [None], [{}], {}, {"a": "b"}, {"a": None})
+_ODD: tuple[Any, ...] = (None, True, False, *_NUMBERS, *_TEXTS, *_RIGHT, *_CONTAINERS)
 _REFUSED = ("values don't meet the specifications of the schema", "Error: execution error at (")
 
 

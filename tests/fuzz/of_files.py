@@ -27,8 +27,10 @@ from bettong.errors import BettongError, SettingsError
 from bettong.frames.columns import Columns
 from bettong.frames.text import json_line
 from bettong.schema.decoded import Decoder
+from bettong.schema.schema import schema_of
 from tests.fuzz.harness import Harness
 from tests.fuzz.of_frames import SCHEMAS, Fixed, samples
+from tests.fuzz.rich import Rich
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -118,6 +120,11 @@ def _json() -> Iterator[bytes]:
 def _csv() -> Iterator[bytes]:
     yield b"number,flag,code,ratio\n1,1,abc,0.5\n2,0,de,1e9\n"
     yield b'number,text,blob,code\n1,"a ""b""",c,abc\n'
+    for message in samples(schema_of(Rich), 2).messages():
+        values = json.loads(json_line(schema_of(Rich), message))
+        cells = [each if isinstance(each, str) else json.dumps(each) for each in values.values()]
+        quoted = ",".join('"' + cell.replace('"', '""').replace("null", "") + '"' for cell in cells)
+        yield f"{','.join(values)}\n{quoted}\n".encode()
 
 
 def _binary() -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from typing import Annotated
@@ -17,11 +17,13 @@ from bettong import Application, Width
 from bettong.application.plan import plan
 from bettong.errors import FrameError, SchemaError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, FrameKind, decode, encode
+from bettong.frames.frame import Frame, FrameKind, decode, encode, tick_record
 from bettong.frames.refused import Refused, pack
-from bettong.frames.text import bytes_of, json_line, message_of, text_of
-from bettong.identifiers import Origin
+from bettong.frames.text import json_line, message_of
+from bettong.frames.times import encode_times
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.inspection.text import MessageForm, message_text
+from bettong.schema.json_values import bytes_of, text_of
 from bettong.schema.schema import Schema, schema_of
 from bettong.v1 import subscribe_pb2
 from bettong.v1.frame_pb2 import DeadLetter
@@ -32,6 +34,7 @@ from bettong_receiver.progress import DeliveryProgress
 from bettong_receiver.subscriptions import LogFacts, RefusedSubscription, starts
 from tests.fuzz.harness import Harness
 from tests.fuzz.mutating import floats
+from tests.fuzz.rich import Rich, rich_message
 
 FRAME_BYTES_MAX = 64 * 1024
 _SEQUENCE_MAX = 2**64 - 1
@@ -64,13 +67,22 @@ class Sum:
     total: int = 0
 
 
-SCHEMAS = (schema_of(Fixed), schema_of(Varying))
+@dataclass(slots=True)
+class Newest:
+    """A state with a timer."""
+
+    until: bettong.Timer = bettong.NEVER
+
+
+SCHEMAS = (schema_of(Fixed), schema_of(Varying), schema_of(Rich))
 
 
 def samples(schema: Schema, count: int) -> Columns:
     """Some messages."""
     if schema.message is Fixed:
         made: list[object] = [Fixed(index, index % 2 == 0, f"c{index}", index / 3) for index in range(count)]
+    elif schema.message is Rich:
+        made = [rich_message(index) for index in range(count)]
     else:
         made = [Varying(index, f"text {index} é", b"b" * index, b"abc") for index in range(count)]
     return Columns.of_messages(schema, made)
@@ -115,9 +127,40 @@ def stage() -> StageProgram:
     return program(plan(app).stages[0], compiled=False)
 
 
+def time_of(message: Varying) -> int:
+    """When it happened."""
+    return message.number
+
+
+def last(message: Varying, kept: Newest) -> None:
+    """Waits for no other."""
+    kept.until = message.number + 1
+
+
+def over(fired: bettong.Fired[str], kept: Newest) -> Fixed:
+    """No other has come."""
+    del kept
+    return Fixed(fired.at, flag=False, code=fired.key[:1], ratio=0.0)
+
+
+@cache
+def judging_stage() -> StageProgram:
+    """A stage that goes by event time, as one with a computation that judges lateness does."""
+    app = Application("fuzzed")
+    varying = app.source("varying", schema=Varying, key="text", event_time=time_of)
+    varying.stateful(last, state=Newest, timers={"until": over}).sink("ended")
+    (planned,) = plan(app).stages
+    return program(replace(planned, judges_lateness=True), compiled=False)
+
+
 def read_record(data: bytes) -> None:
     """A record of a stage's log: whatever is wrong with it is a dead letter, and the next one is folded."""
-    worker = PartitionWorker(stage(), Assignment("fuzzed", 0, 1, FRAME_BYTES_MAX))
+    for of in (stage(), judging_stage()):
+        _fold_record(data, of)
+
+
+def _fold_record(data: bytes, of: StageProgram) -> None:
+    worker = PartitionWorker(of, Assignment("fuzzed", 0, 1, FRAME_BYTES_MAX))
     records = worker.fold(0, data)
     assert all(len(record.value) <= FRAME_BYTES_MAX for record in records)
     for record in records:
@@ -132,8 +175,8 @@ def record_of(sequence: int, *, origin: str = "varying/a", count: int = 6) -> by
     return encode(
         Frame(
             origin=Origin(origin),
-            sequence=sequence,
-            previous=0,
+            sequence=SequenceNumber(sequence),
+            previous=SequenceNumber(0),
             count=count,
             schema=schema.fingerprint,
             ingest_ns=1,
@@ -156,6 +199,7 @@ def _formats() -> dict[str, SinkFormat]:
     app = Application("fuzzed")
     varying = app.source("varying", schema=Varying, key="text")
     varying.sink("plain")
+    app.source("rich-in", schema=Rich, key="text").sink("rich")
     varying.sink("raw", encoder=lambda message: message.blob)
     return formats(plan(app))
 
@@ -185,14 +229,33 @@ def read_positions(data: bytes) -> None:
 
 def _frames() -> Iterator[bytes]:
     yield record_of(1)
-    yield encode(Frame(origin=Origin("varying/a"), sequence=7, previous=7, kind=FrameKind.OPEN))
+    yield encode(
+        Frame(
+            origin=Origin("varying/a"),
+            sequence=SequenceNumber(7),
+            previous=SequenceNumber(7),
+            kind=FrameKind.OPEN,
+        )
+    )
     refused = [Refused(0, "why", b"\xff", as_received=True), Refused(7, "else", b"{}", as_received=False)]
     packed = pack(refused, frame_bytes_max=FRAME_BYTES_MAX)
-    yield encode(Frame(origin=Origin("varying/a"), sequence=2, previous=1, refused=packed))
     yield encode(
-        Frame(origin=Origin("log/clock"), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=2**40)
+        Frame(
+            origin=Origin("varying/a"), sequence=SequenceNumber(2), previous=SequenceNumber(1), refused=packed
+        )
     )
-    yield encode(Frame(origin=Origin("raw/x/0"), sequence=3, previous=1, count=2, rows=[b"one", b""]))
+    yield tick_record("log", 2**40, {Origin("varying/a"): 7}, {Origin("varying/a"): SequenceNumber(8)})
+    late = encode_times(np.array([0, 2**62, 3, 3, 2**63 - 1, -1]))
+    yield encode(replace(decode(record_of(9)), watermark_ns=2**62, message_watermarks=late))
+    yield encode(
+        Frame(
+            origin=Origin("raw/x/0"),
+            sequence=SequenceNumber(3),
+            previous=SequenceNumber(1),
+            count=2,
+            rows=[b"one", b""],
+        )
+    )
 
 
 def _columns() -> Iterator[bytes]:
@@ -206,7 +269,23 @@ def _results() -> Iterator[bytes]:
     dead_letter = DeadLetter(computation="total", reason="no", origin="varying/a", sequence=3, message=b"{}")
     yield encode(
         Frame(
-            origin=Origin("dead-letters/s/0"), sequence=9, previous=0, rows=[dead_letter.SerializeToString()]
+            origin=Origin("dead-letters/s/0"),
+            sequence=SequenceNumber(9),
+            previous=SequenceNumber(0),
+            rows=[dead_letter.SerializeToString()],
+        )
+    )
+
+    rich = samples(schema_of(Rich), 4).payload()
+    fingerprint = schema_of(Rich).fingerprint
+    yield encode(
+        Frame(
+            origin=Origin("rich/s/0"),
+            sequence=SequenceNumber(2),
+            previous=SequenceNumber(1),
+            count=4,
+            schema=fingerprint,
+            columns=rich,
         )
     )
 

@@ -1,4 +1,4 @@
-"""Harnesses of what stores give back: snapshots, positions of sinks, boundaries of external topics.
+"""Harnesses of what stores give back: snapshots, positions of sinks, boundaries of external topics, exclusions.
 
 Their checksums find damage, so most inputs here are sealed anew after they were changed. The states in a snapshot are
 left as they were: who reads them has a harness of its own to give (`registry`).
@@ -16,9 +16,10 @@ from google.protobuf.message import DecodeError
 from bettong.delivery import DeliveryTable
 from bettong.errors import FrameError, SnapshotError
 from bettong.frames.frame import CLOCK_NS_MAX
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, PartitionId, SequenceNumber
 from bettong.snapshots import snapshot as codec
 from bettong.v1.snapshot_pb2 import Snapshot
+from bettong.worker.exclusions import Excluded, ExcludedTimer, Exclusion, decode_exclusion, encode_exclusion
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong_receiver import positions
 from bettong_receiver.errors import PositionError
@@ -29,6 +30,7 @@ from tests.fuzz.of_frames import FRAME_BYTES_MAX, record_of, stage
 from tests.samples.worker import tick
 
 _POSITION_KEY = positions.PositionKey("fuzzed", "totals", 0)
+_ROWS = 100
 
 
 def _worker() -> PartitionWorker:
@@ -45,7 +47,7 @@ def _good() -> bytes:
 def read_snapshot(data: bytes) -> None:
     """The bytes of an increment, as they are, and behind a checksum that is right, with the states of a good one."""
     with contextlib.suppress(SnapshotError):
-        codec.decode(data, application="fuzzed", stage=stage().stage.name, partition=0)
+        codec.decode(data, application="fuzzed", partition=PartitionId(stage().stage.name, 0))
     try:
         changed = Snapshot.FromString(data[8:])
     except DecodeError:
@@ -79,6 +81,16 @@ def read_boundaries(data: bytes) -> None:
         assert BatchBoundaries.decode(boundaries.encode()) == boundaries
 
 
+def read_exclusion(data: bytes) -> None:
+    """What is left out of a record, as the topic holds it."""
+    with contextlib.suppress(DecodeError):
+        stage_name, exclusion = decode_exclusion(data)
+        assert decode_exclusion(encode_exclusion(stage_name, exclusion)) == (stage_name, exclusion)
+        assert all(0 <= row < _ROWS for row, _ in exclusion.of_frame(_ROWS))
+        for each in exclusion.timers[:20]:
+            assert exclusion.record or each.timer in exclusion.of_timers(each.owner)
+
+
 def _snapshots() -> Iterator[bytes]:
     yield _good()
     worker = _worker()
@@ -93,19 +105,27 @@ def _positions() -> Iterator[bytes]:
     yield positions.encode(_POSITION_KEY, DeliveryProgress.fresh(3))
     progress = DeliveryProgress.fresh(812)
     progress.table = DeliveryTable(
-        highest={Origin("totals/varying/0"): 9}, heard_ns={Origin("totals/varying/0"): 5}
+        highest={Origin("totals/varying/0"): SequenceNumber(9)}, heard_ns={Origin("totals/varying/0"): 5}
     )
     progress.outbox.pending = {7: {0: "refused", 3: "refused"}}
     yield positions.encode(_POSITION_KEY, progress, length_bytes=77)
 
 
 def _boundaries() -> Iterator[bytes]:
-    yield BatchBoundaries(5, [11, 15]).encode()
-    yield BatchBoundaries(0).encode()
+    yield BatchBoundaries(SequenceNumber(5), [11, 15]).encode()
+    yield BatchBoundaries(SequenceNumber(0)).encode()
+
+
+def _exclusions() -> Iterator[bytes]:
+    rows = (Excluded(3, 4, "total", "killed the worker: signal 11"), Excluded(7, 2**32 - 1, "", ""))
+    timers = (ExcludedTimer("last", b'{"at":7}', "over", "took longer than 5 ms"),)
+    yield encode_exclusion("varying", Exclusion(812, rows, timers=timers))
+    yield encode_exclusion("varying", Exclusion(0, record="killed the worker: signal 9"))
 
 
 HARNESSES = (
     Harness("snapshots", read_snapshot, _snapshots, (b"\xff\xff\xff\xff\x0f",)),
     Harness("sink-positions", read_position, _positions, (b"null", b"1e999", b"[", b"{}", b'"offset":')),
     Harness("batch-boundaries", read_boundaries, _boundaries, (b"null", b"1e999", b"[", b'"ends"', b"-1")),
+    Harness("exclusions", read_exclusion, _exclusions, (b"\xff\xff\xff\xff\x0f", b"\x18\x00")),
 )

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 
 import pytest
 
@@ -16,6 +16,8 @@ from tests.fuzz.registry import HARNESSES
 
 # Of each parser: all of them together take less than a minute of one core. `make fuzz` takes an hour.
 _SECONDS = 2.5
+# The same inputs each time, as far as the time goes: new ones are for `make fuzz`, so that no test fails by chance.
+_SEED = 1
 
 
 @pytest.mark.parametrize("name", HARNESSES)
@@ -25,8 +27,7 @@ def test_a_parser_has_a_corpus(name: str) -> None:
 
 @pytest.mark.slow
 def test_each_parser_gives_a_value_or_its_own_error() -> None:
-    seed = SystemRandom().randrange(2**32)
-    outcomes = fuzzing.fuzz(list(HARNESSES), seed=seed, seconds=_SECONDS)
+    outcomes = fuzzing.fuzz(list(HARNESSES), seed=_SEED, seconds=_SECONDS)
     for outcome in outcomes:
         assert outcome.finding is None, f"{fuzzing.keep(outcome)}\n{outcome.said}"
         assert outcome.count > 0

@@ -62,7 +62,7 @@ def append_all(broker: KafkaBroker, topic: str, partition: int, values: list[byt
     outcomes: list[Outcome] = []
     with writer(broker) as log:
         for value in values:
-            log.append(topic, partition, value, outcomes.append)
+            log.append(TopicPartition(topic, partition), value, outcomes.append)
     return outcomes
 
 

@@ -21,7 +21,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisSnapshots, RedisStore
 from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment, Task
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
-from bettong.identifiers import Origin, PartitionId, TopicPartition
+from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import sink_topic, stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -177,14 +177,14 @@ class World:
             columns = Columns.of_messages(entry.schema, [Number("m", value)] * size)
             frame = Frame(
                 origin=Origin(f"{entry.stream}/client"),
-                sequence=sequence,
-                previous=sequence - 1,
+                sequence=SequenceNumber(sequence),
+                previous=SequenceNumber(sequence - 1),
                 count=size,
                 schema=entry.schema.fingerprint,
                 ingest_ns=time.time_ns() if ingest_ns is None else ingest_ns,
                 columns=columns.payload(),
             )
-            self.writer.append(self.source, partition, encode(frame), lambda _: None)
+            self.writer.append(TopicPartition(self.source, partition), encode(frame), lambda _: None)
         self.appended[partition] += count
         self.writer.flush(30)
         assert self.writer.failure is None
@@ -245,7 +245,7 @@ class World:
 
     def saved(self, partition: int) -> int:
         """The offset of the newest snapshot."""
-        found = self.store.increments(self.stage.name, partition)
+        found = self.store.increments(PartitionId(self.stage.name, partition))
         return found[-1].offset if found else 0
 
     def offset(self, partition: int = 0) -> int:

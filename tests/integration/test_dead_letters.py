@@ -16,6 +16,7 @@ from bettong.client.sender import Sender
 from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogWriter
 from bettong.frames.dead_letter_id import DeadLetterId
+from bettong.identifiers import TopicPartition
 from bettong.inspection.live.resending import send_again
 from bettong.inspection.retry import Resend
 from bettong.local.broker import KafkaBroker
@@ -121,7 +122,7 @@ class World:
         with LogWriter(self.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as log:
             for record in self.folded()[1]:
                 if record.topic.endswith("dead-letters"):
-                    log.append(record.topic, record.partition, record.value, lambda _: None)
+                    log.append(TopicPartition(record.topic, record.partition), record.value, lambda _: None)
             log.flush(30)
 
     def mend(self) -> None:

@@ -9,7 +9,7 @@ from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.errors import LogError
 from bettong.frames.frame import decode
-from bettong.identifiers import PartitionId
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import dead_letter_topic, exclusions_topic
@@ -19,6 +19,7 @@ from tests.integration.log_parts import FRAME_BYTES_MAX, read_all, reader
 from tests.integration.resident_slots import World
 from tests.waiting import eventually
 
+CHECK = PartitionId("check", 0)
 WHY = "killed the worker: signal 11 (SIGSEGV)"
 
 
@@ -47,33 +48,33 @@ def logs(kafka: KafkaBroker, name: str) -> Iterator[list[ExclusionLog]]:
 def test_of_two_who_decide_at_a_time_the_first_one_in_the_log_counts(logs: list[ExclusionLog]) -> None:
     first, second = logs
     second.refresh()
-    known = second.known("check", 1)
+    known = second.known(PartitionId("check", 1))
     assert known == {}
-    counts = first.append("check", 1, exclusion(7, "first"))
+    counts = first.append(PartitionId("check", 1), exclusion(7, "first"))
     assert counts == Exclusion(7, exclusion(7, "first").rows, is_logged=True)
-    assert second.append("check", 1, exclusion(7, "second")) == counts
+    assert second.append(PartitionId("check", 1), exclusion(7, "second")) == counts
     assert known == {7: counts}
-    second.append("check", 1, exclusion(9))
+    second.append(PartitionId("check", 1), exclusion(9))
     first.refresh()
-    assert set(first.known("check", 1)) == {7, 9}
-    assert first.known("check", 0) == first.known("other", 1) == {}
+    assert set(first.known(PartitionId("check", 1))) == {7, 9}
+    assert first.known(CHECK) == first.known(PartitionId("other", 1)) == {}
 
 
 def test_a_question_that_was_asked_since_is_not_asked_again(logs: list[ExclusionLog]) -> None:
     first, second = logs
     first.refresh(0.0)
-    second.append("check", 0, exclusion(1))
+    second.append(PartitionId("check", 0), exclusion(1))
     first.refresh(0.0)
-    assert first.known("check", 0) == {}
+    assert first.known(CHECK) == {}
     first.refresh(float("inf"))
-    assert set(first.known("check", 0)) == {1}
+    assert set(first.known(CHECK)) == {1}
 
 
 def test_what_somebody_else_has_written_there_is_no_exclusion(
     kafka: KafkaBroker, name: str, logs: list[ExclusionLog]
 ) -> None:
     with LogWriter(kafka.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 20) as writer:
-        writer.append(exclusions_topic(name), 0, b"\xff garbage", lambda _: None)
+        writer.append(TopicPartition(exclusions_topic(name), 0), b"\xff garbage", lambda _: None)
         writer.flush(30)
     with pytest.raises(LogError, match=r"\.exclusions/0: offset 0 is no exclusion .* Restore the topic"):
         logs[0].refresh()
@@ -85,7 +86,7 @@ def test_a_slot_leaves_out_what_was_decided_before_it_held_the_partition(
     world = World(unique_name("resident"), kafka.bootstrap, redis_server.url)
     log = ExclusionLog(kafka.bootstrap, world.name, frame_bytes_max=FRAME_BYTES_MAX)
     try:
-        log.append(world.stage.name, 2, exclusion(1))
+        log.append(PartitionId(world.stage.name, 2), exclusion(1))
         world.feed(2, 3)
         world.start(0)
         world.group.assign({0: [2]})

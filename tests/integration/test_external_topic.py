@@ -194,7 +194,7 @@ def test_garbage_and_oversized_records_become_dead_letters_and_tombstones_nothin
         f"the record at offset 8 of partition 1 of topic {external} has {FRAME_BYTES_MAX + 1} bytes"
         in dead_letter.reason
     )
-    assert (dead_letter.as_received, dead_letter.cut) == (True, True)
+    assert (dead_letter.as_received, dead_letter.truncated) == (True, True)
     assert oversized.startswith(dead_letter.message)
     sender.kill()
     sender.start()

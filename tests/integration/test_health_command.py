@@ -10,6 +10,7 @@ from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.identifiers import PartitionId
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import stage_topic
@@ -104,7 +105,7 @@ def test_it_has_stalled_when_records_wait_for_too_long(
     container.age(300)
     assert container.health() == 7
     assert reported().startswith("here: 0 records folded, 3 wait, for 6")
-    container.metrics.write_partition("notes", 0, {"offset": 2})
+    container.metrics.write_partition(PartitionId("notes", 0), {"offset": 2})
     assert container.health("--stalled-s", "1") == 0
 
 

@@ -119,7 +119,7 @@ def test_a_processor_ends_a_state_in_a_partition_that_no_record_reaches(
         due_ns = time.time_ns() + 10 * SECOND_NS
         frame = replace(decode(payments_frame(processor, 1)), ingest_ns=due_ns - TTL_NS)
         with LogWriter(kafka.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as writer:
-            writer.append(topic, 0, encode(frame), lambda _: None)
+            writer.append(TopicPartition(topic, 0), encode(frame), lambda _: None)
         eventually(lambda: reported(metrics.KEYS) == 1, seconds=MINUTE_S)
         assert reported(metrics.DUE) == due_ns
         eventually(lambda: reported(metrics.EXPIRED) == 1, seconds=MINUTE_S)

@@ -46,8 +46,8 @@ def test_the_largest_value_passes_and_one_byte_more_is_refused_at_once(
     outcomes: list[Outcome] = []
     with writer(kafka) as log:
         with pytest.raises(LogError, match=f"{topic}/0.*{largest + 1} bytes.*at most {largest}"):
-            log.append(topic, 0, bytes(largest + 1), outcomes.append)
-        log.append(topic, 0, bytes(largest), outcomes.append)
+            log.append(TopicPartition(topic, 0), bytes(largest + 1), outcomes.append)
+        log.append(TopicPartition(topic, 0), bytes(largest), outcomes.append)
     assert outcomes == [0]
     with reader(kafka, {(topic, 0): 0}, fetch_bytes_max=64 * 1024) as records:
         assert read_all(records, 1) == [Record(topic, 0, 0, bytes(largest))]
@@ -60,10 +60,10 @@ def test_a_topic_or_partition_that_does_not_exist_is_refused_and_the_writer_goes
     outcomes: list[Outcome] = []
     with writer(kafka) as log:
         with pytest.raises(LogError, match=f"{topic}/2.*no such partition"):
-            log.append(topic, 2, b"", outcomes.append)
+            log.append(TopicPartition(topic, 2), b"", outcomes.append)
         with pytest.raises(LogError, match=f"{missing}/0.*no such topic"):
-            log.append(missing, 0, b"", outcomes.append)
-        log.append(topic, 0, b"", outcomes.append)
+            log.append(TopicPartition(missing, 0), b"", outcomes.append)
+        log.append(TopicPartition(topic, 0), b"", outcomes.append)
     assert outcomes == [0]
 
 
@@ -73,7 +73,7 @@ def test_threads_that_append_at_a_time_each_keep_their_order(kafka: KafkaBroker,
 
         def append(thread: int) -> None:
             for number in range(200):
-                log.append(topic, 0, b"%d/%03d" % (thread, number), outcomes.append)
+                log.append(TopicPartition(topic, 0), b"%d/%03d" % (thread, number), outcomes.append)
 
         threads = [threading.Thread(target=append, args=(name,)) for name in range(4)]
         for thread in threads:
@@ -98,7 +98,7 @@ def test_topics_that_are_as_new_as_can_be_lose_nothing(
             topics = [unique_name("log") for _ in range(5)]
             admin.create_topics(topics, partitions=2, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
             for number, topic in itertools.product(range(100), reversed(topics)):
-                log.append(topic, number % 2, bytes(100), outcomes.append)
+                log.append(TopicPartition(topic, number % 2), bytes(100), outcomes.append)
             log.flush(30)
             assert log.failure is None
             assert set(admin.ends(topics).values()) == {50}
@@ -121,7 +121,7 @@ def test_a_broker_killed_in_the_middle_loses_nothing_doubles_nothing_and_keeps_t
         def append() -> None:
             nonlocal appended
             while not stop.is_set():
-                log.append(own_topic, appended % 2, b"%08d" % appended * 100, outcomes.append)
+                log.append(TopicPartition(own_topic, appended % 2), b"%08d" % appended * 100, outcomes.append)
                 appended += 1
 
         thread = threading.Thread(target=append)
@@ -138,7 +138,7 @@ def test_a_broker_killed_in_the_middle_loses_nothing_doubles_nothing_and_keeps_t
         assert len(outcomes) == appended
         assert not [outcome for outcome in outcomes if isinstance(outcome, LogError)]
         for partition in range(2):
-            records.seek(own_topic, partition, 0)
+            records.seek(TopicPartition(own_topic, partition), 0)
         seen = read_all(records, appended)
         assert records.poll(1000, 1) == []
     for partition in range(2):
@@ -151,11 +151,11 @@ def test_a_broker_that_stays_away_fails_the_writer_in_time_and_a_new_one_goes_on
 ) -> None:
     outcomes: list[Outcome] = []
     with writer(own_broker, delivery_timeout_ms=3000) as log:
-        log.append(own_topic, 0, b"before", outcomes.append)
+        log.append(TopicPartition(own_topic, 0), b"before", outcomes.append)
         log.flush(10)
         own_broker.kill()
         for number in range(50):
-            log.append(own_topic, number % 2, b"lost", outcomes.append)
+            log.append(TopicPartition(own_topic, number % 2), b"lost", outcomes.append)
         with pytest.raises(LogUnavailableError, match="flushing"):
             log.flush(0.1)
         eventually(lambda: len(outcomes) == 51, seconds=10)
@@ -163,7 +163,7 @@ def test_a_broker_that_stays_away_fails_the_writer_in_time_and_a_new_one_goes_on
         assert all(isinstance(outcome, LogError) for outcome in outcomes[1:])
         assert isinstance(log.failure, LogUnavailableError)
         with pytest.raises(LogError, match="of no more use"):
-            log.append(own_topic, 0, b"late", outcomes.append)
+            log.append(TopicPartition(own_topic, 0), b"late", outcomes.append)
     own_broker.start()
     assert append_all(own_broker, own_topic, 0, [b"after"]) == [1]
     assert len(outcomes) == 51
@@ -178,13 +178,13 @@ def test_a_full_buffer_blocks_and_gives_up_in_time(
     room = 2 * (size + RECORD_BYTES)
     with writer(own_broker, buffer_bytes_max=room, delivery_timeout_ms=3000) as log:
         for _ in range(20):  # more than the buffer holds: it frees itself
-            log.append(own_topic, 0, bytes(size), outcomes.append)
+            log.append(TopicPartition(own_topic, 0), bytes(size), outcomes.append)
         log.flush(10)
         with frozen(own_broker):
-            log.append(own_topic, 0, bytes(size), outcomes.append)
-            log.append(own_topic, 0, bytes(size), outcomes.append)
+            log.append(TopicPartition(own_topic, 0), bytes(size), outcomes.append)
+            log.append(TopicPartition(own_topic, 0), bytes(size), outcomes.append)
             with pytest.raises(LogError, match=r"stayed full|of no more use"):  # whichever comes first
-                log.append(own_topic, 0, bytes(size), outcomes.append)
+                log.append(TopicPartition(own_topic, 0), bytes(size), outcomes.append)
             eventually(lambda: len(outcomes) == 22)
     assert outcomes[:20] == list(range(20))
     assert [type(outcome) for outcome in outcomes[20:]] == [LogUnavailableError, LogUnavailableError]
@@ -195,10 +195,10 @@ def test_what_the_broker_refuses_fails_the_writer_and_nothing_after_it_is_sent(
 ) -> None:
     outcomes: list[Outcome] = []
     with writer(kafka, frame_bytes_max=4 * FRAME_BYTES_MAX) as log:
-        log.append(topic, 0, b"first", outcomes.append)
-        log.append(topic, 0, bytes(4 * FRAME_BYTES_MAX), outcomes.append)
+        log.append(TopicPartition(topic, 0), b"first", outcomes.append)
+        log.append(TopicPartition(topic, 0), bytes(4 * FRAME_BYTES_MAX), outcomes.append)
         try:
-            log.append(topic, 0, b"third", outcomes.append)
+            log.append(TopicPartition(topic, 0), b"third", outcomes.append)
         except LogError as error:  # the broker was quicker
             outcomes.append(error)
         eventually(lambda: len(outcomes) == 3)
@@ -215,15 +215,15 @@ def test_a_broker_that_lost_the_end_of_its_log_fails_the_writer(
     outcomes: list[Outcome] = []
     with writer(own_broker) as log:
         for value in (b"first", b"second"):
-            log.append(own_topic, 0, value, outcomes.append)
+            log.append(TopicPartition(own_topic, 0), value, outcomes.append)
             log.flush(10)
         own_broker.kill()
         lose_last_batch(own_broker, own_topic, 0)
         own_broker.start()
-        log.append(own_topic, 0, b"third", outcomes.append)
+        log.append(TopicPartition(own_topic, 0), b"third", outcomes.append)
         eventually(lambda: log.failure)
         with pytest.raises(LogError, match="of no more use"):
-            log.append(own_topic, 1, b"fourth", outcomes.append)
+            log.append(TopicPartition(own_topic, 1), b"fourth", outcomes.append)
     assert outcomes[:2] == [0, 1]
     assert [type(outcome) for outcome in outcomes[2:]] == [LogError]
     with LogAdmin(own_broker.bootstrap) as admin:
@@ -234,14 +234,14 @@ def test_closing_answers_everything_and_a_closed_writer_refuses(kafka: KafkaBrok
     outcomes: list[Outcome] = []
     log = writer(kafka)
     for _ in range(1000):
-        log.append(topic, 0, bytes(1000), outcomes.append)
+        log.append(TopicPartition(topic, 0), bytes(1000), outcomes.append)
     log.close(0)
     log.close()
     assert len(outcomes) == 1000
     offsets = [outcome for outcome in outcomes if isinstance(outcome, int)]
     assert offsets == list(range(len(offsets)))
     with pytest.raises(LogError, match="closed"):
-        log.append(topic, 0, b"", outcomes.append)
+        log.append(TopicPartition(topic, 0), b"", outcomes.append)
 
 
 def test_a_writer_without_a_broker_is_an_error_in_time_and_leaves_no_thread() -> None:
@@ -257,7 +257,7 @@ def test_a_lone_value_is_read_at_once(kafka: KafkaBroker, topic: str) -> None:
     with writer(kafka) as log, reader(kafka, {(topic, 0): 0}) as records:
         for _ in range(20):
             begun_s = time.monotonic()
-            log.append(topic, 0, b"alone", lambda _: None)
+            log.append(TopicPartition(topic, 0), b"alone", lambda _: None)
             read_all(records, 1)
             waits_s.append(time.monotonic() - begun_s)
     assert min(waits_s) < 0.03
@@ -269,12 +269,12 @@ def test_values_go_out_alone_when_they_come_so_and_together_when_the_broker_is_b
     outcomes: list[Outcome] = []
     with writer(own_broker) as log:
         for _ in range(10):
-            log.append(own_topic, 0, b"alone", outcomes.append)
+            log.append(TopicPartition(own_topic, 0), b"alone", outcomes.append)
             log.flush(10)
         assert len(batches(own_broker, own_topic, 0)) == 10
         with frozen(own_broker):
             for _ in range(1000):
-                log.append(own_topic, 0, b"together", outcomes.append)
+                log.append(TopicPartition(own_topic, 0), b"together", outcomes.append)
         log.flush(30)
     assert outcomes == list(range(1010))
     assert len(batches(own_broker, own_topic, 0)) <= 10 + 5

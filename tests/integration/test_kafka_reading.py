@@ -26,11 +26,11 @@ def test_reading_starts_anywhere_goes_back_and_knows_where_it_stands(kafka: Kafk
         assert log.positions() == {(topic, 0): 7, (topic, 1): 10}
         assert [record.offset for record in read_all(log, 2)] == [7, 8]
         assert log.positions() == {(topic, 0): 9, (topic, 1): 10}
-        log.seek(topic, 1, 9)
+        log.seek(TopicPartition(topic, 1), 9)
         assert {(record.partition, record.offset) for record in read_all(log, 2)} == {(0, 9), (1, 9)}
         assert log.poll(100, 10) == []
         with pytest.raises(LogError, match=topic):
-            log.seek(topic, 2, 0)
+            log.seek(TopicPartition(topic, 2), 0)
 
 
 def test_partitions_are_added_and_removed_while_others_are_read(kafka: KafkaBroker, topic: str) -> None:
@@ -39,20 +39,20 @@ def test_partitions_are_added_and_removed_while_others_are_read(kafka: KafkaBrok
     with reader(kafka, {}) as log:
         log.look_up([topic])
         assert log.poll(10, 10) == []
-        log.add(topic, 0, 1)
+        log.add(TopicPartition(topic, 0), 1)
         assert [record.offset for record in read_all(log, 1)] == [1]
-        log.add(topic, 1, 2)
+        log.add(TopicPartition(topic, 1), 2)
         found = sorted((record.partition, record.offset) for record in read_all(log, 4))
         assert found == [(0, 2), (0, 3), (1, 2), (1, 3)]
-        assert log.lag(topic, 0) == 0
-        log.remove(topic, 0)
+        assert log.lag(TopicPartition(topic, 0)) == 0
+        log.remove(TopicPartition(topic, 0))
         append_all(kafka, topic, 0, [b"4"])
         append_all(kafka, topic, 1, [b"4"])
         assert [(record.partition, record.offset) for record in read_all(log, 1)] == [(1, 4)]
-        log.add(topic, 0, 0)
+        log.add(TopicPartition(topic, 0), 0)
         assert [record.offset for record in read_all(log, 5)] == [0, 1, 2, 3, 4]
         with pytest.raises(LogError, match="partitions, expected 2 too"):
-            log.add(topic, 2, 0)
+            log.add(TopicPartition(topic, 2), 0)
         assert log.positions() == {(topic, 0): 5, (topic, 1): 5}
 
 
@@ -73,7 +73,7 @@ def test_all_truncated_partitions_are_named_and_a_broker_that_is_silent_is_asked
 ) -> None:
     asked = []
 
-    def silent(_: LogReader, _topic: str, partition: int) -> None:
+    def silent(_: LogReader, partition: TopicPartition) -> None:
         asked.append(partition)
 
     monkeypatch.setattr(LogReader, "_bounds", silent)
@@ -93,12 +93,12 @@ def test_a_truncated_partition_stays_one_until_it_is_removed_or_sought(
 
         def poll_and_move_another() -> None:
             log.poll(200, 10)
-            log.remove(topic, 1)
-            log.add(topic, 1, 0)
+            log.remove(TopicPartition(topic, 1))
+            log.add(TopicPartition(topic, 1), 0)
 
         with pytest.raises(LogTruncatedError, match=f"{topic}/0: offset 1 is needed"):
             eventually(poll_and_move_another)
-        log.seek(topic, 0, 2)
+        log.seek(TopicPartition(topic, 0), 2)
         assert [record.offset for record in read_all(log, 1)] == [2]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.v1 import subscribe_pb2 as pb
@@ -40,8 +40,8 @@ def record_of(stream: int) -> bytes:
     return encode(
         Frame(
             origin=Origin(f"notes-in/client-{stream}"),
-            sequence=1,
-            previous=0,
+            sequence=SequenceNumber(1),
+            previous=SequenceNumber(0),
             ingest_ns=1 + stream,
             refused=refused,
         )

@@ -18,11 +18,13 @@ from bettong.edges.object_store import ObjectSnapshots
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import prepare, snapshot_store
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
+from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment
 from tests.samples.snapshots import whole
 from tests.servers.freezing import frozen
 from tests.servers.s3 import BUCKET, S3Server, fresh_clients
 
+CHECK = PartitionId("check", 0)
 URL = f"s3://{BUCKET}/states"
 # The bound of a command that gets no answer: 6 s of attempts, the last of which may take 10 s, on a busy machine.
 ANSWER_S_MAX = 30.0
@@ -48,9 +50,9 @@ def test_a_server_that_is_away_is_given_up_in_bounded_time_and_found_when_it_is_
     own_server.kill()
     store = ObjectSnapshots(URL, application)
     attempts: list[Callable[[], object]] = [
-        lambda: store.increments("check", 0),
-        lambda: store.save("check", 0, whole(1), b"state"),
-        lambda: store.load("check", 0, whole(1)),
+        lambda: store.increments(CHECK),
+        lambda: store.save(CHECK, whole(1), b"state"),
+        lambda: store.load(CHECK, whole(1)),
     ]
     for attempt in attempts:
         begun_s = time.monotonic()
@@ -61,29 +63,29 @@ def test_a_server_that_is_away_is_given_up_in_bounded_time_and_found_when_it_is_
         assert time.monotonic() - begun_s < ANSWER_S_MAX
     own_server.start()
     own_server.make_bucket()
-    store.save("check", 0, whole(1), b"state")
+    store.save(CHECK, whole(1), b"state")
     own_server.kill()
     with pytest.raises(StoreUnavailableError):
-        store.save("check", 0, whole(2), b"state")
+        store.save(CHECK, whole(2), b"state")
     own_server.start()
     own_server.make_bucket()
-    store.save("check", 0, whole(2), b"state")
-    assert store.increments("check", 0) == [whole(2)], "this server forgets"
+    store.save(CHECK, whole(2), b"state")
+    assert store.increments(CHECK) == [whole(2)], "this server forgets"
 
 
 def test_a_server_that_hangs_is_given_up_in_bounded_time_and_nothing_is_lost(
     own_server: S3Server, application: str
 ) -> None:
     store = ObjectSnapshots(URL, application)
-    store.save("check", 0, whole(1), b"one")
+    store.save(CHECK, whole(1), b"one")
     with frozen(own_server):
         begun_s = time.monotonic()
         with pytest.raises(StoreUnavailableError, match=r"saving the snapshot of check/0 at 2.*not answer"):
-            store.save("check", 0, whole(2), bytes(10_000_000))
+            store.save(CHECK, whole(2), bytes(10_000_000))
         assert time.monotonic() - begun_s < ANSWER_S_MAX + 10  # MiB at one a second
-    store.save("check", 0, whole(2), b"two")
-    assert store.load("check", 0, whole(1)) == b"one"
-    assert store.load("check", 0, whole(2)) == b"two"
+    store.save(CHECK, whole(2), b"two")
+    assert store.load(CHECK, whole(1)) == b"one"
+    assert store.load(CHECK, whole(2)) == b"two"
 
 
 def test_what_a_save_could_not_delete_the_next_one_deletes(
@@ -92,27 +94,27 @@ def test_what_a_save_could_not_delete_the_next_one_deletes(
     class Mute(ObjectSnapshots):
         """Its server is away after each put."""
 
-        def increments(self, stage: str, partition: int) -> list[Increment]:
-            raise StoreUnavailableError(f"gone before {stage}/{partition} was listed")
+        def increments(self, partition: PartitionId) -> list[Increment]:
+            raise StoreUnavailableError(f"gone before {partition} was listed")
 
     store = ObjectSnapshots(URL, application)
     for offset in (1, 2, 3, 4):
-        Mute(URL, application).save("check", 0, whole(offset), b"state")
-    assert store.increments("check", 0) == [whole(offset) for offset in (1, 2, 3, 4)]
-    store.save("check", 0, whole(5), b"state")
-    assert store.increments("check", 0) == [whole(4), whole(5)]
+        Mute(URL, application).save(CHECK, whole(offset), b"state")
+    assert store.increments(CHECK) == [whole(offset) for offset in (1, 2, 3, 4)]
+    store.save(CHECK, whole(5), b"state")
+    assert store.increments(CHECK) == [whole(4), whole(5)]
 
 
 def test_a_bucket_that_is_not_there_is_told_from_a_folder_that_is_not_there(
     s3_server: S3Server, application: str
 ) -> None:
-    assert ObjectSnapshots(URL, application).increments("check", 0) == []
-    assert ObjectSnapshots(URL, application).load("check", 0, whole(1)) is None
+    assert ObjectSnapshots(URL, application).increments(CHECK) == []
+    assert ObjectSnapshots(URL, application).load(CHECK, whole(1)) is None
     wrong = ObjectSnapshots("s3://no-such-bucket/states", application)
     attempts: list[Callable[[], object]] = [
-        lambda: wrong.increments("check", 0),
-        lambda: wrong.save("check", 0, whole(1), b"state"),
-        lambda: wrong.load("check", 0, whole(1)),
+        lambda: wrong.increments(CHECK),
+        lambda: wrong.save(CHECK, whole(1), b"state"),
+        lambda: wrong.load(CHECK, whole(1)),
         wrong.clear,
     ]
     for attempt in attempts:
@@ -133,7 +135,7 @@ def test_wrong_and_missing_credentials_are_reported_and_never_quoted(
 
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
         with pytest.raises(StoreError, match=r"refuses these credentials.*AWS_SECRET_ACCESS_KEY") as caught:
-            ObjectSnapshots(f"{URL}/wrong", application).increments("check", 0)
+            ObjectSnapshots(f"{URL}/wrong", application).increments(CHECK)
         assert "another-secret" not in str(caught.value)
         assert not isinstance(caught.value, StoreUnavailableError)
 
@@ -141,8 +143,8 @@ def test_wrong_and_missing_credentials_are_reported_and_never_quoted(
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
         fresh_clients()
         store = ObjectSnapshots(f"{URL}/right", application)
-        store.save("check", 0, whole(1), b"state")
-        assert store.increments("check", 0) == [whole(1)]
+        store.save(CHECK, whole(1), b"state")
+        assert store.increments(CHECK) == [whole(1)]
 
 
 def test_objects_that_are_no_increments_are_skipped_and_left(s3_server: S3Server, application: str) -> None:
@@ -153,12 +155,12 @@ def test_objects_that_are_no_increments_are_skipped_and_left(s3_server: S3Server
         s3_server.put(f"{folder}/{name}", b"garbage")
     s3_server.put(f"states/{application}/check-1", b"an object with a folder's name")
     s3_server.put(f"states/{application}/readme.txt", b"garbage")
-    assert store.increments("check", 0) == []
-    assert store.increments("check", 1) == []
-    store.save("check", 0, whole(5), b"state")
-    assert store.increments("check", 0) == [whole(5)]
+    assert store.increments(CHECK) == []
+    assert store.increments(PartitionId("check", 1)) == []
+    store.save(CHECK, whole(5), b"state")
+    assert store.increments(CHECK) == [whole(5)]
     store.clear()
-    assert store.increments("check", 0) == []
+    assert store.increments(CHECK) == []
     left = boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix=f"{folder}/")["Contents"]
     assert {each["Key"] for each in left} == {f"{folder}/{name}" for name in garbage}
 
@@ -167,21 +169,19 @@ def test_an_object_beyond_one_request_is_whole(s3_server: S3Server, application:
     """Above 100 MiB the client sends parts; the object is there when the last one is."""
     data = os.urandom(1024 * 1024) * 101
     store = ObjectSnapshots(URL, application)
-    store.save("check", 0, whole(1), data)
-    assert store.load("check", 0, whole(1)) == data
+    store.save(CHECK, whole(1), data)
+    assert store.load(CHECK, whole(1)) == data
 
 
 def test_a_forked_process_goes_on_with_connections_of_its_own(s3_server: S3Server, application: str) -> None:
     """As Spark's workers are forked, from a process whose store has been used already."""
     store = ObjectSnapshots(URL, application)
-    store.save("check", 0, whole(1), b"one")
-    child = multiprocessing.get_context("fork").Process(
-        target=store.save, args=("check", 0, whole(2), b"two")
-    )
+    store.save(CHECK, whole(1), b"one")
+    child = multiprocessing.get_context("fork").Process(target=store.save, args=(CHECK, whole(2), b"two"))
     child.start()
     child.join(60)
     assert child.exitcode == 0
-    assert store.load("check", 0, whole(2)) == b"two"
+    assert store.load(CHECK, whole(2)) == b"two"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_places_that_can_be_are_prepared(tmp_path: Path) -> None:
     store = snapshot_store(
         f"file://{tmp_path}/a%20folder", "words", RedisStore("redis://127.0.0.1:1", "words")
     )
-    store.save("check", 0, whole(1), b"state")
+    store.save(CHECK, whole(1), b"state")
     assert (tmp_path / "a folder" / "words" / "check-0" / "1-0-1").read_bytes() == b"state"
 
 

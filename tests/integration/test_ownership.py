@@ -10,6 +10,7 @@ from redis import Redis
 
 from bettong.client import Sender
 from bettong.edges.redis_store import RedisStore
+from bettong.edges.redis_store.leases import ENDED_KEPT_MS
 from bettong.errors import RefusedError
 from bettong.frames.columns import Columns
 from bettong.local.broker import KafkaBroker
@@ -95,6 +96,18 @@ def test_the_first_sessions_of_a_new_application_wait_for_nobody(
             with Sender(sender.address, "orders", stream=stream, reconnect_s=20) as client:
                 client.send_messages(orders(range(10)), sequence=1)
                 client.flush(20)
+
+
+def test_a_stream_that_nobody_comes_back_to_is_forgotten_some_minutes_after_it_ended(
+    pods: tuple[SenderProcess, SenderProcess], redis_server: RedisServer
+) -> None:
+    address, names = pods[0].address, ("nameless", "named")
+    for stream in (None, names[1]):
+        with Sender(address, "orders", stream=stream, new_name=lambda: names[0]) as client:
+            client.send_messages(orders(range(10)), sequence=1)
+    with RedisStore(redis_server.url, pods[0].name) as store, Redis.from_url(redis_server.url) as redis:
+        ended_ms, other_ms = (int(redis.pttl(store.key("stream", f"orders/{name}"))) for name in names)
+    assert 0 < ended_ms <= ENDED_KEPT_MS < other_ms
 
 
 def numbers(kafka: KafkaBroker, sender: SenderProcess, stream: str = "feed") -> list[int]:
@@ -292,7 +305,7 @@ def test_a_short_absence_of_redis_is_not_noticed_by_a_session_and_no_new_one_is_
         with BareSession(sender.address, hello(stream="new")) as new:
             code, text = new.status()
         assert code is grpc.StatusCode.UNAVAILABLE
-        assert "stream 'orders/new': whether another client feeds it cannot be told now" in text
+        assert "stream 'orders/new': it is unknown now whether another client feeds it" in text
         assert "Redis at redis://127.0.0.1" in text
         own_redis.start()
         session.send(*frames(3, 4))

@@ -19,11 +19,11 @@ def test_without_redis_metrics_are_left_out_for_a_while() -> None:
         partition_metrics = PartitionMetrics(LiveMetrics(store), lambda: now_s[0], structlog.get_logger(), 30)
         begun_s = time.monotonic()
         for partition in range(100):
-            partition_metrics.write("stage", partition, {metrics.OFFSET.name: 1})
+            partition_metrics.write(PartitionId("stage", partition), {metrics.OFFSET.name: 1})
         assert time.monotonic() - begun_s < 3, "one attempt, not a hundred"
         assert [line["event"] for line in said] == ["live metrics not written"]
         now_s[0] = 60.0
-        partition_metrics.write("stage", 0, {metrics.OFFSET.name: 1})
+        partition_metrics.write(PartitionId("stage", 0), {metrics.OFFSET.name: 1})
         assert len(said) == 2
 
 
@@ -31,12 +31,12 @@ def test_metrics_are_written_again_after_connections_were_cut(redis_server: Redi
     with RedisStore(redis_server.url, "metrics-again") as store:
         live = LiveMetrics(store)
         partition_metrics = PartitionMetrics(live, time.monotonic, structlog.get_logger(), 30)
-        partition_metrics.write("stage", 0, {metrics.OFFSET.name: 1})
+        partition_metrics.write(PartitionId("stage", 0), {metrics.OFFSET.name: 1})
         # What a restart of Redis does to the connections that it had.
         store.ask(
             "cutting connections", lambda client: client.client_kill_filter(_type="normal", skipme=False)
         )
-        partition_metrics.write("stage", 0, {metrics.OFFSET.name: 2})
+        partition_metrics.write(PartitionId("stage", 0), {metrics.OFFSET.name: 2})
         assert live.partitions()[PartitionId("stage", 0)][metrics.OFFSET.name] == "2"
 
 
@@ -54,7 +54,7 @@ def test_a_task_that_runs_twice_never_takes_metrics_back_and_a_later_run_may(
 
         def report(offset: int, *, begun_ms: int) -> None:
             reported = {metrics.OFFSET.name: offset, metrics.MESSAGES.name: 10 * offset}
-            partition_metrics.write("stage", 0, reported, begun_ms)
+            partition_metrics.write(PartitionId("stage", 0), reported, begun_ms)
 
         begun_ms = time.time_ns() // 1_000_000
         report(9, begun_ms=begun_ms)

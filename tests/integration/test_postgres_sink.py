@@ -18,6 +18,7 @@ from bettong.schema.schema import schema_of
 from bettong_receiver.connectors.postgres import PostgresConnector
 from bettong_receiver.delivery.connector import ConnectorUnavailableError
 from bettong_receiver.errors import SinkError
+from bettong_receiver.progress import SinkPartition
 from tests.samples.result_frames import Note
 from tests.samples.result_frames import note_frame as frame
 from tests.samples.result_frames import note_numbers as expected
@@ -26,7 +27,7 @@ from tests.servers.postgres import PostgresServer
 from tests.servers.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.waiting import eventually
 
-KEY = ("notes", 0)
+KEY = SinkPartition("notes", 0)
 BEGINNINGS = {KEY: 0}
 _TABLE = "(number bigint, price float8, key text, id bigserial)"
 

@@ -15,7 +15,7 @@ from bettong.edges.redis_store import RedisSnapshots, RedisStore
 from bettong.errors import LogTruncatedError, StateChangedError, StoreError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
@@ -84,7 +84,7 @@ class World:
         self.values = [self._value(number) for number in range(RECORDS)]
         with LogWriter(kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as writer:
             for value in self.values:
-                writer.append(self.topic, 0, value, lambda _: None)
+                writer.append(TopicPartition(self.topic, 0), value, lambda _: None)
             writer.flush(30)
 
     def _value(self, number: int) -> bytes:
@@ -93,8 +93,8 @@ class World:
         return encode(
             Frame(
                 origin=Origin(f"{entry.stream}/client"),
-                sequence=number + 1,
-                previous=number,
+                sequence=SequenceNumber(number + 1),
+                previous=SequenceNumber(number),
                 count=1,
                 schema=entry.schema.fingerprint,
                 ingest_ns=number + 1,
@@ -118,11 +118,11 @@ class World:
     def durable(self) -> list[int]:
         """The offsets of the snapshots in Redis, once nothing is on its way there."""
         assert self.uploads.settle(10)
-        return [each.offset for each in self.stores.durable.increments(self.stage.name, 0)]
+        return [each.offset for each in self.stores.durable.increments(PartitionId(self.stage.name, 0))]
 
     def batch(self, process: Partitions, first: int, until: int) -> PartitionWorker:
         """Folds one batch of records."""
-        worker = process.begin(self.topic, 0, first)
+        worker = process.begin(TopicPartition(self.topic, 0), first)
         for offset in range(first, until):
             worker.fold(offset, self.values[offset])
         process.finish(worker)
@@ -171,7 +171,7 @@ def test_a_batch_that_is_tried_again_starts_from_the_state_before_it(world: Worl
 def test_a_task_that_failed_half_way_leaves_no_half_folded_state(world: World) -> None:
     process = world.process()
     world.batch(process, 0, 10)
-    worker = process.begin(world.topic, 0, 10)
+    worker = process.begin(TopicPartition(world.topic, 0), 10)
     worker.fold(10, world.values[10])
     assert world.batch(process, 10, 20).snapshot() == world.straight(20)
 
@@ -187,7 +187,7 @@ def test_a_snapshot_is_saved_only_when_the_next_batch_proves_it_durable(world: W
     world.now_s += 2
     world.batch(process, 20, 25)
     assert world.durable() == [10, 20]
-    assert world.uploads.saved_offset(world.stage.name, 0) == 20
+    assert world.uploads.saved_offset(PartitionId(world.stage.name, 0)) == 20
 
 
 def test_without_shared_memory_the_snapshot_is_taken_and_the_log_folded_on(world: World) -> None:
@@ -201,7 +201,7 @@ def test_without_shared_memory_the_snapshot_is_taken_and_the_log_folded_on(world
 
 def test_what_is_folded_again_leaves_out_what_was_decided(world: World) -> None:
     decided = Exclusion(3, (Excluded(0, 1, "add", "killed the worker"),))
-    guard(world.local_path).exclusions.append(world.stage.name, 0, decided)
+    guard(world.local_path).exclusions.append(PartitionId(world.stage.name, 0), decided)
     worker = world.batch(world.process(), 10, 20)
     assert (worker.counters.messages, worker.counters.results, worker.counters.dead_letters) == (20, 19, 1)
 
@@ -225,8 +225,8 @@ def test_a_log_that_no_longer_reaches_back_stops_the_stage_with_what_was_tried(w
     class Trimmed(Replay):
         """A log whose first 15 records are gone."""
 
-        def log_start(self, topic: str, partition: int) -> int:
-            assert (topic, partition) == (world.topic, 0)
+        def log_start(self, log: TopicPartition) -> int:
+            assert log == (world.topic, 0)
             return 15
 
     process = world.process()
@@ -234,7 +234,7 @@ def test_a_log_that_no_longer_reaches_back_stops_the_stage_with_what_was_tried(w
     with pytest.raises(
         LogTruncatedError, match=r"partition 0: no state reaches offset 20: tried nowhere at 0"
     ):
-        process.begin(world.topic, 0, 20)
+        process.begin(TopicPartition(world.topic, 0), 20)
 
 
 def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(world: World) -> None:
@@ -243,10 +243,10 @@ def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(worl
 
         here = False
 
-        def increments(self, stage: str, partition: int) -> list[Increment]:
+        def increments(self, partition: PartitionId) -> list[Increment]:
             if not self.here:
                 raise StoreError("Redis does not answer")
-            return super().increments(stage, partition)
+            return super().increments(partition)
 
     durable = world.stores.durable
     assert isinstance(durable, RedisSnapshots)
@@ -255,7 +255,7 @@ def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(worl
     world.batch(process, 0, 10)
     world.batch(process, 10, 15)
     assert world.uploads.settle(10)
-    assert world.uploads.saved_offset(world.stage.name, 0) is None
+    assert world.uploads.saved_offset(PartitionId(world.stage.name, 0)) is None
     Away.here = True
     world.now_s += 2
     world.batch(process, 15, 20)
@@ -274,4 +274,4 @@ def test_a_snapshot_of_another_version_stops_the_stage_with_what_to_do(world: Wo
     with pytest.raises(
         StateChangedError, match=r"'add' has changed.*version 1.*migrate=.*bettong state reset"
     ):
-        world.process().begin(world.topic, 0, 10)
+        world.process().begin(TopicPartition(world.topic, 0), 10)

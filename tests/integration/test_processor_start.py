@@ -17,6 +17,7 @@ from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.local.addresses import LOOPBACK
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
@@ -134,6 +135,46 @@ def test_a_processor_that_was_killed_in_its_first_batch_starts_again(start: Star
     assert processor.status() == 0
 
 
+def test_a_batch_that_was_not_committed_is_planned_anew_with_all_that_has_come_since(
+    start: Start, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    """Else what came while it was down would wait for a second batch, while Java is still cold."""
+    processor = start(BETTONG_SCHEDULE="micro-batch")
+    eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
+    checkpoint = tmp_path / "checkpoint" / processor.name
+    topic = stage_topic(processor.name, "payments")
+
+    def feed(sequence: int) -> None:
+        with LogWriter(kafka.bootstrap, frame_bytes_max=1024 * 1024, buffer_bytes_max=1 << 24) as writer:
+            writer.append(TopicPartition(topic, 0), payments_frame(processor, sequence), lambda _: None)
+            writer.flush(30)
+
+    def ends() -> dict[int, int]:
+        """Of each batch that is committed, where it ends in that partition."""
+        return {
+            int(each.name): json.loads((checkpoint / "offsets" / each.name).read_text().splitlines()[-1])[
+                topic
+            ]["0"]
+            for each in (checkpoint / "commits").glob("[0-9]*")
+        }
+
+    eventually(ends, seconds=MINUTE_S, what="a batch is committed before that")
+    feed(1)
+    eventually(lambda: 1 in ends().values(), seconds=MINUTE_S, what="its batch is committed")
+    processor.terminate()
+    assert processor.status() == 0
+    batch = max(ends())
+    assert ends()[batch] == 1
+    for name in (str(batch), f".{batch}.crc"):
+        (checkpoint / "commits" / name).unlink(missing_ok=True)
+    feed(2)
+    processor.launch()
+    eventually(lambda: batch in ends(), seconds=2 * MINUTE_S, what="it is committed again")
+    assert ends()[batch] == 2
+    processor.terminate()
+    assert processor.status() == 0
+
+
 @pytest.fixture(params=[REDIS, pytest.param(f"s3://{BUCKET}/clean", marks=pytest.mark.long)])
 def snapshots_url(request: pytest.FixtureRequest) -> str:
     """Where snapshots are kept."""
@@ -154,7 +195,9 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
         """One frame a partition: no batch comes behind its batch."""
         with LogWriter(kafka.bootstrap, frame_bytes_max=1024 * 1024, buffer_bytes_max=1 << 24) as writer:
             for partition in range(PARTITIONS):
-                writer.append(topic, partition, payments_frame(processor, first), lambda _: None)
+                writer.append(
+                    TopicPartition(topic, partition), payments_frame(processor, first), lambda _: None
+                )
             writer.flush(30)
 
     def folded() -> set[str]:
@@ -168,7 +211,7 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
     with RedisStore(redis_server.url, processor.name) as store:
         snapshots = snapshot_store(snapshots_url, processor.name, store)
         for partition in range(PARTITIONS):
-            assert chains(snapshots.increments("payments", partition))[0][-1].offset == 1
+            assert chains(snapshots.increments(PartitionId("payments", partition)))[0][-1].offset == 1
     processor.launch()
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs again")
     with RedisStore(redis_server.url, processor.name) as store:

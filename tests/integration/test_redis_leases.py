@@ -8,13 +8,14 @@ import pytest
 from redis import Redis
 
 from bettong.edges.redis_store import Claim, Granted, Held, RedisLeases, RedisStore, Settling
-from bettong.edges.redis_store.leases import STREAM_KEPT_MS
+from bettong.edges.redis_store.leases import ENDED_KEPT_MS, STREAM_KEPT_MS
 from bettong.errors import StoreError
+from bettong.identifiers import SequenceNumber
 from bettong.local.redis_server import RedisServer
 from tests.waiting import eventually
 
 LONG_MS = 60_000
-GRANTED = Granted(0)
+GRANTED = Granted(SequenceNumber(0))
 
 
 def claim(token: str, client: str = "", *, stream: str = "orders/feed", log: str = "log-1") -> Claim:
@@ -52,8 +53,18 @@ def test_a_stream_goes_by_itself_when_nobody_has_fed_it_for_long(
     store: RedisStore, client: Redis, redis_server: RedisServer
 ) -> None:
     leases = RedisLeases(store, lease_ms=LONG_MS)
+
+    def kept_ms() -> int:
+        return int(client.pttl(store.key("stream", "orders/feed")))
+
     leases.acquire(claim("one"))
-    assert STREAM_KEPT_MS - 10_000 < int(client.pttl(store.key("stream", "orders/feed"))) <= STREAM_KEPT_MS
+    assert STREAM_KEPT_MS - 10_000 < kept_ms() <= STREAM_KEPT_MS
+    leases.release(claim("one"), SequenceNumber(7), ended=True)
+    assert ENDED_KEPT_MS - 10_000 < kept_ms() <= ENDED_KEPT_MS
+    leases.release(claim("one"), SequenceNumber(8))
+    assert kept_ms() <= ENDED_KEPT_MS, "carried out twice, or of a session that came late"
+    leases.acquire(claim("one"))
+    assert kept_ms() > STREAM_KEPT_MS - 10_000, "somebody came back all the same"
 
 
 def test_a_redis_that_started_anew_gives_nothing_to_strangers_for_one_lease_time(
@@ -66,7 +77,7 @@ def test_a_redis_that_started_anew_gives_nothing_to_strangers_for_one_lease_time
         own_server.kill()
         own_server.start()
         assert isinstance(leases.acquire(stranger), Settling)
-        assert leases.renew([(holder, 8)]) == [True]
+        assert leases.renew([(holder, SequenceNumber(8))]) == [True]
         assert isinstance(leases.acquire(stranger), Held)
 
 
@@ -76,7 +87,7 @@ def test_without_redis_every_call_is_an_error_in_time(own_server: RedisServer) -
         own_server.kill()
         for doing, call in (
             ("acquiring stream orders/feed", lambda: leases.acquire(claim("one"))),
-            ("renewing 1 stream", lambda: leases.renew([(claim("one"), 1)])),
+            ("renewing 1 stream", lambda: leases.renew([(claim("one"), SequenceNumber(1))])),
         ):
             began = time.monotonic()
             with pytest.raises(StoreError, match=f"{doing}.* does not answer"):

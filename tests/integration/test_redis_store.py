@@ -10,11 +10,13 @@ from redis import Redis
 
 from bettong.edges.redis_store import LiveMetrics, RedisSink, RedisSnapshots, RedisStore
 from bettong.errors import StoreError
+from bettong.identifiers import PartitionId
 from bettong.local.redis_server import RedisServer
 from bettong.metrics import AGE_S, LAG, MESSAGES, STATE, TTL_S
 from tests.samples.snapshots import whole
 from tests.waiting import eventually
 
+CHECK = PartitionId("check", 0)
 WHOLE = whole(7)
 NOBODY = "redis://user:secret@127.0.0.1:1/0"
 
@@ -79,10 +81,10 @@ def test_metrics_of_an_instance_that_does_not_write_go_by_themselves(store: Redi
 
 def test_metrics_of_partitions_stay_and_do_not_mix(store: RedisStore) -> None:
     live = LiveMetrics(store)
-    live.write_partition("check", 1, {LAG.name: 5})
-    live.write_partition("check", 11, {LAG.name: 6})
-    live.write_partition("check", 1, {MESSAGES.name: 7})
-    live.write_partition("empty", 0, {})
+    live.write_partition(PartitionId("check", 1), {LAG.name: 5})
+    live.write_partition(PartitionId("check", 11), {LAG.name: 6})
+    live.write_partition(PartitionId("check", 1), {MESSAGES.name: 7})
+    live.write_partition(PartitionId("empty", 0), {})
     assert live.partitions() == {
         ("check", 1): {LAG.name: "5", MESSAGES.name: "7"},
         ("check", 11): {LAG.name: "6"},
@@ -93,11 +95,11 @@ def test_metrics_of_partitions_stay_and_do_not_mix(store: RedisStore) -> None:
 def test_applications_do_not_see_each_other(redis_server: RedisServer, unique_name: Name) -> None:
     one, other = (RedisStore(redis_server.url, unique_name()) for _ in range(2))
     LiveMetrics(one).write_live("sender", {STATE.name: "running"}, 60)
-    RedisSnapshots(one).save("check", 0, WHOLE, b"state")
+    RedisSnapshots(one).save(CHECK, WHOLE, b"state")
     RedisSink(one).deliver("alerts", 0, messages=[b"a"], position=b"p", results_max=10)
     RedisSnapshots(other).clear()
     assert LiveMetrics(other).live() == {}
-    assert RedisSnapshots(one).load("check", 0, WHOLE) == b"state"
+    assert RedisSnapshots(one).load(CHECK, WHOLE) == b"state"
     assert RedisSink(other).position("alerts", 0) is None
     assert RedisSink(other).results("alerts", newest=10) == []
 
@@ -153,20 +155,20 @@ def test_a_snapshot_larger_than_redis_takes_is_refused_at_once(
 ) -> None:
     monkeypatch.setattr("bettong.edges.redis_store.snapshots.SNAPSHOT_BYTES_MAX", 1000)
     with pytest.raises(StoreError, match="check/0 at 7: 1001 bytes, Redis takes at most 1000"):
-        RedisSnapshots(store).save("check", 0, WHOLE, bytes(1001))
+        RedisSnapshots(store).save(CHECK, WHOLE, bytes(1001))
 
 
 def test_a_large_snapshot_passes(store: RedisStore) -> None:
     state = random.Random(1).randbytes(64 * 1024 * 1024)
     snapshots = RedisSnapshots(store)
-    snapshots.save("check", 0, WHOLE, state)
-    assert snapshots.load("check", 0, WHOLE) == state
+    snapshots.save(CHECK, WHOLE, state)
+    assert snapshots.load(CHECK, WHOLE) == state
     snapshots.clear()
 
 
 def test_clearing_leaves_no_key_behind(store: RedisStore, client: Redis, application: str) -> None:
     for partition in range(5):
-        RedisSnapshots(store).save("check", partition, WHOLE, b"state")
+        RedisSnapshots(store).save(PartitionId("check", partition), WHOLE, b"state")
     RedisSnapshots(store).clear()
     assert list(client.scan_iter(f"bettong:{application}:*")) == []
 
@@ -224,9 +226,9 @@ def test_a_killed_server_is_an_error_in_time_and_all_is_there_when_it_is_back(
 ) -> None:
     with RedisStore(own_server.url, "app") as store:
         snapshots, sink, live = RedisSnapshots(store), RedisSink(store), LiveMetrics(store)
-        snapshots.save("check", 0, WHOLE, b"state")
+        snapshots.save(CHECK, WHOLE, b"state")
         sink.deliver("alerts", 0, messages=[b"a"], position=b"one", results_max=10)
-        live.write_partition("check", 0, {LAG.name: 1})
+        live.write_partition(CHECK, {LAG.name: 1})
         eventually(
             lambda: (
                 b"alerts"
@@ -236,12 +238,12 @@ def test_a_killed_server_is_an_error_in_time_and_all_is_there_when_it_is_back(
         own_server.kill()
         began = time.monotonic()
         with pytest.raises(StoreError, match="does not answer"):
-            snapshots.save("check", 0, whole(8), b"state")
+            snapshots.save(CHECK, whole(8), b"state")
         with pytest.raises(StoreError, match="alerts/0"):
             sink.deliver("alerts", 0, messages=[b"b"], position=b"two", results_max=10)
         assert time.monotonic() - began < 30
         own_server.start()
-        assert snapshots.increments("check", 0) == [WHOLE]
+        assert snapshots.increments(CHECK) == [WHOLE]
         assert (sink.position("alerts", 0), sink.results("alerts", newest=9)) == (b"one", [b"a"])
         assert live.partitions() == {("check", 0): {LAG.name: "1"}}
 
@@ -286,7 +288,7 @@ def test_a_full_server_says_so(own_server: RedisServer) -> None:
         RedisSink(store).deliver("alerts", 0, messages=[b"a"], position=b"one", results_max=10)
         client.config_set("maxmemory", 1)
         with pytest.raises(StoreError, match=r"check/0 at 7.*is full; raise its maxmemory"):
-            RedisSnapshots(store).save("check", 0, WHOLE, b"state")
+            RedisSnapshots(store).save(CHECK, WHOLE, b"state")
         with pytest.raises(StoreError, match="is full"):
             RedisSink(store).deliver("alerts", 0, messages=[b"b"], position=b"two", results_max=10)
         assert RedisSink(store).position("alerts", 0) == b"one"

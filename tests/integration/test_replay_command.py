@@ -17,7 +17,7 @@ from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
@@ -95,8 +95,8 @@ class World:
         return encode(
             Frame(
                 origin=Origin("payments/client"),
-                sequence=number + 1,
-                previous=number,
+                sequence=SequenceNumber(number + 1),
+                previous=SequenceNumber(number),
                 count=1,
                 schema=entry.schema.fingerprint,
                 ingest_ns=number + 1,
@@ -111,7 +111,7 @@ class World:
             self.kafka.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24
         ) as log:
             for value in values:
-                log.append(self.topic, ANN, value, lambda _: None)
+                log.append(TopicPartition(self.topic, ANN), value, lambda _: None)
             log.flush(30)
         return values
 
@@ -123,7 +123,7 @@ class World:
         with RedisStore(self.redis, self.name) as store:
             for offset, value in enumerate(values):
                 if offset in offsets:
-                    RedisSnapshots(store).save("payments", ANN, whole(offset), worker.snapshot())
+                    RedisSnapshots(store).save(PartitionId("payments", ANN), whole(offset), worker.snapshot())
                 worker.fold(offset, value)
 
     def run(self, *arguments: str, kafka: str | None = None) -> tuple[int, str]:
@@ -247,7 +247,7 @@ def test_wrong_stages_keys_and_places_say_what_to_do(world: World) -> None:
 def test_a_damaged_snapshot_says_so(world: World) -> None:
     world.log(*[("ann", number) for number in range(4)])
     with RedisStore(world.redis, world.name) as store:
-        RedisSnapshots(store).save("payments", ANN, whole(2), b"garbage")
+        RedisSnapshots(store).save(PartitionId("payments", ANN), whole(2), b"garbage")
     code, text = world.run("--key", "ann", "--from-snapshot")
     assert code == 1
     assert "snapshot of" in text

@@ -206,10 +206,10 @@ class Away(RedisSnapshots):
 
     here = False
 
-    def save(self, stage: str, partition: int, increment: Increment, data: bytes) -> None:
+    def save(self, partition: PartitionId, increment: Increment, data: bytes) -> None:
         if not self.here:
-            raise StoreError(f"{stage}/{partition}: the bucket does not answer")
-        super().save(stage, partition, increment, data)
+            raise StoreError(f"{partition}: the bucket does not answer")
+        super().save(partition, increment, data)
 
 
 def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(world: World) -> None:

@@ -17,13 +17,14 @@ from pathlib import Path
 import pytest
 import structlog
 
+from bettong import metrics
+from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan, plan
-from bettong.application.streams import Source
 from bettong.edges.application_file import load
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin, LogReader
-from bettong.frames.frame import decode
-from bettong.identifiers import TopicPartition
+from bettong.frames.frame import Frame, FrameKind, decode
+from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import sink_topic, stage_topic
@@ -34,7 +35,17 @@ from bettong_processor.programs import Programs
 from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.integration.resident_slots import PARTITIONS, World, programs_of
-from tests.samples.example_feeds import Feed, lines, market, payments, session, steps, trades
+from tests.samples.example_feeds import (
+    Feed,
+    clicks,
+    lines,
+    market,
+    payments,
+    quoted_trades,
+    session,
+    steps,
+    trades,
+)
 from tests.simulation.crash_guards import guard
 from tests.waiting import eventually
 
@@ -43,10 +54,14 @@ FEEDS: dict[str, Callable[[dict[str, Source]], Feed]] = {
     "market_spread": market,
     "overdue_orders": steps,
     "sqlite_ledger": payments,
+    "trades_and_quotes": quoted_trades,
     "turnover": trades,
+    "visits": clicks,
     "word_count": lines,
 }
 BATCH_RECORDS_MAX = 9
+# What is due later than this does not come before the slots have stopped.
+SOON_NS = 10_000_000_000
 SEED = 20_261_122
 
 # Topic, partition and value of a record.
@@ -57,7 +72,8 @@ Output = dict[tuple[str, int, str], list[bytes]]
 
 def test_no_example_is_left_out() -> None:
     made = re.compile(r"^app = bettong\.Application\(", re.MULTILINE)
-    assert {path.stem for path in EXAMPLES.glob("*.py") if made.search(path.read_text())} == FEEDS.keys()
+    examples = {path.stem for path in EXAMPLES.glob("*.py") if made.search(path.read_text())}
+    assert examples == FEEDS.keys()
 
 
 @pytest.mark.parametrize(
@@ -86,7 +102,7 @@ def test_both_schedules_put_out_the_same_records(
         world.close()
     stages = [stage_topic(planned.application, stage.name) for stage in planned.stages]
     log = read(kafka, planned.topics)
-    resident = by_origin(each for each in log if decode(each[2]).origin not in origins)
+    resident = by_origin(each for each in log if is_output(decode(each[2]), origins))
     micro_batch = by_origin(
         run_micro_batch(programs, kafka, [each for each in log if each[0] in stages], tmp_path)
     )
@@ -97,17 +113,18 @@ def test_both_schedules_put_out_the_same_records(
 
 
 def records_of(planned: Plan, feed: Callable[[dict[str, Source]], Feed]) -> Iterator[Record]:
-    """What a sender appends for a client that sends the feed."""
+    """What a sender appends for a client that sends the feed, and ends its streams."""
     sources = {source.name: source for source in planned.sources}
     sessions = {
         name: session(planned, source, partitions=PARTITIONS, frame_bytes_max=FRAME_BYTES_MAX)
         for name, source in sources.items()
     }
     begun_ns = time.time_ns()  # an origin that was heard of long ago would be idle
-    appends = [each for one in sessions.values() for each in one.open(0, begun_ns, 0).appends]
+    appends = [each for one in sessions.values() for each in one.open(0, begun_ns, SequenceNumber(0)).appends]
     for sequence, (name, frame) in enumerate(feed(sources), 1):
         frame.sequence = sequence
         appends += sessions[name].take(frame, 0, begun_ns + sequence).appends
+    appends += [each for one in sessions.values() for each in one.end(0, time.time_ns()).appends]
     return ((each.topic, each.partition, each.value) for each in appends)
 
 
@@ -117,34 +134,51 @@ def run_resident(world: World, fed: list[Record]) -> None:
     world.start(1)
     world.group.assign({0: [0, 1, 2, 3]})
     append(world, fed[: len(fed) // 2])
-    await_saved(world)
+    await_rest(world)
     world.group.assign({0: [0, 1], 1: [2, 3]})
     world.group.await_holders({0: 0, 1: 0, 2: 1, 3: 1})
     append(world, fed[len(fed) // 2 :])
-    await_saved(world)
+    await_rest(world)
     world.group.assign({}, stop=True)
     assert [slot.ended() for slot in world.slots] == [None, None]
 
 
 def append(world: World, records: list[Record]) -> None:
     for topic, partition, value in records:
-        world.writer.append(topic, partition, value, lambda _: None)
+        world.writer.append(TopicPartition(topic, partition), value, lambda _: None)
     world.writer.flush(30)
     assert world.writer.failure is None
 
 
-def await_saved(world: World) -> None:
-    """Waits until snapshots hold all that is in the log, stage by stage: then all output is durable."""
-    for stage in world.programs.stages:
-        topic = stage_topic(world.name, stage)
-        with LogAdmin(world.kafka) as admin:
-            ends = {partition: end for (_, partition), end in admin.ends([topic]).items() if end}
-        eventually(partial(is_saved, world, stage, ends), what=f"{stage} is saved at {ends}")
+def await_rest(world: World) -> None:
+    """Waits until snapshots hold all that is in the logs of all stages, so that all output is durable, and nothing is
+    due: logs grow by TICKs, too.
+    """
+    with LogAdmin(world.kafka) as admin:
+        eventually(partial(is_at_rest, world, admin), what="all is folded and saved, and nothing due")
 
 
-def is_saved(world: World, stage: str, ends: dict[int, int]) -> bool:
-    found = {each: world.store.increments(stage, each) for each in ends}
-    return ends == {partition: saved[-1].offset for partition, saved in found.items() if saved}
+def is_at_rest(world: World, admin: LogAdmin) -> bool:
+    """Whether it was all the time that this looked."""
+    before, soon_ns = ends(world, admin), time.time_ns() + SOON_NS
+    for each, end in before.items():
+        saved = world.store.increments(each)
+        reported = world.metrics.partitions().get(each, {})
+        is_folded = reported.get(metrics.OFFSET.name) == str(end)
+        is_saved = bool(saved) and saved[-1].offset == end
+        if not is_folded or not is_saved or int(reported[metrics.DUE.name] or soon_ns) < soon_ns:
+            return False
+    return ends(world, admin) == before
+
+
+def ends(world: World, admin: LogAdmin) -> dict[PartitionId, int]:
+    """Of the partitions that hold something."""
+    stages = {stage_topic(world.name, stage): stage for stage in world.programs.stages}
+    return {
+        PartitionId(stages[topic], partition): end
+        for (topic, partition), end in admin.ends(list(stages)).items()
+        if end
+    }
 
 
 def read(kafka: KafkaBroker, topics: Iterable[str]) -> list[Record]:
@@ -174,7 +208,7 @@ def run_micro_batch(
         while first < len(of_partition):
             until = min(first + chance.randint(1, BATCH_RECORDS_MAX), len(of_partition))
             partitions = chance.choice(processes)
-            worker = partitions.begin(topic, partition, first)
+            worker = partitions.begin(TopicPartition(topic, partition), first)
             for offset in range(first, until):
                 for record in worker.fold(offset, of_partition[offset]):
                     yield record.topic, record.partition, record.value
@@ -198,11 +232,20 @@ def process(programs: Programs, kafka: KafkaBroker, folder: Path) -> Partitions:
     )
 
 
+def is_output(frame: Frame, origins: set[Origin]) -> bool:
+    """Not what clients sent, nor the TICKs of slots, which are input: only a stage tells watermarks in its own."""
+    return frame.origin not in origins and (frame.kind is not FrameKind.TICK or bool(frame.watermarks))
+
+
 def by_origin(records: Iterable[Record]) -> Output:
-    """A record that is there twice, as after a move, must be just the same, and counts once."""
-    found: defaultdict[tuple[str, int, str], dict[tuple[int, int], bytes]] = defaultdict(dict)
+    """A record that is there twice, as after a move, must be just the same, and counts once.
+
+    A TICK has no number; its origin is the one whose watermark it tells.
+    """
+    found: defaultdict[tuple[str, int, str], dict[tuple[int, int] | bytes, bytes]] = defaultdict(dict)
     for topic, partition, value in records:
         frame = decode(value)
-        of_origin = found[topic, partition, frame.origin]
-        assert of_origin.setdefault((frame.sequence, frame.kind.value), value) == value
+        is_tick = frame.kind is FrameKind.TICK
+        of_origin = found[topic, partition, next(iter(frame.watermarks)) if is_tick else frame.origin]
+        assert of_origin.setdefault(value if is_tick else (frame.sequence, frame.kind.value), value) == value
     return {partition: list(values.values()) for partition, values in found.items()}

@@ -158,7 +158,7 @@ def test_a_password_that_cannot_be_read_is_reported_at_the_start_and_waited_for_
             word.write_text(SECRET)
 
         with pytest.raises(StoreUnavailableError, match="BETTONG_REDIS_PASSWORD_FILE: cannot read"):
-            store.wait(0.1, reported.append)
+            store.wait(2.0, reported.append)
         assert reported, "tried again, like a Redis that is away"
         store.wait(5.0, report)
 

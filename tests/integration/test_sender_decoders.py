@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ from tests.servers.sender_process import SenderProcess, frames_in, opened, taken
 from tests.waiting import eventually
 
 APPLICATION = """
-import asyncio, ctypes, os, time
+import asyncio, ctypes, os, re, time
 import bettong
 from tests.samples.sender import Line
 
@@ -35,8 +35,16 @@ def end(text):
         os._exit(3)
     if text == "segfault":
         ctypes.string_at(0)
+    if text == "backtrack":
+        re.match(r"(a+)+$", "a" * 40 + "b")
     if text == "sleep":
         time.sleep(30)
+    if text == "slow":
+        time.sleep(1)
+    if text == "busy":
+        until_s = time.thread_time() + 1
+        while time.thread_time() < until_s:
+            pass
     if text == "interrupt":
         raise KeyboardInterrupt
     if text == "cancel":
@@ -73,7 +81,7 @@ class Decoding(SenderProcess):
 def sender(
     kafka: KafkaBroker, redis_server: RedisServer, unique_name: Callable[..., str], tmp_path: Path
 ) -> Iterator[Decoding]:
-    settings = {"BETTONG_SENDER_MARKS": str(tmp_path / "marks")}
+    settings = {"BETTONG_SENDER_MARKS": str(tmp_path / "marks"), "BETTONG_SENDER_LOCK_MS_MAX": "1000"}
     with Decoding(
         unique_name(), tmp_path, kafka=kafka.bootstrap, redis=redis_server.url, **settings
     ) as process:
@@ -145,8 +153,62 @@ def test_a_decoder_that_sleeps_stops_no_other_source_and_status_says_which_is_bu
         assert stuck.acknowledged(1).acknowledged == 1
 
 
+@pytest.mark.parametrize("pace", ["slow", "busy"])
+def test_a_decoder_that_takes_a_second_a_frame_holds_up_its_own_source_alone(
+    pace: str,
+    kafka: KafkaBroker,
+    redis_server: RedisServer,
+    unique_name: Callable[..., str],
+    tmp_path: Path,
+) -> None:
+    """Its clients fill its share of the buffer, and have their turns; clients of another source notice nothing."""
+    settings = {
+        "BETTONG_SENDER_MARKS": str(tmp_path / "marks"),
+        "BETTONG_SENDER_SESSIONS_MAX": "16",
+        "BETTONG_SENDER_BUFFER_BYTES_MAX": str(1024 * 1024),  # a quarter for each source
+    }
+    frames = [
+        IngestFrame(sequence=sequence, rows=Rows(messages=[pace.encode(), b"a" * 60_000]))
+        for sequence in (1, 2)
+    ]
+    with (
+        Decoding(
+            unique_name(), tmp_path, kafka=kafka.bootstrap, redis=redis_server.url, **settings
+        ) as sender,
+        ExitStack() as stack,
+    ):
+        sender.settle()
+        clients = [
+            stack.enter_context(opened(sender.address, "decoded", stream=name, client=name))
+            for name in "abcdef"
+        ]
+        quick = stack.enter_context(opened(sender.address, "quick", stream="q", client="q"))
+        begun_s = time.monotonic()
+        for each in clients:
+            each.send(*frames)
+        waits: list[float] = []
+        while (sent_s := time.monotonic()) < begun_s + 3:
+            quick.send(IngestFrame(sequence=len(waits) + 1, rows=Rows(messages=[b"a", b"b"])))
+            quick.acknowledged(len(waits) + 1)
+            waits.append(time.monotonic() - sent_s)
+        for each in clients:
+            each.acknowledged(1)
+        took_s = time.monotonic() - begun_s
+        sys.stderr.write(f"{len(waits)} receipts beside it, after {max(waits) * 1e3:.0f} ms at most\n")
+        # The clients of the other source wait for several frames of a second each.
+        assert max(waits) < 2.0
+        assert took_s >= len(clients)
+
+
 @pytest.mark.parametrize("source", ["decoded", "keyed"])
-@pytest.mark.parametrize(("end", "how"), [("exit", "it ended without a word"), ("segfault", "signal 11")])
+@pytest.mark.parametrize(
+    ("end", "how"),
+    [
+        ("exit", "it ended without a word"),
+        ("segfault", "signal 11"),
+        ("backtrack", "it kept the interpreter's lock for longer than BETTONG_SENDER_LOCK_MS_MAX"),
+    ],
+)
 def test_a_message_that_ends_the_process_twice_is_refused_and_the_stream_goes_on(
     source: str, end: str, how: str, sender: Decoding, kafka: KafkaBroker, redis_server: RedisServer
 ) -> None:
@@ -164,7 +226,28 @@ def test_a_message_that_ends_the_process_twice_is_refused_and_the_stream_goes_on
     ((text, reason),) = refused
     assert end in text
     assert reason.startswith(f"a function of its source killed the sender twice: {how}")
-    assert sender.said("a sender died here before") == 2
+    assert sender.said("a sender died while it read this frame") == 2
+
+
+def test_a_decoder_that_keeps_the_interpreters_lock_stops_other_sources_for_seconds(sender: Decoding) -> None:
+    waits: list[float] = []
+    with (
+        started_again(sender) as ends,
+        Sender(sender.address, "decoded", reconnect_s=60) as stuck,
+        Sender(sender.address, "quick", reconnect_s=60) as quick,
+    ):
+        stuck.send_rows([b"a", b"backtrack", b"b"])
+        begun_s = time.monotonic()
+        while not stuck.dead_letters:
+            assert time.monotonic() < begun_s + 120
+            sent_s = time.monotonic()
+            quick.send_rows([b"a"])
+            quick.flush(60)
+            waits.append(time.monotonic() - sent_s)
+        stuck.flush(60)
+        assert len(ends) == 2
+    sys.stderr.write(f"receipts of another source after {max(waits):.1f} s at most\n")
+    assert max(waits) < 30
 
 
 def test_where_errors_stop_a_stream_the_client_is_told_what_kills(sender: Decoding) -> None:

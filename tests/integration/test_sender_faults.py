@@ -190,7 +190,7 @@ def test_a_full_buffer_stops_credits_and_reading_until_it_has_room(
     assert numbers(own_broker, sender) == list(range(12_000, 252_000))
 
 
-def test_told_to_stop_it_settles_what_is_under_way_and_ends_its_sessions_also_without_redis(
+def test_told_to_stop_it_flushes_what_is_in_flight_and_ends_its_sessions_also_without_redis(
     own_broker: KafkaBroker, own_redis: RedisServer, launched: Callable[..., SenderProcess]
 ) -> None:
     sender = launched(redis=own_redis.url, BETTONG_SENDER_LEASE_MS="60000")
@@ -200,7 +200,7 @@ def test_told_to_stop_it_settles_what_is_under_way_and_ends_its_sessions_also_wi
         own_redis.kill()
         session.send(*frames(3))
         session.acknowledged(3)
-        eventually(lambda: sender.said("no live metrics"), seconds=30)
+        eventually(lambda: sender.said("live metrics cannot be written"), seconds=30)
         assert sender.process is not None
         sender.process.terminate()
         code, text = session.status()
@@ -209,7 +209,7 @@ def test_told_to_stop_it_settles_what_is_under_way_and_ends_its_sessions_also_wi
     ending = sender.process.wait(30.0)
     assert ending is not None
     assert ending.status == 0
-    assert sender.said("no live metrics") == 1
+    assert sender.said("live metrics cannot be written") == 1
     assert numbers(own_broker, sender) == list(range(10, 40))
 
 

@@ -9,7 +9,7 @@ from bettong import metrics
 from bettong.edges.kafka_log import LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
-from bettong.identifiers import PartitionId
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import chains
@@ -47,8 +47,7 @@ def test_the_newest_state_is_a_snapshot_soon_after_its_log_rests(
         with LogWriter(kafka.bootstrap, frame_bytes_max=1024 * 1024, buffer_bytes_max=1 << 24) as writer:
             for partition in partitions:
                 writer.append(
-                    stage_topic(name, "payments"),
-                    partition,
+                    TopicPartition(stage_topic(name, "payments"), partition),
                     payments_frame(processor, sequence),
                     lambda _: None,
                 )
@@ -65,7 +64,9 @@ def test_the_newest_state_is_a_snapshot_soon_after_its_log_rests(
             ]
 
         def saved() -> list[int]:
-            found = [chains(snapshots.increments("payments", each)) for each in range(PARTITIONS)]
+            found = [
+                chains(snapshots.increments(PartitionId("payments", each))) for each in range(PARTITIONS)
+            ]
             return [each[0][-1].offset if each else 0 for each in found]
 
         for sequence in (1, 2, 3):

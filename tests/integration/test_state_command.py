@@ -18,7 +18,7 @@ from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisSnapshots, RedisStore
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
@@ -72,7 +72,7 @@ class World:
         with LogWriter(kafka.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as log:
             for partition, values in self.values().items():
                 for value in values:
-                    log.append(self.topic, partition, value, lambda _: None)
+                    log.append(TopicPartition(self.topic, partition), value, lambda _: None)
             log.flush(30)
 
     @property
@@ -87,8 +87,8 @@ class World:
             columns = Columns.of_messages(entry.schema, [entry.schema.message(account, amount)])
             frame = Frame(
                 origin=Origin(f"payments/{account}"),
-                sequence=number + 1,
-                previous=0,
+                sequence=SequenceNumber(number + 1),
+                previous=SequenceNumber(0),
                 count=1,
                 schema=entry.schema.fingerprint,
                 columns=columns.payload(),
@@ -105,7 +105,9 @@ class World:
                 for offset, value in enumerate(values):
                     worker.fold(offset, value)
                 if values:
-                    RedisSnapshots(store).save("payments", partition, whole(len(values)), worker.snapshot())
+                    RedisSnapshots(store).save(
+                        PartitionId("payments", partition), whole(len(values)), worker.snapshot()
+                    )
 
     def run(self, command: str, *arguments: str) -> tuple[int, str]:
         addresses = ["--kafka", self.kafka.bootstrap, "--redis", self.redis]
@@ -187,9 +189,9 @@ def test_a_damaged_snapshot_is_skipped_for_the_one_before_it(world: World) -> No
     world.snapshots(compiled=True)
     partition = partition_of("ann", PARTITIONS)
     with RedisStore(world.redis, world.name) as store:
-        RedisSnapshots(store).save("payments", partition, whole(99), b"garbage")
+        RedisSnapshots(store).save(PartitionId("payments", partition), whole(99), b"garbage")
         assert json.loads(world.run("get", "ann")[1])["state"] == {"total": 5}
-        RedisSnapshots(store).save("payments", partition, whole(100), b"garbage")
+        RedisSnapshots(store).save(PartitionId("payments", partition), whole(100), b"garbage")
     code, text = world.run("get", "ann")
     assert code == 1
     assert "snapshot of" in text
@@ -198,9 +200,9 @@ def test_a_damaged_snapshot_is_skipped_for_the_one_before_it(world: World) -> No
 def test_reset_deletes_snapshots_and_only_when_nothing_can_go_wrong(world: World) -> None:
     world.snapshots(compiled=True)
     shared = DirectorySnapshots(world.folder / "shared" / f"{world.name}-0123456789ab")
-    shared.save("payments", 0, whole(1), b"a state")
+    shared.save(PartitionId("payments", 0), whole(1), b"a state")
     with RedisStore(world.redis, world.name) as store:
-        offsets = {p: RedisSnapshots(store).increments("payments", p) for p in range(PARTITIONS)}
+        offsets = {p: RedisSnapshots(store).increments(PartitionId("payments", p)) for p in range(PARTITIONS)}
         code, text = world.run("reset")
         assert (code, text) == (
             0,
@@ -211,15 +213,19 @@ def test_reset_deletes_snapshots_and_only_when_nothing_can_go_wrong(world: World
         assert code == 6
         assert "processor of" in text
         LiveMetrics(store).write_live("processor", {"state": "running", "service": "processor"}, 0.001)
-        assert {p: RedisSnapshots(store).increments("payments", p) for p in range(PARTITIONS)} == offsets
+        assert {
+            p: RedisSnapshots(store).increments(PartitionId("payments", p)) for p in range(PARTITIONS)
+        } == offsets
 
         code, text = world.run("reset", "--yes")
         assert (code, text) == (
             0,
             f"snapshots of {world.name} deleted; the next start folds 4 records again\n",
         )
-        assert all(RedisSnapshots(store).increments("payments", p) == [] for p in range(PARTITIONS))
-        assert shared.increments("payments", 0) == []
+        assert all(
+            RedisSnapshots(store).increments(PartitionId("payments", p)) == [] for p in range(PARTITIONS)
+        )
+        assert shared.increments(PartitionId("payments", 0)) == []
 
         world.snapshots(compiled=True)
         partition = partition_of("ann", PARTITIONS)
@@ -227,4 +233,4 @@ def test_reset_deletes_snapshots_and_only_when_nothing_can_go_wrong(world: World
         code, text = world.run("reset", "--yes")
         assert code == 9
         assert f"the log of payments/{partition} does not reach back to its beginning" in text
-        assert RedisSnapshots(store).increments("payments", partition) != []
+        assert RedisSnapshots(store).increments(PartitionId("payments", partition)) != []

@@ -12,6 +12,7 @@ from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
+from bettong.identifiers import PartitionId
 from bettong.local.broker import KafkaBroker
 from bettong_processor.micro_batch.offsets import snapshot_offsets
 from bettong_processor.micro_batch.uploads import Stores
@@ -53,7 +54,7 @@ def test_a_damaged_object_is_skipped_for_the_one_before_it(world: World, s3_serv
         assert world.uploads.settle(10)
         world.now_s += 2
     assert world.durable() == [10, 20]
-    newest = world.stores.durable.increments(world.stage.name, 0)[-1]
+    newest = world.stores.durable.increments(PartitionId(world.stage.name, 0))[-1]
     folder = f"states/{world.programs.plan.application}/{world.stage.name}-0"
     for damaged in (b"garbage", b""):
         s3_server.put(f"{folder}/{newest.name}", damaged)

@@ -123,8 +123,8 @@ def test_many_that_do_not_read_stay_within_the_bound_and_nobody_waits_for_them(
     def gone() -> bool:
         nonlocal peak
         peak = max(peak, resident_bytes(receiver))
-        return receiver.log.read_text().count("subscriber goes") == receiver.log.read_text().count(
-            "subscriber comes"
+        return receiver.log.read_text().count("subscriber disconnected") == receiver.log.read_text().count(
+            "subscriber connected"
         )
 
     eventually(gone, seconds=60)

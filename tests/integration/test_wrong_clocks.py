@@ -14,10 +14,11 @@ from tests.integration.log_parts import FRAME_BYTES_MAX
 APPEND = """
 import sys, threading
 from bettong.edges.kafka_log import LogWriter
+from bettong.identifiers import TopicPartition
 bootstrap, topic, size = sys.argv[1:]
 answered, outcomes = threading.Event(), []
 with LogWriter(bootstrap, frame_bytes_max=int(size), buffer_bytes_max=1 << 20) as log:
-    log.append(topic, 0, b"value", lambda outcome: (outcomes.append(outcome), answered.set()))
+    log.append(TopicPartition(topic, 0), b"value", lambda outcome: (outcomes.append(outcome), answered.set()))
     answered.wait(30)
 print(outcomes[0])
 """

@@ -9,7 +9,7 @@ import kubernetes_validate
 import pytest
 
 from tests.kubernetes.chart import DEV, FOLDER, Chart, Pod, Rendered, helm, selects
-from tests.kubernetes.foreign import KINDS
+from tests.kubernetes.operator_kinds import KINDS
 from tests.kubernetes.value_sets import CLASSES, MATRIX, WAYS
 
 # The oldest that Chart.yaml allows, one between, and the newest whose schemas there are.
@@ -40,7 +40,7 @@ def test_every_object_is_valid(chart: Chart, version: str) -> None:
         json.dumps(each, sort_keys=True)
         for one in rendered
         for each in one.objects
-        if each["kind"] not in KINDS  # of operators: test_foreign.py
+        if each["kind"] not in KINDS  # of operators: test_operator_kinds.py
     }
     assert len(different) > 80
     for text in different:

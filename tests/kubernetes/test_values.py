@@ -15,7 +15,7 @@ from bettong.config.sender import SenderSettings
 from bettong.config.service import PREFIX, ServiceSettings
 from docs.render_chart import CHART, DECIDED
 from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, RELEASE, CallError, Chart, Pod
-from tests.kubernetes.value_sets import MATRIX, merged
+from tests.kubernetes.value_sets import MATRIX, leaves, merged
 
 
 @pytest.mark.parametrize("way", ["least-burstable", "many-guaranteed", "autoscaled-burst"])
@@ -309,7 +309,7 @@ def test_there_is_no_test_that_cannot_pass(chart: Chart) -> None:
         assert not any(each["metadata"]["name"].endswith("-test") for each in rendered.objects)
 
 
-def test_one_sender_reads_foreign_topics_and_the_others_none(chart: Chart) -> None:
+def test_one_sender_reads_external_topics_and_the_others_none(chart: Chart) -> None:
     pods = chart.render(MATRIX["full-burstable"]).pods
     assert env(pods, "Deployment/trial-bettong-sender")["BETTONG_SENDER_TOPICS"] == "none"
     assert env(pods, "Deployment/trial-bettong-topic-sender")["BETTONG_SENDER_TOPICS"] == "orders"
@@ -368,14 +368,6 @@ def test_every_value_is_used_by_a_template() -> None:
     assert unused == []
 
 
-def leaves(values: Mapping[str, Any], above: str = "") -> list[str]:
-    found = []
-    for key, value in values.items():
-        deeper = isinstance(value, Mapping) and value
-        found += leaves(value, f"{above}{key}.") if deeper else [f"{above}{key}"]
-    return [path for path in found if not path.startswith("qos.pin.nodeSelector.")]
-
-
 @pytest.mark.parametrize("path", ["sender", "sender.service", "kafka.tls", "driver.checkpoint.persistence"])
 def test_a_section_that_was_deleted_is_named(chart: Chart, path: str) -> None:
     values: Any = None
@@ -384,13 +376,6 @@ def test_a_section_that_was_deleted_is_named(chart: Chart, path: str) -> None:
     last = path.rsplit(".", 1)[-1]
     with pytest.raises(CallError, match=rf"(?s)the specifications of the schema.*missing.*{last}"):
         chart.render(values)
-
-
-def test_an_issuer_may_have_any_name(chart: Chart) -> None:
-    for name in ("- x", "a, kind: b", "null"):
-        found = chart.render({**REAL, "tls": {"certManager": {"issuerRef": {"name": name}}}})
-        (certificate,) = found.of("Certificate").values()
-        assert certificate["spec"]["issuerRef"]["name"] == name
 
 
 def test_the_chart_has_the_version_of_the_project() -> None:

@@ -17,7 +17,7 @@ def owner_of(name: str) -> str:
     return f"{'StatefulSet' if name == 'driver' else 'Deployment'}/{RELEASE}-bettong-{name}"
 
 
-def test_without_a_word_nothing_is_scraped_and_no_foreign_object_is_rendered(chart: Chart) -> None:
+def test_without_a_word_nothing_is_scraped_and_no_object_of_an_operator_is_rendered(chart: Chart) -> None:
     rendered = chart.render(MATRIX["least-burstable"])
     assert {each["apiVersion"].partition("/")[0] for each in rendered.objects} <= {
         "v1",

@@ -102,6 +102,15 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def leaves(values: Mapping[str, Any], above: str = "") -> list[str]:
+    """The path of each value, with dots; without the labels of nodes that pin."""
+    found = []
+    for key, value in values.items():
+        deeper = isinstance(value, Mapping) and value
+        found += leaves(value, f"{above}{key}.") if deeper else [f"{above}{key}"]
+    return [path for path in found if not path.startswith("qos.pin.nodeSelector.")]
+
+
 MATRIX = {
     f"{way}-{kind}": merged(REAL, values, resources)
     for way, values in WAYS.items()

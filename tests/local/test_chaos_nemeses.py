@@ -21,11 +21,13 @@ from bettong.chaos.timetable import PlannedFault
 from bettong.chaos.victims import processes
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LocalError, StoreError
+from bettong.identifiers import PartitionId
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord
 from bettong.local.redis_server import RedisServer
 from bettong.services import SENDER
 from tests.waiting import eventually
 
+STAGE = PartitionId("stage", 0)
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
@@ -125,7 +127,7 @@ def test_a_number_that_another_process_has_by_now_is_nobody(sleepers: dict[str, 
 def test_a_wiped_redis_holds_nothing(tmp_path: Path) -> None:
     with RedisServer(tmp_path / "redis") as server, RedisStore(server.url, "app") as store:
         live_metrics = LiveMetrics(store)
-        live_metrics.write_partition("stage", 0, {"offset": 1})
+        live_metrics.write_partition(STAGE, {"offset": 1})
         with Nemesis(Arena(lambda: suite({}, server.url), {})) as nemesis:
             assert nemesis.begin(fault("wipe")).missed == ""
         assert live_metrics.partitions() == {}
@@ -138,15 +140,15 @@ def test_a_starved_redis_refuses_writes_until_the_last_such_fault_is_over(tmp_pa
             first = nemesis.begin(fault("starve", for_s=9.0))
             second = nemesis.begin(fault("starve", for_s=9.0, number=2))
             with pytest.raises(StoreError, match="is full; raise its maxmemory"):
-                live_metrics.write_partition("stage", 0, {"offset": 1})
+                live_metrics.write_partition(STAGE, {"offset": 1})
             assert live_metrics.partitions() == {}
             nemesis.end(first)
             with pytest.raises(StoreError, match="is full"):
-                live_metrics.write_partition("stage", 0, {"offset": 1})
+                live_metrics.write_partition(STAGE, {"offset": 1})
             nemesis.end(second)
-            live_metrics.write_partition("stage", 0, {"offset": 1})
+            live_metrics.write_partition(STAGE, {"offset": 1})
             nemesis.begin(fault("starve", for_s=9.0, number=3))
-        live_metrics.write_partition("stage", 0, {"offset": 2})
+        live_metrics.write_partition(STAGE, {"offset": 2})
         assert live_metrics.partitions() == {("stage", 0): {"offset": "2"}}
 
 

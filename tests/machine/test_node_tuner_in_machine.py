@@ -124,7 +124,7 @@ def test_a_node_is_tuned_and_all_but_what_another_set_is_set_back(agent: GuestAg
         map(str, elsewhere)
     )
     put(agent, SWAPPINESS, "33")
-    tuner.wait_until_said(f"{SWAPPINESS}: foreign")
+    tuner.wait_until_said(f"{SWAPPINESS}: external")
     assert tuner.end("TERM") == 0, tuner.log()
     assert facts(agent).values == before.but({SWAPPINESS: "33"})
     assert scheduling(agent, task) == (0, 0)
@@ -227,7 +227,7 @@ def test_threads_that_go_away_take_housekeeping_cpus_along(agent: GuestAgent) ->
     assert agent.text(f"cat {CPU}/online").strip() == "0,2"
     ended = tuner.once("apply")
     # virtio_net gives its interrupts to all CPUs whenever there are more or fewer of them: another has set them.
-    assert (ended.status, states(ended.text)["irq-affinity"]) == (0, {"tuned", "unsupported", "foreign"})
+    assert (ended.status, states(ended.text)["irq-affinity"]) == (0, {"tuned", "unsupported", "external"})
     alone = GuestTuner(agent, SETTINGS | {"HOUSEKEEPING_CPUS": "1,3"}, "alone")
     found = states(alone.plan())
     assert (found["workqueues"], found["rps"]) == ({"refused"}, {"refused"})

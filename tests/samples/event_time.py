@@ -17,7 +17,7 @@ from bettong import Application
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, FrameKind, encode, tick_record
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.schema.schema import schema_of
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
@@ -111,8 +111,8 @@ def visits(origin: str, sequence: int, found: Sequence[Visit], *, log_ns: int, w
     return encode(
         Frame(
             origin=Origin(f"visits/{origin}"),
-            sequence=sequence,
-            previous=sequence - 1,
+            sequence=SequenceNumber(sequence),
+            previous=SequenceNumber(sequence - 1),
             count=len(found),
             schema=schema.fingerprint,
             ingest_ns=log_ns,
@@ -134,8 +134,8 @@ def control(
     return encode(
         Frame(
             origin=Origin(f"visits/{origin}"),
-            sequence=acknowledged,
-            previous=acknowledged,
+            sequence=SequenceNumber(acknowledged),
+            previous=SequenceNumber(acknowledged),
             kind=kind,
             ingest_ns=log_ns,
             watermark_ns=watermark_ns,
@@ -143,7 +143,7 @@ def control(
     )
 
 
-def told(log_ns: int, **watermarks_ns: int) -> bytes:
-    """A TICK of a sender, which tells of clients."""
+def sender_tick(log_ns: int, **watermarks_ns: int) -> bytes:
+    """A TICK of a sender, with the watermarks of clients."""
     watermarks = {Origin(f"visits/{origin}"): at_ns for origin, at_ns in watermarks_ns.items()}
     return tick_record("visits", log_ns, watermarks)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Iterator
+from typing import Any
 
+from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan
-from bettong.application.streams import Source
 from bettong.frames.columns import Columns
+from bettong.ingest.session import Session, SourceRoute
 from bettong.topics import dead_letter_topic, stage_topic
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
-from bettong_sender.session import Session, SourceRoute
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
 from tests.e2e.poison import Number
 
@@ -124,14 +125,61 @@ def steps(sources: dict[str, Source]) -> Feed:
     ]
 
 
-def session(planned: Plan, source: Source, *, partitions: int, frame_bytes_max: int) -> Session:
+def clicks(sources: dict[str, Source]) -> Feed:
+    """Visits of a few hours, and, hours later, one that brings event time past the end of all others."""
+    chance, minute_ns = random.Random(7), 60 * 10**9
+    schema = sources["clicks"].schema
+    times = sorted(chance.randrange(600 * minute_ns) for _ in range(600))
+    found = [
+        (f"person-{chance.randrange(12)}", f"/{chance.randrange(9)}", at_ns - chance.randrange(10**10))
+        for at_ns in times
+    ]
+    messages = [schema.message(person, page, max(at_ns, 0)) for person, page, at_ns in found]
+    messages.append(schema.message("person-0", "/0", 2000 * minute_ns))
+    return [
+        ("clicks", of_columns(Columns.of_messages(schema, messages[start : start + 5])))
+        for start in range(0, len(messages), 5)
+    ]
+
+
+def quoted_trades(sources: dict[str, Source]) -> Feed:
+    """Trades and quotes of some minutes, and one of each a day later, which brings event time past the others."""
+    chance, second_ns = random.Random(8), 10**9
+    found: list[tuple[str, list[tuple[Any, ...]]]] = []
+    for index in range(90):
+        at_ns = (index + 1) * second_ns
+        quotes = [
+            (symbol, 99.5, 100.5 + chance.randrange(9), at_ns + chance.randrange(second_ns))
+            for symbol in "abcd"
+        ]
+        trades = [
+            (chance.choice("abcd"), 100.0, chance.randrange(1, 9), at_ns + chance.randrange(3 * second_ns))
+            for _ in range(5)
+        ]
+        found += [("quotes", quotes), ("trades", trades)]
+    later_ns = 86_400 * second_ns
+    found += [("quotes", [("a", 99.5, 100.5, later_ns)]), ("trades", [("a", 100.0, 1, later_ns)])]
+    feed: Feed = []
+    for name, rows in found:
+        schema = sources[name].schema
+        columns = Columns.of_messages(schema, [schema.message(*row) for row in rows])
+        feed.append((name, of_columns(columns)))
+    return feed
+
+
+def session(
+    planned: Plan, source: Source, *, partitions: int, frame_bytes_max: int, stream: str = "client"
+) -> Session:
     """A client's: what the sender makes of its frames."""
+    stage = planned.stage_of(source.name)
     route = SourceRoute(
         source,
-        stage_topic(planned.application, planned.stage_of(source.name).name),
+        stage_topic(planned.application, stage.name),
         dead_letter_topic(planned.application),
         partitions,
         frame_bytes_max,
-        needs_time=planned.stage_of(source.name).needs_time,
+        needs_time=stage.needs_time,
+        judges_lateness=stage.judges_lateness,
+        needs_each_watermark=stage.needs_each_watermark,
     )
-    return Session(route, Hello(source=source.name, stream="client"), [-1] * partitions)
+    return Session(route, Hello(source=source.name, stream=stream), [-1] * partitions)

@@ -9,8 +9,8 @@ from bettong.application.external.destination import Destination
 from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, FrameKind, encode
-from bettong.identifiers import Origin
+from bettong.frames.frame import Frame, FrameKind, encode, tick_record
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 
@@ -57,8 +57,8 @@ def rows(messages: Sequence[bytes], *, origin: str, sequence: int, previous: int
     return encode(
         Frame(
             origin=Origin(origin),
-            sequence=sequence,
-            previous=previous,
+            sequence=SequenceNumber(sequence),
+            previous=SequenceNumber(previous),
             count=len(messages),
             ingest_ns=_START_NS + sequence * _MS,
             sent_ns=sent_ns,
@@ -73,8 +73,8 @@ def columns(notes: Sequence[Note], *, origin: str, sequence: int, previous: int,
     return encode(
         Frame(
             origin=Origin(origin),
-            sequence=sequence,
-            previous=previous,
+            sequence=SequenceNumber(sequence),
+            previous=SequenceNumber(previous),
             count=len(notes),
             schema=schema.fingerprint,
             ingest_ns=_START_NS + sequence * _MS,
@@ -89,19 +89,17 @@ def mark(*, origin: str, acknowledged: int) -> bytes:
     return encode(
         Frame(
             origin=Origin(origin),
-            sequence=0,
-            previous=acknowledged,
+            sequence=SequenceNumber(0),
+            previous=SequenceNumber(acknowledged),
             kind=FrameKind.SENT_AGAIN,
             ingest_ns=_START_NS,
         )
     )
 
 
-def tick(*, origin: str) -> bytes:
+def tick(stream: str) -> bytes:
     """Only time passes."""
-    return encode(
-        Frame(origin=Origin(origin), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=_START_NS)
-    )
+    return tick_record(stream, _START_NS)
 
 
 def dead_letter(message: bytes, *, sequence: int = 7, index: int = 2) -> bytes:

@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 from bettong import Application, KafkaTopic, Width, each, f64, i64, packed, u8, u32
 from bettong.application.key import Key
+from bettong.application.nodes.source import Source
 from bettong.application.on_error import OnError
-from bettong.application.streams import Source
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.frames.refused import Refused, unpack
+from bettong.ingest.session import Append, SourceRoute
 from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
-from bettong_sender.session import Append, SourceRoute
 
 PARTITIONS = 4
 LAYOUT = ">BI4sd"
@@ -61,9 +61,8 @@ def source(key: Key | None = "symbol", *, decodes: bool = True, on_error: OnErro
     """The source `orders` of a new application."""
     app = Application("shop")
     decoder = packed(LAYOUT, prefix=b"\x01") if decodes else None
-    orders = app.source("orders", schema=Order, key=key, decoder=decoder, on_error=on_error)
-    orders.sink("all")
-    return orders
+    app.source("orders", schema=Order, key=key, decoder=decoder, on_error=on_error).sink("all")
+    return app.sources[0]
 
 
 def route(of: Source | None = None, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> SourceRoute:
@@ -89,7 +88,7 @@ def readings(
 ) -> SourceRoute:
     """Where readings go, to a stage that needs their time."""
     app = Application("shop")
-    of = app.source(
+    app.source(
         "orders",
         schema=Reading,
         key=key,
@@ -97,9 +96,8 @@ def readings(
         event_time=event_time,
         out_of_order=out_of_order,
         max_lead=max_lead,
-    )
-    of.sink("all")
-    return replace(route(of), needs_time=True)
+    ).sink("all")
+    return replace(route(app.sources[0]), needs_time=True)
 
 
 def readings_frame(sequence: int, *values: tuple[int, int]) -> IngestFrame:

@@ -48,6 +48,7 @@ def node(ttl: timedelta | None) -> Any:
         Application("app")
         .source("in", schema=Item, key="key")
         .stateful(use, state=Kept, name="fold", ttl=ttl, delete_when=never)
+        .node
     )
 
 
@@ -93,7 +94,7 @@ def delete(table: StateTable, keys: list[int]) -> None:
 
 
 def totals(table: StateTable) -> dict[str, int]:
-    found = {key if isinstance(key, str) else bytes(key).decode(): state for key, state in table.items()}
+    found = {key.decode() if isinstance(key, bytes) else str(key): state for key, state in table.items()}
     assert all(table.state_of(key) == state for key, state in found.items())
     assert table.keys == len(found)
     return {key: state["total"] for key, state in found.items()}

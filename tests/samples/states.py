@@ -8,6 +8,7 @@ from enum import Enum, Flag, IntEnum
 from typing import Any, NamedTuple
 
 from bettong import Application
+from bettong.application.nodes.stateful import Stateful
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.state.table import SavedStates
 
@@ -106,7 +107,9 @@ def use(item: Item, kept: Any) -> Sum:
 
 def fold(state: Callable[[], Any] = Kept) -> ObjectTable:
     app = Application("meters")
-    return ObjectTable(app.source("in", schema=Item, key="key").stateful(use, state=state, name="fold"))
+    node = app.source("in", schema=Item, key="key").stateful(use, state=state, name="fold").node
+    assert isinstance(node, Stateful)
+    return ObjectTable(node)
 
 
 def written(*states: Any) -> bytes:

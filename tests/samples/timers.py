@@ -83,7 +83,7 @@ def close(fired: bettong.Fired[int], kept: Kept) -> Rang:
 
 
 @bettong.vectorized
-def take_all(note: Note, kept: Kept, keys: bettong.Places) -> tuple[Rang, bettong.Places]:
+def take_all(note: Note, kept: Kept, keys: bettong.RowIndexes) -> tuple[Rang, bettong.RowIndexes]:
     note_, state = _columns(note), _columns(kept)
     np.add.at(state.count, keys, 1)
     rings = np.isin(note_.what, (SET, FAIL, CLEAR))
@@ -97,7 +97,9 @@ def take_all(note: Note, kept: Kept, keys: bettong.Places) -> tuple[Rang, betton
 
 
 @bettong.vectorized
-def ring_all(fired: bettong.Fired[int], kept: Kept, keys: bettong.Places) -> tuple[Rang, bettong.Places]:
+def ring_all(
+    fired: bettong.Fired[int], kept: Kept, keys: bettong.RowIndexes
+) -> tuple[Rang, bettong.RowIndexes]:
     due, state = _columns(fired), _columns(kept)
     state.count += 1
     state.ring = np.where(due.at % 5 == 0, due.at - 2, np.where(due.at % 5 == 1, due.at + 7, state.ring))
@@ -108,7 +110,9 @@ def ring_all(fired: bettong.Fired[int], kept: Kept, keys: bettong.Places) -> tup
 
 
 @bettong.vectorized
-def close_all(fired: bettong.Fired[int], kept: Kept, keys: bettong.Places) -> tuple[Rang, bettong.Places]:
+def close_all(
+    fired: bettong.Fired[int], kept: Kept, keys: bettong.RowIndexes
+) -> tuple[Rang, bettong.RowIndexes]:
     due, state = _columns(fired), _columns(kept)
     state.count += 100
     state.ring = due.at

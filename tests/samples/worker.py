@@ -16,7 +16,7 @@ from bettong import Application, Width
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, FrameKind, decode, encode, tick_record
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.output.framing import OutputRecord
@@ -137,8 +137,8 @@ def data(
     return encode(
         Frame(
             origin=Origin(origin),
-            sequence=sequence,
-            previous=sequence - 1 if previous is None else previous,
+            sequence=SequenceNumber(sequence),
+            previous=SequenceNumber(sequence - 1 if previous is None else previous),
             count=len(messages),
             schema=schema.fingerprint,
             columns=Columns.of_messages(schema, messages).payload(),
@@ -152,8 +152,8 @@ def opening(origin: str, acknowledged: int, *, ingest_ns: int = 0) -> bytes:
     return encode(
         Frame(
             origin=Origin(origin),
-            sequence=acknowledged,
-            previous=acknowledged,
+            sequence=SequenceNumber(acknowledged),
+            previous=SequenceNumber(acknowledged),
             kind=FrameKind.OPEN,
             ingest_ns=ingest_ns,
         )

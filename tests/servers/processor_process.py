@@ -7,7 +7,7 @@ from bettong.application.plan import plan
 from bettong.edges.application_file import load
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.local.services import spark_folders
 from tests.servers.service_process import ServiceProcess
 
@@ -65,8 +65,8 @@ def payments_frame(processor: ProcessorProcess, sequence: int) -> bytes:
     return encode(
         Frame(
             origin=Origin("payments/test"),
-            sequence=sequence,
-            previous=sequence - 1,
+            sequence=SequenceNumber(sequence),
+            previous=SequenceNumber(sequence - 1),
             count=1,
             schema=schema.fingerprint,
             ingest_ns=sequence,

@@ -7,6 +7,7 @@ from pathlib import Path
 from bettong.application.plan import Plan
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisSink, RedisStore
+from bettong.identifiers import TopicPartition
 from bettong.inspection.live.dead_letters import DeadLetterLog
 from bettong.topics import sink_topic
 from bettong.v1.frame_pb2 import DeadLetter
@@ -71,8 +72,7 @@ class Feed:
         faults: list[object] = []
         for value in values:
             self._writer.append(
-                sink_topic(self.plan.application, sink),
-                partition,
+                TopicPartition(sink_topic(self.plan.application, sink), partition),
                 value,
                 lambda done: faults.append(done) if not isinstance(done, int) else None,
             )

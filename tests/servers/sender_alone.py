@@ -1,10 +1,12 @@
 """A sender as a process of its own without Kafka and Redis, for what clients can do to it before either is asked.
 
 Everything is the sender's own but the log, which takes records and keeps none, and the leases, which nobody disputes.
+The log may never answer for records above a size.
 """
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ from bettong.config.sender import SenderSettings
 from bettong.edges.grpc_server import ServerSecurity
 from bettong.edges.serving import Serving
 from bettong.errors import LogError
+from bettong.identifiers import TopicPartition
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.logs import configure
@@ -36,16 +39,19 @@ from tests.waiting import eventually
 _ROOT = Path(__file__).resolve().parent.parent.parent
 
 
+# In the environment: of the records that the log answers for.
+_ANSWERED_BYTES_MAX = "ANSWERED_BYTES_MAX"
+
+
 class _KeepsNothing:
     def __init__(self) -> None:
-        self._ends: Counter[tuple[str, int]] = Counter()
+        self._ends: Counter[TopicPartition] = Counter()
+        self._answered_bytes_max = int(os.environ[_ANSWERED_BYTES_MAX])
 
-    def append(
-        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
-    ) -> None:
-        del value
-        self._ends[topic, partition] += 1
-        on_done(self._ends[topic, partition])
+    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
+        self._ends[to] += 1
+        if len(value) <= self._answered_bytes_max:
+            on_done(self._ends[to])
 
 
 class _Undisputed:
@@ -78,6 +84,7 @@ async def _serve() -> None:
         ClientShares(settings.sender_sessions_per_client_max),
         Receiving(
             bytes_max=settings.sender_receive_bytes_max,
+            connection_bytes_max=settings.sender_receive_bytes_per_connection_max,
             message_bytes_max=settings.frame_bytes_max + 1024 * 1024,
         ),
         asyncio.Event(),
@@ -90,14 +97,17 @@ async def _serve() -> None:
 
 
 @contextmanager
-def sender_alone(folder: Path, settings: Mapping[str, str]) -> Iterator[tuple[str, int, Path]]:
+def sender_alone(
+    folder: Path, settings: Mapping[str, str], *, answered_bytes_max: int = sys.maxsize
+) -> Iterator[tuple[str, int, Path]]:
     """Its address, its process and its log; ends with the block."""
     address, log = f"{LOOPBACK}:{free_ports(1)[0]}", folder / "sender.log"
     environment = {
         "PATH": "/usr/bin:/bin",
-        "PYTHONPATH": str(_ROOT),
+        "PYTHONPATH": os.pathsep.join([str(_ROOT), os.environ.get("PYTHONPATH", "")]),
         "BETTONG_APPLICATION": "app.py",
         "BETTONG_SENDER_LISTEN": address,
+        _ANSWERED_BYTES_MAX: str(answered_bytes_max),
         **settings,
     }
     with log.open("ab") as output:

@@ -1,5 +1,6 @@
 """A service as a process of its own: its application in a file, its environment, its log and its live record."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -101,7 +102,7 @@ class GrpcServiceProcess(ServiceProcess):
         self.address = f"{LOOPBACK}:{free_ports(1)[0]}"
         self._samples = samples
         environment: dict[str, str | None] = {
-            "PYTHONPATH": str(_ROOT),
+            "PYTHONPATH": os.pathsep.join([str(_ROOT), os.environ.get("PYTHONPATH", "")]),
             "BETTONG_FRAME_BYTES_MAX": str(frame_bytes_max),
             f"BETTONG_{service.upper()}_LISTEN": self.address,
         }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import structlog
 
+from bettong.identifiers import PartitionId
 from bettong.worker.exclusions import Exclusion, decode_exclusion, encode_exclusion
 from bettong_processor.crashes.guard import Guard
 from bettong_processor.crashes.marks import Marks
@@ -16,25 +17,25 @@ class FileExclusions:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._found: defaultdict[tuple[str, int], dict[int, Exclusion]] = defaultdict(dict)
+        self._found: defaultdict[PartitionId, dict[int, Exclusion]] = defaultdict(dict)
 
-    def known(self, stage: str, partition: int) -> Mapping[int, Exclusion]:
+    def known(self, partition: PartitionId) -> Mapping[int, Exclusion]:
         """See Exclusions."""
-        return self._found[stage, partition]
+        return self._found[partition]
 
     def refresh(self, since_s: float | None = None) -> None:  # noqa: ARG002 - it costs nothing
         """See Exclusions."""
         for line in self._path.read_text().splitlines() if self._path.exists() else ():
-            partition, _, value = line.partition(" ")
+            number, _, value = line.partition(" ")
             stage, exclusion = decode_exclusion(bytes.fromhex(value))
-            self._found[stage, int(partition)].setdefault(exclusion.offset, exclusion)
+            self._found[PartitionId(stage, int(number))].setdefault(exclusion.offset, exclusion)
 
-    def append(self, stage: str, partition: int, exclusion: Exclusion) -> Exclusion:
+    def append(self, partition: PartitionId, exclusion: Exclusion) -> Exclusion:
         """See Exclusions."""
         with self._path.open("a") as file:
-            file.write(f"{partition} {encode_exclusion(stage, exclusion).hex()}\n")
+            file.write(f"{partition.partition} {encode_exclusion(partition.stage, exclusion).hex()}\n")
         self.refresh()
-        return self._found[stage, partition][exclusion.offset]
+        return self._found[partition][exclusion.offset]
 
 
 def guard(
@@ -43,9 +44,9 @@ def guard(
     """Of a process whose machine shares memory in `folder`. `reported` takes what holds partitions up."""
     folder.mkdir(parents=True, exist_ok=True)
 
-    def report(stage: str, partition: int, text: str) -> None:
+    def report(partition: PartitionId, text: str) -> None:
         if reported is not None:
-            reported.append(f"{stage}/{partition}: {text}")
+            reported.append(f"{partition}: {text}")
 
     exclusions = FileExclusions(folder / "exclusions")
     return Guard(Marks(folder, partitions), exclusions, report, structlog.get_logger(), limit_ms=limit_ms)

@@ -11,14 +11,16 @@ from typing import Any
 
 from bettong.application.execution_mode import ExecutionMode
 from tests.simulation import functions as f
+from tests.simulation import join_functions as j
 from tests.simulation import timer_functions as t
+from tests.simulation import window_functions as w
 from tests.simulation.messages import Alarm, Held, Item, Kept, Note, Part
 from tests.simulation.twins import compiled_twin
 
 
 @dataclass(frozen=True)
 class Function:
-    """`forms`: for each way, the function of each message class; `python` is what the others must equal."""
+    """`forms`: for each mode, the function of each message class; `python` is what the others must equal."""
 
     name: str
     kind: str
@@ -26,10 +28,14 @@ class Function:
     forms: Mapping[ExecutionMode, Mapping[type[Any], Callable[..., Any]]]
     state: Callable[[], Any] | None = None
     many: bool = False
-    # By way, as `forms`: whether a state is to be deleted.
+    # By mode, as `forms`: whether a state is to be deleted.
     delete_when: Mapping[ExecutionMode, Callable[[Any], bool]] | None = None
-    # By field of the state and way, as `forms`; in the order of the fields.
+    # By field of the state and mode, as `forms`; in the order of the fields.
     timers: Mapping[str, Mapping[ExecutionMode, Callable[..., Any]]] = field(default_factory=dict)
+    # Of windows: what `forms` has the `update` of.
+    aggregation: Any = None
+    # Of joins: the class of the right side.
+    right: type[Any] | None = None
 
     @property
     def python(self) -> Mapping[type[Any], Callable[..., Any]]:
@@ -56,6 +62,10 @@ def _function(
         forms[ExecutionMode.VECTORIZED] = vectorized
     name = more.pop("name", next(iter(python.values())).__name__)
     return Function(name, kind, gives, forms, **more)
+
+
+def _aggregation(name: str, takes: type[Any], gives: type[Any], aggregation: Any) -> Function:
+    return _function("window", gives, {takes: aggregation.update}, name=name, aggregation=aggregation)
 
 
 def _is_full(kept: Kept) -> bool:
@@ -154,5 +164,10 @@ FUNCTIONS: dict[str, Function] = {
         _function("stateful", Item, {Item: f.hoard}, state=Held),
         _function("stateful", Part, {Item: f.pour}, state=Held, many=True),
         _function("stateful", Part, {Item: f.scatter}, state=Kept, many=True),
+        _aggregation("sums", Item, Part, w.SlotSums()),
+        _aggregation("part_sums", Part, Item, w.PartSums()),
+        _aggregation("sequences", Item, Item, w.Sequences()),
+        _function("join", Part, {Item: j.meet}, right=Item),
+        _function("join", Item, {Item: j.weigh}, right=Part),
     )
 }

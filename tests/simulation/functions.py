@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import bettong
-from bettong import Places
+from bettong import RowIndexes
 from tests.simulation.messages import Held, Item, Kept, Note, Part
 
 
@@ -149,7 +149,7 @@ def split(item: Item) -> list[Part]:
 
 
 @bettong.vectorized
-def split_all(item: Item) -> tuple[Part, Places]:
+def split_all(item: Item) -> tuple[Part, RowIndexes]:
     if np.any(item.value == 13):
         raise ValueError("thirteen")
     rows = np.repeat(np.arange(len(np.asarray(item.value))), 3)
@@ -167,7 +167,7 @@ def halve(item: Item) -> list[Part]:
 
 
 @bettong.vectorized
-def halve_all(item: Item) -> tuple[Part, Places]:
+def halve_all(item: Item) -> tuple[Part, RowIndexes]:
     if np.any(item.value == 13):
         raise ValueError("thirteen")
     rows = np.repeat(np.arange(len(np.asarray(item.value))), 2)
@@ -222,14 +222,14 @@ def tally_part(part: Part, kept: Kept) -> Part | None:
 
 
 @bettong.vectorized
-def tally_all(item: Item, kept: Kept, places: Places) -> tuple[Part, Places]:
+def tally_all(item: Item, kept: Kept, key_rows: RowIndexes) -> tuple[Part, RowIndexes]:
     totals: list[int] = []
     rows: list[int] = []
-    for row, (value, place) in enumerate(pairs(item.value, places)):
-        _counted(kept, place, value)
+    for row, (value, key_row) in enumerate(pairs(item.value, key_rows)):
+        _counted(kept, key_row, value)
         if value == 13:
             raise ValueError("thirteen")
-        total = int(columns_of(kept).total[place])
+        total = int(columns_of(kept).total[key_row])
         if total % 3:
             totals.append(total % 300)
             rows.append(row)
@@ -237,14 +237,14 @@ def tally_all(item: Item, kept: Kept, places: Places) -> tuple[Part, Places]:
 
 
 @bettong.vectorized
-def tally_all_parts(part: Part, kept: Kept, places: Places) -> tuple[Part, Places]:
+def tally_all_parts(part: Part, kept: Kept, key_rows: RowIndexes) -> tuple[Part, RowIndexes]:
     totals: list[int] = []
-    for small, place in pairs(part.small, places):
-        _counted(kept, place, 2 * small)
-        columns_of(kept).total[place] += columns_of(kept).count[place]
+    for small, key_row in pairs(part.small, key_rows):
+        _counted(kept, key_row, 2 * small)
+        columns_of(kept).total[key_row] += columns_of(kept).count[key_row]
         if small == 7:
             raise ValueError("seven")
-        totals.append(int(columns_of(kept).total[place]) % 300)
+        totals.append(int(columns_of(kept).total[key_row]) % 300)
     return parts_of(part, list(range(len(totals))), totals, "tp")
 
 
@@ -260,15 +260,15 @@ def steps(item: Item, kept: Kept) -> list[Part]:
 
 
 @bettong.vectorized
-def all_steps(item: Item, kept: Kept, places: Places) -> tuple[Part, Places]:
+def all_steps(item: Item, kept: Kept, key_rows: RowIndexes) -> tuple[Part, RowIndexes]:
     counts: list[int] = []
     rows: list[int] = []
-    for row, (value, place) in enumerate(pairs(item.value, places)):
+    for row, (value, key_row) in enumerate(pairs(item.value, key_rows)):
         for step in range(value % 4):
-            _counted(kept, place, 0)
+            _counted(kept, key_row, 0)
             if value == 7 and step == 2:
                 raise ValueError("half-way")
-            counts.append(int(columns_of(kept).count[place]) * 37 % 300)
+            counts.append(int(columns_of(kept).count[key_row]) * 37 % 300)
             rows.append(row)
     return parts_of(item, rows, counts, "n")
 
@@ -324,6 +324,11 @@ def by_key(message: Item | Part | Note) -> str:
     return message.key
 
 
+def by_both(message: Item | Part | Note) -> tuple[str, int]:
+    """As the fields."""
+    return message.key, message.slot
+
+
 def by_slot(item: Item) -> int:
     """As the field, but it changes its message and refuses some."""
     if item.value == 300:
@@ -341,8 +346,8 @@ def coded(item: Item) -> bytes:
     return text.encode()
 
 
-def pairs(values: Any, places: Places) -> Iterable[tuple[int, int]]:
-    return zip(np.asarray(values).tolist(), places.tolist(), strict=True)
+def pairs(values: Any, key_rows: RowIndexes) -> Iterable[tuple[int, int]]:
+    return zip(np.asarray(values).tolist(), key_rows.tolist(), strict=True)
 
 
 def columns_of(state: Kept) -> Any:
@@ -350,12 +355,12 @@ def columns_of(state: Kept) -> Any:
     return state
 
 
-def _counted(kept: Kept, place: int, more: int) -> None:
-    columns_of(kept).count[place] += 1
-    columns_of(kept).total[place] += more
+def _counted(kept: Kept, key_row: int, more: int) -> None:
+    columns_of(kept).count[key_row] += 1
+    columns_of(kept).total[key_row] += more
 
 
-def parts_of(message: Any, rows: list[int], small: list[int], tag: str) -> tuple[Part, Places]:
+def parts_of(message: Any, rows: list[int], small: list[int], tag: str) -> tuple[Part, RowIndexes]:
     where = np.array(rows, np.int64)
     column: Any = np.array(small, np.int64)
     return Part(message.key[where], message.slot[where], column, tag), where

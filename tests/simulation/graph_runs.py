@@ -3,45 +3,51 @@
 messages -> cut into frames -> spread over partitions -> workers -> output records -> the next stage's workers -> sinks
 
 A channel is what reaches one partition of a stage from one writer: its records stay in order, while a seed decides
-which channel is next. Records come twice, or before the one that they follow, as they do when senders retry.
+which channel is next. Records come twice, or before the one that they follow, as they do when senders retry. Workers
+die between records: see `living_partition`.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+import numpy as np
+
+from bettong.application.nodes.keyed import Keyed
 from bettong.application.plan import Plan, plan
-from bettong.application.streams import Keyed
 from bettong.errors import PoisonError
-from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, FrameKind, decode
+from bettong.frames.frame import Frame, FrameKind, decode, tick_record
+from bettong.frames.times import encode_times
+from bettong.identifiers import Origin
 from bettong.routing import partition_of
-from bettong.schema.schema import schema_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_of_topic, stage_topic
-from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.kernel import KernelCache
 from bettong.worker.output.framing import OutputRecord
-from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import program
-from tests.samples.worker import FRAME_BYTES_MAX, data, tick
+from tests.samples.worker import FRAME_BYTES_MAX, data
+from tests.simulation.frame_contents import (
+    APPLICATION,
+    dead_letters_in,
+    event_times_in,
+    messages_in,
+    reason_in,
+    shown_index,
+    text_of,
+)
 from tests.simulation.graphs import Graph, application
 from tests.simulation.interpreter import Given, Interpreter, StoppedError, key_of
-from tests.simulation.messages import MESSAGES
+from tests.simulation.living_partition import LivingPartition
+from tests.simulation.open_windows import is_group
 from tests.simulation.random_graphs import Case
 
-APPLICATION = "graph"
-COUNTERS = ("messages", "results", "dead_letters", "skipped", "duplicates", "gaps")
-_CLASSES = {schema_of(message).fingerprint: message for message in MESSAGES}
-# Behind all messages, when what is set has come.
-_END_NS = 10**6
-# How a speed says that a value does not fit differs; which field it is does not.
-_FIELD = re.compile(r"(?:\w+: )?(field '\w+'): .*", re.DOTALL)
+COUNTERS = ("messages", "results", "dead_letters", "skipped", "late", "partly_late", "duplicates", "gaps")
+# Behind all messages, when what is set has come; in steps that are long enough for a stage to tell the next one.
+_END_NS = 10**9
 
 # By exit, what it gives in order: a sink's messages by class, those of a key_by by partition.
 Results = dict[tuple[str, Any], list[Any]]
@@ -68,7 +74,7 @@ class Delivered:
     def count(self, counters: Any) -> None:
         """Adds the counters of a partition, but for those of faults."""
         read = counters.get if isinstance(counters, Counter) else lambda name, _: getattr(counters, name)
-        for name in COUNTERS[:4]:
+        for name in COUNTERS[:-2]:
             self.counters[name] += read(name, 0)
 
 
@@ -92,7 +98,7 @@ def expected(case: Case) -> Delivered:
     def pass_on(source: str, message: Any) -> None:
         given = interpreter.take(source, message)
         for computation, reason in given.dead_letters:
-            found.dead_letters[computation, reason, _text(message)] += 1
+            found.dead_letters[computation, reason, text_of(message)] += 1
         for target, result in given.results:
             if case.graph[target].kind == "key_by":
                 pass_on(target, result)
@@ -115,7 +121,8 @@ def is_ordered(of: Plan) -> bool:
     keyed = [
         exit_.target for stage in of.stages for exit_ in stage.outputs if isinstance(exit_.target, Keyed)
     ]
-    finer = all(getattr(node.key, "__name__", node.key) in ("slot", "by_slot") for node in keyed)
+    finest = ("slot", "by_slot", ("key", "slot"), "by_both")
+    finer = all(getattr(node.key, "__name__", node.key) in finest for node in keyed)
     writers: defaultdict[str, set[str]] = defaultdict(set)
     for stage in of.stages:
         for exit_ in stage.outputs:
@@ -136,12 +143,18 @@ class _Run:
         self.plan = plan(application(case.graph, APPLICATION))
         self.delivered = Delivered()
         self._random = Random(case.seed)
-        self._workers = {}
+        self._timed = {
+            output.target.name for stage in self.plan.stages for output in stage.outputs if output.needs_time
+        }
+        self._partitions = {}
         for stage in self.plan.stages:
             ready = program(stage, compiled=case.compiled, cache=cache)
             for partition in range(case.partitions):
                 of = Assignment(APPLICATION, partition, case.partitions, FRAME_BYTES_MAX)
-                self._workers[stage.name, partition] = PartitionWorker(ready, of), Interpreter(case.graph)
+                self._partitions[stage.name, partition] = (
+                    LivingPartition(ready, of, self._random),
+                    Interpreter(case.graph, [name for each in stage.inputs for name in each.producers]),
+                )
         self._channels: defaultdict[tuple[str, int, str], deque[bytes]] = defaultdict(deque)
 
     def fold_all(self) -> None:
@@ -150,11 +163,16 @@ class _Run:
             self._channels[self.plan.stage_of(source).name, partition, "sources"].append(value)
         self._retry()
         self._drain()
-        for stage, partition in self._workers:
-            self._fold(stage, partition, tick(_END_NS))
-            self._drain()
-        for worker, _ in self._workers.values():
-            self.delivered.count(worker.counters)
+        ends = {Origin(f"{source.name}/client"): _END_NS for source in self.graph.sources}
+        for step in range(1, len(self.graph.computations) + len(self.plan.stages) + 1):
+            for stage, partition in self._partitions:
+                self._fold(stage, partition, tick_record("log", step * _END_NS, ends))
+                self._drain()
+        for living, interpreter in self._partitions.values():
+            self.delivered.count(living.worker.counters)
+            groups = {node.name for node in self.graph.nodes if node.windows and is_group(node.windows)}
+            left = {name for name, _ in interpreter.windows} - groups
+            assert not left, f"the windows of {left} never close"
 
     def _drain(self) -> None:
         while waiting := [channel for channel, values in self._channels.items() if values]:
@@ -168,18 +186,38 @@ class _Run:
         """The frames of sources, as a sender cuts and partitions them."""
         found: list[tuple[str, int, bytes]] = []
         sequences: Counter[tuple[str, int]] = Counter()
+        highest: Counter[str] = Counter()
         clock_ns = 0
         for number, (source, messages) in enumerate(self._cut()):
             clock_ns += self._random.randrange(30)
+            bound_ns = self.graph[source].out_of_order_ns
             by_partition: defaultdict[int, list[Any]] = defaultdict(list)
+            before: defaultdict[int, list[int]] = defaultdict(list)
+            tells = self.plan.stage_of(source).needs_each_watermark
             for message in messages:
                 key = key_of(self.graph[source], message)
                 of = number % self.case.partitions if key is None else partition_of(key, self.case.partitions)
                 by_partition[of].append(message)
+                at_ns = clock_ns if bound_ns is None else message.at
+                before[of].append(max(highest[source] - (bound_ns or 0), 0))
+                tells |= at_ns < before[of][-1]
+                highest[source] = max(highest[source], at_ns)
+            watermark_ns = max(highest[source] - (bound_ns or 0), 0)
             for partition, part in sorted(by_partition.items()):
                 sequences[source, partition] += 1
-                value = data(f"{source}/client", sequences[source, partition], part, ingest_ns=clock_ns)
+                value = data(
+                    f"{source}/client",
+                    sequences[source, partition],
+                    part,
+                    ingest_ns=clock_ns,
+                    watermark_ns=watermark_ns,
+                    message_watermarks=encode_times(np.array(before[partition])) if tells else b"",
+                )
                 found.append((source, partition, value))
+            for partition in range(self.case.partitions):
+                if self._random.random() < 0.2:
+                    moved = tick_record("log", clock_ns, {Origin(f"{source}/client"): watermark_ns})
+                    found.append((source, partition, moved))
         return found
 
     def _cut(self) -> list[tuple[str, list[Any]]]:
@@ -198,31 +236,43 @@ class _Run:
             retried: deque[bytes] = deque()
             while values:
                 is_early = len(values) > 1 and self._random.random() < 0.1
-                if is_early and decode(values[0]).origin == decode(values[1]).origin:
+                if is_early and len({decode(values[0]).origin, decode(values[1]).origin}) == 1:
                     retried.append(values[1])
                 retried.append(values.popleft())
             self._channels[channel] = retried
 
     def _fold(self, stage: str, partition: int, value: bytes) -> None:
-        worker, interpreter = self._workers[stage, partition]
+        living, interpreter = self._partitions[stage, partition]
         frame = decode(value)
         givens: list[Given] = []
-        stopped = None
+        stopped = poison = None
+        records: list[OutputRecord] = []
+        living.die()
         try:
-            givens.extend(_meaning(interpreter, frame))
-        except StoppedError as error:
-            stopped = (error.computation, error.place)
-        try:
-            records = worker.fold(worker.next_offset, value)
+            records = living.fold(value)
         except PoisonError as error:
-            if (error.computation, error.index) != stopped:
-                raise AssertionError(f"{error}; the interpreter stops at {stopped}") from error
-            raise _Stop from error
+            poison = error
+        try:
+            is_exact = self.plan.stage(stage).needs_each_watermark
+            givens.extend(_meaning(interpreter, frame, is_exact=is_exact))
+        except StoppedError as error:
+            stopped = (error.computation, error.index)
+        if poison is not None:
+            if (poison.computation, poison.index) != stopped:
+                raise AssertionError(f"{poison}; the interpreter stops at {stopped}") from poison
+            raise _Stop from poison
         assert stopped is None, f"{stopped} should have stopped {stage}/{partition}"
         self._compare(frame, givens, records)
-        counted = {name: getattr(worker.counters, name) for name in COUNTERS}
+        counted = {name: getattr(living.worker.counters, name) for name in COUNTERS}
         counters = {name: interpreter.counters[name] for name in COUNTERS}
         assert counted == counters, f"counted {counted}, not {counters}"
+        for node in self.graph.nodes:
+            if node.windows is not None and node.name in living.worker.tables:
+                keys = sum(name == node.name for name, _ in interpreter.windows)
+                assert living.worker.tables[node.name].keys == keys, f"keys of {node.name}"
+            if node.join is not None and node.name in living.worker.tables:
+                own = [of for (name, _), of in interpreter.joins.items() if name == node.name]
+                assert living.worker.tables[node.name].keys == sum(of.is_known for of in own)
         self._pass_on(stage, partition, records)
 
     def _compare(self, frame: Frame, givens: list[Given], records: list[OutputRecord]) -> None:
@@ -230,15 +280,26 @@ class _Run:
         dead_letters: list[tuple[str, str, int, str]] = []
         for given in givens:
             for target, result in given.results:
-                results[target, self._apart(target, result)].append(result)
-            dead_letters += [(*dead_letter, given.place, given.text) for dead_letter in given.dead_letters]
+                shown = (result, given.at_ns) if target in self._timed else result
+                results[target, self._apart(target, result)].append(shown)
+            index = shown_index(given.index, given.text)
+            dead_letters += [(*dead_letter, index, given.text) for dead_letter in given.dead_letters]
         given_results = self._results(records)
         assert given_results == results, f"gave {dict(given_results)}, not {dict(results)}"
-        dead = _dead_letters(records)
-        found = [(each.computation, _reason(each), each.index, each.message.decode()) for each in dead]
-        # Order holds among messages and computations, not among what one computation says of one message.
-        in_order = [(each[0], each[2]) for each in found] == [(each[0], each[2]) for each in dead_letters]
-        assert in_order, f"dead letters {found}, not {dead_letters}"
+        dead = dead_letters_in(records)
+        found = [
+            (each.computation, reason_in(each), shown_index(each.index, text), text)
+            for each in dead
+            for text in (each.message.decode(),)
+        ]
+        # Order holds among messages and computations, not among what one computation says of one message, nor between
+        # messages and what fires.
+        for fired in (True, False):
+            own, right = (
+                [(each[0], each[2]) for each in some if ('"timer":' in each[3]) is fired]
+                for some in (found, dead_letters)
+            )
+            assert own == right, f"dead letters {found}, not {dead_letters}"
         assert Counter(found) == Counter(dead_letters), f"dead letters {found}, not {dead_letters}"
         assert {(each.origin, each.sequence) for each in dead} <= {(frame.origin, frame.sequence)}
 
@@ -255,64 +316,64 @@ class _Run:
             if record.topic == dead_letter_topic(APPLICATION):
                 continue
             frame = decode(record.value)
+            if frame.kind is FrameKind.TICK:
+                continue
             target = self.graph[frame.stream]
             is_sink = target.kind == "sink"
             stage = self.plan.stage_of(target.name).name if not is_sink else ""
             topic = sink_topic(APPLICATION, target.name) if is_sink else stage_topic(APPLICATION, stage)
             assert record.topic == topic
-            for result in _messages(frame):
+            times = event_times_in(frame) if target.name in self._timed else []
+            for number, result in enumerate(messages_in(frame)):
                 apart = type(result).__name__ if is_sink else record.partition
-                found[target.name, apart].append(result)
+                found[target.name, apart].append((result, times[number]) if times else result)
         return found
 
     def _pass_on(self, stage: str, partition: int, records: list[OutputRecord]) -> None:
         for record in records:
             frame = decode(record.value)
             if record.topic == dead_letter_topic(APPLICATION):
-                for each in _dead_letters([record]):
-                    self.delivered.dead_letters[each.computation, _reason(each), each.message.decode()] += 1
-            elif self.graph[frame.stream].kind == "sink":
-                for result in _messages(frame):
+                for each in dead_letters_in([record]):
+                    self.delivered.dead_letters[each.computation, reason_in(each), each.message.decode()] += 1
+            elif frame.kind is not FrameKind.TICK and self.graph[frame.stream].kind == "sink":
+                for result in messages_in(frame):
                     self.delivered.add(frame.stream, result)
             else:
                 to = stage_of_topic(APPLICATION, record.topic)
                 self._channels[to, record.partition, f"{stage}/{partition}"].append(record.value)
 
 
-def _meaning(interpreter: Interpreter, frame: Frame) -> Iterator[Given]:
-    """What a record leads to. Raises StoppedError."""
-    yield from interpreter.advance(frame.ingest_ns)
+def _meaning(interpreter: Interpreter, frame: Frame, *, is_exact: bool) -> Iterator[Given]:
+    """What a record leads to. Raises StoppedError.
+
+    Where a message is late, all that was due by the watermark before it has fired; else when it does makes no odds,
+    unless windows that are not open matter, too: see `Stage.needs_each_watermark`.
+    """
+    yield from interpreter.advance(interpreter.watermark_ns, frame.ingest_ns)
+    before_ns = interpreter.watermark_ns
     is_data = frame.kind is FrameKind.DATA
     if is_data and interpreter.admits(frame.origin, frame.sequence, frame.previous):
-        for place, message in enumerate(_messages(frame)):
+        source = interpreter.graph[frame.stream]
+        messages = messages_in(frame)
+        times = event_times_in(frame) or [frame.ingest_ns] * len(messages)
+        if source.kind == "source" and source.out_of_order_ns is not None:
+            times = [message.at for message in messages]
+        watermarks = [before_ns] * len(messages)
+        if frame.message_watermarks:
+            own: list[int] = np.frombuffer(frame.message_watermarks, "<i8").tolist()
+            watermarks = [max(before_ns, interpreter.origins.reached(frame.origin, each)) for each in own]
+        for index, (message, at_ns) in enumerate(zip(messages, times, strict=True)):
+            is_awaited = is_exact or at_ns < watermarks[index]
+            if is_awaited and watermarks[index] > interpreter.watermark_ns:
+                yield from interpreter.advance(watermarks[index])
             try:
-                given = interpreter.take(frame.stream, message)
+                given = interpreter.take(frame.stream, message, at_ns, watermarks[index])
             except StoppedError as error:
-                error.place = place
+                error.index = index
                 raise
-            given.place, given.text = place, _text(message)
+            given.index, given.text = index, text_of(message)
             yield given
-    yield from interpreter.advance(frame.ingest_ns)
-
-
-def _messages(frame: Frame) -> list[Any]:
-    """What a frame holds: message objects, or the bytes that an encoder made."""
-    if frame.columns is None:
-        return list(frame.rows or ())
-    found = Columns.of_payload(schema_of(_CLASSES[frame.schema]), frame.columns).messages()
-    assert len(found) == frame.count
-    return found
-
-
-def _dead_letters(records: list[OutputRecord]) -> list[DeadLetter]:
-    topic = dead_letter_topic(APPLICATION)
-    rows = [row for record in records if record.topic == topic for row in decode(record.value).rows or ()]
-    return [DeadLetter.FromString(row) for row in rows]
-
-
-def _reason(dead_letter: DeadLetter) -> str:
-    return _FIELD.sub(r"\1", dead_letter.reason)
-
-
-def _text(message: Any) -> str:
-    return json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":"))
+        interpreter.origins.reach(frame.origin, frame.watermark_ns)
+    for origin, watermark_ns in frame.watermarks.items():
+        interpreter.origins.reach(origin, watermark_ns)
+    yield from interpreter.advance(interpreter.origins.watermark_ns, frame.ingest_ns)

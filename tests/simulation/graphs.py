@@ -8,10 +8,12 @@ from typing import Any
 
 from bettong import Application
 from bettong.application.execution_mode import ExecutionMode
+from bettong.application.joins.kinds import How, JoinKind
 from bettong.application.key import Key
 from bettong.application.on_error import DEAD_LETTER, OnError
-from bettong.application.streams import Merged
 from tests.simulation.function_table import Function
+from tests.simulation.key_joins import join_streams
+from tests.simulation.open_windows import WindowOptions
 
 INPUTS = ("source", "key_by")
 EXITS = ("key_by", "sink")
@@ -19,17 +21,26 @@ EXITS = ("key_by", "sink")
 
 @dataclass(frozen=True)
 class Node:
-    """A stream or a sink. `kind` is the method that makes it; what a kind has no use for is as it is by default."""
+    """A stream or a sink. `kind` is the method that makes it; what a kind has no use for is as it is by default.
+
+    "late": the late messages of a window, or of a join's side. `out_of_order_ns`: of a source whose messages say when
+    they happened; None: that is when they are taken in.
+    """
 
     name: str
     kind: str
     parents: tuple[str, ...] = ()
     function: Function | None = None
-    way: ExecutionMode = ExecutionMode.PYTHON
+    mode: ExecutionMode = ExecutionMode.PYTHON
     on_error: OnError = DEAD_LETTER
     key: Key | None = None
     encoder: Callable[[Any], bytes] | None = None
     message: type[Any] = object  # of a source
+    out_of_order_ns: int | None = None
+    windows: WindowOptions | None = None
+    join: tuple[JoinKind, How] | None = None
+    # Of a branch: the first one of those that divide the same stream.
+    first: str = ""
 
     def __str__(self) -> str:
         what = self.function or self.encoder or (self.message if self.kind == "source" else "")
@@ -38,8 +49,11 @@ class Node:
         reported = [
             str(of),
             f"key={key}" * (self.key is not None),
-            self.way.value * (self.way is not ExecutionMode.PYTHON),
+            self.mode.value * (self.mode is not ExecutionMode.PYTHON),
         ]
+        reported += [f"out_of_order={self.out_of_order_ns}" * (self.out_of_order_ns is not None)]
+        reported += [f"behind {self.first}" * (self.first not in ("", self.name))]
+        reported += [str(self.windows) * (self.windows is not None), str(self.join) * (self.join is not None)]
         reported += [f"on_error={self.on_error}" * (self.on_error != DEAD_LETTER)]
         return f"{self.name} = {'+'.join(self.parents)}.{self.kind}({', '.join(filter(None, reported))})"
 
@@ -74,7 +88,10 @@ class Graph:
     @property
     def is_timed(self) -> bool:
         """Whether anything fires."""
-        return any(node.function is not None and node.function.timers for node in self.nodes)
+        return any(
+            node.windows or node.join or (node.function is not None and node.function.timers)
+            for node in self.nodes
+        )
 
     def parts(self, name: str) -> list[str]:
         """A stream, or those that it merges."""
@@ -86,6 +103,8 @@ class Graph:
     def message(self, name: str) -> type[Any] | None:
         """The class of a stream's messages; None where it merges several."""
         node = self[name]
+        if node.kind == "late":
+            return self.message(self[node.parents[0]].parents[node.name.endswith("-right")])
         if node.function is not None:
             return node.function.gives
         found = {self.message(parent) for parent in node.parents} or {node.message}
@@ -100,32 +119,57 @@ def application(graph: Graph, name: str) -> Application:
         parents = [made[parent] for parent in node.parents]
         options: dict[str, Any] = {"name": node.name, "on_error": node.on_error}
         if node.kind == "source":
-            made[node.name] = app.source(schema=node.message, key=node.key, **options)
+            event_time = None if node.out_of_order_ns is None else "at"
+            made[node.name] = app.source(schema=node.message, key=node.key, event_time=event_time, **options)
+        elif node.kind == "late":
+            side = node.name.rpartition("-")[2] if graph[node.parents[0]].join else ""
+            made[node.name] = getattr(parents[0], f"late_{side}" if side else "late")
         elif node.kind == "merge":
-            merged: Merged = parents[0].merge(*parents[1:])
-            made[node.name] = merged
+            made[node.name] = parents[0].merge(*parents[1:])
+        elif node.kind == "branch":
+            if node.first == node.name:
+                made |= parents[0].branch(on_error=node.on_error, **_predicates(graph, node))
         elif node.kind == "key_by":
             made[node.name] = parents[0].key_by(node.key, **options)
         elif node.kind == "sink":
             parents[0].sink(encoder=node.encoder, **options)
         else:
             assert node.function is not None
-            functions = node.function.forms[node.way]
-            if node.kind == "stateful":
+            functions = node.function.forms[node.mode]
+            if node.join is not None:
+                combine, kind, how = functions[_class(graph, node.parents[0])], *node.join
+                left, right = parents
+                made[node.name] = join_streams(left, right, combine, kind, how, **options)
+            elif node.windows is not None:
+                of = node.windows
+                made[node.name] = parents[0].window(
+                    of.kind, node.function.aggregation, late=of.late, emit_empty=of.emit_empty, **options
+                )
+            elif node.kind == "stateful":
                 parts = graph.parts(node.parents[0])
                 handlers = {made[part]: functions[_class(graph, part)] for part in parts}
                 deletes = node.function.delete_when
                 made[node.name] = parents[0].stateful(
                     handlers,
                     state=node.function.state,
-                    delete_when=deletes[node.way] if deletes is not None else None,
-                    timers={name: forms[node.way] for name, forms in node.function.timers.items()},
+                    delete_when=deletes[node.mode] if deletes is not None else None,
+                    timers={name: forms[node.mode] for name, forms in node.function.timers.items()},
                     **options,
                 )
             else:
                 function = functions[_class(graph, node.parents[0])]
                 made[node.name] = getattr(parents[0], node.kind)(function, **options)
     return app
+
+
+def _predicates(graph: Graph, first: Node) -> dict[str, Callable[[Any], bool]]:
+    """Those of all branches of a stream."""
+    found: dict[str, Callable[[Any], bool]] = {}
+    for node in graph.nodes:
+        if node.first == first.name:
+            assert node.function is not None
+            found[node.name] = node.function.forms[node.mode][_class(graph, node.parents[0])]
+    return found
 
 
 def _class(graph: Graph, stream: str) -> type[Any]:

@@ -76,10 +76,8 @@ class Log:
     failure: LogError | None = None
     _unanswered: list[tuple[bytes, Callable[[int | LogError], None]]] = field(default_factory=list)
 
-    def append(
-        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
-    ) -> None:
-        assert (topic, partition) == PARTITION
+    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
+        assert to == PARTITION
         if self.failure is not None:
             raise self.failure
         self._unanswered.append((value, on_done))
@@ -127,7 +125,7 @@ class Resident:
         self._clock = CheckedClock(now_ns, SILENT)
         self.redis_ns = now_ns
         self._buffer = OutputBuffer()
-        self._partition = ActivePartition(OWN, TOPIC, self.worker, fold=self.worker.fold, due_s=0.0)
+        self._partition = ActivePartition(PARTITION, self.worker, fold=self.worker.fold, due_s=0.0)
 
     def step(self, now_s: float) -> None:
         """Polls, folds what came, and attends to what is due."""
@@ -218,7 +216,7 @@ class World:
         """A frame of a client, whose sender's clock is right."""
         self._sequence += 1
         value = data("in/x", self._sequence, [Note(key) for key in keys], ingest_ns=self.true_ns())
-        self.log.append(*PARTITION, value, lambda _: None)
+        self.log.append(PARTITION, value, lambda _: None)
 
     def pass_time(self, until_s: float) -> None:
         """As long as that, in the steps of the schedule."""

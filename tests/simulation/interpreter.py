@@ -7,20 +7,25 @@ It is the specification that random graphs are held to:
 - a function takes a copy, and a result is copied when it is given: nobody sees what is changed later; so a filter
   keeps a message as it came
 - a result that does not fit its schema is refused where it is given, under the name and `on_error` of who gives it
+- a branch takes those that the branches before it have left; one that a predicate refuses goes to none
 - what a stateful function has changed before it raised stays; a state that is to be deleted is new for the next one
 - dead letters go by message, then by computation: those of a stage in the order of declaration, then its exits; what
   stops a partition is the first of them that must
-- of several results of one message each is judged alone; None among them does not fit
-- timers fire by the log clock, before and after the messages of a frame: computation by computation, from a queue of
-  (time, key); what one of them leads to passes all that hangs on it before the next one
+- of several results of one message each is judged alone; None among them is nothing
+- timers fire by the log clock, windows by the watermark, before and after the messages of a frame: computation by
+  computation, from a queue of (time, key); what one of them leads to passes all that hangs on it before the next one
+- what hangs on a message has its event time, what hangs on a timer the time when that was due, and what a window gives
+  the last one of the window; it is late by where the watermark was before it moved to where it is now
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -28,39 +33,70 @@ import numpy as np
 from bettong import NEVER, Fired
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.on_error import SKIP, STOP
+from bettong.application.windows.kinds import Counts
+from bettong.identifiers import Origin, producer_of
 from bettong.schema.fields import Kind
 from bettong.schema.schema import schema_of
 from tests.simulation.graphs import Graph, Node
+from tests.simulation.key_joins import Due, KeyJoin, key_join
+from tests.simulation.open_windows import OpenWindows, WindowedMessage
 
 
 class StoppedError(Exception):
-    """A message that a computation with on_error="stop" cannot process: by its place; -1: a timer that fired."""
+    """A message that a computation with on_error="stop" cannot process, by its index; -1: a timer that fired."""
 
     def __init__(self, computation: str) -> None:
         self.computation = computation
-        self.place = -1
+        self.index = -1
 
 
 @dataclass
 class Given:
     """What one message led to: (exit, message or its bytes), and (computation, reason).
 
-    Of a timer, `place` counts those that fired in the computation, and `text` stands in dead letters.
+    Of a timer, `index` counts those that fired in the computation, and `text` stands in dead letters. `at_ns`: event
+    time; `watermark_ns`: what is older is late.
     """
 
-    place: int = 0
+    at_ns: int = 0
+    watermark_ns: int = 0
+    index: int = 0
     text: str = ""
 
     results: list[tuple[str, Any]] = field(default_factory=list)
     dead_letters: list[tuple[str, str]] = field(default_factory=list)
 
 
+class Origins:
+    """How far each origin has come. None of them ends, or falls idle."""
+
+    def __init__(self, producers: Collection[str]) -> None:
+        self._producers = producers
+        self._reached: dict[str, int] = {}
+        self.watermark_ns = 0
+
+    def reach(self, origin: str, watermark_ns: int) -> None:
+        """An origin has come so far."""
+        if producer_of(Origin(origin)) in self._producers:
+            self._reached[origin] = max(self._reached.get(origin, 0), watermark_ns)
+            self.watermark_ns = max(self.watermark_ns, min(self._reached.values()))
+
+    def reached(self, origin: str, own_ns: int) -> int:
+        """How far all are when that one has come so far."""
+        return min([own_ns, *(each for name, each in self._reached.items() if name != origin)])
+
+
 class Interpreter:
     """One partition of every stage: states by computation and key, counters, and the frames that were taken."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, producers: Collection[str] = ()) -> None:
+        """`producers`: of the stage's messages, see `producer_of`."""
         self.graph = graph
+        self.origins = Origins(producers)
         self.states: dict[tuple[str, Any], Any] = {}
+        self.windows: dict[tuple[str, Any], OpenWindows] = {}
+        self.joins: dict[tuple[str, Any], KeyJoin] = {}
+        self.watermark_ns = 0
         self.counters: Counter[str] = Counter()
         self.log_ns = 0
         self._highest: Counter[str] = Counter()
@@ -75,40 +111,72 @@ class Interpreter:
         self._highest[origin] = sequence if taken else highest
         return taken
 
-    def take(self, source: str, message: Any) -> Given:
-        """All that one message leads to, up to sinks and other stages. Raises StoppedError."""
-        self._given = Given()
+    def take(self, source: str, message: Any, at_ns: int = 0, watermark_ns: int = 0) -> Given:
+        """All that one message leads to, up to sinks and other stages. Raises StoppedError.
+
+        `watermark_ns`: before the message; what is older is late.
+        """
+        self._given = Given(at_ns, watermark_ns)
         self.counters["messages"] += 1
         key = key_of(self.graph[source], message)
         self._pass({source: [message]}, key, self.graph.computations)
         return self._given
 
-    def advance(self, log_ns: int) -> list[Given]:
-        """What fires now that the log clock may have moved. Raises StoppedError."""
-        self.log_ns = max(self.log_ns, log_ns)
+    def advance(self, watermark_ns: int, log_ns: int | None = None) -> list[Given]:
+        """What fires now that clocks may have moved; None: by the watermark alone. Raises StoppedError."""
+        self.log_ns = max(self.log_ns, log_ns or 0)
         found: list[Given] = []
         for number, node in enumerate(self.graph.computations, 1):
-            if node.function is not None and node.function.timers:
-                found += self._fired(node, self.graph.computations[number:])
+            behind = self.graph.computations[number:]
+            if node.join is not None:
+                found += self._joined_by_time(node, behind, watermark_ns)
+            if log_ns is None and (node.windows is None or isinstance(node.windows.kind, Counts)):
+                continue
+            if node.windows is not None:
+                found += self._closed(node, behind, watermark_ns)
+            elif node.function is not None and node.function.timers:
+                found += self._fired(node, behind)
+        self.watermark_ns = max(self.watermark_ns, watermark_ns)
         return found
+
+    def _closed(self, node: Node, behind: list[Node], watermark_ns: int) -> Iterator[Given]:
+        assert node.function is not None
+        assert node.windows is not None
+        timer = "timeout" if isinstance(node.windows.kind, Counts) else "due"
+        for index in count():
+            due = [
+                (at_ns, key)
+                for (name, key), of in self.windows.items()
+                if name == node.name and (at_ns := of.due(self.log_ns, watermark_ns)) is not None
+            ]
+            if not due:
+                return
+            at_ns, key = min(due)
+            of = self.windows[node.name, key]
+            time_ns, window = of.close()
+            self._given = Given(time_ns, self.watermark_ns, index, _firing(key, timer, at_ns))
+            found = self._aggregated(node, partial(of.results, window))
+            if not of.open:
+                del self.windows[node.name, key]
+            self._pass({node.name: found}, key, behind)
+            yield self._given
 
     def _fired(self, node: Node, behind: list[Node]) -> Iterator[Given]:
         assert node.function is not None
-        names, place = list(node.function.timers), 0
+        names, index = list(node.function.timers), 0
         queue = [each for name, key in self.states if name == node.name for each in self._due(node, key)]
         heapify(queue)
         while queue:
             at, key, number = heappop(queue)
             if (at, key, number) not in self._due(node, key):
                 continue
-            text = json.dumps({"key": key, "timer": names[number], "at": at}, ensure_ascii=False)
-            self._given = Given(place, text.replace(": ", ":").replace(", ", ","))
+            self._given = Given(max(at, 0), self.watermark_ns, index, _firing(key, names[number], at))
             setattr(self.states[node.name, key], names[number], NEVER)
             function = node.function.timers[names[number]][ExecutionMode.PYTHON]
             results = list(self._results(node, Fired(key, at), key, function))
             self._pass({node.name: results}, key, behind)
             yield self._given
-            place += 1
+            index += 1
             for each in self._due(node, key):
                 heappush(queue, each)
 
@@ -124,7 +192,15 @@ class Interpreter:
             arriving = [row for parent in node.parents for row in rows.get(parent, ())]
             if node.kind == "merge":
                 rows[node.name] = arriving
-            else:
+            elif node.join is not None:
+                sides = [rows.get(parent, []) for parent in node.parents]
+                rows[node.name] = list(self._joined(node, sides, key, rows))
+            elif node.kind == "branch":
+                left = arriving if node.first == node.name else rows[f"{node.first} leaves"]
+                rows[node.name], rows[f"{node.first} leaves"] = self._divided(node, left)
+            elif node.windows is not None:
+                rows[node.name], rows[f"{node.name}-late"] = self._windowed(node, arriving, key)
+            elif node.kind != "late":
                 rows[node.name] = [result for row in arriving for result in self._results(node, row, key)]
         for node in self.graph.exits:
             for row in rows.get(node.parents[0], ()):
@@ -145,6 +221,91 @@ class Interpreter:
             else:
                 self._refuse(node, reason)
 
+    def _divided(self, node: Node, rows: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Those that the branch takes, and those that it leaves."""
+        assert node.function is not None
+        taken: list[Any] = []
+        left: list[Any] = []
+        for row in rows:
+            try:
+                (taken if node.function.python[type(row)](copy(row)) else left).append(row)
+            except Exception as error:  # noqa: BLE001 - whatever a predicate raises is its message's failure
+                self._refuse(node, f"{type(error).__name__}: {error}")
+        return taken, left
+
+    def _windowed(self, node: Node, rows: list[Any], key: Any) -> tuple[list[Any], list[Any]]:
+        """What rows lead to at once, and those that are late."""
+        results: list[Any] = []
+        late: list[Any] = []
+        for row in rows:
+            assert node.function is not None
+            assert node.windows is not None
+            of = self.windows.get((node.name, key)) or OpenWindows(
+                node.windows, node.function.aggregation, key=key
+            )
+            taken: list[WindowedMessage] = []
+
+            def take(row: Any = row, of: OpenWindows = of, taken: list[WindowedMessage] = taken) -> list[Any]:
+                taken.append(of.take(row, self._given.at_ns, self._given.watermark_ns, self.log_ns))
+                return taken[0].results
+
+            results += self._aggregated(node, take)
+            late += [row for each in taken if each.is_late]
+            self.counters["late"] += sum(each.is_late for each in taken)
+            self.counters["partly_late"] += sum(each.is_partly_late for each in taken)
+            if (full := of.full_group()) is not None:
+                results += self._aggregated(node, partial(of.results, full))
+            self.windows.pop((node.name, key), None)
+            if of.open:
+                self.windows[node.name, key] = of
+        return results, late if node.windows and node.windows.late == "side" else []
+
+    def _joined(
+        self, node: Node, sides: list[list[Any]], key: Any, flows: dict[str, list[Any]]
+    ) -> Iterator[Any]:
+        """What rows lead to at once, those of the left side first. To `flows` those that are late."""
+        assert node.join is not None
+        of = self.joins.setdefault((node.name, key), key_join(*node.join))
+        of.watermark_ns = self._given.watermark_ns
+        for is_right, (side, rows) in enumerate(zip(("left", "right"), sides, strict=True)):
+            late = flows[f"{node.name}-late-{side}"] = []
+            for row in rows:
+                is_late, pairs = of.take(bool(is_right), self._given.at_ns, row)
+                late += [row] * is_late
+                self.counters["late"] += is_late
+                for pair in pairs:
+                    yield from self._combined(node, *pair)
+
+    def _joined_by_time(self, node: Node, behind: list[Node], watermark_ns: int) -> Iterator[Given]:
+        fired: list[tuple[Any, Due]] = []
+        for (name, key), of in self.joins.items():
+            if name == node.name:
+                of.watermark_ns = max(watermark_ns, self.watermark_ns)
+                while (due := of.due()) is not None:
+                    fired.append((key, due))
+        for index, (key, due) in enumerate(sorted(fired, key=lambda each: (each[1].due_ns, each[0]))):
+            self._given = Given(max(due.at_ns, 0), self.watermark_ns, index, _firing(key, "due", due.due_ns))
+            self._pass({node.name: self._combined(node, due.left, due.right)}, key, behind)
+            yield self._given
+
+    def _combined(self, node: Node, left: Any, right: Any) -> list[Any]:
+        assert node.function is not None
+        (combine,) = node.function.python.values()
+        return self._aggregated(node, lambda: [combine(copy(left), copy(right))])
+
+    def _aggregated(self, node: Node, call: Callable[[], list[Any]]) -> list[Any]:
+        """What windows and joins give: None is nothing."""
+        assert node.function is not None
+        try:
+            given = [each for each in call() if each is not None]
+        except Exception as error:  # noqa: BLE001 - whatever an aggregation raises is its message's failure
+            self._refuse(node, f"{type(error).__name__}: {error}")
+            return []
+        reasons = [schema_violation(each, node.function.gives) for each in given]
+        for reason in filter(None, reasons):
+            self._refuse(node, reason)
+        return [each for each, reason in zip(given, reasons, strict=True) if reason is None]
+
     def _called(self, node: Node, row: Any, key: Any, function: Any) -> list[Any]:
         """What a function gives for a row, each result as it is when it is given."""
         assert node.function is not None
@@ -154,14 +315,13 @@ class Interpreter:
         if node.kind == "map":
             return [copy(function(message))]
         if node.kind == "flat_map":
-            return [copy(each) for each in function(message)]
+            return [copy(each) for each in function(message) if each is not None]
         assert node.function.state is not None
         if (node.name, key) not in self.states:
             self.states[node.name, key] = node.function.state()
         given = function(message, self.states[node.name, key])
-        found = (
-            [] if given is None else [copy(each) for each in given] if node.function.many else [copy(given)]
-        )
+        several = given if node.function.many and given is not None else [given]
+        found = [copy(each) for each in several if each is not None]
         deletes = node.function.delete_when
         if deletes is not None and deletes[ExecutionMode.PYTHON](self.states[node.name, key]):
             del self.states[node.name, key]
@@ -187,10 +347,16 @@ class Interpreter:
             self._given.dead_letters.append((node.name, reason))
 
 
+def _firing(key: Any, timer: str, at_ns: int) -> str:
+    return json.dumps({"key": key, "timer": timer, "at": at_ns}, ensure_ascii=False, separators=(",", ":"))
+
+
 def key_of(source: Node, message: Any) -> Any:
     """The key of a message that enters; None without one. Raises what a function of the user's raises."""
     if source.key is None:
         return None
+    if isinstance(source.key, tuple):
+        return tuple(getattr(message, part) for part in source.key)
     return getattr(message, source.key) if isinstance(source.key, str) else source.key(copy(message))
 
 

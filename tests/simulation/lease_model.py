@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bettong.edges.redis_store import Answer, Claim, Granted, Held, Settling
-from bettong.edges.redis_store.leases import STREAM_KEPT_MS
+from bettong.edges.redis_store.leases import ENDED_KEPT_MS, STREAM_KEPT_MS
+from bettong.identifiers import SequenceNumber
 
 
 @dataclass(slots=True)
@@ -139,17 +140,17 @@ class MemoryLeases:
         )
         if is_new or (same and but in (None, me)):
             stream.exact, stream.but = self._epochs, me
-        return Granted(acknowledged, same and but is None)
+        return Granted(SequenceNumber(acknowledged), same and but is None)
 
     def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
         """See RedisLeases."""
         return [self._renew(claim, acknowledged) for claim, acknowledged in claims]
 
-    def release(self, claim: Claim, acknowledged: int, *, exact: bool = False) -> None:
+    def release(self, claim: Claim, acknowledged: int, *, exact: bool = False, ended: bool = False) -> None:
         """See RedisLeases."""
         known = self._known(claim)
         if known is not None and known.claim is not None and known.claim.token == claim.token:
-            self._note(known, claim, acknowledged)
+            self._note(known, claim, acknowledged, kept_ms=ENDED_KEPT_MS if ended else STREAM_KEPT_MS)
             known.lease.release(claim.token, self._clock_ms())
             known.claim = None
             if exact:
@@ -171,17 +172,17 @@ class MemoryLeases:
         if not is_ours or not known.lease.hold(claim.token, self._lease_ms, now_ms, if_free=True):
             self._late_release(known, claim, acknowledged)
             return False
-        self._note(known, claim, acknowledged)
+        self._note(known, claim, acknowledged, kept_ms=STREAM_KEPT_MS)
         return True
 
     def _late_release(self, known: Stream, claim: Claim, acknowledged: int) -> None:
         if known.log == claim.log:
             known.acknowledged = max(known.acknowledged, acknowledged)
 
-    def _note(self, known: Stream, claim: Claim, acknowledged: int) -> None:
+    def _note(self, known: Stream, claim: Claim, acknowledged: int, *, kept_ms: int) -> None:
         before = known.acknowledged if known.log == claim.log else 0
         known.log, known.acknowledged = claim.log, max(before, acknowledged)
-        known.kept_until_ms = self._clock_ms() + STREAM_KEPT_MS
+        known.kept_until_ms = self._clock_ms() + kept_ms
 
     def _known(self, claim: Claim) -> Stream | None:
         known = self._streams.get(claim.stream)

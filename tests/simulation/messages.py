@@ -1,4 +1,4 @@
-"""Messages and states of random graphs."""
+"""Messages and states of random graphs. `at`: a message's event time; functions that make one leave it out."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Item:
     key: Annotated[str, Width(4)]
     slot: bettong.u8
     value: bettong.i32
+    at: int = 0
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class Part:
     slot: bettong.u8
     small: bettong.u8
     tag: Annotated[str, Width(3)]
+    at: int = 0
 
 
 @dataclass(slots=True)
@@ -38,6 +40,7 @@ class Note:
     key: Annotated[str, Width(4)]
     slot: bettong.u8
     text: str
+    at: int = 0
 
 
 MESSAGES: tuple[type[Any], ...] = (Item, Part, Note)

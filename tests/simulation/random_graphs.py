@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
+from bettong import ApplicationError
 from bettong.application.execution_mode import ExecutionMode
+from bettong.application.joins.kinds import AsOf, How, JoinKind, Latest, Within
 from bettong.application.key import Key
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
+from bettong.application.plan import plan
+from bettong.application.windows.kinds import Counts, Ranges, Sessions
+from bettong.application.windows.windowing import Late
 from tests.simulation.function_table import FUNCTIONS, Function
-from tests.simulation.functions import by_key, by_slot, coded
-from tests.simulation.graphs import Graph, Node
+from tests.simulation.functions import by_both, by_key, by_slot, coded
+from tests.simulation.graphs import INPUTS, Graph, Node, application
 from tests.simulation.messages import KEYS, SLOTS_PER_KEY, Item, Note, Part
+from tests.simulation.open_windows import WindowOptions
 
+_PAIR = ("key", "slot")
 # Keys by which the messages of a key stay in one partition from source to sink, and keys that mix them anew.
-_FINER: tuple[Key, ...] = ("slot", by_slot)
-_COARSER: tuple[Key, ...] = ("key", by_key)
+_FINER: tuple[Key, ...] = ("slot", by_slot, _PAIR, by_both)
+_COARSER: tuple[Key, ...] = ("key", by_key, ())
 _TEXT_KEYS: tuple[Key, ...] = ("key", by_key)
 _VALUES = (-3, 0, 1, 2, 3, 5, 7, 13, 40, 100, 150, 300)
-_COMPUTATIONS = ("map", "filter", "flat_map", "stateful")
+_COMPUTATIONS = ("map", "filter", "flat_map", "stateful", "window", "window")
+# From one message to the next event time goes on by so much.
+_STEPS_NS = (0, 1, 3, 10, 40)
 
 
 @dataclass(frozen=True)
@@ -61,12 +71,16 @@ def cases(draw: st.DrawFn) -> Case:
         growing.random.seed(choice)
         growing.add_stream()
     growing.add_sinks()
+    assume(not waits_for_itself(growing.graph))
     messages: list[tuple[str, Any]] = []
     boundaries: list[bool] = []
+    now_ns = 0
     for choice in draw(st.lists(_CHOICES, min_size=3, max_size=24)):
         random = Random(choice)
         source = random.choice(growing.graph.sources)
-        messages.append((source.name, _message(source.message, random)))
+        now_ns += random.choice(_STEPS_NS)
+        older_ns = random.choice([0, 0, random.randrange(60)]) if source.out_of_order_ns else 0
+        messages.append((source.name, _message(source.message, random, max(now_ns - older_ns, 0))))
         boundaries.append(random.random() < 0.3)
     return Case(
         growing.graph,
@@ -76,6 +90,19 @@ def cases(draw: st.DrawFn) -> Case:
         draw(st.booleans()),
         draw(_CHOICES),
     )
+
+
+def waits_for_itself(graph: Graph) -> bool:
+    """Whether it is refused because a stage would wait for its own watermark."""
+    if not graph.is_timed:
+        return False
+    try:
+        plan(application(graph, "any"))
+    except ApplicationError as error:
+        if "wait for itself" in str(error):
+            return True
+        raise
+    return False
 
 
 class _Growing:
@@ -95,27 +122,35 @@ class _Growing:
 
     def add_sources(self) -> None:
         """One source, or two that may share a state."""
-        keys: list[Key | None] = ["key", by_key, "slot"]
+        keys: list[Key | None] = ["key", by_key, "slot", _PAIR]
         if len(self._keys) > len(_FINER):
             keys.append(None)
         for number in range(self.random.randint(1, 2)):
             message = self.random.choice([Item, Item, Item, Part, Note])
             key = self.random.choice(keys)
-            self._add(Node(f"in{number}", "source", key=key, message=message), {message}, {key})
+            out_of_order_ns = self.random.choice([None, 0, 1, 25])
+            node = Node(f"in{number}", "source", key=key, message=message, out_of_order_ns=out_of_order_ns)
+            self._add(node, {message}, {key})
 
     def add_stream(self) -> None:
         """One more stream behind any of those that are there, if there is one of the drawn kind."""
-        kind = self.random.choice([*_COMPUTATIONS, "stateful", "merge", "merge", "key_by"])
-        if kind == "merge":
+        kind = self.random.choice(
+            [*_COMPUTATIONS, "stateful", "merge", "merge", "key_by", "branch", "join", "join"]
+        )
+        if kind == "branch":
+            self._add_branches()
+        elif kind == "merge":
             self._add_merge()
         elif kind == "key_by":
             self._add_key_by()
+        elif kind == "join":
+            self._add_join()
         else:
             self._add_computation(kind)
 
     def add_sinks(self) -> None:
         """One for each stream that leads nowhere, and some for others."""
-        used = {parent for node in self.nodes for parent in node.parents}
+        used = {parent for node in self.nodes for parent in node.parents if node.kind != "late"}
         for stream, found in list(self._mixed.items()):
             if stream not in used or self.random.random() < 0.25:
                 encoder = self.random.choice([None, coded]) if found == {Item} else None
@@ -127,15 +162,87 @@ class _Growing:
         for stream in self._mixed:
             for function in FUNCTIONS.values():
                 if function.kind == kind and self._can_read(stream, function):
-                    for way in function.forms:
-                        if kind != "stateful" or self._can_keep(stream, way):
-                            choices.setdefault(way, []).append((stream, function))
+                    for mode in function.forms:
+                        if kind != "stateful" or self._can_keep(stream, function, mode):
+                            choices.setdefault(mode, []).append((stream, function))
         if choices:
-            way = self.random.choice([way for way in ExecutionMode if way in choices])
-            stream, function = self.random.choice(choices[way])
+            mode = self.random.choice([mode for mode in ExecutionMode if mode in choices])
+            stream, function = self.random.choice(choices[mode])
             name = f"{function.name}{len(self.nodes)}"
-            node = Node(name, kind, (stream,), function, way, self._on_error())
+            windows = self._windows(function) if kind == "window" else None
+            node = Node(name, kind, (stream,), function, mode, self._on_error(), windows=windows)
             self._add(node, {function.gives}, self._keys_into[stream])
+            if windows is not None and windows.late == "side":
+                late = Node(f"{name}-late", "late", (name,))
+                self._add(late, self._mixed[stream], self._keys_into[stream])
+
+    def _add_branches(self) -> None:
+        """One to three that divide a stream."""
+        stream = self.random.choice(list(self._mixed))
+        predicates = [
+            (function, mode)
+            for function in FUNCTIONS.values()
+            if function.kind == "filter" and self._can_read(stream, function)
+            for mode in function.forms
+        ]
+        if not predicates:
+            return
+        first, on_error = "", self._on_error()
+        for function, mode in self.random.choices(predicates, k=self.random.randint(1, 3)):
+            name = f"{function.name}{len(self.nodes)}"
+            first = first or name
+            node = Node(name, "branch", (stream,), function, mode, on_error, first=first)
+            self._add(node, self._mixed[stream], self._keys_into[stream])
+
+    def _windows(self, function: Function) -> WindowOptions:
+        """Windows that a function can read: some are for what comes in one order alone."""
+        slide_ns = self.random.randrange(1, 20)
+        delay_ns = self.random.choice([0, 0, 4, 30])
+        tumbling = Ranges(slide_ns, slide_ns, self.random.randrange(slide_ns), delay_ns)
+        sliding = Ranges(
+            slide_ns * self.random.randrange(2, 9) // 2, slide_ns, self.random.randrange(slide_ns), delay_ns
+        )
+        counts = Counts(self.random.randrange(1, 5), self.random.choice([None, 1, 40]))
+        sessions = Sessions(self.random.randrange(1, 20), delay_ns)
+        kinds: list[Ranges | Sessions | Counts] = [tumbling, counts]
+        kind = self.random.choice(kinds if function.name == "sequences" else [*kinds, sliding, sessions])
+        if isinstance(kind, Counts):
+            return WindowOptions(kind)
+        late = self.random.choice(get_args(Late))
+        return WindowOptions(kind, late, isinstance(kind, Ranges) and self.random.random() < 0.3)
+
+    def _add_join(self) -> None:
+        """Of two streams whose messages may meet; one of them may be both."""
+        functions = [each for each in FUNCTIONS.values() if each.kind == "join"]
+        choices = [
+            (left, right, function)
+            for function in functions
+            for left in self._mixed
+            for right in self._mixed
+            if self._mixed[left] == set(function.python)
+            and self._mixed[right] == {function.right}
+            and not {None}.intersection(self._keys_into[left] | self._keys_into[right])
+            and not (self._lags(left) or self._lags(right))
+            and self._can_meet(left, right)
+        ]
+        if not choices:
+            return
+        left, right, function = self.random.choice(choices)
+        name, join = f"{function.name}{len(self.nodes)}", self._join()
+        node = Node(name, "join", (left, right), function, on_error=self._on_error(), join=join)
+        keys = self._keys_into[left] | self._keys_into[right]
+        self._add(node, {function.gives}, keys)
+        for side, stream in (("left", left), ("right", right)):
+            if not isinstance(join[0], Latest) and self.random.random() < 0.3:
+                self._add(Node(f"{name}-late-{side}", "late", (name,)), self._mixed[stream], keys)
+
+    def _join(self) -> tuple[JoinKind, How]:
+        lower_ns = self.random.randrange(-30, 30)
+        within = Within(lower_ns, lower_ns + self.random.randrange(40))
+        kinds: list[JoinKind] = [within, within, AsOf(self.random.choice([None, 0, 5, 30])), Latest()]
+        kind = self.random.choice(kinds)
+        hows = get_args(How)
+        return kind, self.random.choice(hows if isinstance(kind, Within) else hows[:2])
 
     def _add_merge(self) -> None:
         """Of streams whose messages may meet in a state, none of them twice."""
@@ -173,20 +280,31 @@ class _Growing:
     def _can_read(self, stream: str, function: Function) -> bool:
         found = self._mixed[stream]
         is_keyed = None not in self._keys_into[stream]
-        return found <= set(function.python) and (
-            is_keyed if function.kind == "stateful" else len(found) == 1
-        )
+        if function.kind == "window" and self._lags(stream):
+            return False
+        needs_key, mixes = function.kind in ("stateful", "window"), function.kind == "stateful"
+        return found <= set(function.python) and (is_keyed or not needs_key) and (mixes or len(found) == 1)
 
-    def _can_keep(self, stream: str, way: ExecutionMode) -> bool:
-        """Whether the keys of a stream's states are of a fixed width."""
-        return way is ExecutionMode.PYTHON or all(isinstance(key, str) for key in self._keys_into[stream])
+    def _lags(self, stream: str) -> bool:
+        """Whether what fires in its stage may be older than the watermark by then: if it is late in a window behind
+        hangs on how messages were cut into frames.
+        """
+        node = self.graph[stream]
+        if node.kind in INPUTS:
+            return False
+        kind = node.windows.kind if node.windows is not None else None
+        waits = kind.timeout_ns if isinstance(kind, Counts) else kind.delay_ns if kind is not None else None
+        has_timers = node.function is not None and bool(node.function.timers)
+        return bool(waits) or has_timers or any(self._lags(parent) for parent in node.parents)
+
+    def _can_keep(self, stream: str, function: Function, mode: ExecutionMode) -> bool:
+        """Whether the keys of a stream's states are of a fixed width; timers take no tuples of these."""
+        kinds = (str,) if function.timers else (str, tuple)
+        return mode is ExecutionMode.PYTHON or all(isinstance(key, kinds) for key in self._keys_into[stream])
 
     def _can_meet(self, stream: str, other: str) -> bool:
         def kinds(name: str) -> set[str]:
-            return {
-                "none" if key is None else "text" if key in _TEXT_KEYS else "whole"
-                for key in self._keys_into[name]
-            }
+            return {_kind_of(key) for key in self._keys_into[name]}
 
         return kinds(stream) == kinds(other)
 
@@ -194,11 +312,19 @@ class _Growing:
         return self.random.choice([DEAD_LETTER, DEAD_LETTER, SKIP, STOP if self._stops else DEAD_LETTER])
 
 
-def _message(message: type[Any], random: Random) -> Any:
+def _kind_of(key: Key | None) -> str:
+    if key is None or key == ():
+        return str(key)
+    return "text" if key in _TEXT_KEYS else "both" if key in (_PAIR, by_both) else "whole"
+
+
+def _message(message: type[Any], random: Random, at_ns: int) -> Any:
     slot = random.randrange(len(KEYS) * SLOTS_PER_KEY)
     key = KEYS[slot // SLOTS_PER_KEY]
     if message is Item:
-        return Item(key, slot, random.choice(_VALUES))
+        return Item(key, slot, random.choice(_VALUES), at_ns)
     if message is Part:
-        return Part(key, slot, random.choice([0, 1, 7, 100, 200, 255]), random.choice(["", "ä", "abc"]))
-    return Note(key, slot, random.choice(["", "ab", "äöü", "x" * 40]))
+        return Part(
+            key, slot, random.choice([0, 1, 7, 100, 200, 255]), random.choice(["", "ä", "abc"]), at_ns
+        )
+    return Note(key, slot, random.choice(["", "ab", "äöü", "x" * 40]), at_ns)

@@ -2,9 +2,10 @@
 
 from collections import deque
 
+from bettong.identifiers import SequenceNumber
+from bettong.ingest.session import Append, Session, SourceRoute, Taken
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.ledger import Entry, Ledger
-from bettong_sender.session import Append, Session, SourceRoute, Taken
 from bettong_sender.ticker import OriginProgress, Ticker
 from tests.samples.sender import PARTITIONS, MemoryLog, readings_frame
 
@@ -27,25 +28,28 @@ class Sending:
         self.progress = OriginProgress(route, self.session, self.ledger)
         self.ticker = ticker
         ticker.add(self.progress)
-        self.under_way: dict[tuple[str, int], deque[tuple[Append, Entry]]] = {}
+        self.in_flight: dict[tuple[str, int], deque[tuple[Append, Entry]]] = {}
         self.entries: list[Entry] = []
         self.failed = False
-        self._hand_over(self.session.open(0, NOW_NS, durable), self.ledger.opening(durable))
+        self._hand_over(
+            self.session.open(0, NOW_NS, SequenceNumber(durable)),
+            self.ledger.opening(SequenceNumber(durable)),
+        )
 
     def send(self, sequence: int, *values: tuple[int, int], now_s: float = 0.0) -> None:
         """A frame of readings."""
         taken = self.session.take(readings_frame(sequence, *values), now_s, NOW_NS)
-        self._hand_over(taken, self.ledger.spend(sequence, 1))
+        self._hand_over(taken, self.ledger.spend(SequenceNumber(sequence), 1))
 
     def _hand_over(self, taken: Taken, entry: Entry) -> None:
         entry.appends, entry.watermark_ns = len(taken.appends), taken.watermark_ns
         self.entries.append(entry)
         for each in taken.appends:
-            self.under_way.setdefault((each.topic, each.partition), deque()).append((each, entry))
+            self.in_flight.setdefault((each.topic, each.partition), deque()).append((each, entry))
 
     def arrive(self, where: tuple[str, int], log: MemoryLog, *, lost: bool = False) -> None:
         """The log answers for the next record there; see `Feed.answered`."""
-        append, entry = self.under_way[where].popleft()
+        append, entry = self.in_flight[where].popleft()
         entry.answered += 1
         if lost:
             entry.failed = self.failed = True
@@ -57,7 +61,7 @@ class Sending:
             self.progress.note(append.partition, entry.watermark_ns)
 
     def arrive_all(self, log: MemoryLog) -> None:
-        for where, waiting in self.under_way.items():
+        for where, waiting in self.in_flight.items():
             while waiting:
                 self.arrive(where, log)
 

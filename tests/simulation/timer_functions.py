@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import bettong
-from bettong import Fired, Places
+from bettong import Fired, RowIndexes
 from tests.simulation.functions import columns_of, pairs, parts_of
 from tests.simulation.messages import Alarm, Item, Part
 
@@ -28,21 +28,21 @@ def wake(item: Item, alarm: Alarm) -> Part | None:
 
 
 @bettong.vectorized
-def wake_all(item: Item, alarm: Alarm, places: Places) -> tuple[Part, Places]:
+def wake_all(item: Item, alarm: Alarm, key_rows: RowIndexes) -> tuple[Part, RowIndexes]:
     counts: list[int] = []
     rows: list[int] = []
     state = columns_of(alarm)
-    for row, (value, place) in enumerate(pairs(item.value, places)):
-        state.key[place], state.slot[place] = _at(item.key, row), _at(item.slot, row)
-        state.count[place] += 1
+    for row, (value, key_row) in enumerate(pairs(item.value, key_rows)):
+        state.key[key_row], state.slot[key_row] = _at(item.key, row), _at(item.slot, row)
+        state.count[key_row] += 1
         if value % 2:
-            state.ring[place] = value
+            state.ring[key_row] = value
         else:
-            state.late[place] = value // 2
+            state.late[key_row] = value // 2
         if value == 13:
             raise ValueError("thirteen")
         if value >= 3:
-            counts.append(int(state.count[place]))
+            counts.append(int(state.count[key_row]))
             rows.append(row)
     return parts_of(item, rows, counts, "w")
 
@@ -61,7 +61,7 @@ def on_ring(fired: Fired[Any], alarm: Alarm) -> Part | None:
 
 
 @bettong.vectorized
-def all_on_ring(fired: Fired[Any], alarm: Alarm, places: Places) -> tuple[Part, Places]:
+def all_on_ring(fired: Fired[Any], alarm: Alarm, key_rows: RowIndexes) -> tuple[Part, RowIndexes]:
     state, at = columns_of(alarm), np.asarray(fired.at)
     state.count += 1
     state.ring = np.where((at % 5 == 0) & (at > 0), at - 4, np.where(at % 5 == 1, at + 6, state.ring))
@@ -78,7 +78,7 @@ def on_late(fired: Fired[Any], alarm: Alarm) -> Part | None:
 
 
 @bettong.vectorized
-def all_on_late(fired: Fired[Any], alarm: Alarm, places: Places) -> tuple[Part, Places]:
+def all_on_late(fired: Fired[Any], alarm: Alarm, key_rows: RowIndexes) -> tuple[Part, RowIndexes]:
     state = columns_of(alarm)
     state.ring = np.asarray(fired.at) + 9
     return Part(state.key, state.slot, state.count, "l"), np.arange(len(state.count))

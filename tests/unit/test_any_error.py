@@ -76,7 +76,7 @@ def builds(kind: type[BaseException]) -> dict[str, Callable[[Application], Any]]
         check(number)
         return str(number.value).encode()
 
-    def source(app: Application) -> bettong.Stream:
+    def source(app: Application) -> bettong.Stream[Any]:
         return app.source("in", schema=Number, key="name")
 
     return {

@@ -10,7 +10,8 @@ import pytest
 
 import bettong
 from bettong import Application
-from bettong.application.streams import Stateful
+from bettong.application.nodes.stateful import Stateful
+from bettong.schema.schema import schema_of
 from tests.samples.application import Alert, Quote, Seen, Trade, keep, refused
 
 
@@ -81,7 +82,7 @@ def test_nodes_know_their_schema_and_their_key(app: Application) -> None:
     keyed = app.source("trades", schema=Trade, key="symbol")
     assert keyed.keyed
     assert keyed.map(alert).keyed
-    assert keyed.map(alert, name="x").schema.message is Alert
+    assert keyed.map(alert, name="x").schema == schema_of(Alert)
     assert not app.source("keyless", schema=Trade).filter(keep).keyed
 
 
@@ -90,7 +91,7 @@ def test_nodes_know_their_schema_and_their_key(app: Application) -> None:
     [
         ("missing", "Trade has no field 'missing'; it has symbol, price"),
         ("price", "field 'price' is a float"),
-        (7, "7 is neither a field's name nor a function"),
+        (7, "7 is neither a field's name, nor a tuple of such names, nor a function"),
     ],
 )
 def test_a_key_is_a_field_that_can_be_compared_or_a_function(app: Application, key: Any, text: str) -> None:
@@ -203,7 +204,7 @@ def test_a_stateful_computation_needs_a_key(app: Application) -> None:
 def test_a_state_must_be_something_to_call(app: Application) -> None:
     trades = app.source("trades", schema=Trade, key="symbol")
     with refused("stateful 'on_trade'", "cannot be called; give a class"):
-        trades.stateful(on_trade, state=Seen())  # type: ignore[arg-type]
+        trades.stateful(on_trade, state=Seen())  # type: ignore[call-overload]
 
 
 class Market:
@@ -232,7 +233,7 @@ def test_a_handler_of_a_stream_that_is_not_merged_is_refused(app: Application) -
 def test_one_function_for_a_merge_of_two_schemas_is_refused(app: Application) -> None:
     of = Market(app)
     with refused("'trades+quotes' mixes schemas"):
-        of.trades.merge(of.quotes).stateful(on_trade, state=Seen)
+        of.trades.merge(of.quotes).stateful(on_trade, state=Seen)  # type: ignore[arg-type]
 
 
 def test_streams_of_one_schema_share_a_function(app: Application) -> None:
@@ -250,8 +251,8 @@ def test_a_merge_of_merges_takes_the_handlers_of_its_innermost_streams(app: Appl
     of = Market(app)
     both = of.trades.merge(of.quotes).merge(of.other)
     made = both.stateful({of.trades: on_trade, of.quotes: on_quote, of.other: on_trade}, state=Seen, name="x")
-    assert isinstance(made, Stateful)
-    assert {schema.name: function for schema, function in made.handlers.items()} == {
+    assert isinstance(made.node, Stateful)
+    assert {schema.name: function for schema, function in made.node.handlers.items()} == {
         "Trade": on_trade,
         "Quote": on_quote,
     }

@@ -39,7 +39,7 @@ def symbol(trade: Trade) -> str:
     [
         (lambda: 1, "must take one argument"),
         (operator.mul, "must take one argument"),
-        (price, "must return str, int or bytes, not float"),
+        (price, "must return str, int, bytes or tuple, not float"),
         (of_a_quote, "parameter 'quote' is annotated Quote, but gets Trade"),
     ],
 )

@@ -58,7 +58,7 @@ def test_json_and_plot_are_written_by_date(tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     assert content["date"].startswith(path.stem[:10])
     assert (content["machine"], content["asked"]) == (FACTS, {"runs": 3})
-    first = content["figures"][0]
+    first = content["measurements"][0]
     assert (first["median"], first["range"], first["of_bar"]) == (3e6, [2e6, 4e6], 1.5)
     assert [run["value"] for run in first["runs"]] == [3e6, 2e6, 4e6]
     assert first["runs"][0]["before"]["hiccup_p99_us"] == 90.0

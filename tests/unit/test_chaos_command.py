@@ -132,4 +132,4 @@ def test_a_report_survives_json() -> None:
     reported = report(Difference("a", 3, 2, 1, 0))
     assert Report.model_validate_json(reported.model_dump_json()) == reported
     (sink,) = reported.sinks
-    assert (sink.lost, sink.doubled, sink.foreign, sink.right) == (3, 2, 1, False)
+    assert (sink.lost, sink.doubled, sink.unexpected, sink.right) == (3, 2, 1, False)

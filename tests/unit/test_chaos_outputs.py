@@ -37,7 +37,7 @@ def test_equal_output_has_no_differences_also_in_another_order_of_keys() -> None
         (b'{"k":"a","n":2}\n{"k":"b","n":1}\n{"k":"a","n":1}\n', Difference("a", 0, 0, 0, 2)),
         (b'{"k":"a","n":1}\n{"k":"b","n":7}\n{"k":"a","n":2}\n', Difference("b", 1, 0, 1, 0)),
     ],
-    ids=["lost", "doubled", "foreign", "misplaced", "changed"],
+    ids=["lost", "doubled", "unexpected", "misplaced", "changed"],
 )
 def test_what_is_wrong_is_reported_by_key(content: bytes, difference: Difference) -> None:
     assert found(content) == [difference]
@@ -53,7 +53,7 @@ def test_order_counts_in_files_and_not_among_messages() -> None:
 def test_a_file_of_another_name_is_wrong_byte_for_byte() -> None:
     output = OutputComparison(compare=Compare.BYTES)
     wrong = differences(table([("0", b"x\n")], output), table([("1", b"x\n")], output), output.compare)
-    assert [(each.label, each.lost, each.foreign) for each in wrong] == [("0", 1, 0), ("1", 0, 1)]
+    assert [(each.label, each.lost, each.unexpected) for each in wrong] == [("0", 1, 0), ("1", 0, 1)]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from bettong.chaos import disk
 from bettong.chaos.feeding import InputFeed
+from bettong.chaos.golden import golden
 from bettong.chaos.preparing import disk_mb, prepare
 from bettong.chaos.spec import Spec, checked
 from bettong.client.message_files import Format, Wanted, portions
 from bettong.errors import ApplicationError, BettongError, SchemaError, SettingsError
+from bettong.local.options import SuiteOptions
 
 ROOT = Path(__file__).parents[2]
 WORDS = str(ROOT / "examples" / "word_count.py")
@@ -155,6 +157,41 @@ def test_a_golden_output_from_the_input_needs_no_undisturbed_run(folder: Path) -
     equals = {"counts": {"compare": "messages", "equals": "lines"}}
     assert prepare(spec(), folder).needs_a_straight_run
     assert not prepare(spec(invariants={"outputs": equals}), folder).needs_a_straight_run
+
+
+def of_file(file: str, **more: object) -> Spec:
+    counts = {"compare": "keys", "key": "word", "expected": file, **more}
+    return spec(invariants={"outputs": {"counts": counts}})
+
+
+def test_a_golden_output_from_a_file_needs_no_undisturbed_run(folder: Path) -> None:
+    (folder / "counts.jsonl").write_text('{"word":"a","count":1}\n{"word":"b","count":1}\n')
+    ready = prepare(of_file("counts.jsonl"), folder)
+    assert not ready.needs_a_straight_run
+    assert ready.golden_from == "the expected files"
+    should = golden(ready, SuiteOptions(application=WORDS), folder, say=pytest.fail)
+    assert {word: len(found) for word, found in should["counts"].items()} == {"a": 1, "b": 1}
+    assert should["dead-letters"] == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("gone.jsonl", None, "gone.jsonl cannot be compared: No such file"),
+        ("broken.jsonl", '{"word":', "Expecting value"),
+        ("numbers.jsonl", "1\n", "has no attribute 'get'"),
+    ],
+)
+def test_an_expected_file_that_cannot_be_compared_is_refused_before_anything_runs(
+    folder: Path, file: str, content: str | None, said: str
+) -> None:
+    if content is not None:
+        (folder / file).write_text(content)
+    with pytest.raises(SettingsError, match=said) as refused:
+        prepare(of_file(file), folder)
+    assert str(refused.value).startswith(
+        f"invariants.outputs.counts.expected: {folder / file} cannot be compared"
+    )
 
 
 def test_what_this_machine_cannot_do_is_left_out_and_reported(

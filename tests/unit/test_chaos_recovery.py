@@ -2,7 +2,7 @@
 
 from bettong.chaos.nemeses import Injected
 from bettong.chaos.recovery import Arrival, Felt, Recovery, middle_and_most, newest_first_seen, recoveries
-from bettong.chaos.report import by_kind, fault_report
+from bettong.chaos.report import FaultReport, by_kind, fault_report, unmet_recoveries
 from bettong.chaos.timetable import PlannedFault
 
 
@@ -52,3 +52,39 @@ def test_median_and_maximum_of_a_kind_are_of_faults_that_no_other_met() -> None:
         1,
     )
     assert (kind.recovery_p50_s, kind.recovery_max_s) == (3.0, 4.0)
+
+
+def done(number: int, kind: str, recovery: Recovery | None) -> FaultReport:
+    """A fault at ten times its number of seconds; without a recovery it was missed."""
+    deed, target = kind.split()
+    fault = PlannedFault(number, 0.0, deed, (target,), 0.0, 0.0, 0.5)
+    missed = "" if recovery is not None else "not there"
+    return fault_report(Injected(fault, 100.0 + 10 * number, 0.0, missed=missed), recovery, 100.0)
+
+
+def test_what_took_longer_than_a_spec_allows_is_named_with_when_and_how_long() -> None:
+    faults = [
+        done(1, "kill processor", Recovery(5.0, alone=True)),
+        done(2, "kill processor", Recovery(5.613, alone=True)),
+        done(3, "kill processor", Recovery(90.0, alone=False)),
+        done(4, "kill spark-jvm", Recovery(None, alone=True)),
+        done(5, "kill sender", Recovery(90.0, alone=True)),
+    ]
+    assert unmet_recoveries(faults, {"kill processor": 5.0, "kill spark-jvm": 4.5}) == [
+        "kill processor, #2 at 20.0 s: recovered after 5.61 s, at most 5 s are allowed",
+        "kill spark-jvm, #4 at 40.0 s: not recovered from, at most 4.5 s are allowed",
+    ]
+    assert unmet_recoveries(faults, {}) == []
+
+
+def test_a_bound_on_what_was_not_measured_is_not_kept() -> None:
+    faults = [
+        done(1, "kill kafka", Recovery(1.0, alone=True)),
+        done(2, "kill redis", Recovery(1.0, alone=False)),
+        done(3, "kill sender", None),
+    ]
+    bounds = dict.fromkeys(("kill kafka", "kill redis", "kill sender", "kill postman"), 5.0)
+    assert unmet_recoveries(faults, bounds) == [
+        f"{kind}: recovery within 5 s is not proved, for no such fault was done that no other met"
+        for kind in ("kill redis", "kill sender", "kill postman")
+    ]

@@ -103,7 +103,16 @@ def test_all_faults_are_reported_at_once_each_with_its_table_and_field(tmp_path:
         ),
         (
             GOOD + '[invariants.outputs.counts]\ncompare = "bytes"\nequals = "lines"\n',
-            "an input is not cut by partition",
+            "those messages are not cut by partition",
+        ),
+        (
+            GOOD + '[invariants.outputs.counts]\ncompare = "bytes"\nexpected = "counts.txt"\n',
+            "those messages are not cut by partition",
+        ),
+        (
+            GOOD
+            + '[invariants.outputs.counts]\ncompare = "messages"\nequals = "lines"\nexpected = "counts.txt"\n',
+            "equals and expected both say what must come out",
         ),
     ],
 )

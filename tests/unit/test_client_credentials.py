@@ -1,12 +1,14 @@
 """Channels of clients, and proxies that are meant for other machines."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import grpc
 import pytest
 
 from bettong.client import Credentials, credentials
 from bettong.config.endpoints import is_loopback
+from bettong.errors import SettingsError
 
 
 @pytest.mark.parametrize("target", ["127.0.0.1:7100", "127.8.9.1:1", "localhost:7100", "[::1]:7100"])
@@ -39,3 +41,9 @@ def test_a_proxy_is_left_out_for_this_machine(monkeypatch: pytest.MonkeyPatch) -
 def test_no_option_of_a_channel_is_given_twice() -> None:
     names = [name for name, _ in credentials._OPTIONS]
     assert sorted(names) == sorted(set(names))
+
+
+def test_a_token_and_a_file_of_one_are_not_both_taken() -> None:
+    with pytest.raises(SettingsError) as caught:
+        Credentials(token="secret", token_file=Path("feed.token"))  # noqa: S106 - of this test
+    assert str(caught.value) == "Credentials has a token and a token_file (feed.token); give one of them"

@@ -21,7 +21,7 @@ def request(sequence: int) -> IngestRequest:
     return IngestRequest(frame=IngestFrame(sequence=sequence))
 
 
-def under_way(outbox: Outbox) -> list[int]:
+def in_flight(outbox: Outbox) -> list[int]:
     found = []
     while (each := outbox.next()) is not None:
         found.append(each.frame.sequence)
@@ -36,12 +36,12 @@ def test_there_is_room_for_as_many_frames_as_there_are_credits() -> None:
         rooms.append(outbox.has_room)
         outbox.put(request(sequence))
     rooms.append(outbox.has_room)
-    assert under_way(outbox) == [1, 2]
+    assert in_flight(outbox) == [1, 2]
     outbox.received(Receipt(acknowledged=1, credits=1))
     rooms.append(outbox.has_room)
     outbox.put(request(3))
     rooms.append(outbox.has_room)
-    assert under_way(outbox) == [3]
+    assert in_flight(outbox) == [3]
     assert rooms == [False, True, True, False, True, False]
 
 
@@ -50,21 +50,21 @@ def test_a_lost_session_makes_frames_unsent_and_they_are_sent_as_credits_allow()
     outbox.opened(3)
     for sequence in (5, 6, 7):
         outbox.put(request(sequence))
-    assert under_way(outbox) == [5, 6, 7]
+    assert in_flight(outbox) == [5, 6, 7]
     outbox.received(Receipt(acknowledged=5))
     outbox.lost()
-    assert (outbox.has_room, under_way(outbox)) == (False, [])
+    assert (outbox.has_room, in_flight(outbox)) == (False, [])
     outbox.opened(1)
-    assert under_way(outbox) == [6]
+    assert in_flight(outbox) == [6]
     assert not outbox.has_room
     outbox.received(Receipt(acknowledged=6, credits=1, dead_letters=2))
-    assert under_way(outbox) == [7]
+    assert in_flight(outbox) == [7]
     outbox.received(Receipt(acknowledged=7, credits=1, dead_letters=1))
     assert (outbox.is_empty, outbox.acknowledged, outbox.dead_letters) == (True, 7, 3)
 
 
 @given(st.lists(st.sampled_from(["put", "next", "receipt", "lost", "opened"])))
-def test_every_frame_is_under_way_once_a_session_and_never_beyond_the_credits(steps: list[str]) -> None:
+def test_every_frame_is_in_flight_once_a_session_and_never_beyond_the_credits(steps: list[str]) -> None:
     outbox, last, sent, credits_ = Outbox(0), 0, list[int](), 0
     for step in steps:
         if step == "put" and outbox.has_room:

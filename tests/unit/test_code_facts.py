@@ -203,7 +203,7 @@ def test_the_compiled_functions_of_the_examples_have_names(example: str) -> None
         function
         for stage in plan(app).stages
         for operator in stage.operators
-        if operator.node.way is ExecutionMode.COMPILED
+        if operator.node.mode is ExecutionMode.COMPILED
         for function in functions_of(operator.node).values()
     ]
     assert len({name_of(function) for function in functions}) == len(functions) > 0

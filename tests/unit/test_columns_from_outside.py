@@ -17,7 +17,7 @@ from bettong.application.plan import plan
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -147,8 +147,8 @@ def frame(sequence: int, columns: bytes, count: int = 5) -> bytes:
     return encode(
         Frame(
             origin=Origin("notes/a"),
-            sequence=sequence,
-            previous=sequence - 1,
+            sequence=SequenceNumber(sequence),
+            previous=SequenceNumber(sequence - 1),
             count=count,
             schema=SCHEMA.fingerprint,
             columns=columns,

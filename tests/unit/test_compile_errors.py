@@ -13,9 +13,10 @@ import pytest
 
 import bettong
 from bettong import ApplicationError, Width
+from bettong.application.gives import Gives
 from bettong.edges.kernel_cache import KernelFolder
 from bettong.schema.schema import schema_of
-from bettong.worker.kernel import Gives, KernelForm, compile_kernel
+from bettong.worker.kernel import KernelForm, compile_kernel
 
 
 @dataclass

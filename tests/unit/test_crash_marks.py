@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.frames.frame import decode, encode
+from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment
 from bettong_processor.crashes.guard import messages_of
 from bettong_processor.crashes.marks import Deaths, Marks
@@ -17,13 +18,13 @@ def test_deaths_are_counted_by_offset_and_the_living_are_left_alone(tmp_path: Pa
     def die(offset: int) -> None:
         child = os.fork()
         if child == 0:
-            mark = Marks(tmp_path, 16).of("in", 3)
+            mark = Marks(tmp_path, 16).of(PartitionId("in", 3))
             mark.begin(offset)
             mark.at(1, 5)
             os._exit(0)
         os.waitpid(child, 0)
 
-    mark = Marks(tmp_path, 16).of("in", 3)
+    mark = Marks(tmp_path, 16).of(PartitionId("in", 3))
     assert mark.deaths() == (None, False)
     mark.begin(7)
     assert mark.deaths() == (None, False)
@@ -40,7 +41,7 @@ def test_deaths_are_counted_by_offset_and_the_living_are_left_alone(tmp_path: Pa
             5,
         )
         assert mark.deaths() == (found, False)
-    assert Marks(tmp_path, 16).of("in", 2).deaths() == (None, False)
+    assert Marks(tmp_path, 16).of(PartitionId("in", 2)).deaths() == (None, False)
 
 
 def test_who_stands_at_a_record_when_its_partition_is_taken_counts_as_dead_though_it_lives(
@@ -54,7 +55,7 @@ def test_who_stands_at_a_record_when_its_partition_is_taken_counts_as_dead_thoug
         child = os.fork()
         if child == 0:
             signal.alarm(30)
-            mark = Marks(tmp_path, 4).of("in", 0)
+            mark = Marks(tmp_path, 4).of(PartitionId("in", 0))
             deaths, is_new = mark.deaths()
             mark.begin(5)
             os.write(report, bytes([deaths.count if deaths is not None else 0, is_new]))
@@ -68,7 +69,7 @@ def test_who_stands_at_a_record_when_its_partition_is_taken_counts_as_dead_thoug
         found.append(tuple(os.read(reported, 2)))
         ends.append((child, write, reported))
     assert found == [(0, 0), (1, 1), (2, 1)]
-    own = Marks(tmp_path, 4).of("in", 0)
+    own = Marks(tmp_path, 4).of(PartitionId("in", 0))
     assert own.deaths()[0] == Deaths(5, 3, computation=None, index=None, limit_ms=0)
     own.begin(5)
     for (
@@ -82,7 +83,7 @@ def test_who_stands_at_a_record_when_its_partition_is_taken_counts_as_dead_thoug
         os.waitpid(child, 0)
     after = os.fork()
     if after == 0:
-        deaths, is_new = Marks(tmp_path, 4).of("in", 0).deaths()
+        deaths, is_new = Marks(tmp_path, 4).of(PartitionId("in", 0)).deaths()
         os._exit(0 if is_new and deaths == Deaths(5, 4, None, None, 0) else 1)
     assert os.waitpid(after, 0)[1] == 0
 
@@ -95,13 +96,13 @@ def test_a_count_that_is_forged_is_not_believed() -> None:
 
 
 def test_a_partition_that_is_handed_over_between_two_records_counts_nothing(tmp_path: Path) -> None:
-    own = Marks(tmp_path, 4).of("in", 0)
+    own = Marks(tmp_path, 4).of(PartitionId("in", 0))
     for _ in range(2):
         own.begin(5)
         own.end()
         child = os.fork()
         if child == 0:
-            other = Marks(tmp_path, 4).of("in", 0)
+            other = Marks(tmp_path, 4).of(PartitionId("in", 0))
             code = 0 if other.deaths() == (None, False) else 1
             other.begin(6)
             other.end()
@@ -113,12 +114,12 @@ def test_a_partition_that_is_handed_over_between_two_records_counts_nothing(tmp_
 def test_marks_of_a_stage_whose_name_ends_in_a_number_are_no_snapshots(tmp_path: Path) -> None:
     store = DirectorySnapshots(tmp_path)
     for partition in range(4):
-        store.save("feed-1", partition, Increment(5, 0, 5), b"x")
-    Marks(tmp_path, 4).of("feed-1", 0)
-    Marks(tmp_path, 4).of("1", 0)
-    store.save("marks", 1, Increment(5, 0, 5), b"x")
+        store.save(PartitionId("feed-1", partition), Increment(5, 0, 5), b"x")
+    Marks(tmp_path, 4).of(PartitionId("feed-1", 0))
+    Marks(tmp_path, 4).of(PartitionId("1", 0))
+    store.save(PartitionId("marks", 1), Increment(5, 0, 5), b"x")
     store.clear()
-    assert [store.increments("feed-1", partition) for partition in range(4)] == [[]] * 4
+    assert [store.increments(PartitionId("feed-1", partition)) for partition in range(4)] == [[]] * 4
 
 
 def test_marks_that_nobody_holds_leave_no_file_open(tmp_path: Path) -> None:
@@ -126,6 +127,6 @@ def test_marks_that_nobody_holds_leave_no_file_open(tmp_path: Path) -> None:
         return [each.readlink().name for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
 
     marks = Marks(tmp_path, 16)
-    marks.of("in", 3).deaths()
+    marks.of(PartitionId("in", 3)).deaths()
     del marks
     assert "in.marks" not in held()

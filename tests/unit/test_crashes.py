@@ -19,6 +19,7 @@ from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.errors import PoisonError, SupersededError
 from bettong.frames.frame import tick_record
+from bettong.identifiers import PartitionId
 from bettong.worker.halving import Death
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
@@ -201,7 +202,7 @@ def test_a_death_that_was_none_of_its_messages_changes_nothing(
     for _ in range(2):
         child = os.fork()
         if child == 0:
-            Marks(tmp_path, 16).of("in", 0).begin(0)
+            Marks(tmp_path, 16).of(PartitionId("in", 0)).begin(0)
             os.kill(os.getpid(), signal.SIGKILL)
         os.waitpid(child, 0)
         fold_in_a_process(of, [], tmp_path, 0)  # it has noticed
@@ -218,7 +219,7 @@ def test_who_holds_the_partition_no_more_decides_nothing(tmp_path: Path) -> None
     worker = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
     with pytest.raises(SupersededError, match="in/0 is another task's by now"):
         own.of(worker, lambda: False)(0, log[0])
-    assert own.exclusions.known("in", 0) == {}
+    assert own.exclusions.known(PartitionId("in", 0)) == {}
 
 
 def test_a_child_that_takes_all_memory_is_ended_before_the_kernel_ends_somebody() -> None:
@@ -246,7 +247,7 @@ def test_who_was_paused_at_a_record_costs_no_more_than_one_trial(tmp_path: Path)
         child = os.fork()
         if child == 0:
             signal.alarm(30)
-            Marks(tmp_path, 16).of("in", 0).begin(0)
+            Marks(tmp_path, 16).of(PartitionId("in", 0)).begin(0)
             os.write(write, b".")
             signal.pause()
         paused.append(child)

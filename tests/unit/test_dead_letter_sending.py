@@ -14,6 +14,7 @@ import structlog
 from bettong.errors import ClientError, LogError
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.frames.frame import FrameKind, decode
+from bettong.identifiers import TopicPartition
 from bettong.inspection.live.resending import send_again
 from bettong.inspection.retry import Resend
 from bettong_sender.client_shares import ClientShares
@@ -38,11 +39,9 @@ class KeptLog:
     frames: list[int] = field(default_factory=list)
     _end: int = 0
 
-    def append(
-        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
-    ) -> None:
+    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
         """See Log."""
-        del topic, partition
+        del to
         frame = decode(value)
         if frame.kind is FrameKind.SENT_AGAIN:
             self.marks.append(frame.previous)
@@ -87,7 +86,7 @@ def sent_again(leases: Forgetful, resend: Resend) -> tuple[KeptLog, bool | Clien
             intake,
             cast("Ownership", leases),
             ClientShares(8),
-            Receiving(bytes_max=1 << 20, message_bytes_max=1 << 20),
+            Receiving(bytes_max=1 << 20, connection_bytes_max=1 << 20, message_bytes_max=1 << 20),
             asyncio.Event(),
             structlog.get_logger(),
         )

@@ -191,7 +191,7 @@ def test_a_state_is_deleted_and_made_anew_in_one_frame_and_lives_for_its_time() 
 
 
 @bettong.vectorized
-def see_all(item: Item, kept: Kept, keys: bettong.Places) -> Item:
+def see_all(item: Item, kept: Kept, keys: bettong.RowIndexes) -> Item:
     return item
 
 

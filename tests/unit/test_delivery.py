@@ -21,7 +21,7 @@ from bettong.delivery import (
     Verdict,
     judge,
 )
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 
 
 @pytest.mark.parametrize(
@@ -39,28 +39,40 @@ from bettong.identifiers import Origin
 def test_a_frame_is_taken_when_previous_is_seen_and_sequence_is_not(
     highest: int, sequence: int, previous: int, verdict: Verdict
 ) -> None:
-    assert judge(highest, sequence=sequence, previous=previous) is verdict
+    assert (
+        judge(SequenceNumber(highest), sequence=SequenceNumber(sequence), previous=SequenceNumber(previous))
+        is verdict
+    )
 
 
 def test_a_duplicate_and_a_gap_leave_the_table_as_it_was() -> None:
-    table = DeliveryTable.of({Origin("orders/a"): 5})
-    assert table.take(Origin("orders/a"), sequence=5, previous=4, now_ns=1) is Verdict.DUPLICATE
-    assert table.take(Origin("orders/a"), sequence=9, previous=8, now_ns=2) is Verdict.GAP
+    table = DeliveryTable.of({Origin("orders/a"): SequenceNumber(5)})
+    assert (
+        table.take(Origin("orders/a"), sequence=SequenceNumber(5), previous=SequenceNumber(4), now_ns=1)
+        is Verdict.DUPLICATE
+    )
+    assert (
+        table.take(Origin("orders/a"), sequence=SequenceNumber(9), previous=SequenceNumber(8), now_ns=2)
+        is Verdict.GAP
+    )
     assert table.highest == {"orders/a": 5}
 
 
 def test_a_gap_of_an_unknown_origin_does_not_enter_the_table() -> None:
     table = DeliveryTable()
-    assert table.take(Origin("orders/a"), sequence=9, previous=8, now_ns=1) is Verdict.GAP
+    assert (
+        table.take(Origin("orders/a"), sequence=SequenceNumber(9), previous=SequenceNumber(8), now_ns=1)
+        is Verdict.GAP
+    )
     assert table.highest == {}
     assert table.heard_ns == {}
 
 
 def test_an_open_never_lowers_what_was_seen() -> None:
-    table = DeliveryTable.of({Origin("orders/a"): 5})
-    table.open(Origin("orders/a"), acknowledged=3, now_ns=1)
+    table = DeliveryTable.of({Origin("orders/a"): SequenceNumber(5)})
+    table.open(Origin("orders/a"), acknowledged=SequenceNumber(3), now_ns=1)
     assert table.highest == {"orders/a": 5}
-    table.open(Origin("orders/a"), acknowledged=8, now_ns=2)
+    table.open(Origin("orders/a"), acknowledged=SequenceNumber(8), now_ns=2)
     assert table.highest == {"orders/a": 8}
 
 
@@ -71,12 +83,17 @@ START_NS = 10**18
 def others(table: DeliveryTable, records: int, *, step_ns: int = AGE_STEP_NS) -> None:
     """So many records of another client, as far apart by its clock."""
     for _ in range(records):
-        table.open(Origin("orders/other"), acknowledged=0, now_ns=table.clock_ns + step_ns)
+        table.open(Origin("orders/other"), acknowledged=SequenceNumber(0), now_ns=table.clock_ns + step_ns)
 
 
 def met(origin: str = "orders/a", *, sequence: int = 7) -> DeliveryTable:
     table = DeliveryTable()
-    assert table.take(Origin(origin), sequence=sequence, previous=0, now_ns=START_NS) is Verdict.TAKE
+    assert (
+        table.take(
+            Origin(origin), sequence=SequenceNumber(sequence), previous=SequenceNumber(0), now_ns=START_NS
+        )
+        is Verdict.TAKE
+    )
     return table
 
 
@@ -93,16 +110,23 @@ def test_a_clock_that_is_set_forward_forgets_nobody(hours: int) -> None:
     table = met()
     others(table, 1, step_ns=hours * HOUR_NS)
     for _ in range(5 * BEHIND_MAX):
-        table.open(Origin("orders/b"), acknowledged=0, now_ns=START_NS)
-    assert table.take(Origin("orders/a"), sequence=8, previous=7, now_ns=START_NS + 1) is Verdict.TAKE
+        table.open(Origin("orders/b"), acknowledged=SequenceNumber(0), now_ns=START_NS)
+    assert (
+        table.take(
+            Origin("orders/a"), sequence=SequenceNumber(8), previous=SequenceNumber(7), now_ns=START_NS + 1
+        )
+        is Verdict.TAKE
+    )
     assert table.age_ns <= 3 * AGE_STEP_NS
 
 
 def test_a_table_ages_on_after_a_clock_that_was_wrong_by_years() -> None:
     table = met()
-    table.open(Origin("orders/wrong"), acknowledged=0, now_ns=START_NS + 100 * 365 * 24 * HOUR_NS)
+    table.open(
+        Origin("orders/wrong"), acknowledged=SequenceNumber(0), now_ns=START_NS + 100 * 365 * 24 * HOUR_NS
+    )
     for second in range(REMEMBERED_RECORDS + BEHIND_MAX + REMEMBERED_RECORDS // 10):
-        table.open(Origin("orders/other"), acknowledged=0, now_ns=START_NS + second * 10**9)
+        table.open(Origin("orders/other"), acknowledged=SequenceNumber(0), now_ns=START_NS + second * 10**9)
     assert set(table.highest) == {"orders/other"}
 
 
@@ -110,29 +134,42 @@ def test_two_clocks_that_are_days_apart_age_a_table_as_one_does() -> None:
     table = met()
     for step in range(20_000):
         now_ns = START_NS + step * 10**6
-        table.open(Origin("orders/b"), acknowledged=0, now_ns=now_ns + 30 * HOUR_NS)
-        table.open(Origin("orders/c"), acknowledged=0, now_ns=now_ns)
+        table.open(Origin("orders/b"), acknowledged=SequenceNumber(0), now_ns=now_ns + 30 * HOUR_NS)
+        table.open(Origin("orders/c"), acknowledged=SequenceNumber(0), now_ns=now_ns)
     assert table.age_ns <= 20_000 * 10**6 + 3 * AGE_STEP_NS
 
 
 def test_a_clock_that_runs_away_forgets_nobody_within_the_records_that_are_promised() -> None:
     table = met()
     others(table, REMEMBERED_RECORDS - 1, step_ns=HOUR_NS)
-    assert table.take(Origin("orders/a"), sequence=8, previous=7, now_ns=START_NS) is Verdict.TAKE
+    assert (
+        table.take(
+            Origin("orders/a"), sequence=SequenceNumber(8), previous=SequenceNumber(7), now_ns=START_NS
+        )
+        is Verdict.TAKE
+    )
 
 
 def test_a_duplicate_keeps_its_origin_alive() -> None:
     table = met(sequence=1)
     for _ in range(3):
         others(table, REMEMBERED_RECORDS * 3 // 4)
-        assert table.take(Origin("orders/a"), sequence=1, previous=0, now_ns=0) is Verdict.DUPLICATE
+        assert (
+            table.take(Origin("orders/a"), sequence=SequenceNumber(1), previous=SequenceNumber(0), now_ns=0)
+            is Verdict.DUPLICATE
+        )
 
 
 def test_the_table_is_bounded_by_the_origins_of_one_time_to_live() -> None:
     table = DeliveryTable()
     largest = 0
     for number in range(3 * REMEMBERED_RECORDS):
-        table.take(Origin(f"orders/{number}"), sequence=1, previous=0, now_ns=START_NS + number * HOUR_NS)
+        table.take(
+            Origin(f"orders/{number}"),
+            sequence=SequenceNumber(1),
+            previous=SequenceNumber(0),
+            now_ns=START_NS + number * HOUR_NS,
+        )
         largest = max(largest, len(table.highest))
     assert REMEMBERED_RECORDS <= largest <= REMEMBERED_RECORDS * 17 // 16 + 1
 
@@ -141,9 +178,19 @@ def test_a_forgotten_origin_goes_on_when_it_opens_again() -> None:
     """Without its OPEN what it sends is a gap: who numbers frames must open again when it may be forgotten."""
     table = met()
     others(table, 2 * REMEMBERED_RECORDS)
-    assert table.take(Origin("orders/a"), sequence=8, previous=7, now_ns=START_NS) is Verdict.GAP
-    table.open(Origin("orders/a"), acknowledged=7, now_ns=START_NS)
-    assert table.take(Origin("orders/a"), sequence=8, previous=7, now_ns=START_NS) is Verdict.TAKE
+    assert (
+        table.take(
+            Origin("orders/a"), sequence=SequenceNumber(8), previous=SequenceNumber(7), now_ns=START_NS
+        )
+        is Verdict.GAP
+    )
+    table.open(Origin("orders/a"), acknowledged=SequenceNumber(7), now_ns=START_NS)
+    assert (
+        table.take(
+            Origin("orders/a"), sequence=SequenceNumber(8), previous=SequenceNumber(7), now_ns=START_NS
+        )
+        is Verdict.TAKE
+    )
 
 
 def test_a_stage_is_never_forgotten() -> None:
@@ -153,8 +200,8 @@ def test_a_stage_is_never_forgotten() -> None:
 
 
 def test_a_table_from_a_position_counts_its_origins_as_just_heard() -> None:
-    table = DeliveryTable.of({Origin("orders/a"): 5, Origin("orders/b"): 9})
-    table.take(Origin("orders/a"), sequence=6, previous=5, now_ns=START_NS)
+    table = DeliveryTable.of({Origin("orders/a"): SequenceNumber(5), Origin("orders/b"): SequenceNumber(9)})
+    table.take(Origin("orders/a"), sequence=SequenceNumber(6), previous=SequenceNumber(5), now_ns=START_NS)
     others(table, REMEMBERED_RECORDS - 1)
     assert table.highest == {"orders/a": 6, "orders/b": 9, "orders/other": 0}
     others(table, REMEMBERED_RECORDS)
@@ -166,9 +213,14 @@ ENDED_RECORDS = ENDED_TTL_NS // AGE_STEP_NS
 
 def test_an_origin_that_has_ended_is_soon_forgotten_and_what_is_late_is_known_until_then() -> None:
     table = met()
-    table.end(Origin("orders/a"), acknowledged=9, now_ns=START_NS)
+    table.end(Origin("orders/a"), acknowledged=SequenceNumber(9), now_ns=START_NS)
     others(table, ENDED_RECORDS - 1)
-    assert table.take(Origin("orders/a"), sequence=9, previous=8, now_ns=START_NS) is Verdict.DUPLICATE
+    assert (
+        table.take(
+            Origin("orders/a"), sequence=SequenceNumber(9), previous=SequenceNumber(8), now_ns=START_NS
+        )
+        is Verdict.DUPLICATE
+    )
     others(table, ENDED_RECORDS // 8)
     assert set(table.highest) == {"orders/other"}
     assert not table.ended_ns
@@ -177,20 +229,22 @@ def test_an_origin_that_has_ended_is_soon_forgotten_and_what_is_late_is_known_un
 @pytest.mark.parametrize("opens", [True, False])
 def test_an_origin_that_ended_and_goes_on_all_the_same_lives_as_any_other(*, opens: bool) -> None:
     table = met()
-    table.end(Origin("orders/a"), acknowledged=7, now_ns=START_NS)
+    table.end(Origin("orders/a"), acknowledged=SequenceNumber(7), now_ns=START_NS)
     if opens:
-        table.open(Origin("orders/a"), acknowledged=7, now_ns=START_NS)
+        table.open(Origin("orders/a"), acknowledged=SequenceNumber(7), now_ns=START_NS)
     else:
-        table.take(Origin("orders/a"), sequence=8, previous=7, now_ns=START_NS)
+        table.take(
+            Origin("orders/a"), sequence=SequenceNumber(8), previous=SequenceNumber(7), now_ns=START_NS
+        )
     others(table, REMEMBERED_RECORDS - 1)
     assert "orders/a" in table.highest
 
 
 def test_a_late_end_does_not_end_a_session_that_goes_on() -> None:
     table = met()
-    table.end(Origin("orders/a"), acknowledged=6, now_ns=START_NS)
+    table.end(Origin("orders/a"), acknowledged=SequenceNumber(6), now_ns=START_NS)
     assert not table.ended_ns
-    table.end(Origin("orders/unknown"), acknowledged=6, now_ns=START_NS)
+    table.end(Origin("orders/unknown"), acknowledged=SequenceNumber(6), now_ns=START_NS)
     assert set(table.highest) == {"orders/a"}
 
 
@@ -199,9 +253,12 @@ def test_two_hundred_thousand_streams_that_come_and_go_do_not_stay() -> None:
     table, largest, began_s = DeliveryTable(), 0, time.perf_counter()
     for number in range(200_000):
         origin, now_ns = f"orders/{number}", START_NS + number * 15_000_000
-        table.open(Origin(origin), acknowledged=0, now_ns=now_ns)
-        assert table.take(Origin(origin), sequence=1, previous=0, now_ns=now_ns) is Verdict.TAKE
-        table.end(Origin(origin), acknowledged=1, now_ns=now_ns)
+        table.open(Origin(origin), acknowledged=SequenceNumber(0), now_ns=now_ns)
+        assert (
+            table.take(Origin(origin), sequence=SequenceNumber(1), previous=SequenceNumber(0), now_ns=now_ns)
+            is Verdict.TAKE
+        )
+        table.end(Origin(origin), acknowledged=SequenceNumber(1), now_ns=now_ns)
         largest = max(largest, len(table.highest))
     took_s = time.perf_counter() - began_s
     assert largest <= ENDED_TTL_NS // 15_000_000 * 17 // 16 + 1
@@ -209,7 +266,12 @@ def test_two_hundred_thousand_streams_that_come_and_go_do_not_stay() -> None:
 
 
 def missed(table: DeliveryTable, sequence: int) -> None:
-    verdict = table.take(Origin("orders/a"), sequence=sequence, previous=sequence - 1, now_ns=table.clock_ns)
+    verdict = table.take(
+        Origin("orders/a"),
+        sequence=SequenceNumber(sequence),
+        previous=SequenceNumber(sequence - 1),
+        now_ns=table.clock_ns,
+    )
     assert verdict is Verdict.GAP
 
 
@@ -222,11 +284,13 @@ def test_the_oldest_gap_of_an_origin_is_noted_until_it_is_filled(filled_by: str)
     assert gap is not None
     assert (gap.origin, gap.sequence, gap.previous) == ("orders/a", 9, 8)
     if filled_by == "frame":
-        table.take(Origin("orders/a"), sequence=8, previous=7, now_ns=START_NS)
+        table.take(
+            Origin("orders/a"), sequence=SequenceNumber(8), previous=SequenceNumber(7), now_ns=START_NS
+        )
     elif filled_by == "open":
-        table.open(Origin("orders/a"), acknowledged=8, now_ns=START_NS)
+        table.open(Origin("orders/a"), acknowledged=SequenceNumber(8), now_ns=START_NS)
     else:
-        table.end(Origin("orders/a"), acknowledged=8, now_ns=START_NS)
+        table.end(Origin("orders/a"), acknowledged=SequenceNumber(8), now_ns=START_NS)
     assert table.gap is None
 
 
@@ -240,7 +304,12 @@ def test_a_gap_that_nobody_sends_behind_is_dropped_and_gaps_are_bounded() -> Non
     others(table, ENDED_RECORDS // 8)
     assert not table.gaps
     for number in range(2 * GAPS_MAX):
-        table.take(Origin(f"orders/{number}"), sequence=9, previous=8, now_ns=table.clock_ns)
+        table.take(
+            Origin(f"orders/{number}"),
+            sequence=SequenceNumber(9),
+            previous=SequenceNumber(8),
+            now_ns=table.clock_ns,
+        )
     assert len(table.gaps) == GAPS_MAX
 
 
@@ -258,11 +327,16 @@ def test_a_replay_from_any_saved_point_forgets_alike(
             origin, what, _ = records[index]
             now_ns = START_NS + sum(step for _, _, step in records[: index + 1])
             if what == "take":
-                table.take(Origin(f"orders/{origin}"), sequence=index + 1, previous=0, now_ns=now_ns)
+                table.take(
+                    Origin(f"orders/{origin}"),
+                    sequence=SequenceNumber(index + 1),
+                    previous=SequenceNumber(0),
+                    now_ns=now_ns,
+                )
             elif what == "open":
-                table.open(Origin(f"orders/{origin}"), acknowledged=index, now_ns=now_ns)
+                table.open(Origin(f"orders/{origin}"), acknowledged=SequenceNumber(index), now_ns=now_ns)
             else:
-                table.end(Origin(f"orders/{origin}"), acknowledged=index, now_ns=now_ns)
+                table.end(Origin(f"orders/{origin}"), acknowledged=SequenceNumber(index), now_ns=now_ns)
         return table
 
     with pytest.MonkeyPatch.context() as patch:
@@ -281,9 +355,9 @@ def test_an_end_that_comes_again_when_the_origin_is_forgotten_is_forgotten_in_it
 ) -> None:
     monkeypatch.setattr(delivery, "AGE_STEP_NS", 2 * ENDED_TTL_NS)
     table, origin = DeliveryTable(), Origin("orders/a")
-    table.take(origin, sequence=1, previous=0, now_ns=START_NS)
+    table.take(origin, sequence=SequenceNumber(1), previous=SequenceNumber(0), now_ns=START_NS)
     for round_ in range(2):
-        table.end(origin, acknowledged=1, now_ns=START_NS + round_ * (ENDED_TTL_NS + 1))
+        table.end(origin, acknowledged=SequenceNumber(1), now_ns=START_NS + round_ * (ENDED_TTL_NS + 1))
         assert (set(table.highest), set(table.ended_ns)) == ({origin}, {origin})
-    table.open(Origin("orders/b"), acknowledged=0, now_ns=START_NS + 3 * ENDED_TTL_NS)
+    table.open(Origin("orders/b"), acknowledged=SequenceNumber(0), now_ns=START_NS + 3 * ENDED_TTL_NS)
     assert set(table.highest) == {"orders/b"}

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from bettong.delivery import DeliveryTable, Verdict, judge
 from bettong.edges.redis_store import Claim, Granted
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
+from bettong.ingest.numbering import Numbering
+from bettong.ingest.session import Session, Taken
 from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
 from bettong.worker.delivery_stored import delivery_of
 from bettong.worker.output.numbering import SentTable
 from bettong_sender.ledger import Entry
-from bettong_sender.numbering import Numbering
-from bettong_sender.session import Session, Taken
 from tests.simulation.delivery.parts import Worker
 from tests.simulation.delivery.world import World
 from tests.simulation.lease_model import MemoryLeases
@@ -83,16 +83,24 @@ def test_the_simulation_does_what_it_is_about() -> None:
 
 
 def _takes_gaps(highest: int, *, sequence: int, previous: int) -> Verdict:
-    return judge(highest, sequence=sequence, previous=min(previous, highest))
+    return judge(
+        SequenceNumber(highest),
+        sequence=SequenceNumber(sequence),
+        previous=SequenceNumber(min(previous, highest)),
+    )
 
 
 def _takes_duplicates(highest: int, *, sequence: int, previous: int) -> Verdict:
-    return judge(min(highest, sequence - 1), sequence=sequence, previous=previous)
+    return judge(
+        SequenceNumber(min(highest, sequence - 1)),
+        sequence=SequenceNumber(sequence),
+        previous=SequenceNumber(previous),
+    )
 
 
 def _opens_nothing(table: DeliveryTable, origin: Origin, *, acknowledged: int, now_ns: int) -> None:
     del acknowledged
-    table.highest.setdefault(origin, 0)
+    table.highest.setdefault(origin, SequenceNumber(0))
     table._hear(origin, now_ns)
 
 
@@ -101,13 +109,13 @@ def _follows_the_clock(table: DeliveryTable, now_ns: int) -> None:
 
 
 def _never_ends(table: DeliveryTable, origin: Origin, *, acknowledged: int, now_ns: int) -> None:
-    table.open(origin, acknowledged=acknowledged, now_ns=now_ns)
+    table.open(origin, acknowledged=SequenceNumber(acknowledged), now_ns=now_ns)
 
 
 def _forgets_at_once_who_has_ended(
     table: DeliveryTable, origin: Origin, *, acknowledged: int, now_ns: int
 ) -> None:
-    _end(table, origin, acknowledged=acknowledged, now_ns=now_ns)
+    _end(table, origin, acknowledged=SequenceNumber(acknowledged), now_ns=now_ns)
     if table.ended_ns.pop(origin, None) is not None:
         del table.highest[origin]
 
@@ -140,12 +148,12 @@ def _opens_over_what_is_on_its_way(numbering: Numbering, place: int, now_s: floa
 
 
 def _believes_the_client(session: Session, durable: int) -> None:
-    _begin(session, max(durable, session.claimed))
+    _begin(session, SequenceNumber(max(durable, session.claimed)))
 
 
 def _gives_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
     del leases, claim
-    return Granted(0)
+    return Granted(SequenceNumber(0))
 
 
 @pytest.mark.parametrize(

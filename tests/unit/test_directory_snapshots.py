@@ -6,8 +6,11 @@ import pytest
 
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.errors import StoreError
+from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment
 from tests.samples.snapshots import whole
+
+CHECK = PartitionId("check", 0)
 
 
 def names(folder: Path) -> list[str]:
@@ -16,28 +19,28 @@ def names(folder: Path) -> list[str]:
 
 def test_what_killed_writers_of_older_increments_left_is_removed(tmp_path: Path) -> None:
     store = DirectorySnapshots(tmp_path)
-    store.save("check", 0, whole(10), b"ten")
+    store.save(CHECK, whole(10), b"ten")
     folder = tmp_path / "check-0"
     for left in (".saving-5-0-5-abc", ".saving-15-0-15-abc", ".saving-30-0-30-abc"):
         (folder / left).write_bytes(b"half")
-    store.save("check", 0, whole(20), b"twenty")
+    store.save(CHECK, whole(20), b"twenty")
     assert names(folder) == [".saving-15-0-15-abc", ".saving-30-0-30-abc", "10-0-10", "20-0-20"]
-    store.save("check", 0, whole(25), b"twenty-five")
+    store.save(CHECK, whole(25), b"twenty-five")
     assert names(folder) == [".saving-30-0-30-abc", "20-0-20", "25-0-25"]
-    assert store.load("check", 0, whole(25)) == b"twenty-five"
+    assert store.load(CHECK, whole(25)) == b"twenty-five"
 
 
 def test_what_is_no_snapshot_is_left_alone(tmp_path: Path) -> None:
     store = DirectorySnapshots(tmp_path)
-    store.save("check", 0, whole(10), b"ten")
+    store.save(CHECK, whole(10), b"ten")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "10-0-10").write_bytes(b"")
     (tmp_path / "check-0" / "README").write_bytes(b"")
-    store.save("check", 0, whole(20), b"twenty")
+    store.save(CHECK, whole(20), b"twenty")
     store.clear()
     assert names(tmp_path / "check-0") == ["README"]
     assert names(tmp_path / "notes") == ["10-0-10"]
-    assert store.increments("check", 0) == []
+    assert store.increments(CHECK) == []
 
 
 def test_a_file_is_synced_before_it_gets_its_name(tmp_path: Path) -> None:
@@ -47,8 +50,8 @@ def test_a_file_is_synced_before_it_gets_its_name(tmp_path: Path) -> None:
     def store_names() -> list[str]:
         return [name for name in names(tmp_path / "check-0") if Increment.parse(name)]
 
-    store.save("check", 0, whole(10), b"ten")
-    store.save("check", 0, whole(20), b"twenty")
+    store.save(CHECK, whole(10), b"ten")
+    store.save(CHECK, whole(20), b"twenty")
     assert seen == [[], ["10-0-10"]]
 
 
@@ -56,25 +59,25 @@ def test_a_disk_that_refuses_is_an_error_and_leaves_no_half_file(tmp_path: Path)
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    DirectorySnapshots(tmp_path).save("check", 0, whole(10), b"ten")
+    DirectorySnapshots(tmp_path).save(CHECK, whole(10), b"ten")
     with pytest.raises(StoreError, match="No space left"):
-        DirectorySnapshots(tmp_path, sync=full).save("check", 0, whole(20), b"twenty")
+        DirectorySnapshots(tmp_path, sync=full).save(CHECK, whole(20), b"twenty")
     assert names(tmp_path / "check-0") == ["10-0-10"]
     (tmp_path / "file").write_bytes(b"")
     blocked = DirectorySnapshots(tmp_path / "file")
     with pytest.raises(StoreError, match=r"file.*writable"):
-        blocked.save("check", 0, whole(10), b"ten")
+        blocked.save(CHECK, whole(10), b"ten")
     with pytest.raises(StoreError, match=r"file.*writable"):
-        blocked.load("check", 0, whole(10))
+        blocked.load(CHECK, whole(10))
     with pytest.raises(StoreError, match=r"file.*writable"):
-        blocked.increments("check", 0)
+        blocked.increments(CHECK)
 
 
 @pytest.mark.parametrize("name", ["marks-feed-1", "feed-1"])
 def test_clear_passes_over_a_file_that_is_called_like_a_folder(tmp_path: Path, name: str) -> None:
     store = DirectorySnapshots(tmp_path)
     (tmp_path / name).touch()
-    store.save("feed-1", 0, Increment(5, 0, 5), b"x")
+    store.save(PartitionId("feed-1", 0), Increment(5, 0, 5), b"x")
     store.clear()
-    assert store.increments("feed-1", 0) == []
+    assert store.increments(PartitionId("feed-1", 0)) == []
     assert (tmp_path / name).exists()

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from bettong import Application
 from bettong.application.plan import plan
-from bettong.frames.frame import Frame, FrameKind, decode, encode
-from bettong.identifiers import Origin
+from bettong.frames.frame import Frame, FrameKind, decode, encode, tick_record
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.inspection.key_history import KeyHistory
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.output.downstream_watermarks import TICK_NS
@@ -35,7 +35,7 @@ from tests.samples.event_time import (
     described,
     programs,
     see,
-    told,
+    sender_tick,
     visits,
     workers,
 )
@@ -58,7 +58,7 @@ def test_duplicates_and_gaps_do_not_move_the_watermark() -> None:
     one, _ = workers()
     fold(one, [alone(50)])
     again = visits("a", 1, [Visit(1, 1, 900)], log_ns=1, watermark_ns=900)
-    gap = encode(replace(decode(alone(900, number=9)), previous=8))
+    gap = encode(replace(decode(alone(900, number=9)), previous=SequenceNumber(8)))
     fold(one, [again, gap])
     assert (one.counters.duplicates, one.counters.gaps) == (1, 1)
     assert watermark(one) == 50
@@ -75,19 +75,19 @@ def test_a_client_that_has_opened_and_says_nothing_holds_the_watermark_until_it_
 def test_a_client_that_ends_holds_nothing_and_late_ticks_of_it_change_nothing() -> None:
     one, _ = workers()
     fold(one, [alone(50, log_ns=1), visits("b", 1, [Visit(2, 2, 20)], log_ns=2, watermark_ns=20)])
-    fold(one, [told(3, a=80)])
+    fold(one, [sender_tick(3, a=80)])
     before = watermark(one)
     fold(one, [control(FrameKind.END, "b", acknowledged=1, log_ns=4, watermark_ns=30)])
     assert (before, watermark(one)) == (50, 80)
-    fold(one, [told(5, a=90, b=40)])
+    fold(one, [sender_tick(5, a=90, b=40)])
     assert watermark(one) == 90
-    fold(one, [control(FrameKind.OPEN, "b", acknowledged=1, log_ns=6), told(7, a=100)])
+    fold(one, [control(FrameKind.OPEN, "b", acknowledged=1, log_ns=6), sender_tick(7, a=100)])
     assert watermark(one) == 90, "it is back, and may send anything"
 
 
-def test_a_client_of_whom_ticks_alone_have_told_holds_nothing_after_its_end_either() -> None:
+def test_a_client_known_by_ticks_alone_holds_nothing_after_its_end_either() -> None:
     one, _ = workers()
-    fold(one, [alone(50, log_ns=1), told(2, b=20), told(3, a=80)])
+    fold(one, [alone(50, log_ns=1), sender_tick(2, b=20), sender_tick(3, a=80)])
     before = watermark(one)
     fold(one, [control(FrameKind.END, "b", log_ns=4, watermark_ns=30)])
     assert (before, watermark(one)) == (50, 80)
@@ -105,18 +105,16 @@ def test_when_all_clients_have_ended_the_log_clock_moves_the_watermark_on() -> N
 
 def test_applied_twice_or_late_a_tick_changes_nothing() -> None:
     one, _ = workers()
-    fold(one, [told(5, a=50), told(9, a=90)])
+    fold(one, [sender_tick(5, a=50), sender_tick(9, a=90)])
     before = watermark(one)
-    fold(one, [told(5, a=50), told(9, a=90)])
+    fold(one, [sender_tick(5, a=50), sender_tick(9, a=90)])
     assert before == watermark(one) == 90
 
 
 def test_watermarks_of_streams_that_do_not_enter_here_are_not_kept() -> None:
     one, _ = workers()
-    fold(
-        one,
-        [encode(replace(decode(told(5, a=50)), watermarks={Origin("visitors/a"): 9, Origin("visits/a"): 7}))],
-    )
+    known = {Origin("visitors/a"): 9, Origin("visits/a"): 7}
+    fold(one, [tick_record("visits", 5, known)])
     clock = Snapshot.FromString(one.snapshot()[8:]).event_clock
     assert [each.origin for each in clock.origins] == ["visits/a"]
 
@@ -147,7 +145,7 @@ def test_a_large_result_frame_is_halved_with_its_event_times_within_the_limit() 
     assert times == list(range(120))
 
 
-def test_partitions_that_get_no_frame_are_told_by_a_tick_after_a_while() -> None:
+def test_partitions_that_get_no_frame_get_a_tick_after_a_while() -> None:
     one, _ = workers(partitions=4)
     log_ns = 10 * TICK_NS
     first = fold(one, [alone(50, log_ns=log_ns)])
@@ -171,8 +169,8 @@ def test_partitions_that_get_no_frame_are_told_by_a_tick_after_a_while() -> None
 def test_a_frame_whose_event_times_are_not_those_of_its_messages_is_a_dead_letter() -> None:
     one, two = workers()
     (frame,) = (each for each in frames(fold(one, [alone(50)]), STAGE) if each.kind is FrameKind.DATA)
-    letters = dead_letters(fold(two, [encode(replace(frame, event_times=bytes(16)))]))
-    assert [each.reason for each in letters] == ["16 bytes of event times for 1 messages"]
+    found_dead = dead_letters(fold(two, [encode(replace(frame, event_times=bytes(16)))]))
+    assert [each.reason for each in found_dead] == ["16 bytes of event times for 1 messages"]
 
 
 def test_without_times_a_frame_of_another_stage_counts_as_of_when_it_was_taken_in() -> None:
@@ -181,7 +179,19 @@ def test_without_times_a_frame_of_another_stage_counts_as_of_when_it_was_taken_i
     (frame,) = (each for each in frames(given, STAGE) if each.kind is FrameKind.DATA)
     fold(two, [encode(replace(frame, event_times=b"", watermark_ns=900 + TTL_NS - 1))])
     assert two.keys == 1
-    fold(two, [encode(replace(frame, sequence=frame.sequence + 1, previous=0, watermark_ns=900 + TTL_NS))])
+    fold(
+        two,
+        [
+            encode(
+                replace(
+                    frame,
+                    sequence=SequenceNumber(frame.sequence + 1),
+                    previous=SequenceNumber(0),
+                    watermark_ns=900 + TTL_NS,
+                )
+            )
+        ],
+    )
     assert two.keys == 0
 
 
@@ -224,7 +234,7 @@ def test_a_function_gives_the_event_time_and_what_it_cannot_tell_counts_as_when_
 def test_a_stage_that_needs_no_time_writes_and_keeps_nothing_of_it() -> None:
     first, second = (program(stage, compiled=False) for stage in described(ttl_clock="log").stages)
     one = worker(first, partitions=2)
-    given = fold(one, [alone(50), told(9 * TICK_NS, a=90)])
+    given = fold(one, [alone(50), sender_tick(9 * TICK_NS, a=90)])
     assert ticks(given) == []
     assert not any(each.event_times for each in frames(given, STAGE))
     assert not Snapshot.FromString(one.snapshot()[8:]).HasField("event_clock")
@@ -248,7 +258,7 @@ def test_without_event_time_or_ttl_nothing_is_ever_due() -> None:
     assert one.due_ns is None
 
 
-def test_the_history_of_a_key_is_told_in_a_stage_that_needs_time_too() -> None:
+def test_the_history_of_a_key_is_shown_in_a_stage_that_needs_time_too() -> None:
     of = KeyHistory(programs()[0], Assignment("meters", 0, 1, FRAME_BYTES_MAX), 1, {})
     found = [Visit(2, 3, 5), Visit(1, 3, 6), Visit(2, 4, 7), Visit(1, 4, 8)]
     events = of.fold(0, visits("a", 1, found, log_ns=1, watermark_ns=8))

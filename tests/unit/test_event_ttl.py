@@ -16,6 +16,7 @@ from bettong import Application
 from bettong.application.plan import plan
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.frames.frame import FrameKind
+from bettong.identifiers import PartitionId
 from bettong.worker.output.downstream_watermarks import TICK_NS
 from bettong.worker.stage_program import program
 from bettong_processor.programs import Programs
@@ -37,7 +38,7 @@ from tests.samples.event_time import (
     fill,
     programs,
     see,
-    told,
+    sender_tick,
     visits,
     workers,
 )
@@ -94,7 +95,7 @@ class Chance:
                 which = chance.choice([FrameKind.OPEN, FrameKind.END])
                 yield control(which, client, acknowledged=numbers[client], log_ns=self.log_ns)
             elif kind < 0.35:
-                yield told(self.log_ns, **{client: newest[client]})
+                yield sender_tick(self.log_ns, **{client: newest[client]})
             else:
                 numbers[client] += 1
                 newest[client] += chance.choice([0, 200, 900, 3000])
@@ -127,8 +128,8 @@ def test_a_crash_at_any_record_changes_neither_results_nor_states_in_both_stages
         for offset, value in enumerate(log):
             assert fold(crashed, [value]) == outputs[offset]
             if chance.random() < 0.4:
-                store.save(name, 0, *crashed.increment())
-            crashed = restoring.newest(store, name, 0)
+                store.save(PartitionId(name, 0), *crashed.increment())
+            crashed = restoring.newest(store, PartitionId(name, 0))
             for again in range(crashed.next_offset, offset + 1):
                 assert fold(crashed, [log[again]]) == outputs[again]
             assert crashed.snapshot() == states[offset]
@@ -182,7 +183,7 @@ def test_a_timer_beyond_the_end_of_its_state_does_not_fire_however_far_the_clock
     one = worker(program(plan(app).stages[0], compiled=True))
     # The time of the other clock is out of reach: it does not decide anything here.
     fold(one, [visits("a", 1, [Visit(1, at_ns, 0)], log_ns=0, watermark_ns=0)])
-    moved = tick(2 * TTL_NS) if ttl_clock == "log" else told(0, a=2 * TTL_NS)
+    moved = tick(2 * TTL_NS) if ttl_clock == "log" else sender_tick(0, a=2 * TTL_NS)
     given = results(fold(one, [moved]), FIRST_OUT, Sighting)
     assert [each.count for each in given] == [at_ns] * fires
     assert one.keys == 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bettong import Application
 from bettong.application.plan import plan
 from bettong.worker.stage_program import StageProgram, program
-from tests.samples.event_time import TTL, TTL_NS, Visit, told, visits
+from tests.samples.event_time import TTL, TTL_NS, Visit, sender_tick, visits
 from tests.samples.worker import fold, worker
 from tests.simulation.twins import compiled_twin
 
@@ -78,6 +78,6 @@ def test_a_state_lives_by_the_messages_since_it_was_made_however_they_are_cut_in
             again.restore(one.snapshot())
             one = again
     for watermark_ns in range(TTL_NS, TTL_NS + 62, 4):
-        fold(one, [told(1, a=watermark_ns)])
+        fold(one, [sender_tick(1, a=watermark_ns)])
         expected = {key for key, at_ns in newest_ns.items() if at_ns + TTL_NS > watermark_ns}
         assert {key for key, _ in one.tables["stays"].items()} == expected

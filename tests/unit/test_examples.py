@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan, plan
-from bettong.application.streams import Source
 from bettong.edges.application_file import load
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode, tick_record
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
@@ -54,8 +54,8 @@ def frames(
         yield encode(
             Frame(
                 origin=Origin(f"{source.name}/test"),
-                sequence=number,
-                previous=number - 1,
+                sequence=SequenceNumber(number),
+                previous=SequenceNumber(number - 1),
                 count=part.length,
                 schema=source.schema.fingerprint,
                 columns=part.payload(),

@@ -18,14 +18,16 @@ from typing import Any
 import pytest
 import structlog
 
+from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan, plan
-from bettong.application.streams import Source
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.application_file import load
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import Record
 from bettong.errors import StoreError
 from bettong.frames.frame import FrameKind, decode
+from bettong.identifiers import PartitionId, SequenceNumber, TopicPartition
+from bettong.ingest.session import Session
 from bettong.topics import stage_topic
 from bettong.worker.stage_program import program
 from bettong_processor.micro_batch.partitions import Partitions
@@ -34,7 +36,6 @@ from bettong_processor.micro_batch.uploads import Stores, Uploads, upload
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Restoring, WorkerLimits
 from bettong_receiver.formats import formats
-from bettong_sender.session import Session
 from tests.samples.example_feeds import Feed, letters, lines, market, numbers, session, trades
 from tests.simulation.crash_guards import guard
 
@@ -44,8 +45,6 @@ PARTITIONS = 3
 FRAME_BYTES_MAX = 2**20
 CRASHES = 3
 SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
-
-LogPartition = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -80,15 +79,15 @@ class Log(Replay):
 
     def __init__(self) -> None:
         super().__init__("nowhere:1", frame_bytes_max=FRAME_BYTES_MAX)
-        self.values: defaultdict[LogPartition, list[bytes]] = defaultdict(list)
+        self.values: defaultdict[TopicPartition, list[bytes]] = defaultdict(list)
 
-    def log_start(self, topic: str, partition: int) -> int:
-        del topic, partition
+    def log_start(self, log: TopicPartition) -> int:
+        del log
         return 0
 
-    def records(self, topic: str, partition: int, *, first: int, until: int) -> Iterator[Record]:
-        values = self.values[topic, partition]
-        return (Record(topic, partition, offset, values[offset]) for offset in range(first, until))
+    def records(self, log: TopicPartition, *, first: int, until: int) -> Iterator[Record]:
+        values = self.values[log]
+        return (Record(*log, offset, values[offset]) for offset in range(first, until))
 
 
 class Sometimes(Uploads):
@@ -98,10 +97,10 @@ class Sometimes(Uploads):
         super().__init__(stores, interval_s=0, clock=lambda: 0.0, log=SILENT)
         self._chance = chance
 
-    def offer(self, stage: str, partition: int, offset: int) -> None:
+    def offer(self, partition: PartitionId, offset: int) -> None:
         if self._chance.random() < 0.4:
             try:
-                upload(self._stores, stage, partition, offset)
+                upload(self._stores, partition, offset)
             except StoreError:
                 pytest.fail("a folder that is there")
 
@@ -115,7 +114,7 @@ class Cluster:
     executors: int
     chance: random.Random
     log: Log = field(default_factory=Log)
-    done: defaultdict[LogPartition, int] = field(default_factory=lambda: defaultdict(int))
+    done: defaultdict[TopicPartition, int] = field(default_factory=lambda: defaultdict(int))
     crashes: int = 0
 
     def __post_init__(self) -> None:
@@ -175,13 +174,13 @@ class Cluster:
             self.done[partition] = until
         return bool(tasks)
 
-    def task(self, partition: LogPartition, first: int, until: int, *, broken: bool = False) -> int:
+    def task(self, partition: TopicPartition, first: int, until: int, *, broken: bool = False) -> int:
         """One task, by any executor; a broken one ends without a word. Returns whose it was."""
         number = self.chance.randrange(self.executors)
-        worker = self.processes[number].begin(*partition, first)
+        worker = self.processes[number].begin(partition, first)
         for offset in range(first, until):
             for record in worker.fold(offset, self.log.values[partition][offset]):
-                self.log.values[record.topic, record.partition].append(record.value)
+                self.log.values[TopicPartition(record.topic, record.partition)].append(record.value)
         if not broken:
             self.processes[number].finish(worker)
         return number
@@ -194,14 +193,14 @@ class Cluster:
         if self.chance.random() < 0.2:
             self.durable.clear()
 
-    def results(self) -> dict[LogPartition, list[bytes]]:
+    def results(self) -> dict[tuple[str, int], list[bytes]]:
         """What a receiver delivers: each sink's messages, partition by partition."""
-        found: dict[LogPartition, list[bytes]] = {}
+        found: dict[tuple[str, int], list[bytes]] = {}
         for sink, each in formats(self.plan).items():
             for partition in range(PARTITIONS):
                 table = DeliveryTable()
                 messages: list[bytes] = []
-                for value in self.log.values[each.topic, partition]:
+                for value in self.log.values[TopicPartition(each.topic, partition)]:
                     frame = decode(value)
                     if frame.kind is FrameKind.OPEN:
                         table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
@@ -234,7 +233,7 @@ def run(case: Case, folder: Path, *, executors: int, seed: int, crashes: int) ->
             sequence += 1
             frame.sequence = sequence
             for each in sessions[name].take(frame, 0, sequence).appends:
-                cluster.log.values[each.topic, each.partition].append(each.value)
+                cluster.log.values[TopicPartition(each.topic, each.partition)].append(each.value)
         cluster.batch(crash=piece in points)
     while cluster.batch(crash=False):
         pass
@@ -245,16 +244,16 @@ def run(case: Case, folder: Path, *, executors: int, seed: int, crashes: int) ->
 def opened(cluster: Cluster, source: Source) -> Session:
     """A client's, opened."""
     one = session(cluster.plan, source, partitions=PARTITIONS, frame_bytes_max=FRAME_BYTES_MAX)
-    for each in one.open(0, 1, 0).appends:
-        cluster.log.values[each.topic, each.partition].append(each.value)
+    for each in one.open(0, 1, SequenceNumber(0)).appends:
+        cluster.log.values[TopicPartition(each.topic, each.partition)].append(each.value)
     return one
 
 
-def comparable(case: Case, results: dict[LogPartition, list[bytes]]) -> Any:
+def comparable(case: Case, results: dict[tuple[str, int], list[bytes]]) -> Any:
     """What must be equal: all of it, or the messages of each key in order."""
     if case.key is None:
         return results
-    found: defaultdict[tuple[LogPartition, Any], list[bytes]] = defaultdict(list)
+    found: defaultdict[tuple[tuple[str, int], Any], list[bytes]] = defaultdict(list)
     for partition, messages in results.items():
         for message in messages:
             found[partition, json.loads(message).get(case.key)].append(message)

@@ -62,21 +62,21 @@ def added(numbers: Number, kept: Sum, indexes: Any) -> Number:
     return Number(numbers.group, totals)
 
 
-def made(way: str, on_error: OnError = "dead-letter") -> PartitionWorker:
+def made(mode: str, on_error: OnError = "dead-letter") -> PartitionWorker:
     app = Application("meters")
     source = app.source("in", schema=Number, key="group").map(seen, name="seen")
-    function = added if way == "vectorized" else add
+    function = added if mode == "vectorized" else add
     source.stateful(function, state=Sum, name="add", on_error=on_error).sink("out")
-    return worker(program(plan(app).stages[0], compiled=way == "compiled"))
+    return worker(program(plan(app).stages[0], compiled=mode == "compiled"))
 
 
 def frame(sequence: int, values: Sequence[int]) -> bytes:
     return data("in/a", sequence, [Number(value % 2, value) for value in values])
 
 
-@pytest.mark.parametrize("way", ["python", "compiled", "vectorized"])
-def test_what_is_left_out_is_a_dead_letter_and_the_others_are_as_if_it_had_not_been(way: str) -> None:
-    of = made(way)
+@pytest.mark.parametrize("mode", ["python", "compiled", "vectorized"])
+def test_what_is_left_out_is_a_dead_letter_and_the_others_are_as_if_it_had_not_been(mode: str) -> None:
+    of = made(mode)
     of.exclusions = {1: Exclusion(1, (Excluded(1, 3, "add", KILLED),), is_logged=True)}
     found = fold(of, [frame(1, [1, 2]), frame(2, [3, 5, 4, 7]), frame(3, [9])])
     assert [(each.index, each.computation, each.reason) for each in dead_letters(found)] == [
@@ -87,7 +87,7 @@ def test_what_is_left_out_is_a_dead_letter_and_the_others_are_as_if_it_had_not_b
         b'{"group":1,"value":5}',
         b'{"group":0,"value":4}',
     ]
-    without = made(way)
+    without = made(mode)
     expected = fold(without, [frame(1, [1, 2]), frame(2, [3, 7]), frame(3, [9])])
     assert results(found, "meters.sink.out", Number) == results(expected, "meters.sink.out", Number)
     assert (of.counters.dead_letters, of.counters.messages) == (2, 7)

@@ -184,7 +184,7 @@ def test_a_transport_of_a_new_kind_is_a_description_and_a_reader(monkeypatch: py
     vars(reader)["opener"] = opener
     monkeypatch.setitem(sys.modules, reader.__name__, reader)
     app = source(Tape("A7"))
-    app.sources[0].sink("out")
+    bettong.Stream[Any](app, app.sources[0]).sink("out")
     (found,) = external_sources(plan(app), read(SenderSettings, {"application": "app.py"}))
     assert (found.source, found.transport.stream(3)) == ("in", "tape.3")
     assert found.open_reader() == "in reads A7, {}"  # type: ignore[comparison-overlap]

@@ -24,7 +24,11 @@ from bettong_receiver.progress import SinkPartition
 from tests.samples.result_frames import dead_letter, planned, rows
 
 FORMATS = formats(planned())
-KEYS: list[SinkPartition] = [("raw", 0), ("raw", 1), ("dead-letters", 0)]
+KEYS: list[SinkPartition] = [
+    SinkPartition("raw", 0),
+    SinkPartition("raw", 1),
+    SinkPartition("dead-letters", 0),
+]
 INPUTS = {each.sink: SinkInput(each.sink, each.topic, each.messages) for each in FORMATS.values()}
 
 
@@ -84,16 +88,16 @@ def filled(folder: Path, messages: int = 3) -> Path:
     """A folder with so many messages in partition 0 of `raw`; returns the file."""
     one = opened(folder)
     for offset in range(messages):
-        one.deliver(("raw", 0), offset, b"<%d>" % offset)
+        one.deliver(SinkPartition("raw", 0), offset, b"<%d>" % offset)
     one.close(saving=True)
     return folder / "raw" / "00000.bin"
 
 
 def test_each_partition_has_a_file_of_its_own(tmp_path: Path) -> None:
     one = opened(tmp_path)
-    one.deliver(("raw", 0), 0, b"a")
-    one.deliver(("raw", 1), 0, b"b")
-    one.deliver(("dead-letters", 0), 0, b"c")
+    one.deliver(SinkPartition("raw", 0), 0, b"a")
+    one.deliver(SinkPartition("raw", 1), 0, b"b")
+    one.deliver(SinkPartition("dead-letters", 0), 0, b"c")
     one.close(saving=True)
     assert (tmp_path / "raw" / "00000.bin").read_bytes() == b"a"
     assert (tmp_path / "raw" / "00001.bin").read_bytes() == b"b"
@@ -102,7 +106,7 @@ def test_each_partition_has_a_file_of_its_own(tmp_path: Path) -> None:
 
 def test_what_is_delivered_can_be_read_at_once(tmp_path: Path) -> None:
     one = opened(tmp_path)
-    one.deliver(("raw", 0), 0, b"a")
+    one.deliver(SinkPartition("raw", 0), 0, b"a")
     assert (tmp_path / "raw" / "00000.bin").read_bytes() == b"a"
     one.close(saving=False)
 
@@ -120,9 +124,9 @@ def test_positions_are_synced_once_an_interval(tmp_path: Path) -> None:
         one.connector.flush()
         one.connector._background.finish(10.0)
 
-    one.deliver(("raw", 0), 0, b"a")
+    one.deliver(SinkPartition("raw", 0), 0, b"a")
     flush(0.0)
-    one.deliver(("raw", 0), 1, b"b")
+    one.deliver(SinkPartition("raw", 0), 1, b"b")
     flush(SYNC_INTERVAL_S / 2)
     assert offset() == 1
     flush(SYNC_INTERVAL_S)
@@ -239,18 +243,18 @@ def test_a_kill_before_or_after_every_change_of_a_file_loses_and_repeats_nothing
 def test_a_clean_stop_saves_everything(tmp_path: Path) -> None:
     path = filled(tmp_path)
     one = opened(tmp_path)
-    assert one.offset(("raw", 0)) == 3
-    assert one.batcher.progress["raw", 0].counts.messages == 3
+    assert one.offset(SinkPartition("raw", 0)) == 3
+    assert one.batcher.progress[SinkPartition("raw", 0)].counts.messages == 3
     one.close(saving=True)
     assert path.read_bytes() == b"<0><1><2>"
 
 
 def test_a_partition_without_a_position_starts_where_its_log_begins(tmp_path: Path) -> None:
     one = opened(tmp_path, beginning=40)
-    assert one.offset(("raw", 0)) == 40
+    assert one.offset(SinkPartition("raw", 0)) == 40
     one.close(saving=False)
     again = opened(tmp_path, beginning=60)
-    assert again.offset(("raw", 0)) == 40
+    assert again.offset(SinkPartition("raw", 0)) == 40
     again.close(saving=False)
 
 
@@ -309,13 +313,13 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
 def test_a_full_disk_is_reported_and_what_was_saved_before_stays_right(tmp_path: Path) -> None:
     path = filled(tmp_path)
     one = opened(tmp_path)
-    file = one.connector._files["raw", 0]
+    file = one.connector._files[SinkPartition("raw", 0)]
     file.descriptor = os.open("/dev/full", os.O_WRONLY)
     with pytest.raises(SinkError, match=r"cannot write .*00000.bin: No space left on device"):
-        one.deliver(("raw", 0), 3, b"<3>")
+        one.deliver(SinkPartition("raw", 0), 3, b"<3>")
     os.close(file.descriptor)
     one.close(saving=False)
     again = opened(tmp_path)
-    assert again.offset(("raw", 0)) == 3
+    assert again.offset(SinkPartition("raw", 0)) == 3
     again.close(saving=False)
     assert path.read_bytes() == b"<0><1><2>"

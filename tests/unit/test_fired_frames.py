@@ -7,7 +7,7 @@ from bettong import NEVER, Application
 from bettong.application.plan import plan
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
 from bettong.worker.stage_program import program
@@ -62,8 +62,8 @@ def frame(sequence: int, move: Move, watermark_ns: int) -> bytes:
     return encode(
         Frame(
             origin=Origin("moves/a"),
-            sequence=sequence,
-            previous=sequence - 1,
+            sequence=SequenceNumber(sequence),
+            previous=SequenceNumber(sequence - 1),
             count=1,
             schema=schema.fingerprint,
             ingest_ns=1000 + sequence,

@@ -19,7 +19,7 @@ from bettong.frames.frame import (
     decode,
     encode,
 )
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.v1 import frame_pb2
 
 U64 = st.integers(0, 2**64 - 1)
@@ -34,13 +34,15 @@ def frames(draw: st.DrawFn) -> Frame:
     previous = draw(st.integers(0, 2**64 - 2))
     return Frame(
         origin=Origin(draw(st.text(max_size=20)) + "/" + draw(st.text(max_size=20))),
-        sequence=draw(st.integers(previous + 1, 2**64 - 1)),
-        previous=previous,
+        sequence=SequenceNumber(draw(st.integers(previous + 1, 2**64 - 1))),
+        previous=SequenceNumber(previous),
         count=draw(st.integers(0, 2**32 - 1)),
         schema=draw(U64),
         ingest_ns=draw(st.integers(0, CLOCK_NS_MAX)),
         sent_ns=draw(U64),
         watermark_ns=draw(st.integers(0, CLOCK_NS_MAX)),
+        event_times=draw(st.binary(max_size=20)),
+        message_watermarks=draw(st.binary(max_size=20)),
         **draw(BODY),
     )
 
@@ -50,6 +52,7 @@ def plain(frame: Frame) -> tuple[object, ...]:
     return (
         frame.origin, frame.sequence, frame.previous, frame.kind, frame.count, frame.schema,
         frame.ingest_ns, frame.sent_ns, frame.watermark_ns, rows, frame.columns,
+        frame.event_times, frame.message_watermarks,
     )  # fmt: skip
 
 
@@ -60,12 +63,17 @@ def test_a_frame_comes_back_as_it_went_in(frame: Frame) -> None:
 
 @pytest.mark.parametrize("kind", [FrameKind.OPEN, FrameKind.TICK])
 def test_frames_without_messages_need_no_growing_numbers(kind: FrameKind) -> None:
-    frame = Frame(origin=Origin("a/b"), sequence=0, previous=7, kind=kind, ingest_ns=3)
+    frame = Frame(
+        origin=Origin("a/b"), sequence=SequenceNumber(0), previous=SequenceNumber(7), kind=kind, ingest_ns=3
+    )
     assert plain(decode(encode(frame))) == plain(frame)
 
 
 def test_the_stream_is_the_first_part_of_the_origin() -> None:
-    assert Frame(origin=Origin("out/check/17"), sequence=1, previous=0).stream == "out"
+    assert (
+        Frame(origin=Origin("out/check/17"), sequence=SequenceNumber(1), previous=SequenceNumber(0)).stream
+        == "out"
+    )
 
 
 @given(st.binary(max_size=200))
@@ -112,8 +120,8 @@ def test_no_envelope_outgrows_its_limit() -> None:
     """The longest names: a target and a stream of 100 characters, and a partition."""
     largest = Frame(
         origin=Origin(f"{'t' * 100}/{'s' * 128}/4095"),
-        sequence=2**64 - 1,
-        previous=2**64 - 2,
+        sequence=SequenceNumber(2**64 - 1),
+        previous=SequenceNumber(2**64 - 2),
         count=2**32 - 1,
         schema=2**64 - 1,
         ingest_ns=2**64 - 1,
@@ -134,16 +142,52 @@ def test_no_envelope_outgrows_its_limit() -> None:
 )
 def test_a_watermark_that_no_table_could_keep_is_refused(of: dict[str, Any], says: str) -> None:
     with pytest.raises(FrameError, match=says):
-        decode(encode(Frame(origin=Origin("a/tick"), sequence=0, previous=0, kind=FrameKind.TICK, **of)))
+        decode(
+            encode(
+                Frame(
+                    origin=Origin("a/tick"),
+                    sequence=SequenceNumber(0),
+                    previous=SequenceNumber(0),
+                    kind=FrameKind.TICK,
+                    **of,
+                )
+            )
+        )
 
 
 def test_an_origin_that_would_fit_no_table_and_no_dead_letter_is_refused() -> None:
     longest = "a/" + "b" * (ORIGIN_CHARACTERS_MAX - 2)
-    assert decode(encode(Frame(origin=Origin(longest), sequence=1, previous=0, rows=[]))).origin == longest
+    assert (
+        decode(
+            encode(
+                Frame(origin=Origin(longest), sequence=SequenceNumber(1), previous=SequenceNumber(0), rows=[])
+            )
+        ).origin
+        == longest
+    )
     with pytest.raises(FrameError, match="its origin has 513 characters, at most 512"):
-        decode(encode(Frame(origin=Origin(longest + "b"), sequence=1, previous=0, rows=[])))
+        decode(
+            encode(
+                Frame(
+                    origin=Origin(longest + "b"),
+                    sequence=SequenceNumber(1),
+                    previous=SequenceNumber(0),
+                    rows=[],
+                )
+            )
+        )
 
 
 def test_a_clock_that_64_bits_cannot_be_added_to_is_refused() -> None:
     with pytest.raises(FrameError, match=f"taken in at {2**63} ns"):
-        decode(encode(Frame(origin=Origin("a/b"), sequence=1, previous=0, rows=[], ingest_ns=2**63)))
+        decode(
+            encode(
+                Frame(
+                    origin=Origin("a/b"),
+                    sequence=SequenceNumber(1),
+                    previous=SequenceNumber(0),
+                    rows=[],
+                    ingest_ns=2**63,
+                )
+            )
+        )

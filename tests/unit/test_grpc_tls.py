@@ -91,7 +91,7 @@ def test_tls_to_a_server_that_speaks_none_is_reported(authority: Authority) -> N
 def test_clients_must_show_a_certificate_of_the_right_authority(
     authority: Authority, stranger: Authority, server: Pair
 ) -> None:
-    right, foreign = authority.issue("me.test", name="client"), stranger.issue("me.test", name="client")
+    right, unknown = authority.issue("me.test", name="client"), stranger.issue("me.test", name="client")
     expired = authority.issue("me.test", name="old", expired=True)
 
     async def scene() -> None:
@@ -100,7 +100,7 @@ def test_clients_must_show_a_certificate_of_the_right_authority(
             await asyncio.to_thread(healthy, address, shown)
             for wrong in (
                 Credentials(authority.ca),
-                Credentials(authority.ca, foreign.certificate, foreign.key),
+                Credentials(authority.ca, unknown.certificate, unknown.key),
                 Credentials(authority.ca, expired.certificate, expired.key),
                 Credentials(),
             ):

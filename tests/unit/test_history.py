@@ -18,8 +18,9 @@ from bettong.errors import LogTruncatedError, SnapshotError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
-from bettong.identifiers import Origin
-from bettong.inspection.key_history import Event, KeyHistory, StateChange, indexes_of, key_of
+from bettong.identifiers import Origin, SequenceNumber
+from bettong.inspection.key_history import Event, KeyHistory, StateChange
+from bettong.inspection.message_keys import indexes_of, key_of
 from bettong.routing import partition_of
 from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
@@ -138,7 +139,14 @@ def test_what_the_sender_refused_of_a_frame_is_no_failure_of_the_key_at_that_pla
     refused = pack([Refused(0, "ValueError: no", b"?", as_received=True)], frame_bytes_max=FRAME_BYTES_MAX)
     log = [
         data("readings/c", 1, [Reading("a", 5)], refused=refused),
-        encode(Frame(origin=Origin("readings/c"), sequence=2, previous=1, refused=refused)),
+        encode(
+            Frame(
+                origin=Origin("readings/c"),
+                sequence=SequenceNumber(2),
+                previous=SequenceNumber(1),
+                refused=refused,
+            )
+        ),
         data("readings/c", 3, [Reading("a", 1)]),
     ]
     _, events = history(tally(compiled=False), "a", log)
@@ -198,9 +206,9 @@ def test_it_goes_on_from_a_snapshot_and_never_past_a_missing_record() -> None:
 
 
 def test_garbage_in_the_log_is_nobodys_message() -> None:
-    foreign = data("readings/c", 1, [Limit("a", 1)])
+    unrelated = data("readings/c", 1, [Limit("a", 1)])
     of, events = history(
-        tally(compiled=False), "a", [b"garbage", foreign, data("other/c", 1, [Limit("a", 1)])]
+        tally(compiled=False), "a", [b"garbage", unrelated, data("other/c", 1, [Limit("a", 1)])]
     )
     assert (events, of.next_offset) == ([], 3)
 

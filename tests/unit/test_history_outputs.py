@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,7 @@ def digit(number: Number) -> str:
     ids=["sink", "key_by"],
 )
 def test_rows_of_merged_branches_leave_as_in_the_processor_and_a_failing_one_hides_no_other(
-    leave: Callable[[Stream], object], target: str
+    leave: Callable[[Stream[Any]], object], target: str
 ) -> None:
     app = Application("meters")
     numbers = app.source("in", schema=Number, key="name")

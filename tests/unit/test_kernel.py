@@ -18,6 +18,7 @@ import bettong
 from bettong import Application, ApplicationError, Width
 from bettong.application.plan import plan
 from bettong.frames.frame import decode, encode
+from bettong.identifiers import SequenceNumber
 from bettong.worker.stage_program import StageProgram, program
 from tests.samples.worker import Kept, Reading, Total, data, dead_letters, fold, results, worker
 
@@ -217,7 +218,7 @@ def test_exceptions_lose_no_memory(judges: dict[str, StageProgram]) -> None:
 
     def folds(times: int) -> int:
         for _ in range(times):
-            of.fold(of.next_offset, encode(replace(frame, sequence=of.next_offset + 1)))
+            of.fold(of.next_offset, encode(replace(frame, sequence=SequenceNumber(of.next_offset + 1))))
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     before = folds(50)
@@ -272,7 +273,7 @@ def marked(schema: type[Any], state: Any, key: Any = "name", returns: Any = Outc
     ("app", "text"),
     [
         (marked(Sample, LooseState), "compiled 'f': LooseState: items has no fixed width"),
-        (marked(Sample, ListState), "compiled 'f': state: ListState: field 'items'"),
+        (marked(Sample, ListState), "compiled 'f': ListState: items (list): numbers, bools"),
         (marked(Sample, dict), "compiled 'f': state: <class 'dict'> is no schema"),
         (marked(Sample, lambda: Kept()), "is no schema"),  # noqa: PLW0108 - a function is the point
         (marked(Loose, State, key="text"), "compiled 'f': key 'text' of 'in' has no fixed width"),
@@ -280,7 +281,7 @@ def marked(schema: type[Any], state: Any, key: Any = "name", returns: Any = Outc
         (marked(Sample, State, returns=list[Outcome]), "cannot be compiled: Invalid use of getiter with"),
         (
             marked(Sample, State, key=lambda message: message.name),
-            "the key of 'in' is a function; key by a field",
+            "the key of 'in' is a function; key by fields",
         ),
     ],
 )

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
+from bettong.application.gives import Gives
 from bettong.edges.kernel_cache import KernelFolder
 from bettong.edges.kernel_folder import folder_of
 from bettong.schema.schema import schema_of
-from bettong.worker.kernel import Gives, KernelForm, compile_kernel
+from bettong.worker.kernel import KernelForm, compile_kernel
 from tests.unit.test_code_facts import APPLICATION, PLAIN
 
 # Prints the result of one message.

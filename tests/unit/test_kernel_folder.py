@@ -25,13 +25,13 @@ def test_the_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
 def test_files_that_others_may_have_written_are_removed(tmp_path: Path) -> None:
     below = tmp_path / "__pycache__"
     below.mkdir()
-    own, foreign, deep = tmp_path / "kernel_own.py", tmp_path / "kernel_foreign.py", below / "kernel.nbc"
-    for path, mode in ((own, 0o644), (foreign, 0o666), (deep, 0o664)):
+    own, writable, deep = tmp_path / "kernel_own.py", tmp_path / "kernel_writable.py", below / "kernel.nbc"
+    for path, mode in ((own, 0o644), (writable, 0o666), (deep, 0o664)):
         path.touch()
         path.chmod(mode)
     assert kernel_folder(tmp_path) == tmp_path
     assert own.exists()
-    assert not foreign.exists()
+    assert not writable.exists()
     assert not deep.exists()
 
 

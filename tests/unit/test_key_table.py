@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong.worker.state import key_table
-from bettong.worker.state.key_table import _FOLD, _MIX, Distinct, KeyTable, words_of, words_per_key
+from bettong.worker.state.key_table import _FOLD, _MIX, DistinctSlots, KeyTable, words_of, words_per_key
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -178,7 +178,7 @@ def test_words_are_as_many_as_announced(kind: str, values: list[int]) -> None:
 
 @given(st.lists(st.lists(st.integers(0, 40), max_size=30), max_size=4))
 def test_distinct_slots_are_numbered_as_they_come(frames: list[list[int]]) -> None:
-    distinct = Distinct()
+    distinct = DistinctSlots()
     for slots in frames:
         found, positions = distinct.of(np.array(slots, np.int32), capacity=41)
         assert found.tolist() == list(dict.fromkeys(slots))

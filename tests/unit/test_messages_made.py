@@ -15,7 +15,7 @@ from bettong.application.plan import plan
 from bettong.errors import PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.inspection.key_history import KeyHistory
 from bettong.schema.schema import schema_of
 from bettong.user_errors import reason_of
@@ -47,8 +47,8 @@ def frame(*values: int) -> bytes:
     return encode(
         Frame(
             origin=Origin("in/a"),
-            sequence=1,
-            previous=0,
+            sequence=SequenceNumber(1),
+            previous=SequenceNumber(0),
             count=len(values),
             schema=columns.schema.fingerprint,
             columns=columns.payload(),
@@ -81,7 +81,7 @@ def encoded(strict: Strict) -> bytes:
     return str(strict.value).encode()
 
 
-Build = Callable[[Stream, Any], object]
+Build = Callable[[Stream[Any], Any], object]
 KINDS: dict[str, Build] = {
     "map": lambda source, how: source.map(same, name="f", on_error=how).sink("out"),
     "filter": lambda source, how: source.filter(any_of, name="f", on_error=how).sink("out"),

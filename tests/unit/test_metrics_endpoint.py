@@ -169,7 +169,7 @@ def test_an_endpoint_serves_the_last_record_also_while_redis_is_away() -> None:
             found = Scraped.at(address)
     assert found["bettong_sender_messages_total"] == 1500
     assert (found["bettong_state", "waiting"], found["bettong_state", "running"]) == (1, 0)
-    assert ("bettong_partition_figures_readable",) not in found.values, "it is the processors' metric"
+    assert ("bettong_partition_metrics_readable",) not in found.values, "it is the processors' metric"
     assert ("bettong_heartbeat_age_seconds",) not in found.values, "Redis took none"
     assert "secret-word" not in str(found.values)
 
@@ -186,7 +186,7 @@ def test_a_processor_says_when_the_metrics_of_partitions_cannot_be_read() -> Non
                 live.write_live("processor-1", PROCESSOR, 10.0)
             found = Scraped.at(address)
     assert found["bettong_processor_batch"] == 12
-    assert found["bettong_partition_figures_readable"] == 0
+    assert found["bettong_partition_metrics_readable"] == 0
 
 
 def test_an_address_that_is_taken_is_a_wrong_setting() -> None:

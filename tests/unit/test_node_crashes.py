@@ -62,11 +62,11 @@ class MortalNode(FakeNode):
     def __init__(self, folder: Path, fuse: Fuse) -> None:
         super().__init__(folder)
         self._fuse = fuse
-        self.foreign: set[Key] = set()
+        self.external: set[Key] = set()
 
     def write(self, key: Key, value: str) -> None:
         self._fuse.step()
-        assert key not in self.foreign, f"{key}: another's {self.read(key)} is written over by {value}"
+        assert key not in self.external, f"{key}: another's {self.read(key)} is written over by {value}"
         super().write(key, value)
         self._fuse.step()
 
@@ -134,9 +134,9 @@ class Tuners(RuleBasedStateMachine):
         if key not in self.tuned:
             self.before[key] = self.now(key)
         elif self.now(key) == self.before[key]:
-            self.node.foreign.discard(key)
+            self.node.external.discard(key)
         else:
-            self.node.foreign.add(key)
+            self.node.external.add(key)
 
     @precondition(lambda self: self.tuned)
     @rule(data=st.data())
@@ -146,7 +146,7 @@ class Tuners(RuleBasedStateMachine):
         self.node.put(key, " ".join(f"[{w}]" if w == old else w for w in ("always", "madvise", "never")))
         if key != THP_ENABLED:
             self.node.put(key, old)
-        self.node.foreign.discard(key)
+        self.node.external.discard(key)
 
     @rule()
     def kill(self) -> None:
@@ -163,7 +163,7 @@ class Tuners(RuleBasedStateMachine):
         for key in FORMS:
             self.node.put(key, fresh.text(key))
             self.before[key] = self.now(key)
-        self.node.foreign.clear()
+        self.node.external.clear()
         self.tuned.clear()
 
     def act(self, mode: Mode, steps: int | None) -> None:
@@ -192,7 +192,7 @@ class Tuners(RuleBasedStateMachine):
         self.node.makes.clear()
         self.act(Mode.REVERT, None)
         for key, form in FORMS.items():
-            if key in self.node.foreign:
+            if key in self.node.external:
                 assert self.now(key) in [canonical(form, each) for each in OTHERS[key]]
             else:
                 assert self.now(key) == self.before[key], key

@@ -1,4 +1,4 @@
-"""What a tuner does to a fake tree: journal first, drift, foreign values, refusals, and everything back at the end."""
+"""What a tuner does to a fake tree: journal first, drift, external values, refusals, and everything back at the end."""
 
 import errno
 import json
@@ -161,12 +161,12 @@ def test_what_another_has_set_stays(bench: Bench) -> None:
     bench.node.put(SWAPPINESS, "30")
     reported = bench.run(**LITTLE)[SWAPPINESS]
     assert (reported.state, reported.why) == (
-        State.FOREIGN,
+        State.EXTERNAL,
         "set by another since: it was 60 before us, 1 by us",
     )
-    assert bench.run(Mode.REVERT)[SWAPPINESS].state is State.FOREIGN
+    assert bench.run(Mode.REVERT)[SWAPPINESS].state is State.EXTERNAL
     bench.die()
-    assert bench.run(**LITTLE)[SWAPPINESS].state is State.FOREIGN  # through a roll of the pod too
+    assert bench.run(**LITTLE)[SWAPPINESS].state is State.EXTERNAL  # through a roll of the pod too
     assert bench.node.text(SWAPPINESS) == "30"
     bench.node.put(SWAPPINESS, "60")  # how the operator gives it back
     assert bench.run(**LITTLE)[SWAPPINESS].state is State.TUNED
@@ -253,7 +253,7 @@ def test_fewer_huge_pages_than_wanted_are_ours_all_the_same(bench: Bench) -> Non
 def test_a_count_that_another_sets_is_not_taken_for_one_that_was_granted_in_part(bench: Bench) -> None:
     bench.run(hugepages_2m=64)
     bench.node.put(HUGEPAGES, "32")
-    assert bench.run(hugepages_2m=64)[HUGEPAGES].state is State.FOREIGN
+    assert bench.run(hugepages_2m=64)[HUGEPAGES].state is State.EXTERNAL
 
 
 def test_a_value_that_the_kernel_takes_and_drops_has_failed(bench: Bench) -> None:

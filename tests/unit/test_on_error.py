@@ -88,7 +88,7 @@ def wide(number: Number) -> Number:
     return Number("a" if number.value else "too long a name", 1)
 
 
-def source(app: Application) -> bettong.Stream:
+def source(app: Application) -> bettong.Stream[Any]:
     return app.source("in", schema=Number, key="name")
 
 

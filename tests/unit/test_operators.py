@@ -101,14 +101,14 @@ def leaving_flat_map(number: Number) -> list[Number]:
     ids=["map", "filter", "flat_map"],
 )
 def test_a_function_that_would_end_the_process_leads_to_a_dead_letter(
-    build: Callable[[bettong.Stream], bettong.Stream],
+    build: Callable[[bettong.Stream[Any]], bettong.Stream[Any]],
 ) -> None:
     records = fold(worker(python(application(build))), [data("in/a", 1, [Number(1), Number(2)])])
     assert [each.reason for each in dead_letters(records)] == ["SystemExit: 3"]
     assert [each.number for each in results(records, OUT, Number)] == [2]
 
 
-def application(build: Callable[[bettong.Stream], bettong.Stream]) -> Application:
+def application(build: Callable[[bettong.Stream[Any]], bettong.Stream[Any]]) -> Application:
     app = Application("meters")
     build(app.source("in", schema=Number)).sink("out")
     return app
@@ -124,7 +124,7 @@ def application(build: Callable[[bettong.Stream], bettong.Stream]) -> Applicatio
     ids=["map", "filter", "flat_map"],
 )
 def test_a_message_that_fails_keeps_nothing_of_its_frame_in_memory(
-    build: Callable[[bettong.Stream], bettong.Stream],
+    build: Callable[[bettong.Stream[Any]], bettong.Stream[Any]],
 ) -> None:
     """An exception that is kept holds the frames of the call, and they the columns: a cycle that waits for `gc`."""
     of = worker(python(application(build)))
@@ -190,7 +190,7 @@ def test_a_flat_map_that_raises_half_way_gives_none_of_that_message(numbers: lis
 def test_places_are_those_of_the_frame_behind_any_chain(numbers: list[int]) -> None:
     """Each result of each computation still knows which message of the frame it comes from."""
 
-    def build(stream: bettong.Stream) -> bettong.Stream:
+    def build(stream: bettong.Stream[Any]) -> bettong.Stream[Any]:
         return stream.filter(even).flat_map(downwards).map(halved)
 
     records = run(application(build), numbers)
@@ -208,7 +208,7 @@ def test_places_are_those_of_the_frame_behind_any_chain(numbers: list[int]) -> N
 
 @pytest.mark.parametrize("between", [False, True], ids=["sink", "map first"])
 def test_a_result_that_does_not_fit_its_schema_is_a_dead_letter(between: bool) -> None:  # noqa: FBT001
-    def build(stream: bettong.Stream) -> bettong.Stream:
+    def build(stream: bettong.Stream[Any]) -> bettong.Stream[Any]:
         return (stream.filter(even) if between else stream).map(as_byte)
 
     records = run(application(build), [4, 300, 6, -2])

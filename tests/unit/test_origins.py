@@ -62,7 +62,7 @@ def retyped(word: Word) -> Any:
 
 retyped.__annotations__["return"] = OTHER_WORD
 
-Build = Callable[[Stream], Stream]
+Build = Callable[[Stream[Any]], Stream[Any]]
 BRANCHES: dict[str, Build] = {
     "the source": lambda source: source,
     "one": lambda source: source.map(left),
@@ -167,13 +167,13 @@ def test_stages_that_lead_to_one_sink_are_told_apart_and_so_are_targets_of_one_s
 
 
 def test_many_branches_with_long_names_lead_to_frames_that_can_be_read() -> None:
-    def branch(source: Stream, number: int) -> Stream:
+    def branch(source: Stream[Any], number: int) -> Stream[Any]:
         def same(word: Word) -> Word:
             return word
 
         return source.map(same, name=f"{'b' * 95}{number}")
 
-    def many(source: Stream) -> Stream:
+    def many(source: Stream[Any]) -> Stream[Any]:
         return source.merge(*(branch(source, number) for number in range(20)))
 
     app = Application("meters")

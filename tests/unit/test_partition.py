@@ -14,7 +14,7 @@ from bettong.delivery import ORIGIN_TTL_NS
 from bettong.errors import LogTruncatedError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, FrameKind, encode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
@@ -119,7 +119,14 @@ def test_a_missing_record_stops_the_stage(tally: StageProgram) -> None:
         ),
         (data("readings/a", 5, [Limit("m", 1)]), "expected columns of Reading", "readings/a"),
         (
-            encode(Frame(origin=Origin("readings/a"), sequence=5, previous=4, rows=[b"x"])),
+            encode(
+                Frame(
+                    origin=Origin("readings/a"),
+                    sequence=SequenceNumber(5),
+                    previous=SequenceNumber(4),
+                    rows=[b"x"],
+                )
+            ),
             "expected columns of Reading",
             "readings/a",
         ),
@@ -150,7 +157,13 @@ def test_a_record_that_cannot_be_used_is_a_dead_letter(
 def test_columns_that_cannot_be_read_are_a_dead_letter(tally: StageProgram, columns: bytes) -> None:
     schema = meters().sources[0].schema.fingerprint
     broken = encode(
-        Frame(origin=Origin("readings/a"), sequence=1, previous=0, schema=schema, columns=columns)
+        Frame(
+            origin=Origin("readings/a"),
+            sequence=SequenceNumber(1),
+            previous=SequenceNumber(0),
+            schema=schema,
+            columns=columns,
+        )
     )
     records = fold(worker(tally), [broken, data("readings/a", 2, [Reading("m", 1)])])
     (dead_letter,) = dead_letters(records)
@@ -176,7 +189,13 @@ def test_a_frame_without_messages_leads_to_nothing(tally: StageProgram) -> None:
     schema = meters().sources[0].schema
     empty = Columns.of_messages(schema, []).payload()
     frame = encode(
-        Frame(origin=Origin("readings/a"), sequence=1, previous=0, schema=schema.fingerprint, columns=empty)
+        Frame(
+            origin=Origin("readings/a"),
+            sequence=SequenceNumber(1),
+            previous=SequenceNumber(0),
+            schema=schema.fingerprint,
+            columns=empty,
+        )
     )
     one = worker(tally)
     assert fold(one, [frame]) == []
@@ -225,7 +244,11 @@ def test_streams_that_end_do_not_stay_in_snapshots_and_their_late_records_are_du
             value = data(origin, sequence, [Reading("m", 1)], ingest_ns=now_ns)
         else:
             frame = Frame(
-                origin=Origin(origin), sequence=sequence, previous=sequence, kind=kind, ingest_ns=now_ns
+                origin=Origin(origin),
+                sequence=SequenceNumber(sequence),
+                previous=SequenceNumber(sequence),
+                kind=kind,
+                ingest_ns=now_ns,
             )
             value = encode(frame)
         fold(one, [value])

@@ -24,6 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import Record
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
@@ -70,13 +71,13 @@ class Log(Replay):
     def __init__(self) -> None:
         super().__init__("nowhere:1", frame_bytes_max=FRAME_BYTES_MAX)
 
-    def log_start(self, topic: str, partition: int) -> int:
-        assert (topic, partition) == (TOPIC, 0)
+    def log_start(self, log: TopicPartition) -> int:
+        assert log == (TOPIC, 0)
         return 0
 
-    def records(self, topic: str, partition: int, *, first: int, until: int) -> Iterator[Record]:
-        assert (topic, partition) == (TOPIC, 0)
-        return (Record(topic, partition, offset, log_record(offset)) for offset in range(first, until))
+    def records(self, log: TopicPartition, *, first: int, until: int) -> Iterator[Record]:
+        assert log == (TOPIC, 0)
+        return (Record(*log, offset, log_record(offset)) for offset in range(first, until))
 
 
 class Later(Uploads):
@@ -84,10 +85,10 @@ class Later(Uploads):
 
     def __init__(self, stores: Stores) -> None:
         super().__init__(stores, interval_s=0, clock=lambda: 0.0, log=SILENT)
-        self.due: tuple[str, int, int] | None = None
+        self.due: tuple[PartitionId, int] | None = None
 
-    def offer(self, stage: str, partition: int, offset: int) -> None:
-        self.due = (stage, partition, offset)
+    def offer(self, partition: PartitionId, offset: int) -> None:
+        self.due = (partition, offset)
 
     def settle(self, timeout_s: float = 0) -> bool:
         del timeout_s
@@ -133,7 +134,7 @@ class World:
         )
 
     def fold(self, process: Partitions, first: int, until: int) -> None:
-        worker = process.begin(TOPIC, 0, first)
+        worker = process.begin(TopicPartition(TOPIC, 0), first)
         assert worker.snapshot() == self.states[first]
         for offset in range(first, until):
             assert worker.fold(offset, log_record(offset)) == self.outputs[offset]
@@ -184,7 +185,7 @@ class Batches(RuleBasedStateMachine):
     @rule(which=st.integers(0, 2))
     def a_task_fails_half_way(self, which: int) -> None:
         first, until = self.world.batches[-1]
-        worker = self.world.processes[which].begin(TOPIC, 0, first)
+        worker = self.world.processes[which].begin(TopicPartition(TOPIC, 0), first)
         for offset in range(first, (first + until) // 2):
             worker.fold(offset, log_record(offset))
 
@@ -236,6 +237,6 @@ def test_processes_that_take_turns_bring_each_round_to_its_end(tmp_path: Path, *
         for first in range(300):
             world.reach(first + 1)
             world.fold(world.processes[first % 2], first, first + 1)
-            most = max(most, len(world.stores.local.increments("readings", 0)))
+            most = max(most, len(world.stores.local.increments(PartitionId("readings", 0))))
     round_max = -(-len(METERS) // KEYS) + 1
     assert len(METERS) // KEYS < most <= 3 * round_max

@@ -3,10 +3,13 @@
 import logging
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,6 +21,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
 from bettong.errors import ApplicationError, SettingsError
 from bettong_processor.java import Java
+from bettong_processor.java_command import java_command
 from bettong_processor.spark_context import silence_py4j
 from bettong_processor.spark_options import options
 from tests.waiting import eventually
@@ -80,6 +84,69 @@ def test_on_a_cluster_sparks_own_settings_decide() -> None:
     assert "spark.authenticate" not in found
     assert "spark.ui.enabled" not in found
     assert reported(spark_master="spark://master:7077", spark_ui=False)["spark.ui.enabled"] == "false"
+
+
+def test_java_is_started_as_spark_submit_would_but_without_mllib(tmp_path: Path) -> None:
+    """A Spark that opens more of Java, or is told something else, is to be followed: in `java_command`."""
+    conf = reported() | {"spark.driver.extraClassPath": str(tmp_path / "connector.jar")}
+    ours = java_command(conf, {"SPARK_SUBMIT_OPTS": "-Djava.io.tmpdir=/scratch"})
+    package = find_spec("pyspark")
+    assert package is not None
+    assert package.origin is not None
+    home = Path(package.origin).parent
+    settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    launcher = ["java", "-cp", f"{home}/jars/*", "org.apache.spark.launcher.Main"]
+    said = subprocess.run(
+        [*launcher, "org.apache.spark.deploy.SparkSubmit", *settings, "pyspark-shell"],
+        env={
+            "PATH": os.environ["PATH"],
+            "SPARK_HOME": str(home),
+            "SPARK_SCALA_VERSION": "2.13",
+            "SPARK_SUBMIT_OPTS": "-Djava.io.tmpdir=/scratch",
+        },
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    theirs = [word for word in said.split("\0") if word.strip()]
+    main = theirs.index("org.apache.spark.deploy.SparkSubmit")
+    assert sorted(ours[ours.index("org.apache.spark.deploy.SparkSubmit") :]) == sorted(theirs[main:])
+    assert set(ours[3 : -len(theirs[main:])]) == set(theirs[3:main])
+    jars = {Path(each).name for each in ours[2].split(os.pathsep)}
+    everything = {each.name for each in (home / "jars").glob("*.jar")}
+    assert [each.startswith("spark-mllib_") for each in everything - jars] == [True]
+    assert jars - everything == {"connector.jar"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "master"),
+    [
+        ({"SPARK_HOME": "/opt/spark"}, "local[2]"),
+        ({"SPARK_CONF_DIR": "/etc/spark"}, "local[2]"),
+        ({"PYSPARK_SUBMIT_ARGS": "--verbose pyspark-shell"}, "local[2]"),
+        ({}, "spark://master:7077"),
+    ],
+    ids=["a Spark of the user's", "his settings", "his arguments", "a cluster"],
+)
+def test_where_the_user_may_have_said_more_spark_submit_is_asked(
+    environment: dict[str, str], master: str
+) -> None:
+    command = java_command(reported(spark_master=master), environment)
+    assert Path(command[0]).name == "spark-submit"
+    assert command[-1] == "pyspark-shell"
+    assert ("--verbose" in command) == ("PYSPARK_SUBMIT_ARGS" in environment)
+
+
+def test_pyspark_loads_no_pandas_for_its_first_call_of_java() -> None:
+    """Half a second of each start. The application may have them all the same."""
+    program = """
+import sys
+import bettong_processor.spark_context
+from pyspark.sql.types import NumpyScalarConverter
+NumpyScalarConverter().can_convert(1)
+assert "pandas" not in sys.modules
+import pandas
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @dataclass

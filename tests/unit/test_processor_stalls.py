@@ -86,7 +86,7 @@ def test_a_look_that_nobody_foresaw_is_reported() -> None:
         log, reported, STAGES, clock=lambda: 0.0, logger=structlog.get_logger(), committed=committed
     )
     progress.start()
-    eventually(lambda: "not looked at any more" in progress.waits_for(), what="it is reported")
+    eventually(lambda: "not measured any more" in progress.waits_for(), what="it is reported")
     assert progress.metrics() == {}
 
 

@@ -106,7 +106,7 @@ EXAMPLES = {
     "what does not fit is its producer's, whoever reads it first": Example(
         [
             of("shrink", "in"),
-            of("grow", "shrink", way=ExecutionMode.COMPILED),
+            of("grow", "shrink", mode=ExecutionMode.COMPILED),
             of("relabel", "shrink"),
             sink("grow"),
             sink("relabel"),
@@ -124,7 +124,7 @@ EXAMPLES = {
     "what does not fit is skipped as its producer says": Example(
         [
             of("shrink", "in", on_error="skip"),
-            of("grow", "shrink", way=ExecutionMode.COMPILED),
+            of("grow", "shrink", mode=ExecutionMode.COMPILED),
             sink("grow", on_error="skip"),
             sink("shrink"),
         ],
@@ -165,8 +165,8 @@ EXAMPLES = {
     ),
     "dead letters go by message, then by computation": Example(
         [
-            of("shrink", "in", way=ExecutionMode.COMPILED),
-            of("split", "in", way=ExecutionMode.COMPILED),
+            of("shrink", "in", mode=ExecutionMode.COMPILED),
+            of("split", "in", mode=ExecutionMode.COMPILED),
             of("tally", "in"),
             *(sink(each) for each in ("shrink", "split", "tally")),
         ],
@@ -249,7 +249,7 @@ def test_a_partition_stops_at_the_first_message_that_must_stop_it(
     check(case, cache=kernels)
 
 
-MERGES: dict[str, Callable[[Stream, Stream], Stream]] = {
+MERGES: dict[str, Callable[[Stream[Any], Stream[Any]], Stream[Any]]] = {
     "with itself": lambda quotes, _: quotes.merge(quotes),
     "with what merges it": lambda quotes, orders: quotes.merge(orders).merge(quotes),
     "with what merges it, the other way round": lambda quotes, orders: quotes.merge(orders.merge(quotes)),
@@ -257,7 +257,7 @@ MERGES: dict[str, Callable[[Stream, Stream], Stream]] = {
 
 
 @pytest.mark.parametrize("merged", MERGES.values(), ids=MERGES)
-def test_a_stream_is_merged_once(merged: Callable[[Stream, Stream], Stream]) -> None:
+def test_a_stream_is_merged_once(merged: Callable[[Stream[Any], Stream[Any]], Stream[Any]]) -> None:
     app = Application("graph")
     quotes, orders = (app.source(name, schema=Item, key="key") for name in ("quotes", "orders"))
     with pytest.raises(ApplicationError, match="quotes"):

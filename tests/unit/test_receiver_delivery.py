@@ -16,12 +16,13 @@ from bettong_receiver.delivery.delivery import Delivery
 from bettong_receiver.delivery.observations import DeliveryLog, DeliveryObserver
 from bettong_receiver.delivery.route import Route, SinkInput
 from bettong_receiver.formats import formats
+from bettong_receiver.progress import SinkPartition
 from bettong_receiver.status import metrics_of
 from tests.samples.result_frames import Note, columns, dead_letter, planned, rows
 
 FORMATS = formats(planned())
 PARTITIONS = 2
-BEGINNINGS = {(sink, partition): 0 for sink in FORMATS for partition in range(PARTITIONS)}
+BEGINNINGS = {SinkPartition(sink, partition): 0 for sink in FORMATS for partition in range(PARTITIONS)}
 SENT_NS = 1_000_000_000_000
 INPUTS = [SinkInput(each.sink, each.topic, each.messages) for each in FORMATS.values()]
 

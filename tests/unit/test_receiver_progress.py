@@ -3,15 +3,17 @@
 import copy
 from collections.abc import Callable
 
+import crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong.frames.frame import decode
+from bettong.identifiers import SequenceNumber
 from bettong_receiver.errors import PositionError
 from bettong_receiver.positions import PositionKey, encode
 from bettong_receiver.positions import decode as decode_position
-from bettong_receiver.progress import Counts, DeadLetterOutbox, DeliveryProgress
+from bettong_receiver.progress import DeadLetterOutbox, DeliveryCounts, DeliveryProgress
 from tests.samples.result_frames import mark, rows, tick
 
 KEY = PositionKey("app", "raw", 3)
@@ -35,7 +37,7 @@ def test_duplicates_and_gaps_are_skipped_and_counted() -> None:
     progress = DeliveryProgress()
     values = [value(5, 0), value(5, 0), value(9, 7), value(7, 5), value(9, 7), value(5, 0)]
     assert fold(progress, list(values)) == [0, 3, 4]
-    assert progress.counts == Counts(frames=3, messages=6, duplicates=2, gaps=1)
+    assert progress.counts == DeliveryCounts(frames=3, messages=6, duplicates=2, gaps=1)
     assert progress.offset == 6
 
 
@@ -49,7 +51,7 @@ def test_records_that_are_no_frames_are_counted_and_passed() -> None:
 def test_marks_and_ticks_move_nothing_but_the_offset() -> None:
     progress = DeliveryProgress()
     origin = "orders/dead-letter.0.1.2"
-    values = [mark(origin=origin, acknowledged=4), tick(origin=origin)]
+    values = [mark(origin=origin, acknowledged=4), tick("orders")]
     assert fold(progress, list(values)) == []
     assert progress == DeliveryProgress(offset=2)
 
@@ -65,7 +67,7 @@ def test_where_the_log_was_cut_the_first_frame_of_an_origin_is_taken_as_it_comes
     progress = DeliveryProgress.fresh(100)
     values = [value(50, 49), value(50, 49), value(52, 50), value(60, 55)]
     assert fold(progress, list(values), start=100) == [100, 102]
-    assert progress.counts == Counts(frames=2, messages=4, duplicates=1, gaps=1)
+    assert progress.counts == DeliveryCounts(frames=2, messages=4, duplicates=1, gaps=1)
 
 
 def test_at_the_beginning_of_a_log_the_first_frame_of_an_origin_may_be_a_gap() -> None:
@@ -84,7 +86,7 @@ def test_a_saved_progress_goes_on_as_if_it_had_never_stopped(
     makers: dict[str, Callable[[int, int], bytes | None]] = {
         "data": lambda sequence, previous: value(sequence, min(previous, sequence - 1)),
         "mark": lambda _, previous: mark(origin="raw/notes-in/3", acknowledged=previous),
-        "tick": lambda *_: tick(origin="raw/notes-in/3"),
+        "tick": lambda *_: tick("raw"),
         "garbage": lambda *_: None,
     }
     values = [makers[kind](sequence, previous) for kind, sequence, previous in kinds]
@@ -127,19 +129,28 @@ def test_a_saved_position_loses_the_origins_that_are_not_of_its_sink(other: str)
     assert table.heard_ns.keys() == table.highest.keys()
 
 
-# Written by the version that called the outbox a debt.
-WRITTEN_BEFORE = (
-    b"crc32c:c0871634\n"
-    b'{"version":2,"application":"app","sink":"totals","partition":0,"offset":812,"length_bytes":77,'
+WRITTEN = (
+    b'{"version":3,"application":"app","sink":"totals","partition":0,"offset":812,"length_bytes":77,'
     b'"origins":{"totals/varying/0":[9,5]},"age":[0,0,0],'
     b'"counts":{"frames":0,"messages":40,"duplicates":0,"gaps":0,"unreadable":0,"skipped":2},"adopts":true,'
-    b'"debt":{"last":5,"owed":[[7,0,0],[7,3,0]],"reasons":["refused"]}}\n'
+    b'"outbox":{"last":5,"pending":[[7,0,0],[7,3,0]],"reasons":["refused"]}}\n'
 )
 
 
-def test_a_position_of_the_version_before_is_read_and_written_to_the_byte() -> None:
+def sealed(content: bytes) -> bytes:
+    return b"crc32c:%08x\n" % crc32c.crc32c(content) + content
+
+
+def test_a_position_is_read_and_written_to_the_byte() -> None:
     key = PositionKey("app", "totals", 0)
-    progress, length_bytes = decode_position(key, WRITTEN_BEFORE)
+    progress, length_bytes = decode_position(key, sealed(WRITTEN))
     assert (progress.offset, length_bytes, progress.counts.skipped) == (812, 77, 2)
-    assert progress.outbox == DeadLetterOutbox({7: {0: "refused", 3: "refused"}}, last=5)
-    assert encode(key, progress, length_bytes=length_bytes) == WRITTEN_BEFORE
+    assert progress.outbox == DeadLetterOutbox({7: {0: "refused", 3: "refused"}}, last=SequenceNumber(5))
+    assert encode(key, progress, length_bytes=length_bytes) == sealed(WRITTEN)
+
+
+@pytest.mark.parametrize("version", [b"2", b"4"])
+def test_a_position_of_another_version_is_refused_by_its_number(version: bytes) -> None:
+    other = WRITTEN.replace(b'"version":3', b'"version":' + version)
+    with pytest.raises(PositionError, match=f"it is of version {version.decode()}, expected 3"):
+        decode_position(PositionKey("app", "totals", 0), sealed(other))

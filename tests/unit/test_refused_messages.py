@@ -17,13 +17,13 @@ from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import decode
 from bettong.frames.refused import NO_ROOM, Refused, pack, packed_bytes_max, unpack
+from bettong.ingest.session import Append, Session, SourceRoute
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter, Frame, RefusedMessages, Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
-from bettong_sender.session import Append, Session, SourceRoute
 
 # The least that the settings take.
 FRAME_BYTES_MAX = 16 * 1024
@@ -147,7 +147,7 @@ def test_any_frame_within_the_limits_becomes_records_that_the_log_takes(
             "words/feed",
             7,
         )
-        assert (dead_letter.message, dead_letter.cut) == (row[:longest], len(row) > longest)
+        assert (dead_letter.message, dead_letter.truncated) == (row[:longest], len(row) > longest)
         assert dead_letter.as_received
     again = parts(partitions=partitions)[0].take(IngestFrame(sequence=7, rows=Rows(messages=rows)), 0, 9)
     assert again == taken, "a resend is the same to the byte"
@@ -176,7 +176,7 @@ def test_columns_without_a_key_are_delivered_however_small_their_messages_are(co
     assert not any(dead_letter.as_received for dead_letter in dead_letters.values())
     if count == 1:
         assert dead_letters[0].message == b'{"value":false}'
-    assert dead_letters[0].cut == (count * len(b'{"value":false}') > FRAME_BYTES_MAX)
+    assert dead_letters[0].truncated == (count * len(b'{"value":false}') > FRAME_BYTES_MAX)
 
 
 @pytest.mark.parametrize("limit", [FRAME_BYTES_MAX, 8 * FRAME_BYTES_MAX])
@@ -187,7 +187,7 @@ def test_the_worst_that_can_be_refused_is_within_the_bound(limit: int) -> None:
     assert packed.ByteSize() <= packed_bytes_max(limit)
     found = list(unpack(packed))
     assert [each.index for each in found] == list(range(limit))
-    assert {(each.reason, each.message, each.cut) for each in found} == {(NO_ROOM, b"", True)}
+    assert {(each.reason, each.message, each.truncated) for each in found} == {(NO_ROOM, b"", True)}
 
 
 def test_reasons_are_kept_as_far_as_there_is_room_and_shortened_where_there_are_many() -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import bettong
-from bettong import Application, Places, Stream, Width
+from bettong import Application, RowIndexes, Stream, Width
 from bettong.frames.columns import Columns
 from bettong.schema.schema import schema_of
 from bettong.worker.calling.vectors import message_of, one_each_of
@@ -80,7 +80,7 @@ def columns(state: Kept) -> Any:
     return state
 
 
-def mapped(source: Stream, name: str, wrap: Callable[[Any], Any]) -> Stream:
+def mapped(source: Stream[Any], name: str, wrap: Callable[[Any], Any]) -> Stream[Any]:
     @bettong.vectorized
     def function(number: Number) -> Sums:
         return sums_of(number, np.arange(len(np.asarray(number.value))), wrap)
@@ -89,22 +89,22 @@ def mapped(source: Stream, name: str, wrap: Callable[[Any], Any]) -> Stream:
 
 
 def is_kept(values: Any) -> Any:
-    """Whether the `flat_map` below gives a result, so that places differ from call to call."""
+    """Whether the `flat_map` below gives a result, so that row indexes differ from call to call."""
     return (values % 3 != 1) | (values == 13)
 
 
-def flat_mapped(source: Stream, name: str, wrap: Callable[[Any], Any]) -> Stream:
+def flat_mapped(source: Stream[Any], name: str, wrap: Callable[[Any], Any]) -> Stream[Any]:
     @bettong.vectorized
-    def function(number: Number) -> tuple[Sums, Places]:
+    def function(number: Number) -> tuple[Sums, RowIndexes]:
         rows = filled("rows", np.flatnonzero(is_kept(np.asarray(number.value))), "i8")
         return sums_of(number, rows, wrap), rows
 
     return source.flat_map(function, name=name)
 
 
-def folded(source: Stream, name: str, wrap: Callable[[Any], Any]) -> Stream:
+def folded(source: Stream[Any], name: str, wrap: Callable[[Any], Any]) -> Stream[Any]:
     @bettong.vectorized
-    def function(number: Number, kept: Kept, key: Places) -> Sums:
+    def function(number: Number, kept: Kept, key: RowIndexes) -> Sums:
         np.add.at(columns(kept).total, key, np.asarray(number.value))
         return sums_of(number, np.arange(len(key)), wrap)
 
@@ -114,7 +114,7 @@ def folded(source: Stream, name: str, wrap: Callable[[Any], Any]) -> Stream:
 @pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
 @pytest.mark.parametrize("build", [mapped, flat_mapped, folded], ids=["map", "flat_map", "stateful"])
 def test_a_buffer_that_is_filled_again_and_again_gives_each_result_once(
-    build: Callable[[Stream, str, Callable[[Any], Any]], Stream], wrap: Callable[[Any], Any]
+    build: Callable[[Stream[Any], str, Callable[[Any], Any]], Stream[Any]], wrap: Callable[[Any], Any]
 ) -> None:
     """By calls of one frame: for the halves of a frame that holds a bad message, and for a sibling that shares it."""
     app = Application("meters")
@@ -230,7 +230,7 @@ def thrice(number: Number) -> list[Number]:
 
 
 @bettong.vectorized
-def thrice_of_all(number: Number) -> tuple[Number, Places]:
+def thrice_of_all(number: Number) -> tuple[Number, RowIndexes]:
     rows = np.repeat(np.arange(len(np.asarray(number.value))), 3)
     values: Any = np.asarray(number.value)[rows] * np.tile([1, 10**8, 2], len(rows) // 3)
     key: Any = np.asarray(number.key)[rows]
@@ -243,9 +243,9 @@ def thrice_kept(number: Number, kept: Kept) -> list[Number]:
 
 
 @bettong.vectorized
-def thrice_kept_of_all(number: Number, kept: Kept, key: Places) -> tuple[Number, Places]:
+def thrice_kept_of_all(number: Number, kept: Kept, key: RowIndexes) -> tuple[Number, RowIndexes]:
     np.add.at(columns(kept).total, key, np.asarray(number.value))
-    given: tuple[Number, Places] = thrice_of_all(number)
+    given: tuple[Number, RowIndexes] = thrice_of_all(number)
     return given
 
 

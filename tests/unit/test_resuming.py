@@ -19,6 +19,7 @@ from bettong_processor.resuming import check, truncated_logs
 from tests.samples.application import COUNTING
 from tests.samples.worker import data
 
+NOTES = PartitionId("notes", 0)
 NESTED = """
 from dataclasses import dataclass, field
 import bettong
@@ -63,12 +64,12 @@ def saved(ready: Programs, store: DirectorySnapshots, *, partition: int, value: 
     """A snapshot of a partition after one record; its offset."""
     worker = PartitionWorker(ready.stages["notes"], Assignment("kept", partition, 2, 1024 * 1024))
     worker.fold(0, value)
-    store.save("notes", partition, *worker.increment())
+    store.save(PartitionId("notes", partition), *worker.increment())
     return worker.next_offset
 
 
 def test_a_log_that_was_truncated_beyond_the_newest_snapshot_is_found() -> None:
-    partition = PartitionId("notes", 0)
+    partition = NOTES
     whole = Increment(12, 0, 12)
     assert truncated_logs({partition: [whole]}, {partition: 12}) == {}
     assert truncated_logs({partition: [whole]}, {partition: 13}) == {partition: (12, 13)}
@@ -120,12 +121,12 @@ def test_a_state_that_holds_objects_of_a_changed_class_is_refused_at_the_start(t
 def test_a_state_that_an_older_version_has_pickled_is_refused_at_the_start(tmp_path: Path) -> None:
     ready, store = made(tmp_path, "app.py", "count: int = 0"), DirectorySnapshots(tmp_path / "states")
     saved(ready, store, partition=0, value=note(ready))
-    (increment,) = store.increments("notes", 0)
-    whole = store.load("notes", 0, increment)
+    (increment,) = store.increments(NOTES)
+    whole = store.load(NOTES, increment)
     assert whole is not None
-    stored = codec.decode(whole, application="kept", stage="notes", partition=0)
+    stored = codec.decode(whole, application="kept", partition=PartitionId("notes", 0))
     stored.states["keep"] = pickle.dumps({"a": 1})
-    store.save("notes", 0, increment, codec.encode(stored))
+    store.save(NOTES, increment, codec.encode(stored))
     with pytest.raises(StateChangedError, match=r"state of 'keep': it is a pickle.*bettong state reset"):
         check(ready, LIMITS, [store], {})
 
@@ -136,7 +137,7 @@ def test_an_increment_that_goes_on_from_another_is_looked_at_by_itself(tmp_path:
     worker = PartitionWorker(ready.stages["notes"], Assignment("kept", 0, 2, 1024 * 1024))
     for offset, value in enumerate((b"no frame", note(ready))):
         worker.fold(offset, value)
-        store.save("notes", 0, *worker.increment())
+        store.save(NOTES, *worker.increment())
     check(ready, LIMITS, [store], {})
     with pytest.raises(StateChangedError, match="it holds objects of"):
         check(nested(tmp_path / "new", "total: float = 0.0"), LIMITS, [store], {})
@@ -158,6 +159,6 @@ def test_a_migration_that_fails_is_reported_at_the_start(tmp_path: Path) -> None
 def test_a_damaged_state_is_left_to_the_workers_which_take_the_one_before(tmp_path: Path) -> None:
     ready, store = made(tmp_path, "app.py", "count: int = 0"), DirectorySnapshots(tmp_path / "states")
     saved(ready, store, partition=0)
-    (increment,) = store.increments("notes", 0)
-    store.save("notes", 0, increment, b"BTG2 damaged")
+    (increment,) = store.increments(NOTES)
+    store.save(NOTES, increment, b"BTG2 damaged")
     check(ready, LIMITS, [store], {})

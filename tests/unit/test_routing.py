@@ -113,9 +113,9 @@ def test_rows_in_the_middle_of_larger_columns_keep_their_partitions(
     )
 
 
-@pytest.mark.parametrize("key", [None, 1.5, ("a", "b"), ["a"]])
+@pytest.mark.parametrize("key", [None, 1.5, ["a"]])
 def test_a_key_of_another_type_is_a_type_error(key: Any) -> None:
-    with pytest.raises(TypeError, match="a key must be str, int or bytes"):
+    with pytest.raises(TypeError, match="a key must be str, int, bytes or tuple"):
         partition_of(key, 4)
 
 

@@ -12,6 +12,7 @@ from bettong import Width
 from bettong.edges.external_reader import ExternalRecords
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
+from bettong.identifiers import SequenceNumber
 from bettong.schema.schema import schema_of
 from bettong.v1.ingest_pb2 import IngestFrame
 from bettong_sender.batcher import (
@@ -39,7 +40,7 @@ def ends(batcher: Batcher, records: Sequence[Record], position: int) -> tuple[li
 
 
 def test_what_comes_together_is_one_frame_up_to_a_limit() -> None:
-    batcher = Batcher(BatchBoundaries(10))
+    batcher = Batcher(BatchBoundaries(SequenceNumber(10)))
     assert ends(batcher, [record(offset) for offset in (10, 12, 13)], 14) == ([14], True)
     assert ends(batcher, [], 20) == ([], False)
     many = [record(offset) for offset in range(20, 20 + 2 * BATCH_RECORDS_MAX + 1)]
@@ -50,7 +51,7 @@ def test_what_comes_together_is_one_frame_up_to_a_limit() -> None:
 
 
 def test_records_limit_a_frame_where_they_grow_as_columns() -> None:
-    batcher = Batcher(BatchBoundaries(0), batch_records_max=3)
+    batcher = Batcher(BatchBoundaries(SequenceNumber(0)), batch_records_max=3)
     assert ends(batcher, [record(offset) for offset in range(7)], 7) == ([3, 6, 7], True)
 
 
@@ -74,7 +75,7 @@ def test_what_a_batch_takes_fits_a_frame_as_columns(frame_bytes_max: int) -> Non
 
 
 def test_bytes_limit_a_frame_and_a_large_record_is_alone() -> None:
-    batcher = Batcher(BatchBoundaries(0), batch_bytes_max=100)
+    batcher = Batcher(BatchBoundaries(SequenceNumber(0)), batch_bytes_max=100)
     records = [record(0, 40), record(1, 40), record(2, 40), record(3, 500), record(4)]
     found, _ = batcher.batches(columns(records), 5)
     assert [batch.end for batch in found] == [2, 3, 4, 5]
@@ -96,27 +97,27 @@ def test_a_frame_takes_records_until_the_next_would_not_fit(sizes: list[int | No
         else:
             expected.append(offset + 1)
             taken = more
-    batcher = Batcher(BatchBoundaries(0), batch_bytes_max=bytes_max)
+    batcher = Batcher(BatchBoundaries(SequenceNumber(0)), batch_bytes_max=bytes_max)
     batcher.batches(columns(records), 1000)
     assert batcher.boundaries.ends == expected
 
 
 def test_boundaries_that_were_decided_are_made_again_before_new_ones() -> None:
-    batcher = Batcher(BatchBoundaries(5, [8, 11]))
+    batcher = Batcher(BatchBoundaries(SequenceNumber(5), [8, 11]))
     assert ends(batcher, [record(5), record(6)], 7) == ([], False)
     assert ends(batcher, [record(7), record(8), record(12)], 13) == ([8, 11, 13], True)
     assert batcher.boundaries.ends == [8, 11, 13]
 
 
 def test_a_cut_over_missing_offsets_needs_the_position_only_and_an_empty_frame_is_none() -> None:
-    batcher = Batcher(BatchBoundaries(0, [4, 9]))
+    batcher = Batcher(BatchBoundaries(SequenceNumber(0), [4, 9]))
     assert ends(batcher, [record(0)], 4) == ([4], False)
     assert ends(batcher, [], 9) == ([], False)
     assert ends(batcher, [record(9)], 10) == ([10], True)
 
 
 def test_tombstones_are_skipped() -> None:
-    batcher = Batcher(BatchBoundaries(0))
+    batcher = Batcher(BatchBoundaries(SequenceNumber(0)))
     found, is_new = batcher.batches(columns([(0, 5, None), record(1), (2, 0, None)]), 3)
     assert is_new
     assert [(batch.end, len(batch.values), batch.sent_ns, batch.offsets) for batch in found] == [
@@ -143,17 +144,17 @@ def test_a_frame_is_as_old_as_its_oldest_record_and_a_stamp_that_is_no_time_tell
 ) -> None:
     offsets = list(range(len(stamps_ms)))
     records = ExternalRecords(offsets, stamps_ms, [b"x" for _ in offsets])
-    ((batch,), _) = Batcher(BatchBoundaries(0)).batches(records, len(offsets))
+    ((batch,), _) = Batcher(BatchBoundaries(SequenceNumber(0))).batches(records, len(offsets))
     assert IngestFrame(sequence=batch.end, sent_ns=batch.sent_ns).sent_ns == sent_ns
 
 
 def test_receipts_move_what_is_durable_and_drop_boundaries() -> None:
-    batcher = Batcher(BatchBoundaries(0))
+    batcher = Batcher(BatchBoundaries(SequenceNumber(0)))
     for offset in range(3):
         batcher.batches(columns([record(offset)]), offset + 1)
-    assert batcher.acknowledge(2)
-    assert batcher.boundaries == BatchBoundaries(2, [3])
-    assert not batcher.acknowledge(2)
+    assert batcher.acknowledge(SequenceNumber(2))
+    assert batcher.boundaries == BatchBoundaries(SequenceNumber(2), [3])
+    assert not batcher.acknowledge(SequenceNumber(2))
     assert BatchBoundaries.decode(batcher.boundaries.encode()) == batcher.boundaries
 
 
@@ -183,7 +184,11 @@ def test_any_crashes_at_any_time_divide_every_record_into_the_same_frames(
     """Records arrive in any portions; boundaries are stored before frames are sent; a crash forgets all but those."""
     log = [record(offset) for offset, is_there in enumerate(present) if is_there]
     frames: dict[int, list[bytes]] = {}
-    stored, batcher, position = BatchBoundaries(0), Batcher(BatchBoundaries(0)), 0
+    stored, batcher, position = (
+        BatchBoundaries(SequenceNumber(0)),
+        Batcher(BatchBoundaries(SequenceNumber(0))),
+        0,
+    )
     for chance in [*chances, *([50] * 70)]:
         if chance < 15:  # a crash: reads again from what is durable
             batcher = Batcher(BatchBoundaries.decode(stored.encode()))
@@ -204,6 +209,6 @@ def test_any_crashes_at_any_time_divide_every_record_into_the_same_frames(
                 break
             assert frames.setdefault(batch.end, batch.values) == batch.values
             if chance % 2:
-                batcher.acknowledge(batch.end)
+                batcher.acknowledge(SequenceNumber(batch.end))
     sent = [value for end in sorted(frames) for value in frames[end]]
     assert sent == [value for _, _, value in log]

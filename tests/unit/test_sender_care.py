@@ -7,11 +7,11 @@ import pytest
 from bettong import Application, each
 from bettong.application.on_error import OnError
 from bettong.frames.columns import Columns
+from bettong.ingest.care import Care
+from bettong.ingest.refusal import Refusal
+from bettong.ingest.session import Session, SourceRoute, Taken
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
-from bettong_sender.deaths import Care
-from bettong_sender.refusal import Refusal
-from bettong_sender.session import Session, SourceRoute, Taken
 from tests.samples.sender import Line, route
 
 ROWS = [b"a", b"kills", b"b", b"\xff", b"c"]
@@ -24,9 +24,8 @@ def lines(key: str | Callable[[Line], str] | None = None, on_error: OnError = "d
         return Line(row.decode())
 
     app = Application("shop")
-    source = app.source("orders", schema=Line, decoder=each(decode), key=key, on_error=on_error)
-    source.sink("all")
-    return route(source)
+    app.source("orders", schema=Line, decoder=each(decode), key=key, on_error=on_error).sink("all")
+    return route(app.sources[0])
 
 
 def read(

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from bettong import Application, Width, f64, u8
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
+from bettong.ingest.refusal import Code, Refusal
+from bettong.ingest.session import Session
 from bettong.schema.schema import schema_of
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
-from bettong_sender.refusal import Code, Refusal
-from bettong_sender.session import Session
 from tests.samples.sender import PARTITIONS, route
 
 
@@ -81,8 +81,8 @@ def compressed(columns: dict[str, pa.Array]) -> bytes:
 @pytest.mark.parametrize(("name", "payload"), columns_of_another_schema().items())
 def test_columns_of_another_schema_are_refused(name: str, payload: bytes) -> None:
     app = Application("shop")
-    ticks = app.source("ticks", schema=Tick, key="symbol")
-    session = Session(route(ticks), Hello(source="ticks", stream="s"), [-1] * PARTITIONS)
+    app.source("ticks", schema=Tick, key="symbol")
+    session = Session(route(app.sources[0]), Hello(source="ticks", stream="s"), [-1] * PARTITIONS)
     with pytest.raises(Refusal) as caught:
         session.take(IngestFrame(sequence=1, columns=payload), 0, 1)
     text = str(caught.value)
@@ -114,8 +114,9 @@ def test_damaged_columns_are_refused_or_can_be_read_to_the_end(
 
 def test_columns_that_say_another_schema_are_refused_whatever_they_hold() -> None:
     app = Application("shop")
+    app.source("ticks", schema=Tick, key="symbol")
     session = Session(
-        route(app.source("ticks", schema=Tick, key="symbol")),
+        route(app.sources[0]),
         Hello(source="ticks", stream="s"),
         [-1] * PARTITIONS,
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.deaths import UNNAMED, SenderDeath, care_for
 from bettong_sender.guards import Guards
@@ -22,16 +22,28 @@ from bettong_sender.status import SenderStatus
 from tests.samples.sender import route
 from tests.unit.test_sender_intake import SilentLog
 
+KEEPS_THE_LOCK = """
+import re
+from bettong_sender.lock_watch import LockWatch
+with LockWatch(0.2):
+    re.match("(a+)+$", "a" * 40 + "b")
+"""
 ENDS = {
     "segfault": ("import ctypes; ctypes.string_at(0)", "signal 11 (Segmentation fault)"),
     "abort": ("os.abort()", "signal 6 (Aborted)"),
     "exit": ("os._exit(3)", "it ended without a word (os._exit, SIGKILL, or out of memory)"),
+    "lock": (
+        KEEPS_THE_LOCK,
+        "it kept the interpreter's lock for longer than BETTONG_SENDER_LOCK_MS_MAX",
+    ),
     "kill": ("os.kill(os.getpid(), 9)", "it ended without a word (os._exit, SIGKILL, or out of memory)"),
 }
 
 
 def death(row: int = UNNAMED, *, number: int = 0, alone: bool = True, sequence: int = 7) -> SenderDeath:
-    return SenderDeath(f"{number}-{row}", Origin("orders/feed"), sequence, row, "signal 11", alone)
+    return SenderDeath(
+        f"{number}-{row}", Origin("orders/feed"), SequenceNumber(sequence), row, "signal 11", alone
+    )
 
 
 def no_touch(row: int) -> None:
@@ -67,14 +79,30 @@ def test_a_dead_process_leaves_what_it_was_reading_and_how_it_ended_once(end: st
         how,
         True,
     )
-    assert ("most recent call first" in words) == (end in ("segfault", "abort"))
+    assert ("most recent call first" in words) == (end in ("segfault", "abort", "lock"))
     assert not list(deaths(tmp_path))
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "busy",
+    [
+        "while time.process_time() < 0.8: pass",  # lets other threads have their turns
+        "import ctypes; ctypes.PyDLL(None).usleep(800_000)",  # as a process that is stopped: no CPU
+    ],
+)
+def test_who_lets_others_run_or_gets_no_cpu_is_not_ended_for_keeping_the_lock(busy: str) -> None:
+    lines = [
+        "import time; from bettong_sender.lock_watch import LockWatch",
+        "with LockWatch(0.2):",
+        f"    {busy}",
+    ]
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
+
+
 def test_who_lives_or_ended_well_or_read_nothing_is_not_taken_for_a_death(tmp_path: Path) -> None:
     marks = ReadingMarks(tmp_path, 1)
-    marks.slot(0).begin(Origin("orders/feed"), 1)
+    marks.slot(0).begin(Origin("orders/feed"), SequenceNumber(1))
     assert not list(deaths(tmp_path))
     marks.close()
     assert not list(tmp_path.iterdir())
@@ -131,12 +159,16 @@ def test_every_sender_learns_of_a_death_and_counts_it_once(tmp_path: Path) -> No
     dies(tmp_path, "os._exit(1)")
     heir = Guards(["orders"], folder=tmp_path, store=store)
     other = Guards(["orders"], store=store)
-    assert heir.of("orders").begin(Origin("orders/feed"), 7) is not None
+    assert heir.of("orders").begin(Origin("orders/feed"), SequenceNumber(7)) is not None
     heir.of("orders").end()
     for guards in (heir, other, heir, other):
         asyncio.run(guards.refresh())
-    assert len(other.over(Origin("orders/feed"), 7)) == len(heir.over(Origin("orders/feed"), 7)) == 1
-    assert other.of("orders").begin(Origin("orders/feed"), 8) is None
+    assert (
+        len(other.over(Origin("orders/feed"), SequenceNumber(7)))
+        == len(heir.over(Origin("orders/feed"), SequenceNumber(7)))
+        == 1
+    )
+    assert other.of("orders").begin(Origin("orders/feed"), SequenceNumber(8)) is None
     heir.close()
 
 
@@ -145,13 +177,13 @@ def test_a_suspect_that_is_never_read_to_its_end_is_waited_for_once(
 ) -> None:
     dies(tmp_path, "os._exit(1)")
     guards = Guards(["orders", "lines"], folder=tmp_path)
-    assert guards.of("orders").begin(Origin("orders/feed"), 7) is not None
+    assert guards.of("orders").begin(Origin("orders/feed"), SequenceNumber(7)) is not None
     monkeypatch.setattr("bettong_sender.guards._ALONE_S_MAX", 0.05)
-    guards.of("lines").begin(Origin("lines/feed"), 1)
+    guards.of("lines").begin(Origin("lines/feed"), SequenceNumber(1))
     guards.of("lines").end()
     monkeypatch.setattr("bettong_sender.guards._ALONE_S_MAX", 10)
     begun_s = time.monotonic()
-    guards.of("lines").begin(Origin("lines/feed"), 2)
+    guards.of("lines").begin(Origin("lines/feed"), SequenceNumber(2))
     assert time.monotonic() - begun_s < 8
     guards.close()
 
@@ -163,14 +195,14 @@ def test_a_suspect_that_is_late_ends_nobody_elses_turn(
         dies(tmp_path, "os._exit(1)", sources=(source,))
     guards = Guards(["orders", "lines", "others"], folder=tmp_path)
     late, next_, other = (guards.of(name) for name in ("orders", "lines", "others"))
-    late.begin(Origin("orders/feed"), 7)
+    late.begin(Origin("orders/feed"), SequenceNumber(7))
     for bound in ("_ALONE_S_MAX", "_OTHERS_S_MAX"):
         monkeypatch.setattr(f"bettong_sender.guards.{bound}", 0.05)
-    next_.begin(Origin("lines/feed"), 7)
+    next_.begin(Origin("lines/feed"), SequenceNumber(7))
     monkeypatch.setattr("bettong_sender.guards._ALONE_S_MAX", 60)
     late.end()
     with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(other.begin, Origin("others/feed"), 1)
+        waiting = threads.submit(other.begin, Origin("others/feed"), SequenceNumber(1))
         assert not wait((waiting,), 0.3).done
         next_.end()
         assert waiting.result(30) is None
@@ -181,7 +213,7 @@ def test_a_folder_that_cannot_be_used_costs_marks_and_nothing_else(tmp_path: Pat
     blocked = tmp_path / "file"
     blocked.write_text("")
     guards = Guards(["orders"], folder=blocked)
-    assert guards.of("orders").begin(Origin("orders/feed"), 1) is None
+    assert guards.of("orders").begin(Origin("orders/feed"), SequenceNumber(1)) is None
     guards.close()
 
 
@@ -198,16 +230,16 @@ def test_marks_that_another_user_could_have_laid_are_not_believed(
         folder.symlink_to(tmp_path / "marks" / "shop")
     else:
         real = Path.lstat
-        foreign = folder if whose == "folder" else folder.parent
+        not_ours = folder if whose == "folder" else folder.parent
 
         def lstat(path: Path) -> os.stat_result:
             found = list(real(path))
-            found[4] += 1 if path == foreign else 0
+            found[4] += 1 if path == not_ours else 0
             return os.stat_result(found)
 
         monkeypatch.setattr(Path, "lstat", lstat)
     guards = Guards(["orders"], folder=folder)
-    assert not guards.over(Origin("orders/feed"), 7)
+    assert not guards.over(Origin("orders/feed"), SequenceNumber(7))
     guards.close()
 
 
@@ -282,7 +314,7 @@ def test_a_topic_with_many_partitions_waits_for_that_store_once() -> None:
         begun_s = time.monotonic()
         for partition in range(16):
             feed = intake.open_external(Hello(source="orders", stream=f"feed-{partition}"), "orders")
-            await feed.open(0)
+            await feed.open(SequenceNumber(0))
         took_s = time.monotonic() - begun_s
         store.over.set()
         intake.close()

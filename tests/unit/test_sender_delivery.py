@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.frames.frame import Frame, FrameKind
+from bettong.identifiers import SequenceNumber
+from bettong.ingest.session import Append, Session
 from bettong.routing import partition_of
 from bettong.v1.ingest_pb2 import Hello, Receipt
 from bettong_sender.ledger import Entry, Ledger
-from bettong_sender.session import Append, Session
 from tests.samples.sender import (
     PARTITIONS,
     MemoryLog,
@@ -51,12 +52,12 @@ class Running:
     session: Session
     ledger: Ledger
     next_frame: int
-    under_way: dict[tuple[str, int], deque[tuple[Append, Entry]]] = field(default_factory=dict)
+    in_flight: dict[tuple[str, int], deque[tuple[Append, Entry]]] = field(default_factory=dict)
 
     def hand_over(self, appends: list[Append], entry: Entry) -> None:
         entry.appends = len(appends)
         for each in appends:
-            self.under_way.setdefault((each.topic, each.partition), deque()).append((each, entry))
+            self.in_flight.setdefault((each.topic, each.partition), deque()).append((each, entry))
 
 
 class World:
@@ -76,8 +77,8 @@ class World:
         ledger = Ledger(session.origin, window=WINDOW)
         running = Running(session, ledger, hello.acknowledged + 1)
         running.hand_over(
-            session.open(self.now_ns, self.now_ns, hello.acknowledged).appends,
-            ledger.opening(hello.acknowledged),
+            session.open(self.now_ns, self.now_ns, SequenceNumber(hello.acknowledged)).appends,
+            ledger.opening(SequenceNumber(hello.acknowledged)),
         )
         ledger.grant(full=False)
         self.sessions.append(running)
@@ -93,14 +94,14 @@ class World:
         running.next_frame += 1
         spoilt = [b"unreadable %d" % number] if number % 3 == 0 else []
         frame = rows_frame(number, orders(range(10 * number, 10 * number + 6)), spoilt=spoilt)
-        entry = running.ledger.spend(number, 1)
+        entry = running.ledger.spend(SequenceNumber(number), 1)
         taken = running.session.take(frame, self.now_ns, self.now_ns)
         entry.dead_letters = len(taken.refused)
         running.hand_over(taken.appends, entry)
 
     def arrive(self, running: Running, partition: tuple[str, int], *, lost: bool) -> None:
         """The next record of a session reaches its partition, or is lost on the way."""
-        append, entry = running.under_way[partition].popleft()
+        append, entry = running.in_flight[partition].popleft()
         entry.answered += 1
         if lost:
             entry.failed = True
@@ -129,7 +130,7 @@ class World:
             assert self.receipt(running) is not None
 
     def _arrive_all(self, running: Running) -> None:
-        for partition, queue in running.under_way.items():
+        for partition, queue in running.in_flight.items():
             while queue:
                 self.arrive(running, partition, lost=False)
 
@@ -165,8 +166,8 @@ def run(world: World, data: st.DataObject) -> None:
         step = data.draw(
             st.sampled_from(["send", "send", "arrive", "arrive", "arrive", "receipt", "cut", "lose"])
         )
-        under_way = [
-            (s, partition) for s in world.sessions for partition, queue in s.under_way.items() if queue
+        in_flight = [
+            (s, partition) for s in world.sessions for partition, queue in s.in_flight.items() if queue
         ]
         if step == "send":
             world.send()
@@ -174,9 +175,9 @@ def run(world: World, data: st.DataObject) -> None:
             world.client.session = None
         elif step == "receipt" and world.client.session is not None:
             world.receipt(world.client.session)
-        elif step in ("arrive", "lose") and under_way:
-            running, partition = data.draw(st.sampled_from(under_way))
-            for _ in range(min(len(running.under_way[partition]), data.draw(st.integers(1, 4)))):
+        elif step in ("arrive", "lose") and in_flight:
+            running, partition = data.draw(st.sampled_from(in_flight))
+            for _ in range(min(len(running.in_flight[partition]), data.draw(st.integers(1, 4)))):
                 world.arrive(running, partition, lost=step == "lose")
 
 
@@ -214,8 +215,8 @@ def test_the_model_makes_repetitions_and_gaps() -> None:
     first = world.connect()
     for _ in range(3):
         world.send()
-    lossy, sound = list(first.under_way)[:2]
-    for _ in first.under_way[sound].copy():
+    lossy, sound = list(first.in_flight)[:2]
+    for _ in first.in_flight[sound].copy():
         world.arrive(first, sound, lost=False)
     world.arrive(first, lossy, lost=False)
     world.arrive(first, lossy, lost=True)

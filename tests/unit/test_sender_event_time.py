@@ -16,12 +16,13 @@ from bettong.config.reading import read
 from bettong.config.sender import SenderSettings
 from bettong.frames.columns import Columns
 from bettong.frames.frame import CLOCK_NS_MAX, Frame, FrameKind, decode
+from bettong.identifiers import SequenceNumber
+from bettong.ingest.care import Care
+from bettong.ingest.refusal import Refusal
+from bettong.ingest.session import Append, Session, SourceRoute, Taken
 from bettong.routing import partition_of
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
-from bettong_sender.deaths import Care
-from bettong_sender.refusal import Refusal
 from bettong_sender.service import routes_of
-from bettong_sender.session import Append, Session, SourceRoute, Taken
 from tests.samples.sender import (
     PARTITIONS,
     Reading,
@@ -87,11 +88,11 @@ def test_a_partition_hears_of_messages_that_went_to_others() -> None:
 
 def test_a_new_session_knows_nothing_and_no_opening_says_anything() -> None:
     ours = session(readings())
-    (opening,) = ours.open(0, NOW_NS, 0).appends
+    (opening,) = ours.open(0, NOW_NS, SequenceNumber(0)).appends
     assert decode(opening.value).watermark_ns == 0
     first = ours.take(readings_frame(1, (1, 70)), 0, NOW_NS)
     assert first.watermark_ns == 70
-    ours.open(0, NOW_NS, 1)
+    ours.open(0, NOW_NS, SequenceNumber(1))
     assert ours.take(readings_frame(2, (1, 20)), 0, NOW_NS).watermark_ns == 20
 
 
@@ -168,8 +169,8 @@ class Unsigned:
 @pytest.mark.parametrize("at", [2**63, 2**64 - 1])
 def test_a_time_beyond_2262_is_refused(at: int) -> None:
     app = Application("shop")
-    source = app.source("orders", schema=Unsigned, key="sensor", event_time="at")
-    source.sink("all")
+    app.source("orders", schema=Unsigned, key="sensor", event_time="at").sink("all")
+    source = app.sources[0]
     columns = Columns.of_messages(source.schema, [Unsigned(1, 2**62), Unsigned(1, at), Unsigned(1, 5)])
     ours = session(replace(route(source), needs_time=True))
     taken = ours.take(IngestFrame(sequence=1, columns=columns.payload()), 0, 2**62)
@@ -266,7 +267,7 @@ WITHOUT_TIME = "f62e66b688e94904d6fcd5c87f0d20d95b7267c489a8d440642e96f57e68e8ad
 def test_a_source_whose_stage_needs_no_time_writes_what_it_always_wrote() -> None:
     digest = hashlib.sha256()
     ours = Session(route(), Hello(source="orders", stream="feed", acknowledged=2), [-1] * PARTITIONS)
-    appends = ours.open(0, NOW_NS, 2).appends
+    appends = ours.open(0, NOW_NS, SequenceNumber(2)).appends
     for sequence in range(3, 9):
         spoilt = [b"unreadable %d" % sequence] if sequence % 2 else []
         frame = rows_frame(sequence, orders_of(range(sequence, 3 * sequence)), spoilt=spoilt)

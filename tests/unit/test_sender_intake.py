@@ -12,16 +12,17 @@ from typing import cast
 import pytest
 
 from bettong import Application, each
-from bettong.application.streams import Source
+from bettong.application.nodes.source import Source
 from bettong.errors import LogError
 from bettong.frames.frame import decode
+from bettong.identifiers import SequenceNumber, TopicPartition
+from bettong.ingest.refusal import Code, Refusal
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest, Receipt
 from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.ownership import Lease
-from bettong_sender.refusal import Code, Refusal
 from bettong_sender.status import SenderStatus
 from tests.samples.sender import Line, columns_frame, orders, route, rows_frame
 from tests.samples.sender import source as source_of_orders
@@ -34,15 +35,13 @@ class PromptLog:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._ends: Counter[tuple[str, int]] = Counter()
+        self._ends: Counter[TopicPartition] = Counter()
 
-    def append(
-        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
-    ) -> None:
+    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
         """See Log."""
         del value
-        offset = self._ends[topic, partition]
-        self._ends[topic, partition] += 1
+        offset = self._ends[to]
+        self._ends[to] += 1
         self._loop.call_soon_threadsafe(threading.Event().wait, 0.05)
         on_done(offset)
 
@@ -52,7 +51,7 @@ def test_a_receipt_counts_the_dead_letters_however_early_the_log_answers() -> No
         intake = Intake("shop", {"orders": route()}, LIMITS, SenderStatus(since_s=1), clock=lambda: 1)
         intake.use(PromptLog(asyncio.get_running_loop()), {})
         feed = intake.open(Hello(source="orders", stream="feed-1"), client="1.2.3.4")
-        await feed.open(0)
+        await feed.open(SequenceNumber(0))
         receipt = asyncio.create_task(feed.receipt())
         await feed.take(rows_frame(1, orders(range(3)), spoilt=[b"no order"]), None)
         try:
@@ -82,7 +81,7 @@ def test_a_refused_frame_has_no_receipt_whoever_looks_before_the_refusal_is_hear
         intake = Intake("shop", {"orders": route()}, LIMITS, SenderStatus(since_s=1), clock=lambda: 1)
         intake.use(PromptLog(loop), {})
         feed = intake.open(Hello(source="orders", stream="feed-1"), client="1.2.3.4")
-        await feed.open(0)
+        await feed.open(SequenceNumber(0))
         listening = asyncio.create_task(listen())
         with pytest.raises(Refusal) as caught:
             await feed._take(read, 0, None)
@@ -101,11 +100,9 @@ class SilentLog:
     def __init__(self) -> None:
         self.values: list[bytes] = []
 
-    def append(
-        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
-    ) -> None:
+    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
         """See Log."""
-        del topic, partition, on_done
+        del to, on_done
         self.values.append(value)
 
     @property
@@ -144,9 +141,8 @@ class Gate:
 def gated(gate: Gate) -> Source:
     """A source with its decoder."""
     app = Application("shop")
-    lines = app.source("orders", schema=Line, decoder=each(gate.decode))
-    lines.sink("all")
-    return lines
+    app.source("orders", schema=Line, decoder=each(gate.decode)).sink("all")
+    return app.sources[0]
 
 
 def request(sequence: int, *rows: bytes) -> bytes:
@@ -169,7 +165,7 @@ async def intake_of(
 
 async def opened(intake: Intake, stream: str, client: str) -> Feed:
     feed = intake.open(Hello(source="orders", stream=stream), client=client)
-    await feed.open(0)
+    await feed.open(SequenceNumber(0))
     return feed
 
 
@@ -301,20 +297,20 @@ def test_a_decoder_that_stands_still_holds_up_no_other_source() -> None:
     stuck.merge(quick).sink("all")
 
     async def conversation() -> tuple[list[int], str]:
-        routes = {source.name: route(source) for source in (stuck, quick)}
+        routes = {source.name: route(source) for source in app.sources}
         limits = replace(LIMITS, sessions_max=9, buffer_bytes_max=64 * 1024)
         intake = Intake("shop", routes, limits, SenderStatus(since_s=1), clock=lambda: 1)
         intake.use(PromptLog(asyncio.get_running_loop()), {})
         stuck_feeds = [intake.open(Hello(source="stuck", stream=f"s{each}"), client="a") for each in range(8)]
         for feed in stuck_feeds:
-            await feed.open(0)
+            await feed.open(SequenceNumber(0))
         waiting = [
             asyncio.create_task(feed.take_request(request(1, b"wait", b"x" * 10_000), CERTAIN))
             for feed in stuck_feeds
         ]
         await asyncio.to_thread(gate.reached.wait, 60)
         feed = intake.open(Hello(source="quick", stream="q"), client="b")
-        await feed.open(0)
+        await feed.open(SequenceNumber(0))
         acknowledged = []
         for sequence in (1, 2, 3):
             await feed.take_request(request(sequence, b"y" * 5_000), CERTAIN)
@@ -344,7 +340,7 @@ def test_the_logs_order_is_that_of_the_ingest_times_whatever_the_splitters_do() 
     async def conversation() -> list[int]:
         intake = Intake(
             "shop",
-            {source.name: route(source) for source in sources},
+            {source.name: route(source) for source in app.sources},
             replace(LIMITS, sessions_max=2),
             SenderStatus(since_s=1),
             clock=lambda: next(ticks),
@@ -353,7 +349,7 @@ def test_the_logs_order_is_that_of_the_ingest_times_whatever_the_splitters_do() 
         intake.use(log, {})
         feeds = [intake.open(Hello(source=source.name, stream="x"), client="a") for source in sources]
         for feed in feeds:
-            await feed.open(0)
+            await feed.open(SequenceNumber(0))
         for sequence in range(1, 5):
             await asyncio.gather(*(feed.take_request(request(sequence, b"x"), CERTAIN) for feed in feeds))
         intake.close()

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from bettong.identifiers import SequenceNumber
+from bettong.ingest.refusal import Code, Refusal
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.intake import Intake
-from bettong_sender.refusal import Code, Refusal
 from bettong_sender.status import SenderStatus
 from tests.samples.sender import route
 from tests.unit.test_sender_intake import CERTAIN, LIMITS, PromptLog, SilentLog, opened, request
@@ -28,7 +29,7 @@ def test_a_topic_that_was_made_anew_ends_its_feeds_so_that_they_open_again(topic
         intake.use(same, topics)
         feed = await opened(intake, "feed-1", "1.2.3.4")
         other = intake.open(Hello(source="quotes", stream="q"), client="1.2.3.4")
-        await other.open(0)
+        await other.open(SequenceNumber(0))
         for one in (feed, other):
             await one.opened()
             await one.take_request(request(1, b"unreadable"), CERTAIN)

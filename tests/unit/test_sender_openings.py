@@ -4,12 +4,12 @@ import pytest
 
 from bettong.delivery import REMEMBERED_RECORDS
 from bettong.frames.frame import Frame, FrameKind
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
+from bettong.ingest.numbering import DISTANCE_MAX, OPEN_DISTANCE, SILENT_S_MAX
+from bettong.ingest.refusal import Code, Refusal
+from bettong.ingest.session import Append, Session
 from bettong.routing import partition_of
 from bettong.v1.ingest_pb2 import Hello
-from bettong_sender.numbering import DISTANCE_MAX, OPEN_DISTANCE, SILENT_S_MAX
-from bettong_sender.refusal import Code, Refusal
-from bettong_sender.session import Append, Session
 from tests.samples.sender import PARTITIONS, MemoryLog, orders, route, rows_frame
 
 STAGE = "shop.stage.orders"
@@ -27,17 +27,23 @@ def partitions(log: MemoryLog, kind: FrameKind) -> list[tuple[str, int]]:
 
 def test_hello_opens_one_partition_with_what_is_known_to_be_durable() -> None:
     log = MemoryLog()
-    log.extend(session(acknowledged=50).open(0, 9, 41).appends)
+    log.extend(session(acknowledged=50).open(0, 9, SequenceNumber(41)).appends)
     assert partitions(log, FrameKind.OPEN) == [HOME]
     for frames in log.frames.values():
         assert frames == [
-            Frame(origin=Origin("orders/feed-1"), sequence=41, previous=41, kind=FrameKind.OPEN, ingest_ns=9)
+            Frame(
+                origin=Origin("orders/feed-1"),
+                sequence=SequenceNumber(41),
+                previous=SequenceNumber(41),
+                kind=FrameKind.OPEN,
+                ingest_ns=9,
+            )
         ]
 
 
 def test_each_other_partition_is_opened_right_before_its_first_frame() -> None:
     ours, log = session(), MemoryLog()
-    ours.open(0, 9, 3)
+    ours.open(0, 9, SequenceNumber(3))
     for sequence in (4, 5):
         log.extend(ours.take(rows_frame(sequence, orders(range(11))), 0, 9).appends)
     for partition, frames in log.frames.items():
@@ -125,7 +131,7 @@ def test_a_record_that_does_not_lie_behind_the_one_before_it_ends_the_session(
 
 def test_the_end_of_a_stream_goes_to_the_partitions_that_it_opened() -> None:
     ours, log = session(), MemoryLog()
-    log.extend(ours.open(0, 9, 3).appends)
+    log.extend(ours.open(0, 9, SequenceNumber(3)).appends)
     log.extend(ours.take(rows_frame(5, orders([1], "AAAA")), 0, 9).appends)
     log.extend(ours.end(0, 9).appends)
     for partition, frames in log.frames.items():

@@ -10,10 +10,11 @@ import pytest
 import structlog
 
 from bettong.edges.redis_store import Answer, Claim, Settling
+from bettong.edges.redis_store.leases import ENDED_KEPT_MS
 from bettong.errors import LogError, LogUnavailableError, StoreError
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
+from bettong.ingest.refusal import Code, Refusal
 from bettong_sender.ownership import Leases, Ownership
-from bettong_sender.refusal import Code, Refusal
 from tests.simulation.lease_model import MemoryLeases
 
 LEASE_MS = 60_000
@@ -27,8 +28,8 @@ class Held:
 
     def __init__(self, origin: str = "orders/feed", acknowledged: int = 0, claimed: int = 0) -> None:
         self.origin = Origin(origin)
-        self.acknowledged = acknowledged
-        self.claimed = claimed
+        self.acknowledged = SequenceNumber(acknowledged)
+        self.claimed = SequenceNumber(claimed)
         self.failure: Refusal | None = None
 
     def fail(self, refusal: Refusal) -> None:
@@ -62,9 +63,9 @@ class SlowLeases:
         self._wait()
         return self.kept.renew(claims)
 
-    def release(self, claim: Claim, acknowledged: int, *, exact: bool = False) -> None:
+    def release(self, claim: Claim, acknowledged: int, *, exact: bool = False, ended: bool = False) -> None:
         self._wait()
-        self.kept.release(claim, acknowledged, exact=exact)
+        self.kept.release(claim, acknowledged, exact=exact, ended=ended)
 
     def _wait(self) -> None:
         self.asked.set()
@@ -106,6 +107,24 @@ def test_a_stream_is_given_back_before_the_holder_learns_it_and_with_what_it_has
     run(scenario)
 
 
+def test_a_stream_that_has_ended_is_given_back_as_one_that_is_soon_forgotten() -> None:
+    async def scenario() -> None:
+        now_ms = [0.0]
+        kept = MemoryLeases(lease_ms=LEASE_MS, clock_ms=lambda: now_ms[0])
+        kept.grow_old()
+        owners = ownership(kept)
+        async with owners.hold(Held("orders/ended", 7), client="a", peer="peer") as lease:
+            lease.ended = True
+        await once_held(owners, Held("orders/other", 7), "a")
+        now_ms[0] += ENDED_KEPT_MS + 1
+        assert [await once_held(owners, Held(name), "a") for name in ("orders/ended", "orders/other")] == [
+            0,
+            7,
+        ]
+
+    run(scenario)
+
+
 def test_who_claims_more_than_was_ever_acknowledged_is_refused_and_nobody_else_is() -> None:
     async def scenario() -> None:
         owners, far = ownership(SlowLeases()), 2**63
@@ -143,9 +162,9 @@ def test_a_stranger_who_claims_nothing_does_not_spoil_the_stream_of_a_client_who
         dead, others, first = ownership(leases), ownership(leases), Held()
         killed = dead.hold(first, client="a", peer="1")
         await killed.__aenter__()
-        first.acknowledged = 100
+        first.acknowledged = SequenceNumber(100)
         await dead._renew()
-        first.acknowledged = 150  # told, and never stored
+        first.acknowledged = SequenceNumber(150)  # told, and never stored
         leases.kept.let_run_out()
         for _ in range(2):
             assert await once_held(others, Held(acknowledged=100), "b") == 100
@@ -160,7 +179,7 @@ def test_a_client_whose_sender_was_killed_makes_its_stream_exact_again() -> None
         dead, others, first = ownership(leases), ownership(leases), Held()
         killed = dead.hold(first, client="a", peer="1")
         await killed.__aenter__()
-        first.acknowledged = 150
+        first.acknowledged = SequenceNumber(150)
         assert await once_held(others, Held(claimed=150), "a") == 0, "it ends before it resends"
         assert await once_held(others, Held(claimed=150, acknowledged=160), "a") == 0
         with pytest.raises(Refusal, match="more than was ever acknowledged, 160"):
@@ -175,7 +194,7 @@ def test_the_receipts_of_a_session_that_was_taken_over_are_no_lie() -> None:
         owners, others = ownership(leases), ownership(leases)
         first = owners.hold(older, client="a", peer="1")
         await first.__aenter__()
-        older.acknowledged = 5
+        older.acknowledged = SequenceNumber(5)
         assert await once_held(others, Held(claimed=5), "a") == 0
         assert await once_held(others, Held(claimed=5), "a") == 0
         assert await once_held(owners, Held(claimed=5), "a") == 5, "the same sender knows"
@@ -228,12 +247,14 @@ def test_while_redis_is_away_new_sessions_are_refused_at_once_and_later_are_not(
         leases = SlowLeases()
         owners = ownership(leases)
         leases.away = True
-        with pytest.raises(Refusal, match="cannot be told now: Redis at nowhere") as refused:
+        with pytest.raises(
+            Refusal, match="unknown now whether another client feeds it: Redis at nowhere"
+        ) as refused:
             await once_held(owners, Held(), "a")
         assert refused.value.code is Code.UNAVAILABLE
         await owners._renew()
         leases.asked.clear()
-        with pytest.raises(Refusal, match="cannot be told now: Redis at nowhere"):
+        with pytest.raises(Refusal, match="is unknown now whether another client feeds it: Redis at nowhere"):
             await once_held(owners, Held(), "a")
         assert not leases.asked.is_set()
         leases.away = False

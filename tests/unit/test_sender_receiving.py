@@ -1,16 +1,25 @@
 """What has come in part, told by what the system received and what was delivered."""
 
-from bettong_sender.receiving import Receiving
+from collections.abc import Mapping
+
+from bettong_sender.receiving import ALL, EACH, Excess, Receiving
 
 MESSAGE = 5_000_000
 A, B, C = "ipv4:10.0.0.1:1", "ipv4:10.0.0.2:1", "ipv4:10.0.0.3:1"
 
 
-def receiving(*peers: str) -> Receiving:
-    found = Receiving(bytes_max=12_000_000, message_bytes_max=MESSAGE)
+def receiving(*peers: str, connection_bytes_max: int = 12_000_000) -> Receiving:
+    found = Receiving(
+        bytes_max=12_000_000, connection_bytes_max=connection_bytes_max, message_bytes_max=MESSAGE
+    )
     for peer in peers:
         found.opened(peer)
     return found
+
+
+def look(one: Receiving, received: Mapping[str, int]) -> dict[str, Excess]:
+    """While nothing is delivered."""
+    return one.connections_to_close(lambda: received)
 
 
 def test_few_sessions_need_no_check() -> None:
@@ -29,14 +38,15 @@ def test_what_was_delivered_is_not_held() -> None:
         for peer in received:
             received[peer] += 4_000_000 + 20_000
             one.delivered(peer, 4_000_000)
-        assert one.connections_to_close(received) == {}
+        assert look(one, received) == {}
 
 
 def test_those_that_have_sent_most_in_part_go_first_until_the_rest_is_within_the_bound() -> None:
     one = receiving(A, A, B, C)
-    found = one.connections_to_close({A: 8_000_000, B: 4_000_000, C: 4_000_000})
+    found = look(one, {A: 8_000_000, B: 4_000_000, C: 4_000_000})
     assert list(found) == [A]
-    assert 7_900_000 < found[A] <= 8_000_000
+    assert 7_900_000 < found[A].held <= 8_000_000
+    assert found[A].setting == ALL
 
 
 def test_small_messages_bank_nothing_against_a_half_sent_one() -> None:
@@ -46,23 +56,106 @@ def test_small_messages_bank_nothing_against_a_half_sent_one() -> None:
         received += 2000 * 40
         for _ in range(2000):
             one.delivered(A, 20)
-        assert one.connections_to_close({A: received, B: 0}) == {}
-    assert list(one.connections_to_close({A: received + 13_000_000, B: 0})) == [A]
+        assert look(one, {A: received, B: 0}) == {}
+    assert list(look(one, {A: received + 13_000_000, B: 0})) == [A]
+
+
+def test_messages_that_wait_for_the_buffer_count_beside_those_in_part() -> None:
+    one = receiving(A, B, C)
+    received = {A: 4_000_000, B: 4_000_000, C: 4_500_000}
+    one.delivered(A, 4_000_000)
+    one.delivered(C, 4_400_000)
+    assert look(one, received) == {}
+    with one.waiting(A, 4_000_000):
+        assert look(one, received) == {}
+        with one.waiting(C, 4_400_000):
+            assert list(look(one, received)) == [C]
+        assert look(one, received) == {}
+    assert look(one, received) == {}
 
 
 def test_a_session_that_ends_gives_back_what_it_had_sent_in_part() -> None:
     one = receiving(A, B, C)
     received = {A: 4_900_000, B: 4_900_000, C: 1000}
-    assert one.connections_to_close(received) == {}
+    assert look(one, received) == {}
     one.closed(A)
     one.opened(A)
-    assert one.connections_to_close(received | {A: received[A] + 1000, C: 4_900_000}) == {}
+    assert look(one, received | {A: received[A] + 1000, C: 4_900_000}) == {}
 
 
 def test_a_connection_that_is_gone_is_forgotten_and_what_the_system_does_not_tell_is_nothing() -> None:
     one = receiving(A, B, C)
-    assert one.connections_to_close({}) == {}
+    assert look(one, {}) == {}
     for peer in (A, B, C):
         one.closed(peer)
-    one.connections_to_close({})
+    look(one, {})
     assert not one._connections
+
+
+def test_one_connection_is_closed_for_its_own_part_while_all_is_within_the_bound() -> None:
+    one = receiving(A, A, A, B, connection_bytes_max=10_500_000)
+    received = {A: 10_400_000, B: 1_000_000}
+    assert look(one, received) == {}
+    assert look(one, received | {A: 10_900_000}) == {A: Excess(10_900_000 - 2 * 256, EACH)}
+
+
+def test_messages_of_one_connection_that_wait_count_for_its_part() -> None:
+    one = receiving(A, A, A, connection_bytes_max=10_500_000)
+    one.delivered(A, 4_000_000)
+    received = {A: 4_000_000 + 7_000_000}
+    with one.waiting(A, 4_000_000):
+        assert list(look(one, received)) == [A]
+    assert look(one, received) == {}
+
+
+def test_a_connection_may_hold_two_of_the_largest_messages_whatever_the_setting() -> None:
+    one = receiving(A, connection_bytes_max=1_000_000)
+    one.delivered(A, MESSAGE)
+    with one.waiting(A, MESSAGE):
+        assert look(one, {A: 3 * MESSAGE}) == {}
+    several = receiving(A, A, A, connection_bytes_max=1_000_000)
+    assert list(look(several, {A: 3 * MESSAGE})) == [A]
+
+
+def test_sessions_that_together_could_exceed_the_part_of_their_connection_are_looked_at() -> None:
+    one = Receiving(bytes_max=100_000_000, connection_bytes_max=12_000_000, message_bytes_max=MESSAGE)
+    for peer in (A, B, A, B):
+        one.opened(peer)
+        assert not one.crowded.is_set()
+    one.opened(A)
+    assert one.crowded.is_set()
+    one.closed(B)
+    assert one.crowded.is_set()
+    one.closed(A)
+    assert not one.crowded.is_set()
+
+
+def test_what_is_delivered_while_the_system_is_asked_is_never_taken_for_a_part() -> None:
+    one = receiving(A, B, C)
+    received = dict.fromkeys((A, B, C), 0)
+
+    def ask() -> dict[str, int]:
+        found = dict(received)
+        for peer in received:
+            received[peer] += 4_000_000 + 15_000
+            one.delivered(peer, 4_000_000)
+        return found
+
+    for _ in range(100):
+        assert one.connections_to_close(ask) == {}
+    assert look(one, received | {A: received[A] + 4_900_000}) == {}
+
+
+def test_what_came_and_was_delivered_while_the_system_is_asked_is_no_part() -> None:
+    one = receiving(A, B, C)
+    received = dict.fromkeys((A, B, C), 0)
+
+    def ask() -> dict[str, int]:
+        for peer in received:
+            for _ in range(3):
+                received[peer] += 4_000_000 + 15_000
+                one.delivered(peer, 4_000_000)
+        return dict(received)
+
+    for _ in range(100):
+        assert one.connections_to_close(ask) == {}

@@ -3,11 +3,11 @@
 import pytest
 
 from bettong.identifiers import Origin
+from bettong.ingest.refusal import Code, Refusal
+from bettong.ingest.requests import HELLO_BYTES_MAX, read_frame, read_hello
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest
 from bettong_sender.client_shares import ClientShares
-from bettong_sender.refusal import Code, Refusal
-from bettong_sender.requests import HELLO_BYTES_MAX, read_frame, read_hello
 
 TEXT_CHARACTERS_MAX = 500
 

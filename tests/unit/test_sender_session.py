@@ -11,13 +11,13 @@ from bettong import Application, each
 from bettong.application.on_error import OnError
 from bettong.frames.frame import FrameKind
 from bettong.frames.refused import Refused
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
+from bettong.ingest.refusal import Code, Refusal
+from bettong.ingest.session import Session, SourceRoute
 from bettong.metrics import DEAD_LETTER_LAST
 from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
-from bettong_sender.refusal import Code, Refusal
-from bettong_sender.session import Session, SourceRoute
 from bettong_sender.status import SenderStatus
 from tests.samples.sender import (
     FRAME_BYTES_MAX,
@@ -60,7 +60,7 @@ def refusal_of(call: Callable[[], object]) -> Refusal:
 
 def test_what_is_known_to_be_durable_is_not_appended_again() -> None:
     ours, log = session(acknowledged=2), MemoryLog()
-    log.extend(ours.open(0, 9, 5).appends)
+    log.extend(ours.open(0, 9, SequenceNumber(5)).appends)
     for sequence in (3, 5):
         assert ours.take(rows_frame(sequence, orders([sequence], "AAAA")), 0, 10).appends == []
     log.extend(ours.take(rows_frame(6, orders([6], "AAAA")), 0, 11).appends)
@@ -72,7 +72,7 @@ def test_what_is_known_to_be_durable_is_not_appended_again() -> None:
 
 def test_what_a_client_claims_and_nobody_knows_is_not_believed_and_what_it_sends_is_taken() -> None:
     ours, log = session(acknowledged=2**63), MemoryLog()
-    log.extend(ours.open(0, 9, 5).appends)
+    log.extend(ours.open(0, 9, SequenceNumber(5)).appends)
     log.extend(ours.take(rows_frame(2**63 + 1, orders([1], "AAAA")), 0, 10).appends)
     (data,) = log.data[STAGE, partition_of("AAAA", PARTITIONS)]
     assert (data.sequence, data.previous) == (2**63 + 1, 5)
@@ -94,6 +94,21 @@ def test_each_message_goes_to_the_partition_of_its_key_once_and_in_order(
         assert [number for each in frames for number in numbers_in(here.source, each)] == expected
         assert len(frames) == (1 if expected else 0)
         assert [each.count for each in frames] == ([len(expected)] if expected else [])
+
+
+@pytest.mark.parametrize("form", ["rows", "columns"])
+def test_a_frame_is_divided_by_all_fields_of_a_key(form: str) -> None:
+    here, messages, log = route(source(("symbol", "number"))), orders(range(60)), MemoryLog()
+    frame = columns_frame(here.source, 3, messages) if form == "columns" else rows_frame(3, messages)
+    log.extend(session(here).take(frame, 0, 9).appends)
+    for partition in range(PARTITIONS):
+        expected = [
+            each.number
+            for each in messages
+            if partition_of((each.symbol, each.number), PARTITIONS) == partition
+        ]
+        frames = log.data[STAGE, partition]
+        assert [number for each in frames for number in numbers_in(here.source, each)] == expected
 
 
 @pytest.mark.parametrize("step", [1, 2, PARTITIONS, 4096])
@@ -189,14 +204,13 @@ def test_a_reason_that_is_no_unicode_text_is_reported_escaped(on_error: OnError)
         raise ValueError(row.decode(errors="surrogateescape"))
 
     app = Application("shop")
-    lines = app.source("orders", schema=Line, decoder=each(fails), on_error=on_error)
-    lines.sink("all")
-    of, frame = session(route(lines)), IngestFrame(sequence=1, rows=Rows(messages=[b"no \x80"]))
+    app.source("orders", schema=Line, decoder=each(fails), on_error=on_error).sink("all")
+    of, frame = session(route(app.sources[0])), IngestFrame(sequence=1, rows=Rows(messages=[b"no \x80"]))
     if on_error == "stop":
         said = str(refusal_of(lambda: of.take(frame, 0, 9)))
     else:
         status = SenderStatus(since_s=1)
-        status.took(of.take(frame, 0, 9), Origin("orders/feed-1"), 1)
+        status.took(of.take(frame, 0, 9), Origin("orders/feed-1"), SequenceNumber(1))
         said = str(status.metrics(buffered=0)[DEAD_LETTER_LAST.name])
     assert b"ValueError: no \\udc80" in said.encode()
 
@@ -209,8 +223,8 @@ def test_a_refused_message_says_whether_it_is_as_it_was_received_and_whole() -> 
     of = session(route(source(fails), frame_bytes_max=400))
     log.extend(of.take(rows_frame(1, orders([7]), spoilt=[b"x" * 300]), 0, 9).appends)
     keyless, raw = refused_in(log.data[HOME][0])
-    assert (raw.as_received, raw.cut, raw.message) == (True, True, b"x" * 200)
-    assert (keyless.as_received, keyless.cut) == (False, False)
+    assert (raw.as_received, raw.truncated, raw.message) == (True, True, b"x" * 200)
+    assert (keyless.as_received, keyless.truncated) == (False, False)
 
 
 def test_messages_that_the_decoder_refuses_travel_beside_the_others_to_the_stage() -> None:
@@ -253,11 +267,11 @@ def test_a_frame_of_unreadable_messages_alone_is_taken() -> None:
 def test_only_a_stream_that_is_named_after_a_dead_letter_is_marked_in_their_topic() -> None:
     log = MemoryLog()
     for stream in ("dead-letter.0.12.x", "dead-letter", "feed.0.12.3"):
-        log.extend(session(stream=stream).open(0, 9, 0).appends)
+        log.extend(session(stream=stream).open(0, 9, SequenceNumber(0)).appends)
     assert (DEAD_LETTERS, 0) not in log.frames
-    log.extend(session(stream="dead-letter.3.12.0").open(0, 9, 0).appends)
-    log.extend(session(stream="dead-letter.3.12.0", acknowledged=1).open(0, 10, 1).appends)
-    log.extend(session(stream="dead-letter.3.12.0").open(0, 11, 1).appends)
+    log.extend(session(stream="dead-letter.3.12.0").open(0, 9, SequenceNumber(0)).appends)
+    log.extend(session(stream="dead-letter.3.12.0", acknowledged=1).open(0, 10, SequenceNumber(1)).appends)
+    log.extend(session(stream="dead-letter.3.12.0").open(0, 11, SequenceNumber(1)).appends)
     assert [
         (each.kind, each.origin, each.previous, each.ingest_ns) for each in log.frames[DEAD_LETTERS, 0]
     ] == [
@@ -287,18 +301,19 @@ def test_a_key_function_that_raises_makes_dead_letters_of_its_messages_as_json()
 def test_a_key_of_a_wrong_type_is_a_dead_letter() -> None:
     taken = session(route(source(lambda order: order.price))).take(rows_frame(1, orders([1])), 0, 9)
     assert [each.reason for each in taken.refused] == [
-        "the key function raised TypeError: a key must be str, int or bytes, not float"
+        "the key function raised TypeError: a key must be str, int, bytes or tuple, not float"
     ]
 
 
 def test_a_decoder_that_returns_what_does_not_fit_refuses_the_message() -> None:
     app = Application("shop")
-    orders_ = app.source(
+    app.source(
         "orders",
         schema=Order,
         key="symbol",
         decoder=each(lambda row: Order(1, int(row), "TOOLONG"[: int(row)], 1.0)),
     )
+    (orders_,) = app.sources
     here, log = route(orders_), MemoryLog()
     taken = session(here).take(IngestFrame(sequence=1, rows=Rows(messages=[b"3", b"x", b"6", b"4"])), 0, 9)
     log.extend(taken.appends)
@@ -359,8 +374,8 @@ def test_rows_that_outgrow_the_limit_as_columns_are_refused() -> None:
     class Word:
         text: str
 
-    words = app.source("words", schema=Word, decoder=each(lambda row: Word(row.decode() * 1000)))
-    here = dataclasses.replace(route(frame_bytes_max=10_000), source=words)
+    app.source("words", schema=Word, decoder=each(lambda row: Word(row.decode() * 1000)))
+    here = dataclasses.replace(route(frame_bytes_max=10_000), source=app.sources[0])
     frame = IngestFrame(sequence=1, rows=Rows(messages=[b"abcd"] * 5))
     refusal = refusal_of(lambda: session(here).take(frame, 0, 9))
     assert refusal.code is Code.RESOURCE_EXHAUSTED
@@ -372,4 +387,4 @@ def test_one_unreadable_message_as_large_as_a_frame_keeps_its_first_half() -> No
     log = MemoryLog()
     log.extend(session().take(rows_frame(1, [], spoilt=[message]), 0, 9).appends)
     (refused,) = refused_in(log.data[HOME][0])
-    assert (refused.message, refused.cut) == (message[: FRAME_BYTES_MAX // 2], True)
+    assert (refused.message, refused.truncated) == (message[: FRAME_BYTES_MAX // 2], True)

@@ -10,10 +10,11 @@ from dataclasses import replace
 from bettong import metrics
 from bettong.errors import LogError
 from bettong.frames.frame import Frame, FrameKind, decode
+from bettong.identifiers import SequenceNumber, TopicPartition
+from bettong.ingest.session import SourceRoute
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
-from bettong_sender.session import SourceRoute
 from bettong_sender.status import SenderStatus
 from bettong_sender.tick_writer import TickWriter
 from tests.samples.sender import PARTITIONS, readings, readings_frame, sensor_of
@@ -40,24 +41,21 @@ class ListedLog:
         self.has_ticks = threading.Event()  # one for each partition that got no frame
         self._ends: Counter[int] = Counter()
 
-    def append(
-        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
-    ) -> None:
+    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
         """See Log."""
-        del topic
         if self.refuses:
             raise LogError("it is closed")
         if self.fault is not None:
             on_done(self.fault)
             return
         if self.holds:
-            self.held.append((partition, on_done))
+            self.held.append((to.partition, on_done))
             return
-        self.records.append((partition, decode(value)))
+        self.records.append((to.partition, decode(value)))
         if len(self.ticks()) == PARTITIONS - 1:
             self.has_ticks.set()
-        self._ends[partition] += 1
-        on_done(self._ends[partition])
+        self._ends[to.partition] += 1
+        on_done(self._ends[to.partition])
 
     def ticks(self) -> dict[int, Frame]:
         """By partition; one each at most."""
@@ -87,7 +85,7 @@ async def sender_of(
 async def fed(intake: Intake, *values: tuple[int, int], stream: str = "feed") -> Feed:
     """A feed of one frame that is in the log."""
     feed = intake.open(Hello(source="orders", stream=stream), client="1.2.3.4")
-    await feed.open(0)
+    await feed.open(SequenceNumber(0))
     await feed.take(readings_frame(1, *values), None)
     while feed.acknowledged < 1:
         await feed.receipt()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bettong.frames.frame import FrameKind, decode
-from bettong_sender.session import NO_PARTITION
+from bettong.ingest.session import NO_PARTITION
 from bettong_sender.ticker import ENDED_MAX, ORIGINS_PER_TICK_MAX, Round, Ticker
 from tests.samples.sender import PARTITIONS, MemoryLog, readings, sensor_of
 from tests.simulation.sender_sending import EVERY, NOW_NS, STAGE, TICK_S, Sending
@@ -101,7 +101,7 @@ def test_a_partition_that_may_skip_a_frame_as_a_gap_is_told_what_came_before() -
     ours = Sending(readings(), ticker)
     ours.send(1, (sensor_of(0), 50))
     ours.arrive_all(log)
-    fresh = next(partition for partition in EVERY if (STAGE, partition) not in ours.under_way)
+    fresh = next(partition for partition in EVERY if (STAGE, partition) not in ours.in_flight)
     ours.send(2, (sensor_of(fresh), 60))
     ours.send(3, (sensor_of(fresh), 70))
     for lost in (False, True, False):  # its opening, and both frames
@@ -128,7 +128,7 @@ def test_a_session_that_ended_without_a_frame_or_with_a_lost_one_is_forgotten() 
     empty, lossy = (Sending(readings(), ticker, stream=name) for name in ("empty", "lossy"))
     lossy.send(1, (sensor_of(0), 50))
     empty.arrive_all(log)
-    for where in lossy.under_way:
+    for where in lossy.in_flight:
         lossy.arrive(where, log, lost=True)
     for each in (empty, lossy):
         ticker.close(each.progress)
@@ -189,7 +189,7 @@ def test_an_end_goes_to_every_partition_where_time_is_needed_and_else_where_the_
     assert {each.partition for each in timed.session.end(3.0, NOW_NS).appends} == set(EVERY)
     untimed = Sending(replace(readings(), needs_time=False), Ticker())
     ended = untimed.session.end(3.0, NOW_NS)
-    assert {each.partition for each in ended.appends} == {where for _, where in untimed.under_way}
+    assert {each.partition for each in ended.appends} == {where for _, where in untimed.in_flight}
 
 
 @pytest.mark.parametrize("sessions", [1, ORIGINS_PER_TICK_MAX, ORIGINS_PER_TICK_MAX + 1])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.frames.frame import Frame, FrameKind, decode
+from bettong.ingest.session import Append, Session
 from bettong.v1.ingest_pb2 import Hello
-from bettong_sender.session import Append, Session
 from bettong_sender.ticker import Ticker
 from tests.samples.sender import PARTITIONS, MemoryLog, readings, readings_frame, sensor_of
 from tests.simulation.sender_sending import EVERY, NOW_NS, STAGE, TICK_S, Sending
@@ -155,8 +155,8 @@ def test_no_partition_is_told_more_than_the_log_holds_and_all_are_told_within_tw
         step = data.draw(st.sampled_from(STEPS))
         world.now_s += data.draw(st.sampled_from([0.0, TICK_S / 4, TICK_S]))
         sender = data.draw(st.integers(0, 1))
-        under_way = [
-            (each, where) for each in world.sessions for where, waiting in each.under_way.items() if waiting
+        in_flight = [
+            (each, where) for each in world.sessions for where, waiting in each.in_flight.items() if waiting
         ]
         if step == "send":
             world.send(sender)
@@ -171,9 +171,9 @@ def test_no_partition_is_told_more_than_the_log_holds_and_all_are_told_within_tw
             world.tick(sender, lost=data.draw(st.sampled_from([0, 1, 2, 999])))
         elif step == "two ticks":
             world.check_two_ticks()
-        elif step in ("arrive", "lose") and under_way:
-            running, where = data.draw(st.sampled_from(under_way))
-            for _ in range(min(len(running.under_way[where]), data.draw(st.integers(1, 4)))):
+        elif step in ("arrive", "lose") and in_flight:
+            running, where = data.draw(st.sampled_from(in_flight))
+            for _ in range(min(len(running.in_flight[where]), data.draw(st.integers(1, 4)))):
                 running.arrive(where, world.log, lost=step == "lose")
     for running in world.sessions:
         running.arrive_all(world.log)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong.delivery import ORIGIN_TTL_NS, DeliveryTable, Verdict
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.worker.output.numbering import PARTS_MAX, SentTable
 
 
@@ -47,12 +47,19 @@ def test_a_consumer_takes_what_comes_after_any_silence(silence_ns: int) -> None:
     for offset in range(3):
         sequence, previous = sent.number(Origin("s/a/0"), 0, offset)
         # Another origin keeps the consumer's clock going, and its sweeps.
-        consumer.take(Origin("s/b/0"), sequence=offset + 1, previous=offset, now_ns=now_ns)
+        consumer.take(
+            Origin("s/b/0"),
+            sequence=SequenceNumber(offset + 1),
+            previous=SequenceNumber(offset),
+            now_ns=now_ns,
+        )
         for expected in (Verdict.TAKE, Verdict.DUPLICATE):
             verdict = consumer.take(Origin("s/a/0"), sequence=sequence, previous=previous, now_ns=now_ns)
             assert verdict is expected
         for step in range(1, 5):
-            consumer.open(Origin("s/b/0"), acknowledged=0, now_ns=now_ns + step * silence_ns // 4)
+            consumer.open(
+                Origin("s/b/0"), acknowledged=SequenceNumber(0), now_ns=now_ns + step * silence_ns // 4
+            )
         now_ns += silence_ns
 
 

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import pytest
 
 from bettong import ApplicationError
-from bettong.application.signatures import flat_map_output, map_output, predicate, stateful_output
+from bettong.application.nodes.stateful import stateful_output
+from bettong.application.nodes.stateless import check_predicate, flat_map_output, map_output
 from bettong.schema.schema import schema_of
 
 
@@ -201,9 +202,9 @@ def test_a_flat_map_returns_nothing_else(function: Any, text: str) -> None:
 
 
 def test_a_filter_returns_a_bool_or_says_nothing() -> None:
-    predicate("f", lambda _: True, ORDER)
+    check_predicate("filter 'f'", lambda _: True, ORDER)
     with pytest.raises(ApplicationError, match="filter 'f': must return bool, not str"):
-        predicate("f", text, ORDER)
+        check_predicate("filter 'f'", text, ORDER)
 
 
 def on_order(order: Order, seen: Seen) -> Result | None:

@@ -11,7 +11,7 @@ from bettong.edges.kafka_log import Record
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong_receiver.connectors.kafka_topic import read_with_key, read_without_key
@@ -21,6 +21,7 @@ from bettong_receiver.delivery.connector import SinkBatch
 from bettong_receiver.delivery.refusals import Refusals
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.errors import PositionError
+from bettong_receiver.progress import SinkPartition
 from tests.samples.result_frames import Note, columns, rows
 
 SCHEMA = schema_of(Note)
@@ -43,8 +44,8 @@ def batcher(
     return SinkBatcher(
         "app",
         [sink_input(on_error)],
-        beginnings={("raw", 0): beginning, ("raw", 1): beginning},
-        stored={("raw", partition): each for partition, each in (stored or {}).items()},
+        beginnings={SinkPartition("raw", 0): beginning, SinkPartition("raw", 1): beginning},
+        stored={SinkPartition("raw", partition): each for partition, each in (stored or {}).items()},
     )
 
 
@@ -66,7 +67,10 @@ def test_what_a_partition_takes_is_one_batch_with_the_position_behind_it() -> No
         (1, [b"x"], 1),
     ]
     again = batcher({batch.partition: batch.position() for batch in batches})
-    assert again.offsets([("raw", 0), ("raw", 1)]) == {("raw", 0): 2, ("raw", 1): 1}
+    assert again.offsets([SinkPartition("raw", 0), SinkPartition("raw", 1)]) == {
+        SinkPartition("raw", 0): 2,
+        SinkPartition("raw", 1): 1,
+    }
     assert again.progress == one.progress
 
 
@@ -83,7 +87,7 @@ def test_duplicates_gaps_and_garbage_are_in_no_batch_and_are_counted() -> None:
     batches = one.fold(records)
     assert [batch.messages for batch in batches] == [[b"a", b"b"]]
     assert [each.offset for each in records if each.fault] == [3, 4]
-    counts = one.progress["raw", 0].counts
+    counts = one.progress[SinkPartition("raw", 0)].counts
     assert (counts.messages, counts.duplicates, counts.gaps, counts.unreadable) == (2, 1, 1, 2)
 
 
@@ -130,7 +134,13 @@ class Keys:
 def test_keys_are_text_digits_or_bytes() -> None:
     schema = schema_of(Keys)
     payload = Columns.of_messages(schema, [Keys("é", 2**63, b"\x00\xff")]).payload()
-    frame = Frame(origin=Origin("a/b"), sequence=1, previous=0, schema=schema.fingerprint, columns=payload)
+    frame = Frame(
+        origin=Origin("a/b"),
+        sequence=SequenceNumber(1),
+        previous=SequenceNumber(0),
+        schema=schema.fingerprint,
+        columns=payload,
+    )
     keys = {name: read_with_key(schema, name)(frame)[0][0] for name in ("text", "number", "data")}
     assert keys == {"text": "é".encode(), "number": b"9223372036854775808", "data": b"\x00\xff"}
     assert read_without_key(lambda _: [b"x"])(frame) == [(None, b"x")]
@@ -148,7 +158,9 @@ def refused(batch: SinkBatch[bytes], reasons: dict[int, str]) -> bytes:
     return batch.refusing(reasons)
 
 
-def dead_letters(one: SinkBatcher[bytes]) -> list[tuple[Origin, int, int, list[DeadLetter]]]:
+def dead_letters(
+    one: SinkBatcher[bytes],
+) -> list[tuple[Origin, SequenceNumber, SequenceNumber, list[DeadLetter]]]:
     """Origin, sequence, previous and content of each frame of dead letters that is to be appended."""
     found = []
     for each in one.dead_letters():
@@ -169,7 +181,7 @@ def test_what_was_refused_becomes_dead_letters_that_name_frame_and_index() -> No
     one = batcher()
     one.fold([record(0, b"a"), record(1, b"b")])
     batch, *_ = one.fold([record(2, b"c"), record(3, b"d"), record(4, b"e")])
-    one.delivered([batch], {("raw", 0): {0: "no", 2: "never"}})
+    one.delivered([batch], {SinkPartition("raw", 0): {0: "no", 2: "never"}})
     found = dead_letters(one)
     assert [(origin, previous) for origin, _, previous, _ in found] == [
         ("dead-letters/raw.destination/0", 0),
@@ -204,7 +216,15 @@ def test_whoever_goes_on_behind_a_crash_writes_the_same_dead_letters_again_and_n
 
     def consumed(of: SinkBatcher[bytes]) -> None:
         for origin, sequence, previous, content in dead_letters(of):
-            if table.take(Origin(origin), sequence=sequence, previous=previous, now_ns=1) is Verdict.TAKE:
+            if (
+                table.take(
+                    Origin(origin),
+                    sequence=SequenceNumber(sequence),
+                    previous=SequenceNumber(previous),
+                    now_ns=1,
+                )
+                is Verdict.TAKE
+            ):
                 taken.extend(each.message for each in content)
 
     stored: bytes | None = None
@@ -212,7 +232,7 @@ def test_whoever_goes_on_behind_a_crash_writes_the_same_dead_letters_again_and_n
         (batch,) = one.fold(log[first : first + 4])
         reasons = {1: "no", 3: "never"}
         stored = refused(batch, reasons)
-        one.delivered([batch], {("raw", 0): reasons})
+        one.delivered([batch], {SinkPartition("raw", 0): reasons})
         if first == 0:
             consumed(one)
             one.appended()
@@ -224,8 +244,8 @@ def test_whoever_goes_on_behind_a_crash_writes_the_same_dead_letters_again_and_n
         True,
     ):  # the crash came before the dead letters, or between them and the next position
         again = batcher({0: stored})
-        assert again.progress["raw", 0].offset == 8
-        assert again.starts()["raw", 0] == 5
+        assert again.progress[SinkPartition("raw", 0)].offset == 8
+        assert again.starts()[SinkPartition("raw", 0)] == 5
         again.resume_dead_letters(log[5:6])
         assert dead_letters(again) == before[:1]
         consumed(again)
@@ -238,27 +258,27 @@ def test_whoever_goes_on_behind_a_crash_writes_the_same_dead_letters_again_and_n
         assert taken == [b"1", b"3", b"5", b"7"], written
     (moved,) = again.moved()
     later = batcher({0: moved.position()})
-    assert later.starts()["raw", 0] == 8, "and then it is pending no more"
+    assert later.starts()[SinkPartition("raw", 0)] == 8, "and then it is pending no more"
 
 
 def test_dead_letters_that_were_not_appended_stay_pending() -> None:
     one = batcher()
     (batch,) = one.fold([record(0, b"a"), record(1, b"b")])
-    one.delivered([batch], {("raw", 0): {0: "no"}})
+    one.delivered([batch], {SinkPartition("raw", 0): {0: "no"}})
     (next_batch,) = one.fold([record(2, b"c")])
-    assert batcher({0: next_batch.position()}).starts()["raw", 0] == 0
+    assert batcher({0: next_batch.position()}).starts()[SinkPartition("raw", 0)] == 0
 
 
 def test_skipped_messages_are_counted_with_the_position_and_make_no_dead_letters() -> None:
     one = batcher(on_error=SKIP)
     (batch,) = one.fold([record(0, b"a"), record(1, b"b")])
     stored = refused(batch, {0: "no", 1: "no"})
-    one.delivered([batch], {("raw", 0): {0: "no", 1: "no"}})
+    one.delivered([batch], {SinkPartition("raw", 0): {0: "no", 1: "no"}})
     assert one.dead_letters() == []
-    assert one.progress["raw", 0].counts.skipped == 2
+    assert one.progress[SinkPartition("raw", 0)].counts.skipped == 2
     again = batcher({0: stored}, on_error=SKIP)
-    assert again.progress["raw", 0].counts.skipped == 2
-    assert again.starts()["raw", 0] == 2
+    assert again.progress[SinkPartition("raw", 0)].counts.skipped == 2
+    assert again.starts()[SinkPartition("raw", 0)] == 2
 
 
 def test_where_a_refusal_stops_the_sink_nothing_can_be_left_out() -> None:

@@ -19,7 +19,7 @@ from bettong_receiver.errors import SinkError
 from bettong_receiver.progress import SinkPartition
 from tests.samples.result_frames import rows
 
-KEY: SinkPartition = ("raw", 0)
+KEY: SinkPartition = SinkPartition("raw", 0)
 INPUT = SinkInput("raw", "app.sink.raw", lambda frame: list(frame.rows or ()))
 
 
@@ -187,7 +187,7 @@ def test_a_fault_that_somebody_must_mend_is_waited_for_unless_the_receiver_canno
         run(store := Store({0: SinkError("no such table")}), records=log(1))
     assert store.kept == [b"<0>"]
     assert [(line["event"], line["route"], line["fault"]) for line in lines] == [
-        ("a sink needs help", "sink raw", "no such table")
+        ("a sink waits until somebody mends it", "sink raw", "no such table")
     ]
     with pytest.raises(SinkError, match="no such table"):
         run(store := Store({0: SinkError("no such table")}), required=True)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong.errors import SnapshotError
+from bettong.identifiers import PartitionId
 from bettong.snapshots.snapshot import decode, encode
 from bettong.v1.snapshot_pb2 import Counters, DeliveryTable, Heard, Sent, Snapshot
 
@@ -28,7 +29,7 @@ ENCODED = encode(SNAPSHOT)
 
 
 def read(data: bytes) -> Snapshot:
-    return decode(data, application="app", stage="stage", partition=3)
+    return decode(data, application="app", partition=PartitionId("stage", 3))
 
 
 def test_a_snapshot_comes_back_as_it_went_in() -> None:
@@ -77,7 +78,7 @@ def test_a_snapshot_of_something_else_says_whose_it_is(application: str, stage: 
     with pytest.raises(
         SnapshotError, match=f"snapshot of {application}/{stage}/{partition}: it belongs to app/stage/3"
     ):
-        decode(ENCODED, application=application, stage=stage, partition=partition)
+        decode(ENCODED, application=application, partition=PartitionId(stage, partition))
 
 
 def test_a_snapshot_of_another_version_says_what_it_starts_with() -> None:

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong.frames.frame import Frame, FrameKind, decode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, PartitionId
 from bettong.snapshots import snapshot as codec
 from bettong.worker.output.downstream_watermarks import TICK_NS
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
-from tests.samples.event_time import IDLE_NS, STAGE, Visit, control, programs, told, visits
+from tests.samples.event_time import IDLE_NS, STAGE, Visit, control, programs, sender_tick, visits
 from tests.samples.worker import fold, frames, tick, worker
 
 FIRST, SECOND = programs()
@@ -91,7 +91,7 @@ def test_a_partition_whose_clients_have_ended_does_not_wait_until_they_would_be_
 def test_a_stage_that_the_application_has_no_more_holds_nobody() -> None:
     behind = worker(SECOND)
     gone = Origin("places/gone/0")
-    stored = codec.decode(behind.snapshot(), application="meters", stage="places", partition=0)
+    stored = codec.decode(behind.snapshot(), application="meters", partition=PartitionId("places", 0))
     stored.event_clock.origins.add(origin=gone, watermark_ns=7, heard_ns=1)
     behind = worker(SECOND)
     behind.restore(codec.encode(stored))
@@ -129,7 +129,7 @@ def test_to_be_told_again_that_a_partition_was_idle_changes_nothing_once_its_wat
     going, of_going = before(1, client="b", at_ns=50)
     behind = worker(SECOND)
     says = to_stage(fold(quiet, [tick(1 + IDLE_NS)]))
-    moved = to_stage(fold(quiet, [told(2 + IDLE_NS + TICK_NS, a=2 * IDLE_NS)]))
+    moved = to_stage(fold(quiet, [sender_tick(2 + IDLE_NS + TICK_NS, a=2 * IDLE_NS)]))
     assert [decode(each).kind for each in moved] == [FrameKind.TICK]
     fold(behind, of_quiet + of_going + says + moved + says)
     assert held(behind, going)
@@ -198,7 +198,7 @@ class Before:
                 found = [Visit(self.partition, self.sent % 3, self.at_ns)]
                 value = visits(client, self.sent, found, log_ns=log_ns, watermark_ns=self.at_ns)
             elif what == "told":
-                value = told(log_ns, **{client: self.at_ns})
+                value = sender_tick(log_ns, **{client: self.at_ns})
             elif what == "pass":
                 value = tick(log_ns)
             else:

@@ -5,24 +5,24 @@ import pytest
 from bettong.identifiers import TopicPartition
 from bettong.inspection.health import Facts, Seen, facts_of, has_started, observed
 
-PLACES = [TopicPartition("t", 0), TopicPartition("t", 1)]
+PARTITIONS = [TopicPartition("t", 0), TopicPartition("t", 1)]
 
 
 def test_what_waits_is_what_lies_behind_the_offsets() -> None:
-    ends = dict(zip(PLACES, (10, 20), strict=True))
-    assert facts_of(speaks=True, ends=ends, offsets={PLACES[0]: 4, PLACES[1]: 20}) == Facts(
+    ends = dict(zip(PARTITIONS, (10, 20), strict=True))
+    assert facts_of(speaks=True, ends=ends, offsets={PARTITIONS[0]: 4, PARTITIONS[1]: 20}) == Facts(
         speaks=True, lag=6, folded=24
     )
 
 
 def test_a_partition_without_an_offset_counts_only_while_there_is_none() -> None:
-    ends = dict(zip(PLACES, (10, 20), strict=True))
+    ends = dict(zip(PARTITIONS, (10, 20), strict=True))
     assert facts_of(speaks=True, ends=ends, offsets={}).lag == 30
-    assert facts_of(speaks=True, ends=ends, offsets={PLACES[0]: 10}).lag == 0
+    assert facts_of(speaks=True, ends=ends, offsets={PARTITIONS[0]: 10}).lag == 0
 
 
-def test_an_offset_beyond_the_end_that_was_read_before_is_no_debt() -> None:
-    assert facts_of(speaks=True, ends={PLACES[0]: 3}, offsets={PLACES[0]: 5}).lag == 0
+def test_an_offset_beyond_the_end_that_was_read_before_is_not_counted() -> None:
+    assert facts_of(speaks=True, ends={PARTITIONS[0]: 3}, offsets={PARTITIONS[0]: 5}).lag == 0
 
 
 def test_nothing_moves_while_records_wait_and_nothing_is_folded() -> None:

@@ -1,4 +1,4 @@
-"""States as pickles, where an application asks for them: nothing is unpickled that was not signed for its place."""
+"""States as pickles, where an application asks for them: nothing is unpickled that was not signed for its scope."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bettong import Application, ApplicationError
 from bettong.application.plan import plan
 from bettong.edges.state_key import is_closed, state_key
 from bettong.errors import SettingsError, SnapshotError, StateChangedError
+from bettong.identifiers import PartitionId
 from bettong.snapshots import snapshot as codec
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
@@ -68,7 +69,7 @@ def saved(key: bytes = KEY, partition: int = 0) -> bytes:
 
 def changed(snapshot: bytes, **more: Any) -> bytes:
     """A snapshot with other fields, and a right checksum."""
-    stored = codec.decode(snapshot, application="meters", stage="in", partition=0)
+    stored = codec.decode(snapshot, application="meters", partition=PartitionId("in", 0))
     for name, value in more.items():
         if name == "states":
             stored.states["fold"] = value(stored.states["fold"])
@@ -111,7 +112,7 @@ def test_what_is_not_signed_for_its_place_is_never_unpickled(more: dict[str, Any
 
 
 def test_states_of_another_partition_or_key_are_refused() -> None:
-    theirs = codec.decode(saved(partition=1), application="meters", stage="in", partition=1)
+    theirs = codec.decode(saved(partition=1), application="meters", partition=PartitionId("in", 1))
     for snapshot in (saved(OTHER), changed(saved(), states=lambda _: theirs.states["fold"])):
         with pytest.raises(SnapshotError, match="not signed"):
             worker(made()).restore(snapshot)
@@ -125,7 +126,7 @@ def test_without_a_key_the_application_is_refused_with_the_remedy() -> None:
 def test_a_state_that_is_no_pickle_any_more_is_refused_with_the_remedy() -> None:
     plain = made(state=PlainKept, state_codec=None)
     with pytest.raises(StateChangedError, match="bettong state reset"):
-        worker(plain).restore(_same_shape(plain))
+        worker(plain).restore(_same_schema(plain))
 
 
 @dataclass
@@ -133,11 +134,11 @@ class PlainKept:
     total: int = 0
 
 
-def _same_shape(plain: StageProgram) -> bytes:
+def _same_schema(plain: StageProgram) -> bytes:
     """Of the same computation, as it was when it asked for pickles."""
     signed = worker(made(state=PlainKept))
     fold(signed, [data("in/a", 1, [Item("k", 5)])])
-    assert signed.program.shapes == plain.shapes
+    assert signed.program.state_schemas == plain.state_schemas
     return signed.increment()[1]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong.errors import SnapshotError
-from bettong.worker.state.lifetimes import SlotLifetimes
+from bettong.worker.state.lifetimes import LogSlotLifetimes
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.state.records import RecordTable
 from bettong.worker.state.table import SavedStates, StateTable
@@ -104,10 +104,10 @@ class Run:
                 self.model.pop(f"k{key}", None)
 
     def _save(self) -> None:
-        begins = self.table.settled
+        begins = self.table.round_complete
         self.round = len(self.increments) if begins else self.round
         self.increments.append((self.table.increment(begins=begins), self.log_ns, begins))
-        self.root = self.round if self.table.settled else self.root
+        self.root = self.round if self.table.round_complete else self.root
         self.since = []
 
     def _crash(self) -> None:
@@ -118,10 +118,10 @@ class Run:
             self._do(*each)
 
 
-def settled(table: StateTable) -> list[tuple[SavedStates, bool]]:
+def completed(table: StateTable) -> list[tuple[SavedStates, bool]]:
     """Increments up to the end of the round at work."""
     found = []
-    while not table.settled:
+    while not table.round_complete:
         found.append((table.increment(begins=False), False))
         assert len(found) < len(ALL)
     return found
@@ -133,7 +133,7 @@ def half_a_round(table: StateTable) -> list[tuple[SavedStates, bool]]:
     root = table.increment(begins=True)
     add(table, [0])
     second = table.increment(begins=True)
-    assert not table.settled
+    assert not table.round_complete
     return [(root, True), (second, True)]
 
 
@@ -147,8 +147,8 @@ def test_a_round_writes_no_key_that_ended_before_it(make: Make) -> None:
             delete(table, [ended])
             add(table, [(ended + 1) % len(ALL)])
             increments = [(table.increment(begins=True), True)]
-            assert not table.settled
-            increments += settled(table)
+            assert not table.round_complete
+            increments += completed(table)
             assert totals(loaded(make, increments)).keys() == {f"k{key}" for key in ALL if key != ended}
 
 
@@ -159,7 +159,7 @@ def test_a_round_at_work_writes_no_key_that_ended_meanwhile(make: Make) -> None:
             table = make(None)
             increments = half_a_round(table)
             delete(table, [ended])
-            increments += settled(table) or [(table.increment(begins=False), False)]
+            increments += completed(table) or [(table.increment(begins=False), False)]
             for root in (increments, increments[1:]):
                 assert totals(loaded(make, root)).keys() == {f"k{key}" for key in ALL if key != ended}
 
@@ -185,7 +185,7 @@ def test_a_round_goes_on_after_a_crash_without_the_keys_that_ended(make: Make) -
             delete(table, [ended])
             increments.append((table.increment(begins=False), False))
             again = loaded(make, increments)
-            increments += settled(again)
+            increments += completed(again)
             assert totals(loaded(make, increments[1:])) == totals(table)
 
 
@@ -242,7 +242,7 @@ def test_to_find_what_is_over_looks_at_no_key_that_lives(make: Make) -> None:
     table.expire(500)
     add(table, list(range(1, 200)))
     lifetimes = table._lifetimes  # type: ignore[attr-defined]
-    if isinstance(lifetimes, SlotLifetimes):
+    if isinstance(lifetimes, LogSlotLifetimes):
         lifetimes._last_ns[2:] = -(2**40)  # a look at one would end it
     else:
         for key in list(lifetimes._last_ns)[2:]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bettong
-from bettong import Application, Places, Stream, Width
+from bettong import Application, RowIndexes, Stream, Width
 from bettong.application.plan import StageInput, plan
 from bettong.errors import PoisonError
 from bettong.frames.columns import Columns
@@ -78,17 +78,17 @@ def kept_of_all(number: Number) -> bool:
     return found
 
 
-def several_of_all(number: Number) -> tuple[Number, Places]:
+def several_of_all(number: Number) -> tuple[Number, RowIndexes]:
     return divided(number), np.arange(len(np.asarray(number.value)))
 
 
-def counted_of_all(number: Number, state: Kept, key: Places) -> Number:
+def counted_of_all(number: Number, state: Kept, key: RowIndexes) -> Number:
     np.add.at(columns(state).count, key, 1)
     given: Number = divided(number)
     return given
 
 
-def counted_several_of_all(number: Number, state: Kept, key: Places) -> tuple[Number, Places]:
+def counted_several_of_all(number: Number, state: Kept, key: RowIndexes) -> tuple[Number, RowIndexes]:
     np.add.at(columns(state).count, key, 1)
     return divided(number), np.arange(len(key))
 
@@ -111,7 +111,7 @@ def marked(
     return mark(noting) if mark is not None else noting
 
 
-def stopped(stream: Stream, *, compiled: bool = False) -> Any:
+def stopped(stream: Stream[Any], *, compiled: bool = False) -> Any:
     """The worker of a stream that leads to a sink, when it has stopped where it must."""
     stream.sink("out")
     of = worker(program(plan(stream.app).stages[0], compiled=compiled))
@@ -121,7 +121,7 @@ def stopped(stream: Stream, *, compiled: bool = False) -> Any:
     return of
 
 
-def source() -> Stream:
+def source() -> Stream[Any]:
     return Application("meters").source("in", schema=Number, key="key")
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from bettong import Width
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
-from bettong.frames.text import float_of, float_text, json_line, message_of, text_of, to_json
+from bettong.frames.text import float_text, json_line, message_of, to_json
+from bettong.schema.json_values import float_of, text_of
 from bettong.schema.schema import schema_of
 
 

@@ -26,7 +26,7 @@ from bettong.cli.check import tree
 from bettong.cli.replay import events_table
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.frames.frame import Frame, FrameKind, encode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, PartitionId, SequenceNumber
 from bettong.inspection.json_lines import event_json
 from bettong.inspection.key_history import KeyHistory
 from bettong.snapshots.chain import Increment
@@ -72,7 +72,7 @@ def count(note: Note, kept: Kept) -> Counted:
 
 
 @bettong.vectorized
-def count_all(note: Note, kept: Kept, keys: bettong.Places) -> Counted:
+def count_all(note: Note, kept: Kept, keys: bettong.RowIndexes) -> Counted:
     """Of frames whose keys differ."""
     totals: Any = kept.count
     np.add.at(totals, keys, 1)
@@ -158,7 +158,13 @@ def test_every_record_of_the_partition_moves_the_clock(speed: Speed) -> None:
         "a session starts": opening("in/y", 0, ingest_ns=TTL_NS),
         "time passes": tick(TTL_NS),
         "a session ends": encode(
-            Frame(origin=Origin("in/y"), sequence=0, previous=0, kind=FrameKind.END, ingest_ns=TTL_NS)
+            Frame(
+                origin=Origin("in/y"),
+                sequence=SequenceNumber(0),
+                previous=SequenceNumber(0),
+                kind=FrameKind.END,
+                ingest_ns=TTL_NS,
+            )
         ),
         "another key's message": data("in/y", 1, [Note(2)], previous=0, ingest_ns=TTL_NS),
         "a gap": data("in/y", 3, [Note(1)], previous=2, ingest_ns=TTL_NS),
@@ -281,8 +287,8 @@ class Shuffled(DirectorySnapshots):
         super().__init__(path)
         self._chance = chance
 
-    def increments(self, stage: str, partition: int) -> list[Increment]:
-        found = super().increments(stage, partition)
+    def increments(self, partition: PartitionId) -> list[Increment]:
+        found = super().increments(partition)
         self._chance.shuffle(found)
         return found
 
@@ -317,9 +323,9 @@ def test_a_crash_at_any_record_changes_neither_results_nor_states_nor_memory(
         for offset, value in enumerate(values):
             assert fold(crashed, [value]) == outputs[offset]
             if chance.random() < 0.5:
-                store.save("in", 0, *crashed.increment())
+                store.save(PartitionId("in", 0), *crashed.increment())
             # It dies here; who comes next folds the records since the last increment again, and goes on.
-            crashed = restoring.newest(store, "in", 0)
+            crashed = restoring.newest(store, PartitionId("in", 0))
             for again in range(crashed.next_offset, offset + 1):
                 assert fold(crashed, [values[again]]) == outputs[again]
             assert crashed.snapshot() == states[offset + 1]
@@ -358,7 +364,7 @@ def test_without_a_time_to_live_the_stored_bytes_are_those_of_before(speed: Spee
         assert not read.ended
         assert not read.last_ns
         assert not read.counters.expired
-        read.ClearField("shapes")
+        read.ClearField("state_schemas")
         read.ClearField("before")
         digest.update(read.SerializeToString(deterministic=True))
     assert digest.hexdigest() == STORED[speed]

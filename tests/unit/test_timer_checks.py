@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import pytest
 
 import bettong
-from bettong import NEVER, Application, Width
+from bettong import NEVER, Application, Stream, Width
+from bettong.application.nodes.stateful import Stateful
 from bettong.application.plan import plan
-from bettong.application.streams import Stateful
+from bettong.application.timers import StateTimer
 from bettong.schema.schema import schema_of
 from tests.samples.application import refused
 
@@ -46,11 +47,16 @@ def quietly(fired: bettong.Fired[str], card: Card) -> None:
     pass
 
 
-def described(state: Any = Card, function: Callable[..., Any] = on_attempt, **more: Any) -> Stateful:
+def described(state: Any = Card, function: Callable[..., Any] = on_attempt, **more: Any) -> Stream[Any]:
     app = Application("cards")
     return app.source("attempts", schema=Attempt, key="card").stateful(
         function, state=state, name="cards", **more
     )
+
+
+def timers_of(stream: Stream[Any]) -> tuple[StateTimer, ...]:
+    assert isinstance(stream.node, Stateful)
+    return stream.node.timers
 
 
 def only_message(attempt: Attempt, card: Card) -> Alert | None:
@@ -165,12 +171,12 @@ def test_what_is_no_timer_is_refused_where_it_is_given(options: dict[str, Any], 
 @pytest.mark.parametrize("function", [forget, quietly])
 def test_timers_go_in_the_order_of_their_fields(state: Any, function: Callable[..., Any]) -> None:
     function_ = on_attempt if state is Card else any_state
-    (timer,) = described(state, function_, timers={"forget_at": function}).timers
+    (timer,) = timers_of(described(state, function_, timers={"forget_at": function}))
     assert (timer.field, timer.clock.value, timer.function) == ("forget_at", "event time", function)
 
 
 def test_a_state_whose_hints_nobody_can_read_needs_no_timers() -> None:
-    assert described(Unknown, any_state).timers == ()
+    assert timers_of(described(Unknown, any_state)) == ()
 
 
 def test_a_stage_needs_time_where_a_timer_goes_by_it() -> None:

@@ -91,13 +91,13 @@ def ring_compiled(fired: bettong.Fired[int], waiting: Waiting) -> Answer:
 
 
 @bettong.vectorized
-def ask_all(message: Ask, waiting: Waiting, keys: bettong.Places) -> None:
+def ask_all(message: Ask, waiting: Waiting, keys: bettong.RowIndexes) -> None:
     asked, state = _columns(message), _columns(waiting)
     state.due_at[keys] = asked.at
 
 
 @bettong.vectorized
-def ring_all(fired: bettong.Fired[int], waiting: Waiting, keys: bettong.Places) -> Answer:
+def ring_all(fired: bettong.Fired[int], waiting: Waiting, keys: bettong.RowIndexes) -> Answer:
     due = _columns(fired)
     for key in due.key.tolist():
         do(key % 10)

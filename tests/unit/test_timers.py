@@ -149,16 +149,16 @@ def test_what_a_timers_function_raises_is_as_on_error_says(how: str, on_error: s
     found = fold(one, [tick(12)])
     assert [each.key for each in rang(found)] == [3]
     assert one.counters.skipped == (2 if on_error == "skip" else 0)
-    letters = dead_letters(found)
+    found_dead = dead_letters(found)
     if on_error == "dead-letter":
-        assert [each.message for each in letters] == [
+        assert [each.message for each in found_dead] == [
             b'{"key":1,"timer":"ring","at":6}',
             b'{"key":2,"timer":"ring","at":11}',
         ]
-        assert all(each.fired and each.computation == "alarms" for each in letters)
-        assert {each.reason for each in letters} == {"ValueError: one"}
+        assert all(each.fired and each.computation == "alarms" for each in found_dead)
+        assert {each.reason for each in found_dead} == {"ValueError: one"}
     else:
-        assert letters == []
+        assert found_dead == []
     # What it had set before it raised stays.
     assert one.tables["alarms"].state_of(1) == {"count": 2, "ring": 13, "close": None}
     assert [each.key for each in rang(fold(one, [tick(13)]))] == [1]
@@ -260,7 +260,9 @@ def test_what_fires_passes_what_follows_and_sets_timers_there_in_the_same_record
     first: str, second: str
 ) -> None:
     function, on_ring, on_close, *_ = FORMS[first]
-    following = [compiled_twin(each) if second == "compiled" else each for each in (later, shut, unheard)]
+    following: list[Any] = [
+        compiled_twin(each) if second == "compiled" else each for each in (later, shut, unheard)
+    ]
     app = Application("meters")
     app.source("in", schema=Note, key="key").stateful(
         function, state=Kept, timers={"ring": on_ring, "close": on_close}, name="alarms"

@@ -98,7 +98,7 @@ def test_functions_have_the_same_code_where_it_matters() -> None:
     timers = tuple(replace(each, function=close) for each in node.timers)
     changed = replace(other.stages[0].operators[0], node=replace(node, timers=timers))
     codes = [
-        program(stage, compiled=True).shapes["alarms"].code
+        program(stage, compiled=True).state_schemas["alarms"].code
         for stage in (plan_.stages[0], replace(other.stages[0], operators=(changed,)))
     ]
     assert codes[0] != codes[1]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bettong
-from bettong import Application, Places, Stream, Width
+from bettong import Application, RowIndexes, Stream, Width
 from bettong.errors import PoisonError
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram
@@ -89,7 +89,7 @@ def copies(trade: Trade) -> list[Valued]:
 
 
 @bettong.vectorized
-def copies_of_all(trade: Trade) -> tuple[Valued, Places]:
+def copies_of_all(trade: Trade) -> tuple[Valued, RowIndexes]:
     if (np.asarray(trade.size) == LARGE).any():
         raise ValueError("too many")
     every: Any = trade
@@ -109,7 +109,7 @@ def add(trade: Trade, kept: Kept) -> Valued:
 
 
 @bettong.vectorized
-def add_all(trade: Trade, kept: Kept, key: Places) -> Valued:
+def add_all(trade: Trade, kept: Kept, key: RowIndexes) -> Valued:
     every: Any = trade
     state: Any = kept
     order = np.argsort(key, kind="stable")
@@ -145,7 +145,7 @@ TRADE = st.builds(
     note=st.sampled_from(["", "x", "äöü", "a long note"]),
 )
 
-Build = Callable[[Stream], Stream]
+Build = Callable[[Stream[Any]], Stream[Any]]
 PAIRS: dict[str, tuple[Build, Build]] = {
     "map": (lambda source: source.map(value), lambda source: source.map(values, name="value")),
     "filter": (
@@ -221,8 +221,8 @@ def test_a_row_that_is_skipped_or_stops_is_the_one_that_is_to_blame(kind: str) -
     frame = data("in/a", 1, [trade(), trade(), bad, trade()])
 
     def of(on_error: str) -> PartitionWorker:
-        def build(source: Stream) -> Stream:
-            made: Stream = getattr(source, kind)(function, on_error=on_error, **more)
+        def build(source: Stream[Any]) -> Stream[Any]:
+            made: Stream[Any] = getattr(source, kind)(function, on_error=on_error, **more)
             return made
 
         return worker(python(application(build)))

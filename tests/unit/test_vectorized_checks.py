@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bettong
-from bettong import Application, Places, Width
+from bettong import Application, RowIndexes, Width
 from bettong.application.execution_mode import ExecutionMode, execution_mode_of
 from bettong.application.plan import plan
 from bettong.worker.partition import PartitionWorker
@@ -37,7 +37,7 @@ class Loose:
     text: str = ""
 
 
-def source(key: Any = "key") -> bettong.Stream:
+def source(key: Any = "key") -> bettong.Stream[Any]:
     return Application("meters").source("in", schema=Item, key=key)
 
 
@@ -53,19 +53,19 @@ def as_number(item: Item) -> int:
     return item.value
 
 
-def of_state(item: Item, kept: Kept, key: Places) -> Item | None:
+def of_state(item: Item, kept: Kept, key: RowIndexes) -> Item | None:
     return None if kept.total and key[0] else item
 
 
-def lists(item: Item, kept: Kept, key: Places) -> list[Item]:
+def lists(item: Item, kept: Kept, key: RowIndexes) -> list[Item]:
     return [item] * kept.total * len(key)
 
 
-def without_places(item: Item, kept: Kept) -> Item:
+def without_row_indexes(item: Item, kept: Kept) -> Item:
     return Item(item.key, kept.total)
 
 
-def wrong_places(item: Item, kept: Kept, key: str) -> Item:
+def wrong_row_indexes(item: Item, kept: Kept, key: str) -> Item:
     return Item(key, kept.total)
 
 
@@ -89,13 +89,13 @@ def as_bytes(item: Item) -> bytes:
         (
             many,
             lambda marked: source().flat_map(marked),
-            "flat_map 'many': a vectorized function returns tuple[Message, bettong.Places], not list[",
+            "flat_map 'many': a vectorized function returns tuple[Message, bettong.RowIndexes], not list[",
         ),
         (as_number, lambda marked: source().filter(marked), "filter 'as_number': must return bool, not int"),
         (
             of_state,
             lambda marked: source().stateful(marked, state=Kept),
-            "tuple[Message, bettong.Places], or one result a row, or None",
+            "tuple[Message, bettong.RowIndexes], or one result a row, or None",
         ),
         (
             lists,
@@ -103,12 +103,12 @@ def as_bytes(item: Item) -> bytes:
             "stateful 'lists': a vectorized",
         ),
         (
-            without_places,
+            without_row_indexes,
             lambda marked: source().stateful(marked, state=Kept),
             "must take three arguments, messages,",
         ),
         (
-            wrong_places,
+            wrong_row_indexes,
             lambda marked: source().stateful(marked, state=Kept),
             "parameter 'key' is annotated str, but gets",
         ),
@@ -161,12 +161,12 @@ def float_for_int(item: Item) -> Item:
     return Item(item.key, item.value / 2)  # type: ignore[arg-type]
 
 
-def raising_fold(item: Item, kept: Kept, key: Places) -> Item:
+def raising_fold(item: Item, kept: Kept, key: RowIndexes) -> Item:
     kept.total[key] = item.value  # type: ignore[index]
     return item.nothing  # type: ignore[attr-defined,no-any-return]  # wrong
 
 
-def replaced_by_one(item: Item, kept: Kept, key: Places) -> Item:
+def replaced_by_one(item: Item, kept: Kept, key: RowIndexes) -> Item:
     kept.total = np.int64(len(key))  # type: ignore[assignment]
     return item
 
@@ -197,14 +197,14 @@ def test_a_mistake_that_shows_without_a_message_is_reported_with_function_and_li
 
 
 @bettong.vectorized
-def unchanged(item: Item, kept: Any, key: Places) -> Item:
+def unchanged(item: Item, kept: Any, key: RowIndexes) -> Item:
     return item if len(key) >= 0 else kept
 
 
 @pytest.mark.parametrize(
     ("key", "state", "text"),
     [
-        (text, Kept, "vectorized 'unchanged': the key of 'in' is a function; key by a field"),
+        (text, Kept, "vectorized 'unchanged': the key of 'in' is a function; key by fields"),
         ("key", Loose, "vectorized 'unchanged': Loose: text has no fixed width"),
         ("key", dict, "vectorized 'unchanged': state:"),
     ],
@@ -224,7 +224,7 @@ def count(item: Item, kept: Kept) -> Item:
 
 
 @bettong.vectorized
-def count_all(item: Item, kept: Kept, key: Places) -> tuple[Item, Places]:
+def count_all(item: Item, kept: Kept, key: RowIndexes) -> tuple[Item, RowIndexes]:
     every: Any = item
     order = np.argsort(key, kind="stable")
     first = np.searchsorted(key[order], key[order])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong.frames.frame import CLOCK_NS_MAX
+from bettong.identifiers import Origin
 from bettong.worker.watermarks import OriginClock, Watermarks
 
 IDLE_NS: dict[str, int | None] = {"fast": 100, "slow": 1000, "patient/stage": None}
@@ -75,13 +76,13 @@ class Model:
 
 def do(of: Watermarks, kind: Kind, origin: str, value: int) -> None:
     if kind == "reach":
-        of.reach(origin, value)
+        of.reach(Origin(origin), value)
     elif kind == "hear":
-        of.hear(origin)
+        of.hear(Origin(origin))
     elif kind == "end":
-        of.end(origin)
+        of.end(Origin(origin))
     elif kind == "fall":
-        of.fall_idle(origin, value)
+        of.fall_idle(Origin(origin), value)
 
 
 def known(of: Watermarks) -> dict[str, list[int]]:
@@ -130,6 +131,10 @@ def test_the_table_is_the_model_also_over_crashes_and_with_more_records_in_betwe
             assert known(each) == model.origins
             assert each.is_live == bool(model.origins)
             assert each.idle_ns == min((at for at, _ in model.idle()), default=None)
+            for asked in ORIGINS:
+                others = (clock[0] for name, clock in model.origins.items() if name != asked)
+                is_known = asked.rpartition("/")[0] in IDLE_NS
+                assert each.others_ns(Origin(asked)) == (min(others, default=CLOCK_NS_MAX) if is_known else 0)
         if chance.random() < 0.3:  # type: ignore[attr-defined]
             crashing = again(crashing, log)
 
@@ -137,21 +142,21 @@ def test_the_table_is_the_model_also_over_crashes_and_with_more_records_in_betwe
 def test_the_lowest_live_origin_decides() -> None:
     of = table()
     of.pass_time(1)
-    of.reach("slow/a", 50)
-    of.reach("slow/b", 20)
+    of.reach(Origin("slow/a"), 50)
+    of.reach(Origin("slow/b"), 20)
     assert of.watermark_ns == 50, "it never goes back"
-    of.reach("slow/a", 90)
+    of.reach(Origin("slow/a"), 90)
     assert of.watermark_ns == 50
-    of.reach("slow/b", 70)
+    of.reach(Origin("slow/b"), 70)
     assert of.watermark_ns == 70
-    of.end("slow/b")
+    of.end(Origin("slow/b"))
     assert of.watermark_ns == 90
 
 
 def test_an_origin_whose_watermark_is_not_known_yet_holds_it_while_it_is_live() -> None:
     of = table()
-    of.reach("slow/a", 0)
-    of.reach("patient/stage/0", 500)
+    of.reach(Origin("slow/a"), 0)
+    of.reach(Origin("patient/stage/0"), 500)
     assert of.watermark_ns == 0
     of.pass_time(999)
     assert of.watermark_ns == 0
@@ -164,7 +169,7 @@ def test_with_no_live_origin_it_moves_on_as_much_as_the_log_clock_from_the_momen
 ):
     of = table()
     of.pass_time(10)
-    of.reach("fast/a", 5000)
+    of.reach(Origin("fast/a"), 5000)
     of.pass_time(109)
     assert of.watermark_ns == 5000
     of.pass_time(210)
@@ -175,7 +180,7 @@ def test_with_no_live_origin_it_moves_on_as_much_as_the_log_clock_from_the_momen
 
 def test_an_unknown_watermark_does_not_move_on() -> None:
     of = table()
-    of.reach("fast/a", 0)
+    of.reach(Origin("fast/a"), 0)
     of.pass_time(5000)
     assert not of.is_live
     assert of.watermark_ns == 0
@@ -185,12 +190,11 @@ def test_memory_is_that_of_live_origins() -> None:
     of = table()
     for log_ns in range(20_000):
         of.pass_time(log_ns)
-        of.reach(f"fast/{log_ns % 7}", log_ns)
-        of.end(f"fast/{(log_ns - 3) % 7}")
-        of.reach(f"fast/once-{log_ns}", log_ns)
+        of.reach(Origin(f"fast/{log_ns % 7}"), log_ns)
+        of.end(Origin(f"fast/{(log_ns - 3) % 7}"))
+        of.reach(Origin(f"fast/once-{log_ns}"), log_ns)
     assert len(known(of)) <= 110
-    held = (of._lowest, of._idle, of._in_idle)
-    assert max(map(len, held)) < 400
+    assert max(map(len, (of._lowest, of._idle))) < 400
 
 
 def test_of_too_many_origins_the_one_heard_of_longest_ago_is_forgotten() -> None:
@@ -198,7 +202,7 @@ def test_of_too_many_origins_the_one_heard_of_longest_ago_is_forgotten() -> None
         of = table()
         for log_ns, name in enumerate("abcad"):
             of.pass_time(log_ns)
-            of.reach(f"patient/stage/{name}", 10 + log_ns)
+            of.reach(Origin(f"patient/stage/{name}"), 10 + log_ns)
         assert [origin for origin, _ in of.origins] == [
             "patient/stage/c",
             "patient/stage/a",

@@ -32,13 +32,13 @@ class State(StrEnum):
     PENDING = "pending"  # to be written or set back; a dry run ends here
     REVERTED = "reverted"  # back to its old value
     UNSUPPORTED = "unsupported"  # this machine has no such thing, or does not let it be set
-    FOREIGN = "foreign"  # set by another since we did
+    EXTERNAL = "external"  # set by another since we did
     REFUSED = "refused"  # would do harm, or another tuner runs: somebody has to act
     FAILED = "failed"  # the machine said no where it should not
 
 
 # A node in these states only has all that it can have: its startup taint may go.
-DONE = frozenset({State.TUNED, State.REVERTED, State.UNSUPPORTED, State.FOREIGN})
+DONE = frozenset({State.TUNED, State.REVERTED, State.UNSUPPORTED, State.EXTERNAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _forth(target: Target, entry: Entry | None, refusal: Refusal | None) -> Deci
         return of(Action.WRITE, State.PENDING, "it has its old value again")
     if entry.is_ours(now):
         return of(Action.WRITE, State.PENDING)
-    return of(Action.NONE, State.FOREIGN, _foreign(entry))
+    return of(Action.NONE, State.EXTERNAL, _external(entry))
 
 
 def _back(key: Key, entry: Entry, snapshot: Snapshot) -> Decision:
@@ -134,8 +134,8 @@ def _back(key: Key, entry: Entry, snapshot: Snapshot) -> Decision:
         return of(Action.FORGET, State.REVERTED)
     if entry.is_ours(now):
         return of(Action.RESTORE, State.PENDING)
-    return of(Action.NONE, State.FOREIGN, _foreign(entry))
+    return of(Action.NONE, State.EXTERNAL, _external(entry))
 
 
-def _foreign(entry: Entry) -> str:
+def _external(entry: Entry) -> str:
     return f"set by another since: it was {entry.old} before us, {entry.ours[-1]} by us"

@@ -13,7 +13,7 @@ from bettong_node_tuner.report import annotation, location
 from bettong_node_tuner.settings import Mode, TunerSettings
 
 _log = logging.getLogger(__name__)
-_WARNED = frozenset({State.FAILED, State.REFUSED, State.FOREIGN})
+_WARNED = frozenset({State.FAILED, State.REFUSED, State.EXTERNAL})
 
 
 class TunedNode(Protocol):

@@ -11,6 +11,9 @@ _FINAL = {kind.__name__: kind for kind in FINAL_ERRORS}
 # Spark's words for records that are gone from the log (failOnDataLoss).
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRange")
 
+# Spark's words for a context that has stopped.
+_STOPPED = ("RpcEnv has been stopped", "stopped SparkContext", "SparkContext was shut down")
+
 # What py4j says before it quotes Java.
 _PY4J = "An error occurred while calling"
 
@@ -25,6 +28,8 @@ class Fault:
 
     text: str
     final: type[BettongError] | None
+    # Spark's context has stopped by itself: nothing can be started in it any more.
+    is_without_spark: bool = False
 
 
 def fault_of(text: str) -> Fault:
@@ -41,4 +46,5 @@ def fault_of(text: str) -> Fault:
         f"{name}: {reason}" for name, reason in errors if not name.startswith(("Py4J", "SparkException"))
     ]
     lines = [line.strip(" :") for line in text.splitlines() if line.strip() and not line.startswith(_PY4J)]
-    return Fault((python or lines or ["unknown"])[-1 if python else 0][:TEXT_CHARACTERS_MAX], final=None)
+    said = (python or lines or ["unknown"])[-1 if python else 0][:TEXT_CHARACTERS_MAX]
+    return Fault(said, final=None, is_without_spark=any(words in text for words in _STOPPED))

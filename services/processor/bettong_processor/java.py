@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from importlib.util import find_spec
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
@@ -22,6 +22,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.config.service import PREFIX
 from bettong.errors import SettingsError
 from bettong_processor.faults import fault_of
+from bettong_processor.java_command import java_command
 from bettong_processor.spark_options import options
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ DEATH_S_MAX = 1.0
 # It needs 2 or 3 s (docs/delivery.md): after twenty times as long it hangs, and is not only slow.
 _START_S_MAX = 60.0
 _END_S_MAX = 5.0
-_LOOK_S = 0.05
+_LOOK_S = 0.02
+_SWITCH_S = 0.0005
 _LAUNCHER = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
@@ -48,6 +50,8 @@ class Java:
         self._settings = settings
         self._end_s_max = end_s_max
         self._context: SparkContext | None = None
+        self._beside = ThreadPoolExecutor(1, thread_name_prefix="context")
+        self._starting: Future[SparkContext] | None = None
 
     def __enter__(self) -> Self:
         self._folder = TemporaryDirectory(prefix="bettong-java-")
@@ -56,11 +60,32 @@ class Java:
         self._process = _launch(self._conf, self._address)
         return self
 
+    def begin(self, application: str) -> None:
+        """Starts Spark's context as soon as Java listens, beside the caller, who goes on loading. Once."""
+        import bettong_processor.spark_context  # noqa: F401 - not in two threads at a time
+
+        self._starting = self._beside.submit(self._start, application)
+
     def context(self, application: str) -> SparkContext:
-        """Starts Spark, once. Blocks for seconds.
+        """Spark's context; starts it unless `begin` has. Blocks for seconds.
 
         Raises SettingsError when it cannot: no Java, none that is ready within a minute, no jars, no such master.
         """
+        if self._starting is None:
+            self.begin(application)
+        assert self._starting is not None  # noqa: S101 - see above
+        return self._starting.result()
+
+    def _start(self, application: str) -> SparkContext:
+        # Python gives its lock back after 5 ms: each of a hundred calls of Java would wait for who loads modules.
+        interval_s = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_S)
+        try:
+            return self._started(application)
+        finally:
+            sys.setswitchinterval(interval_s)
+
+    def _started(self, application: str) -> SparkContext:
         self._wait_until_it_listens()
         address = self._address.read_bytes()
         self._folder.cleanup()  # not only at the end, which does not come to those that are killed
@@ -128,31 +153,14 @@ def _launch(conf: Mapping[str, str], address: Path) -> subprocess.Popen[bytes]:
     """Starts Spark's Java, which writes into the file `address` where it listens.
 
     As `launch_gateway` of pyspark does, but that forks with Python code in the child, unsafe beside threads, waits
-    without an end, and tells nobody which process to end meanwhile.
+    without an end, and does not say which process to end meanwhile.
     """
-    settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    command = java_command(conf, os.environ)
     return subprocess.Popen(
-        [
-            *("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"'),  # a Ctrl-C is ours: we end it
-            str(_spark_home() / "bin" / "spark-submit"),
-            *settings,
-            *shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")),
-        ],
+        ["/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"', *command],  # a Ctrl-C is ours: we end it
         stdin=subprocess.PIPE,
         env=os.environ | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)},
     )
-
-
-def _spark_home() -> Path:
-    """Where Spark lies: SPARK_HOME, else in the package pyspark, which is not loaded for that."""
-    if "SPARK_HOME" in os.environ:
-        return Path(os.environ["SPARK_HOME"])
-    package = find_spec("pyspark")
-    if package is None or package.origin is None:
-        raise SettingsError(
-            "the package pyspark is not installed in this environment, and SPARK_HOME not set"
-        )
-    return Path(package.origin).parent
 
 
 def set_environment(settings: ProcessorSettings) -> None:

@@ -172,8 +172,8 @@ class Progress:
                 self.check()
         except Exception as error:  # noqa: BLE001 - whatever ends this thread is reported
             if not self._stopping.is_set():
-                self._waits_for = "lag is not looked at any more (see the log)"
-                self._logger.warning("lag is not looked at any more", fault=repr(error))
+                self._waits_for = "lag is not measured any more (see the log)"
+                self._logger.warning("lag is not measured any more", fault=repr(error))
         finally:
             self._metrics, self._idle = {}, {}
             self._log.close()

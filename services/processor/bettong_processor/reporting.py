@@ -35,8 +35,7 @@ class PartitionMetrics:
 
     def of(self, worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
         """What a partition's record says of its fold, and up to where it is newly saved."""
-        key = PartitionId(worker.program.stage.name, worker.assignment.partition)
-        return {**metrics_of(worker, saved_offset), **self._gap(key, worker.gap)}
+        return {**metrics_of(worker, saved_offset), **self._gap(worker.id, worker.gap)}
 
     def _gap(self, key: PartitionId, gap: Gap | None) -> dict[str, str | int | float]:
         """A gap that stays. By the clock here, for those of senders may be wrong."""
@@ -54,9 +53,7 @@ class PartitionMetrics:
         text = f"{gap.origin}, frame {gap.sequence}: frame {gap.previous} did not come before it"
         return {metrics.GAP.name: text, metrics.GAP_S.name: round(waited_s)}
 
-    def write(
-        self, stage: str, partition: int, metric_values: MetricValues, begun_ms: int | None = None
-    ) -> None:
+    def write(self, partition: PartitionId, metric_values: MetricValues, begun_ms: int | None = None) -> None:
         """Changes these metrics of a partition. Never raises; what is left out is made good by the next batch.
 
         `begun_ms`: when the run began, if its tasks may run twice (LiveMetrics.write_folded).
@@ -66,23 +63,23 @@ class PartitionMetrics:
         metric_values = {**metric_values, **self.beside}
         try:
             if begun_ms is None:
-                self.live_metrics.write_partition(stage, partition, metric_values)
+                self.live_metrics.write_partition(partition, metric_values)
             else:
-                self.live_metrics.write_folded(stage, partition, metric_values, begun_ms=begun_ms)
+                self.live_metrics.write_folded(partition, metric_values, begun_ms=begun_ms)
         except StoreError as error:
             self.log.warning("live metrics not written", fault=str(error), pause_s=_PAUSE_S)
             self._resume_s = self.clock() + _PAUSE_S
 
-    def report_fault(self, stage: str, partition: int, text: str) -> None:
+    def report_fault(self, partition: PartitionId, text: str) -> None:
         """Reports what holds a partition up; "" for nothing."""
-        self.write(stage, partition, {metrics.FAULT.name: text})
+        self.write(partition, {metrics.FAULT.name: text})
 
 
 def held_up(partitions: Mapping[PartitionId, Mapping[str, str]]) -> str:
     """What holds partitions up, in a line for people, by their records; "" for nothing."""
     found = [
-        f"{stage}/{partition} is held up: {text}"
-        for (stage, partition), record in sorted(partitions.items())
+        f"{partition} is held up: {text}"
+        for partition, record in sorted(partitions.items())
         if (text := record.get(metrics.FAULT.name))
     ]
     more = f"; and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
@@ -104,6 +101,8 @@ def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.KEYS.name: worker.keys,
         metrics.DELETED.name: worker.counters.deleted,
         metrics.EXPIRED.name: worker.counters.expired,
+        metrics.LATE.name: worker.counters.late,
+        metrics.PARTLY_LATE.name: worker.counters.partly_late,
         metrics.DUE.name: "" if worker.due_ns is None else worker.due_ns,
         metrics.WATERMARK.name: watermark_ns,
         metrics.WATERMARK_HELD_BY.name: held_by or "",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bettong.errors import SnapshotError, StateChangedError
+from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 from bettong.snapshots.chain import Increment, chains
 from bettong.snapshots.store import SnapshotStore
@@ -13,7 +14,7 @@ from bettong_processor.programs import Programs
 # Others may push out what is being read, by saving newer states: then it is looked for anew, this often at most.
 LOOKS_MAX = 10
 
-Load = Callable[[str, int, Increment], bytes | None]
+Load = Callable[[PartitionId, Increment], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,40 +39,39 @@ class Restoring:
         """The application's name."""
         return self._programs.plan.application
 
-    def fresh(self, stage: str, partition: int) -> PartitionWorker:
+    def fresh(self, partition: PartitionId) -> PartitionWorker:
         """A worker at offset 0, without any state."""
         assignment = Assignment(
-            self.application, partition, self._limits.partitions, self._limits.frame_bytes_max
+            self.application, partition.partition, self._limits.partitions, self._limits.frame_bytes_max
         )
-        return PartitionWorker(self._programs.stages[stage], assignment)
+        return PartitionWorker(self._programs.stages[partition.stage], assignment)
 
-    def newest(self, store: SnapshotStore, stage: str, partition: int) -> PartitionWorker:
+    def newest(self, store: SnapshotStore, partition: PartitionId) -> PartitionWorker:
         """A worker of the newest state in a store that can be read; a fresh one when there is none.
 
         Raises StoreError, and StateChangedError.
         """
         for _ in range(LOOKS_MAX):
-            saved = store.increments(stage, partition)
+            saved = store.increments(partition)
             for increments in chains(saved):
-                worker = self.fresh(stage, partition)
+                worker = self.fresh(partition)
                 if self.took(worker, increments, store.load):
                     return worker
-            if set(store.increments(stage, partition)) <= set(saved):
+            if set(store.increments(partition)) <= set(saved):
                 break
-        return self.fresh(stage, partition)
+        return self.fresh(partition)
 
     def took(self, worker: PartitionWorker, increments: Iterable[Increment], load: Load) -> bool:
         """Whether a worker has taken over increments; else one is damaged or gone, and the worker spoilt.
 
         Raises StoreError, and StateChangedError.
         """
-        stage, partition = worker.program.stage.name, worker.assignment.partition
         for each in increments:
-            data = load(stage, partition, each)
+            data = load(worker.id, each)
             try:
                 if data is None:
                     return False
-                self._report_changed(stage, worker.restore(data))
+                self._report_changed(worker.id.stage, worker.restore(data))
             except StateChangedError:
                 raise
             except SnapshotError as error:

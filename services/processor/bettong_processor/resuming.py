@@ -32,12 +32,12 @@ def check(
     application cannot go on from the states; and StoreError.
     """
     found = list(stores)
-    saved: dict[PartitionId, set[Increment]] = {
-        PartitionId(stage, partition): {
-            each for store in found for each in store.increments(stage, partition)
-        }
-        for stage in programs.stages
-        for partition in range(limits.partitions)
+    partitions = [
+        PartitionId(stage, number) for stage in programs.stages for number in range(limits.partitions)
+    ]
+    saved = {
+        partition: {each for store in found for each in store.increments(partition)}
+        for partition in partitions
     }
     application = programs.plan.application
     begins_of = {
@@ -83,19 +83,19 @@ def _check_states(
     saved: Mapping[PartitionId, set[Increment]],
 ) -> None:
     left_bytes = _CHECKED_BYTES_MAX
-    for (stage, partition), increments in saved.items():
+    for partition, increments in saved.items():
         complete = chains(increments)
         if not complete or left_bytes <= 0:
             continue
         newest = complete[0][-1]
-        data = next((data for store in stores if (data := store.load(stage, partition, newest))), b"")
+        data = next((data for store in stores if (data := store.load(partition, newest))), b"")
         left_bytes -= len(data)
         assignment = Assignment(
-            programs.plan.application, partition, limits.partitions, limits.frame_bytes_max
+            programs.plan.application, partition.partition, limits.partitions, limits.frame_bytes_max
         )
         try:
             # Into a worker of its own, which is thrown away: whether its states can be read shows only by reading them.
-            PartitionWorker(programs.stages[stage], assignment).restore(data)
+            PartitionWorker(programs.stages[partition.stage], assignment).restore(data)
         except StateChangedError:
             raise
         except SnapshotError:

@@ -17,6 +17,7 @@ from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisStore
 from bettong.edges.snapshot_stores import local_states, prepare, snapshot_store
 from bettong.errors import BettongError
+from bettong.identifiers import PartitionId
 from bettong.logs import Logger, configure
 from bettong.metrics import SNAPSHOT_OFFSET
 from bettong.services import PROCESSOR
@@ -80,7 +81,7 @@ def _run(
             stands_by = leading.leader not in {"", settings.instance}
             if settings.schedule is Schedule.MICRO_BATCH or stands_by:
                 # The first batch, or whoever takes over, finds Python started.
-                beside.submit(warm_up, context, settings.schedule)
+                beside.submit(warm_up, context, settings)
             supervisor = Supervisor(
                 start=lambda: _start(context, settings, planned, admin, store, lead, log),
                 admin=admin,
@@ -131,10 +132,10 @@ def _start(
     first_offsets = snapshot_offsets(snapshots, planned, settings.partitions)
     metrics = LiveMetrics(store)
     for (topic, partition), offset in first_offsets.items():
-        stage = stage_of_topic(planned.application, topic)
-        metrics.write_partition(stage, partition, {SNAPSHOT_OFFSET.name: offset})
+        id_ = PartitionId(stage_of_topic(planned.application, topic), partition)
+        metrics.write_partition(id_, {SNAPSHOT_OFFSET.name: offset})
     if clear_unfinished(context, checkpoint):
-        log.info("the first batch had not begun when the processor ended", checkpoint=checkpoint)
+        log.info("a batch had begun and was not committed: it is planned anew", checkpoint=checkpoint)
     return micro_batch.start(
         SparkSession.builder.getOrCreate(),
         settings,

@@ -3,6 +3,7 @@
 import logging
 import os
 import struct
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,15 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
+
+if "pandas" not in sys.modules:
+    # pyspark asks its own test helpers whether there is NumPy, at its first call of Java; these load pandas, half a
+    # second of each start, unless they find none.
+    sys.modules["pandas"] = None  # type: ignore[assignment] # Python's word for: it cannot be imported
+    try:
+        import pyspark.testing.utils  # noqa: F401
+    finally:
+        del sys.modules["pandas"]
 
 # What a context fails with.
 ERRORS = (PySparkException, Py4JError)

@@ -30,6 +30,10 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
         "spark.locality.wait": "0",
         # Keeping more than a few batches of history in files only makes cleaning slower.
         "spark.sql.streaming.minBatchesToRetain": "10",
+        # A plan of ours moves frames, some thousand rows a second at most. Code made for it would save nothing later,
+        # and a new driver would wait for the compiler of Spark's, which runs cold.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.ui.showConsoleProgress": "false",
     }
     local = settings.spark_master.startswith("local")

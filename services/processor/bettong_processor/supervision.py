@@ -48,7 +48,7 @@ _WAIT_S = 2.0
 _SAY_AGAIN_S = 10.0
 
 
-class Part(Protocol):
+class Connection(Protocol):
     """What a schedule needs: Kafka or Redis."""
 
     def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
@@ -142,8 +142,8 @@ class Supervisor:
         self,
         *,
         start: Callable[[], Run],
-        admin: Part,
-        store: Part,
+        admin: Connection,
+        store: Connection,
         lead: Lead,
         live: StateReporter,
         log: Logger,
@@ -152,7 +152,7 @@ class Supervisor:
     ) -> None:
         """`start` is called again and again. `wait_s_min`: between two attempts of whatever kind.
 
-        `java_ended` waits for so many seconds and tells whether Java has ended: without it there is no new start in
+        `java_ended` waits for so many seconds and says whether Java has ended: without it there is no new start in
         this process.
         """
         self._start = start
@@ -205,7 +205,7 @@ class Supervisor:
                 self._stop.wait(self._wait_s_min)
                 continue
             except SupersededError as error:
-                self._log.warning("stands back", reason=str(error))
+                self._log.warning("gives up the lead", reason=str(error))
                 _leave(run)
                 self._stop.wait(self._wait_s_min)  # until the lead says so too
                 continue
@@ -215,7 +215,7 @@ class Supervisor:
                     self._live.report("stopping", fault.text)  # before anything that takes time
                     _leave(run)
                     raise fault.final(fault.text) from None
-                if self._java_ended(DEATH_S_MAX):
+                if fault.is_without_spark or self._java_ended(DEATH_S_MAX):
                     raise _without_java() from None
                 self._live.report("waiting", fault.text)
                 _leave(run)
@@ -284,6 +284,6 @@ def _leave(run: Run | None) -> None:
 
 def _without_java() -> LocalError:
     return LocalError(
-        "Spark's Java process ended: killed, or out of memory? Start the processor again: it goes on"
+        "Spark's Java process ended, or its context: killed, or out of memory? Start the processor again: it goes on"
         " from its checkpoint, and nothing is lost"
     )

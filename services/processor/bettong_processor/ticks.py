@@ -1,7 +1,7 @@
 """TICKs that the processor writes into a partition of its own input, so that time passes where no record comes.
 
 What is due by the log clock (`PartitionWorker.due_ns`) happens with the first record from then on. Where none comes,
-the processor appends a TICK: a record like any other, which a replay meets at the same place. Both schedules decide by
+the processor appends a TICK: a record like any other, which a replay meets at the same offset. Both schedules decide by
 this module; it writes nothing itself.
 """
 
@@ -23,19 +23,19 @@ class TickPacing:
     """
 
     _begun_s: float = float("-inf")
-    _under_way: bool = False
+    _in_flight: bool = False
     _offset: int = -1
 
     def allows(self, next_offset: int, now_s: float) -> bool:
         """Whether one may be written now. `next_offset`: the partition's; what is below was folded."""
-        return not self._under_way and next_offset > self._offset and now_s - self._begun_s >= TICK_S_MIN
+        return not self._in_flight and next_offset > self._offset and now_s - self._begun_s >= TICK_S_MIN
 
     def begin(self, now_s: float) -> None:
         """One is appended now."""
-        self._begun_s, self._under_way = now_s, True
+        self._begun_s, self._in_flight = now_s, True
 
     def finish(self, answer: int | LogError) -> None:
         """The log has answered: with its offset, or why it was not appended."""
         if not isinstance(answer, LogError):
             self._offset = answer
-        self._under_way = False
+        self._in_flight = False

@@ -1,29 +1,39 @@
 """Spark's Python, started on every slot before the first task needs it."""
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from contextlib import suppress
+from dataclasses import dataclass
 
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
-from bettong.config.processor import Schedule
+from bettong.config.processor import ProcessorSettings, Schedule
+from bettong.errors import BettongError
 
-_Item = TypeVar("_Item")
+# Spark keeps a Python daemon, and idle workers, for each environment that tasks ask for. Those of SQL ask for this too.
+_OF_SQL = {"SPARK_SIMPLIFIED_TRACEBACK": "1"}
 
 
-def warm_up(context: SparkContext, schedule: Schedule) -> None:
+def warm_up(context: SparkContext, settings: ProcessorSettings) -> None:
     """Starts Python on every slot, which loads and compiles the application: the first batch need not wait.
 
-    By the same way as the schedule does: Spark keeps other Python daemons for other kinds of tasks.
+    By a job without SQL, which Java plans in no time: it has enough to do with the plan of the query meanwhile.
     """
     slots = context.defaultParallelism
-    if schedule is Schedule.RESIDENT:
-        context.parallelize(range(slots), slots).mapPartitions(_same).count()
-        return
-    numbers = SparkSession.builder.getOrCreate().range(slots, numPartitions=slots)
-    numbers.mapInArrow(_same, numbers.schema).write.format("noop").mode("overwrite").save()
+    if settings.schedule is Schedule.MICRO_BATCH:
+        context.environment |= _OF_SQL
+    context.parallelize(range(slots), slots).mapPartitions(_Readied(settings)).count()
 
 
-def _same(items: Iterable[_Item]) -> Iterator[_Item]:
-    """The shortest task there is."""
-    yield from items
+@dataclass(frozen=True, slots=True)
+class _Readied:
+    """The function of `mapPartitions`: makes what the process keeps for all its tasks."""
+
+    settings: ProcessorSettings
+
+    def __call__(self, slots: Iterable[int]) -> Iterator[int]:
+        if self.settings.schedule is Schedule.MICRO_BATCH:
+            from bettong_processor.micro_batch.task import process_of
+
+            with suppress(BettongError):  # the first batch meets it again, and says it
+                process_of(self.settings).guard.exclusions.refresh()
+        yield from slots

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
+from bettong.application.nodes.sink import Sink
 from bettong.application.plan import Plan
-from bettong.application.streams import Sink
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, FrameKind, decode

@@ -8,8 +8,9 @@ from json.encoder import encode_basestring
 from typing import Any, overload
 
 from bettong.frames.columns import Columns
-from bettong.frames.text import float_text, text_of
+from bettong.frames.text import float_text, to_json
 from bettong.schema.fields import Field, Kind
+from bettong.schema.json_values import text_of
 from bettong.schema.schema import Schema
 
 
@@ -59,6 +60,8 @@ def _template(schema: Schema) -> str:
 
 def _texts(field: Field, values: list[Any]) -> Iterable[str]:
     """The values of one field as JSON."""
+    if field.form is not None:
+        return [to_json(field.form.to_json(value), separators=(",", ":")) for value in values]
     if field.kind is Kind.INT:
         return map(int.__repr__, values)
     if field.kind is Kind.FLOAT:

@@ -97,4 +97,6 @@ class Opening:
         admin.check_topics(topics, partitions=partitions, frame_bytes_max=frame_bytes_max)
         sinks = {sink_format.topic: sink for sink, sink_format in self._formats.items()}
         found = admin.beginnings(sinks)
-        return {(sinks[topic], partition): offset for (topic, partition), offset in found.items()}
+        return {
+            SinkPartition(sinks[topic], partition): offset for (topic, partition), offset in found.items()
+        }

@@ -4,9 +4,8 @@
     {"application":"market","sink":"rejected","partition":3,"offset":812,"length_bytes":4779,"origins":{...},...}
 
 The first line is the checksum of the second. `origins` holds of each origin the highest sequence and when it was
-last heard of by the age of the table (`age`: see `bettong.delivery`). `debt` holds the outbox of dead letters: what is
-pending stands under `owed`, the names of the first version. JSON, because the reader of a position that fits no more
-is an operator.
+last heard of by the age of the table (`age`: see `bettong.delivery`); `outbox` the dead letters that may be missing in
+the log. JSON, because the reader of a position that fits no more is an operator.
 """
 
 import dataclasses
@@ -18,13 +17,11 @@ from typing import Any
 import crc32c
 
 from bettong.delivery import DeliveryTable
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong_receiver.errors import PositionError
-from bettong_receiver.progress import Counts, DeadLetterOutbox, DeliveryProgress
+from bettong_receiver.progress import DeadLetterOutbox, DeliveryCounts, DeliveryProgress
 
-_VERSION = 2
-# Its table has no age: its origins count as just heard of.
-_VERSION_WITHOUT_AGE = 1
+_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ def encode(key: PositionKey, progress: DeliveryProgress, *, length_bytes: int = 
         "age": [table.age_ns, table.clock_ns, table.behind],
         "counts": dataclasses.asdict(progress.counts),
         "adopts": progress.adopts,
-        "debt": _outbox(progress.outbox),
+        "outbox": _outbox(progress.outbox),
     }
     content = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
     return b"crc32c:%08x\n" % crc32c.crc32c(content) + content
@@ -71,14 +68,16 @@ def decode(key: PositionKey, data: bytes) -> tuple[DeliveryProgress, int]:
 
 
 def _read(key: PositionKey, values: Mapping[str, Any]) -> tuple[DeliveryProgress, int]:
-    if values["version"] not in (_VERSION, _VERSION_WITHOUT_AGE):
+    if values["version"] != _VERSION:
         raise PositionError(f"it is of version {values['version']}, expected {_VERSION}")
     found = PositionKey(values["application"], values["sink"], values["partition"])
     if found != key:
         raise PositionError(f"it belongs to partition {found.partition} of {found.application}/{found.sink}")
     table = _table_of(key.sink, values)
-    progress = DeliveryProgress(_whole(values["offset"]), table, Counts(**values["counts"]), values["adopts"])
-    progress.outbox = _outbox_of(values.get("debt", {}))
+    progress = DeliveryProgress(
+        _whole(values["offset"]), table, DeliveryCounts(**values["counts"]), values["adopts"]
+    )
+    progress.outbox = _outbox_of(values["outbox"])
     return progress, _whole(values["length_bytes"])
 
 
@@ -93,10 +92,11 @@ def _table_of(sink: str, values: Mapping[str, Any]) -> DeliveryTable:
     origins = {
         Origin(origin): each for origin, each in values["origins"].items() if origin.startswith(f"{sink}/")
     }
-    table = DeliveryTable.of({origin: _whole(highest) for origin, (highest, _) in origins.items()})
-    if values["version"] == _VERSION:
-        table.heard_ns = {origin: _whole(age_ns) for origin, (_, age_ns) in origins.items()}
-        table.age_ns, table.clock_ns, table.behind = map(_whole, values["age"])
+    table = DeliveryTable.of(
+        {origin: SequenceNumber(_whole(highest)) for origin, (highest, _) in origins.items()}
+    )
+    table.heard_ns = {origin: _whole(age_ns) for origin, (_, age_ns) in origins.items()}
+    table.age_ns, table.clock_ns, table.behind = map(_whole, values["age"])
     return table
 
 
@@ -109,12 +109,11 @@ def _outbox(outbox: DeadLetterOutbox) -> dict[str, Any]:
         for offset, found in outbox.pending.items()
         for index, reason in found.items()
     ]
-    return {"last": outbox.last, "owed": pending, "reasons": reasons}
+    return {"last": outbox.last, "pending": pending, "reasons": reasons}
 
 
 def _outbox_of(values: Mapping[str, Any]) -> DeadLetterOutbox:
-    """Positions of earlier versions have none."""
-    outbox = DeadLetterOutbox(last=values.get("last", 0))
-    for offset, index, number in values.get("owed", ()):
+    outbox = DeadLetterOutbox(last=values["last"])
+    for offset, index, number in values["pending"]:
         outbox.pending.setdefault(offset, {})[index] = values["reasons"][number]
     return outbox

@@ -5,16 +5,25 @@ from a saved progress skips, takes and counts as if it had never stopped.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.frames.frame import Frame, FrameKind
+from bettong.identifiers import NO_SEQUENCE, SequenceNumber
 
-# One partition of a sink, by the sink's name.
-SinkPartition = tuple[str, int]
+
+class SinkPartition(NamedTuple):
+    """A partition of a sink, written `sink/partition`."""
+
+    sink: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.sink}/{self.partition}"
 
 
 @dataclass(slots=True)
-class Counts:
+class DeliveryCounts:
     """What became of a partition's records since offset 0. Ticks and marks are in none of them."""
 
     frames: int = 0
@@ -25,7 +34,7 @@ class Counts:
     # Messages that a destination refused, of a sink with on_error="skip".
     skipped: int = 0
 
-    def add(self, other: "Counts") -> None:
+    def add(self, other: "DeliveryCounts") -> None:
         """Adds the counts of another partition."""
         self.frames += other.frames
         self.messages += other.messages
@@ -44,7 +53,7 @@ class DeadLetterOutbox:
     """
 
     pending: dict[int, dict[int, str]] = field(default_factory=dict)
-    last: int = 0
+    last: SequenceNumber = NO_SEQUENCE
 
 
 @dataclass(slots=True)
@@ -57,7 +66,7 @@ class DeliveryProgress:
 
     offset: int = 0
     table: DeliveryTable = field(default_factory=DeliveryTable)
-    counts: Counts = field(default_factory=Counts)
+    counts: DeliveryCounts = field(default_factory=DeliveryCounts)
     adopts: bool = False
     outbox: DeadLetterOutbox = field(default_factory=DeadLetterOutbox)
 

@@ -189,4 +189,4 @@ class Receiver:
     def _notice(self, task: "asyncio.Task[None]") -> None:
         """What runs beside is not worth a stop, but its end must not go unseen."""
         if not task.cancelled() and task.exception() is not None:
-            self._log.error("what runs beside the deliveries has ended", exc_info=task.exception())
+            self._log.error("a task beside the deliveries has ended", exc_info=task.exception())

@@ -42,14 +42,14 @@ _NAME_CHARACTERS_MAX = 128
 Newest = Callable[[str], Mapping[int, DeliveryProgress]]
 
 
-def _cut(sink: str) -> str:
+def _shortened(sink: str) -> str:
     """A name as it may be said: one that is longer is no sink's."""
     return sink[:_NAME_CHARACTERS_MAX]
 
 
 # What a token must allow.
 PERMISSIONS: Permissions = {
-    "/bettong.v1.SubscribeService/Subscribe": lambda request: Read(_cut(request.sink))
+    "/bettong.v1.SubscribeService/Subscribe": lambda request: Read(_shortened(request.sink))
 }
 
 
@@ -110,7 +110,7 @@ class SubscribeServicer:
         if request.sink not in self._formats:
             known = ", ".join(self._formats)
             await context.abort(
-                grpc.StatusCode.NOT_FOUND, f"no sink {_cut(request.sink)!r}; there are {known}"
+                grpc.StatusCode.NOT_FOUND, f"no sink {_shortened(request.sink)!r}; there are {known}"
             )
         newest = self._newest
         if newest is None:
@@ -129,7 +129,7 @@ class SubscribeServicer:
                 f"={self._room.bytes_max}; subscribe again later, or raise it",
             )
         self.subscribers += 1
-        self._log.info("subscriber comes", sink=request.sink, peer=context.peer())
+        self._log.info("subscriber connected", sink=request.sink, peer=context.peer())
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
         guest = self._room.enter(task)
@@ -154,7 +154,7 @@ class SubscribeServicer:
         finally:
             self._room.leave(guest)
             self.subscribers -= 1
-            self._log.info("subscriber goes", sink=request.sink, peer=context.peer())
+            self._log.info("subscriber disconnected", sink=request.sink, peer=context.peer())
 
     async def _send_results(
         self,

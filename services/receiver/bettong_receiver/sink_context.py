@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong.application.external.destination import Destination
+from bettong.application.nodes.sink import Sink
 from bettong.application.plan import Plan
-from bettong.application.streams import Sink
 from bettong.config.connections import Options, options_of
 from bettong.config.receiver import ReceiverSettings
 from bettong.edges.redis_store import RedisSink, RedisStore

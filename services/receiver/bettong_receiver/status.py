@@ -7,7 +7,7 @@ from bettong import metrics
 from bettong.logs import Logger
 from bettong.services import RECEIVER
 from bettong.topics import DEAD_LETTERS
-from bettong_receiver.progress import Counts
+from bettong_receiver.progress import DeliveryCounts
 
 STARTING = "starting"
 RUNNING = "running"
@@ -86,9 +86,9 @@ class ReceiverStatus:
             }
 
 
-def metrics_of(counts: Mapping[str, Counts]) -> dict[str, float]:
+def metrics_of(counts: Mapping[str, DeliveryCounts]) -> dict[str, float]:
     """The metrics of what was delivered: all sinks together, dead letters apart, and `<name>/<sink>` for each sink."""
-    total = Counts()
+    total = DeliveryCounts()
     found: dict[str, float] = {}
     for sink, each in counts.items():
         if sink == DEAD_LETTERS:

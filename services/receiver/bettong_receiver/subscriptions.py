@@ -13,7 +13,7 @@ from bettong.delivery import DeliveryTable
 from bettong.edges.kafka_log import LogReader, Record
 from bettong.errors import FrameError
 from bettong.frames.frame import ORIGIN_CHARACTERS_MAX, Frame
-from bettong.identifiers import Origin, TopicPartition
+from bettong.identifiers import Origin, SequenceNumber, TopicPartition
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat, frame_of
 from bettong_receiver.progress import DeliveryProgress
@@ -112,7 +112,7 @@ def _resumed(position: pb.Position, sink: str, facts: LogFacts) -> DeliveryProgr
             f"{where}: offset {position.offset} is not in the log of sink {sink!r}, which has {beginning} to {end};"
             " subscribe without this position to start anew",
         )
-    highest = {Origin(origin): sequence for origin, sequence in position.highest.items()}
+    highest = {Origin(origin): SequenceNumber(sequence) for origin, sequence in position.highest.items()}
     return DeliveryProgress(position.offset, DeliveryTable.of(highest), adopts=beginning > 0)
 
 

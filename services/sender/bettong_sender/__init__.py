@@ -2,7 +2,7 @@
 
 | module                                                        | what                                |
 | ------------------------------------------------------------- | ----------------------------------- |
-| `refusal` `body` `numbering` `session` `ledger` `buffer`      | pure: frames in, decisions out      |
+| `ledger` `buffer` `ticker` `deaths`                           | pure: what becomes of frames is `bettong.ingest` |
 | `servicer`                                                    | a client's call                     |
 | `ownership`                                                   | who feeds a stream: leases in Redis |
 | `batcher`                                                     | pure: how what is read is divided into frames |

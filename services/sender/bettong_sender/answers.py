@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from bettong.errors import LogError
+from bettong.identifiers import TopicPartition
 
 _Answer = TypeVar("_Answer")
 
@@ -13,9 +14,7 @@ _Answer = TypeVar("_Answer")
 class Log(Protocol):
     """What an intake needs of the log; see `LogWriter`."""
 
-    def append(
-        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
-    ) -> None:
+    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
         """Takes a record; `on_done` is called once, from another thread. Raises LogError."""
 
 

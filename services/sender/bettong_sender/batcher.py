@@ -1,8 +1,8 @@
 """How a partition of an external system is divided into frames. Pure.
 
-A frame's sequence is the offset behind its last record. A consumer tells a repeated frame by its number, so whoever
-reads it again must divide it at the same offsets: after a crash, and beside a sender that was thought dead. So
-boundaries are decided once, stored, and only then sent:
+A frame's sequence is the offset behind its last record. A consumer recognizes a repeated frame by its number, so
+whoever reads the partition again must divide it at the same offsets: after a crash, and beside a sender that was
+thought dead. So boundaries are decided once, stored, and only then sent:
 
     offsets   0 . . . . | . . . . . . | . . . |. . .
                         5             11      15       the boundaries: sequences 5, 11, 15
@@ -21,7 +21,8 @@ from itertools import accumulate
 
 from bettong.edges.external_reader import ExternalRecords
 from bettong.errors import FrameError
-from bettong_sender.requests import SENT_NS_MAX
+from bettong.identifiers import SequenceNumber
+from bettong.ingest.requests import SENT_NS_MAX
 
 # Frames large enough that their own cost does not count, even split over many partitions. None waits to be full.
 BATCH_RECORDS_MAX = 10_000
@@ -52,7 +53,7 @@ def records_that_fit(widths: Sequence[int], frame_bytes_max: int) -> int:
 class BatchBoundaries:
     """Where the batches of one partition end: `durable`, and those above it that were decided, in order."""
 
-    durable: int
+    durable: SequenceNumber
     ends: list[int] = field(default_factory=list)
 
     def encode(self) -> bytes:
@@ -64,7 +65,7 @@ class BatchBoundaries:
         """Raises FrameError for bytes that are none."""
         try:
             values = json.loads(data)
-            boundaries = cls(int(values["durable"]), [int(end) for end in values["ends"]])
+            boundaries = cls(SequenceNumber(int(values["durable"])), [int(end) for end in values["ends"]])
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise FrameError(f"{data[:100]!r} are no batch boundaries: {error}") from None
         if boundaries.ends != sorted(set(boundaries.ends)) or any(
@@ -123,7 +124,7 @@ class Batcher:
                 found.append(self._split_off(end))
         return [each for each in found if each.values], is_new
 
-    def acknowledge(self, sequence: int) -> bool:
+    def acknowledge(self, sequence: SequenceNumber) -> bool:
         """Everything up to that sequence is in the log for good; whether that is news."""
         if sequence <= self.boundaries.durable:
             return False

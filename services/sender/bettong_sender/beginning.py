@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from bettong.application.external.transport import Transport
 from bettong.errors import FrameError, LogError, LogTruncatedError
+from bettong.identifiers import SequenceNumber
 from bettong_sender.batcher import BatchBoundaries
 
 
@@ -44,7 +45,7 @@ def _beginning(
     if data is None:
         # A partition that was added later is new as a whole.
         fresh = end if transport.start == "latest" and not stored else first
-        return Beginning(BatchBoundaries(fresh), fresh)
+        return Beginning(BatchBoundaries(SequenceNumber(fresh)), fresh)
     try:
         boundaries = BatchBoundaries.decode(data)
     except FrameError as error:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bettong_sender.refusal import exhausted
+from bettong.ingest.refusal import exhausted
 
 
 class ClientShares:

@@ -11,10 +11,11 @@ deaths, and at the second one nothing else.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
+from bettong.ingest.care import Care
 
 # Of a death that no message is known of.
 UNNAMED = -1
@@ -33,7 +34,7 @@ class SenderDeath:
 
     id: str
     origin: Origin
-    sequence: int
+    sequence: SequenceNumber
     row: int
     how: str
     alone: bool
@@ -49,23 +50,6 @@ class SenderDeath:
             return cls(**json.loads(text))
         except (ValueError, TypeError):
             return None
-
-
-@dataclass(frozen=True, slots=True)
-class Care:
-    """How a frame is read that somebody died over: message by message.
-
-    `touch` gets each message before code of users sees it. `refused`: messages that are not to be read, and why;
-    `all_refused`, unless empty, is why none is.
-    """
-
-    touch: Callable[[int], None]
-    refused: Mapping[int, str] = field(default_factory=dict)
-    all_refused: str = ""
-
-    def reason(self, row: int) -> str | None:
-        """Why that message is refused unread; None when it is to be read."""
-        return self.all_refused or self.refused.get(row)
 
 
 def care_for(deaths: Iterable[SenderDeath], touch: Callable[[int], None]) -> Care | None:

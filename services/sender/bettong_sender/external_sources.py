@@ -4,14 +4,15 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 from bettong.application.external.transport import Transport
+from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan
-from bettong.application.streams import Source
 from bettong.config.connections import Options, read_connections
 from bettong.config.sender import SenderSettings
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.external_reader import ExternalReader
 from bettong.edges.kafka_log import python_options
 from bettong.errors import SettingsError
+from bettong.frames.times import TIME_BYTES
 from bettong.topics import boundaries_topic
 from bettong_sender.batcher import records_that_fit
 from bettong_sender.source_feed import ExternalSource
@@ -30,19 +31,21 @@ def external_sources(plan: Plan, settings: SenderSettings) -> list[ExternalSourc
             )
     connections = read_connections(settings.connections)
     return [
-        _external_source(plan.application, source, source.from_, settings, connections)
+        _external_source(plan, source, source.from_, settings, connections)
         for name, source in external.items()
         if name in chosen and source.from_ is not None
     ]
 
 
 def _external_source(
-    application: str,
+    plan: Plan,
     source: Source,
     transport: Transport,
     settings: SenderSettings,
     connections: Mapping[str, Options],
 ) -> ExternalSource:
+    # What lies beside the columns of a message is as one column more.
+    watermarks = (TIME_BYTES,) if plan.stage_of(source.name).judges_lateness else ()
     here = ClientOptions(
         "BETTONG_KAFKA", {"bootstrap_servers": settings.kafka, **python_options(settings.kafka_connection)}
     )
@@ -52,13 +55,13 @@ def _external_source(
         open_boundary_log=lambda: TransactionalTopic(
             here,
             topic=None,
-            positions=boundaries_topic(application, source.name),
-            transactional_id=f"bettong.{application}.{source.name}.cuts",
+            positions=boundaries_topic(plan.application, source.name),
+            transactional_id=f"bettong.{plan.application}.{source.name}.batch-boundaries",
             replication=settings.replication,
         ),
         open_reader=_opener(transport, source.name, connections),
         frame_bytes_max=settings.frame_bytes_max,
-        batch_records_max=records_that_fit(source.schema.widths, settings.frame_bytes_max),
+        batch_records_max=records_that_fit((*source.schema.widths, *watermarks), settings.frame_bytes_max),
     )
 
 

@@ -8,12 +8,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from bettong.errors import LogError
+from bettong.identifiers import NO_SEQUENCE, SequenceNumber
+from bettong.ingest.refusal import Refusal, refused_by_log
+from bettong.ingest.requests import read_frame
+from bettong.ingest.session import NO_PARTITION, Session, SourceRoute, Taken
 from bettong.v1.ingest_pb2 import IngestFrame, Receipt
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.ownership import Lease
-from bettong_sender.refusal import Refusal, refused_by_log
-from bettong_sender.requests import read_frame
-from bettong_sender.session import NO_PARTITION, Session, SourceRoute, Taken
 from bettong_sender.ticker import OriginProgress
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Feed:
     """One client's session, from hello to the end of its call. `client`: see `Intake.open`."""
 
     def __init__(
-        self, intake: "Intake", route: SourceRoute, session: Session, client: str, *, claimed: int
+        self, intake: "Intake", route: SourceRoute, session: Session, client: str, *, claimed: SequenceNumber
     ) -> None:
         """`claimed`: up to where the client says that it holds receipts."""
         self.route = route
@@ -48,7 +49,7 @@ class Feed:
         self._finished = False
 
     @property
-    def acknowledged(self) -> int:
+    def acknowledged(self) -> SequenceNumber:
         """Up to here the client's frames are durable."""
         return self._ledger.acknowledged
 
@@ -57,7 +58,7 @@ class Feed:
         """See `Intake.log_of`."""
         return self._intake.log_of(self.route)
 
-    async def open(self, durable: int) -> int:
+    async def open(self, durable: SequenceNumber) -> int:
         """Opens the session in the log, and returns the client's first credits. Raises Refusal.
 
         `durable`: see `Session.open`.
@@ -73,6 +74,15 @@ class Feed:
             await self._changed.wait()
         if self._failure is not None:
             raise self._failure
+
+    async def await_room(self, lease: Lease | None) -> None:
+        """Returns when a frame is handed over at once: the lease is certain, no buffer is full. Raises Refusal."""
+        splitter = self._intake.splitter_of(self.route)
+        while self._intake.buffer.is_full or splitter.is_full or (lease is not None and lease.in_doubt):
+            await self._intake.room.wait()
+            await splitter.room.wait()
+            if lease is not None:
+                await lease.certain()
 
     async def take_request(self, data: bytes, lease: Lease) -> None:
         """Hands a frame to the log that is still as it came. See `take`."""
@@ -96,15 +106,10 @@ class Feed:
         lease: Lease | None,
         oversized: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
-        splitter = self._intake.splitter_of(self.route)
-        while self._intake.buffer.is_full or splitter.is_full or (lease is not None and lease.in_doubt):
-            await self._intake.room.wait()
-            await splitter.room.wait()
-            if lease is not None:
-                await lease.certain()
+        await self.await_room(lease)
         if self._failure is not None:
             raise self._failure
-        entry = self._ledger.spend(0, size)
+        entry = self._ledger.spend(NO_SEQUENCE, size)
         work = partial(self._split, read, entry, oversized)
         try:
             taken = await self._intake.hand_over(self, entry, work)
@@ -123,9 +128,9 @@ class Feed:
     ) -> Number:
         """In the splitter's thread."""
         frame = read()
-        entry.sequence = frame.sequence
+        entry.sequence = SequenceNumber(frame.sequence)
         guard = self._intake.guards.of(self.route.source.name)
-        care = guard.begin(self.origin, frame.sequence)
+        care = guard.begin(self.origin, entry.sequence)
         try:
             shares = self._session.read(frame, self._intake.now_ns(), oversized, care)
             return partial(self._session.number, shares)

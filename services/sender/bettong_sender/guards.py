@@ -11,8 +11,9 @@ from typing import Protocol
 from structlog.stdlib import BoundLogger
 
 from bettong.errors import LocalError, StoreError
-from bettong.identifiers import Origin
-from bettong_sender.deaths import Care, SenderDeath, care_for
+from bettong.identifiers import Origin, SequenceNumber
+from bettong.ingest.care import Care
+from bettong_sender.deaths import SenderDeath, care_for
 from bettong_sender.marks import ReadingMarks, Slot, deaths, own
 
 # Others wait as long for a frame that is read with care, and that one for them. What takes longer is read beside it;
@@ -81,7 +82,7 @@ class SourceGuard:
         self._known = known
         self._turn: object | None = None
 
-    def begin(self, origin: Origin, sequence: int) -> Care | None:
+    def begin(self, origin: Origin, sequence: SequenceNumber) -> Care | None:
         """Marks that the frame is read; how, when somebody died over it."""
         found = self._known.over(origin, sequence)
         care = care_for(found, self._slot.touch) if found else None
@@ -115,20 +116,23 @@ class Guards:
         self._store = store
         self._marks: ReadingMarks | None = None
         self._unsent: list[SenderDeath] = []
-        self._found: dict[tuple[Origin, int], list[SenderDeath]] = {}
+        self._found: dict[tuple[Origin, SequenceNumber], list[SenderDeath]] = {}
         if folder is not None:
             try:
                 own(folder)
                 for death, words in deaths(folder):
                     if logger is not None:
                         frame = (death.origin, death.sequence, death.row) if death is not None else None
-                        logger.error("a sender died here before", reading=frame, last_words=words)
+                        logger.error(
+                            "a sender died while it read this frame", reading=frame, last_words=words
+                        )
                     self._unsent += [death] if death is not None else []
                 self._marks = ReadingMarks(folder, len(names))
             except (LocalError, OSError) as error:
                 if logger is not None:
                     logger.warning(
-                        "no marks: a frame that kills the sender is not found out", reason=str(error)
+                        "marks cannot be written: a frame that kills the sender is not recognized",
+                        reason=str(error),
                     )
         self._learn(())
         self._guards = {name: SourceGuard(self._slot(number), self) for number, name in enumerate(names)}
@@ -137,7 +141,7 @@ class Guards:
         """The guard of that source."""
         return self._guards[source]
 
-    def over(self, origin: Origin, sequence: int) -> Sequence[SenderDeath]:
+    def over(self, origin: Origin, sequence: SequenceNumber) -> Sequence[SenderDeath]:
         """The deaths over that frame, in no order but that named ones are in that of their messages."""
         found = self._found  # replaced as a whole, by another thread
         return found.get((origin, sequence), ()) if found else ()
@@ -161,7 +165,7 @@ class Guards:
         self._learn(death for death in known if death is not None)
 
     def _learn(self, known: Iterable[SenderDeath]) -> None:
-        found: dict[tuple[Origin, int], list[SenderDeath]] = defaultdict(list)
+        found: dict[tuple[Origin, SequenceNumber], list[SenderDeath]] = defaultdict(list)
         for death in sorted({*known, *self._unsent}, key=lambda each: (each.row, each.id)):
             found[death.origin, death.sequence].append(death)
         self._found = dict(found)

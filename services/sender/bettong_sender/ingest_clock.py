@@ -35,7 +35,7 @@ class IngestClock:
         try:
             self._redis.hear(await asyncio.to_thread(self._ask_redis))
         except StoreError:
-            return  # leases tell of it
+            return  # leases report it
 
     async def run(self) -> None:
         """Asks now and then, until it is cancelled."""

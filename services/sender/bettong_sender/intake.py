@@ -16,14 +16,15 @@ from functools import partial
 from typing import Protocol
 
 from bettong.errors import LogError
+from bettong.identifiers import TopicPartition
+from bettong.ingest.refusal import Code, Refusal, exhausted, refused_by_log, unavailable
+from bettong.ingest.session import Session, SourceRoute, Taken
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.answers import Answers, Log
 from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, SplittingProgress
 from bettong_sender.feed import Feed, Number, Work
 from bettong_sender.guards import Guards
 from bettong_sender.ledger import Entry
-from bettong_sender.refusal import Code, Refusal, exhausted, refused_by_log, unavailable
-from bettong_sender.session import Session, SourceRoute, Taken
 from bettong_sender.splitting import CLOSE_S_MAX, Splitter
 from bettong_sender.status import SenderStatus
 from bettong_sender.ticker import Ticker
@@ -129,7 +130,7 @@ class Intake:
         self.status.sessions = len(self._clients)
 
     def use(self, log: Log, identities: Mapping[str, str]) -> None:
-        """There is a log now, or another one. `identities`: what tells its topics from others of the same name.
+        """There is a log now, or another one. `identities`: what distinguishes its topics from others of the same name.
 
         Feeds of a topic that is another one now end: what they have numbered lies in the old one.
         """
@@ -146,7 +147,7 @@ class Intake:
                 )
 
     def log_of(self, route: SourceRoute) -> str:
-        """What tells the log of a source from one of the same name."""
+        """What distinguishes the log of a source from one of the same name."""
         return "/".join(self._identities[topic] for topic in (route.stage_topic, route.dead_letter_topic))
 
     def go_without(self, reason: str) -> None:
@@ -210,7 +211,7 @@ class Intake:
     def _open(self, route: SourceRoute, hello: Hello, client: str) -> "Feed":
         self._present_log()
         session = Session(route, hello, self._ends[route.stage_topic])
-        feed = Feed(self, route, session, client, claimed=hello.acknowledged)
+        feed = Feed(self, route, session, client, claimed=session.claimed)
         self._feeds.add(feed)
         if feed.origin_progress is not None:
             self.ticker.add(feed.origin_progress)
@@ -252,7 +253,7 @@ class Intake:
                 self.progress.add_pending(self._loop.time())
             for each in taken.appends:
                 on_done = partial(self._answer, appender, entry, each.numbered_in, each.opens)
-                log.append(each.topic, each.partition, each.value, on_done)
+                log.append(TopicPartition(each.topic, each.partition), each.value, on_done)
                 appended += 1
             whole = True
         except LogError as error:

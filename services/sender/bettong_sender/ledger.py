@@ -1,6 +1,6 @@
 """The ledger of one session: what is durable, and what the client may send. Pure; used from one thread.
 
-    credits that the client holds + its frames under way <= window
+    credits that the client holds + its frames in flight <= window
 
 A frame is durable when all records that it led to are; a session is acknowledged up to the last frame before the
 first one that is not.
@@ -9,21 +9,21 @@ first one that is not.
 from collections import deque
 from dataclasses import dataclass
 
-from bettong.identifiers import Origin
+from bettong.identifiers import NO_SEQUENCE, Origin, SequenceNumber
+from bettong.ingest.refusal import exhausted
 from bettong.v1.ingest_pb2 import Receipt
-from bettong_sender.refusal import exhausted
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One frame under way. Its records may be answered before it is known how many there are.
+    """One frame in flight. Its records may be answered before it is known how many there are.
 
     `sequence` is 0 until its frame was parsed. `size`: bytes that it counts for in the sender's buffer, until
     `released`. `appended`: the log has been given a part of it, so its answers are pending. `watermark_ns`: that of
     its records.
     """
 
-    sequence: int
+    sequence: SequenceNumber
     credits: int
     size: int = 0
     appends: int | None = None
@@ -46,40 +46,40 @@ class Entry:
 
 
 class Ledger:
-    """A session's frames under way in their order, and the credits of its client."""
+    """A session's frames in flight in their order, and the credits of its client."""
 
     def __init__(self, origin: Origin, *, window: int) -> None:
-        """`window`: the most credits that the client holds or has under way."""
-        self.acknowledged = 0
+        """`window`: the most credits that the client holds or has in flight."""
+        self.acknowledged = NO_SEQUENCE
         # Of the newest acknowledged frame; 0 while unknown.
         self.watermark_ns = 0
         # Up to here the client has receipts.
-        self._reported = 0
+        self._reported = NO_SEQUENCE
         self._origin = origin
         self._window = window
         self._held = 0
         self._frames = 0
-        self._under_way: deque[Entry] = deque()
+        self._in_flight: deque[Entry] = deque()
         self._dead_letters = 0
 
     @property
     def is_complete(self) -> bool:
         """Whether everything that was taken is acknowledged."""
-        return not self._under_way
+        return not self._in_flight
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing that is under way can be acknowledged any more."""
-        return not self._under_way or self._under_way[0].failed
+        """Whether nothing that is in flight can be acknowledged any more."""
+        return not self._in_flight or self._in_flight[0].failed
 
-    def opening(self, acknowledged: int) -> Entry:
+    def opening(self, acknowledged: SequenceNumber) -> Entry:
         """The entry of the session's OPEN records: it costs no credit, and holds back what follows.
 
         `acknowledged`: up to there all of the stream is known to be durable; not what the client says of it.
         """
         self.acknowledged = self._reported = acknowledged
         entry = Entry(self.acknowledged, credits=0)
-        self._under_way.append(entry)
+        self._in_flight.append(entry)
         return entry
 
     def grant(self, *, full: bool) -> int:
@@ -88,7 +88,7 @@ class Ledger:
         self._held += granted
         return granted
 
-    def spend(self, sequence: int, size: int) -> Entry:
+    def spend(self, sequence: SequenceNumber, size: int) -> Entry:
         """A frame came in. Raises Refusal (RESOURCE_EXHAUSTED) when the client had no credit for it.
 
         `sequence`: 0 when the frame is not parsed yet; who parses it sets it in the entry.
@@ -101,17 +101,17 @@ class Ledger:
         self._held -= 1
         self._frames += 1
         entry = Entry(sequence, credits=1, size=size)
-        self._under_way.append(entry)
+        self._in_flight.append(entry)
         return entry
 
     def drop(self, entry: Entry) -> None:
         """The frame was refused, and the session with it: no receipt is due for it."""
-        self._under_way.remove(entry)
+        self._in_flight.remove(entry)
 
     def advance(self) -> None:
         """Acknowledges the frames up to the first one that is not durable."""
-        while self._under_way and self._under_way[0].is_durable:
-            entry = self._under_way.popleft()
+        while self._in_flight and self._in_flight[0].is_durable:
+            entry = self._in_flight.popleft()
             # Frames that are resent may lie below what is durable already.
             self.acknowledged = max(self.acknowledged, entry.sequence)
             self.watermark_ns = max(self.watermark_ns, entry.watermark_ns)

@@ -42,7 +42,7 @@ class LiveReport(BlockThread):
                 self._live.write_live(self._instance, self._metrics(), ttl_of(self._interval_s))
             except StoreError as error:
                 if not self._absent:
-                    self._logger.warning("no live metrics: ingest goes on without", reason=str(error))
+                    self._logger.warning("live metrics cannot be written, ingest goes on", reason=str(error))
                 self._absent = True
             else:
                 if self._absent:

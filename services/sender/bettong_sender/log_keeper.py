@@ -11,7 +11,7 @@ from bettong.config.sender import SenderSettings
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.serving import Serving
 from bettong.errors import LogUnavailableError
-from bettong.identifiers import stream_of
+from bettong.identifiers import Origin, stream_of
 from bettong_sender.intake import Intake
 from bettong_sender.status import State
 
@@ -22,7 +22,7 @@ _LOOK_S = 0.1
 # The log answers within milliseconds; a silence this long is worth a line.
 _SILENCE_S_MAX = 3.0
 
-# Sessions have waited for what is under way by then; what has no receipt is sent again by its client.
+# Sessions have waited for what is in flight by then; what has no receipt is sent again by its client.
 _CLOSE_S_MAX = 2.0
 
 
@@ -121,7 +121,7 @@ class LogKeeper:
                 if detail:
                     self._logger.warning(detail)
                 elif not waited:
-                    self._logger.info("no source is busy with one frame any more")
+                    self._logger.info("all sources read frames again")
             if waited and state is not State.WAITING:
                 self._logger.info("Kafka answers again", kafka=self._settings.kafka)
             reported, waited = detail, state is State.WAITING
@@ -136,7 +136,7 @@ class LogKeeper:
         origin, seconds = progress.longest(now_s)
         if seconds > _SILENCE_S_MAX:
             since = datetime.fromtimestamp(time.time() - seconds, UTC).isoformat(timespec="seconds")
-            source = stream_of(origin)
+            source = stream_of(Origin(origin))
             return State.RUNNING, (
                 f"source {source} is busy with one frame of {origin} since {since}: it is decoded and split, and other"
                 " clients of the source wait; smaller frames (BETTONG_FRAME_MESSAGES_MAX) or a faster decoder help"

@@ -6,7 +6,7 @@ lives, so whoever can lock it finds what a dead one was reading; it has a slot o
     0  u64  1 while a frame is read     16  i64  message, UNNAMED while it is not known     32  bytes of the origin
     8  u64  sequence                    24  u64  length of the origin
 
-The second holds what Python's `faulthandler` says of a crash.
+The second holds what Python's `faulthandler` says of a crash, or of where each thread was when SIGPROF came.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import faulthandler
 import fcntl
 import mmap
 import os
+import signal
 import stat
 import struct
 import uuid
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bettong.errors import LocalError
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong_sender.deaths import UNNAMED, SenderDeath
 
 _SLOT_BYTES = 1024
@@ -44,6 +45,9 @@ _SIGNALS = {
     "Floating point exception": 8,
     "Illegal instruction": 4,
 }
+# Then it says where threads were, and no fault.
+_THREADS = ("Thread 0x", "Current thread 0x")
+_KEPT = "it kept the interpreter's lock for longer than BETTONG_SENDER_LOCK_MS_MAX"
 _SILENT = "it ended without a word (os._exit, SIGKILL, or out of memory)"
 
 
@@ -53,7 +57,7 @@ class Slot:
     def __init__(self, memory: memoryview) -> None:
         self._memory = memory
 
-    def begin(self, origin: Origin, sequence: int) -> None:
+    def begin(self, origin: Origin, sequence: SequenceNumber) -> None:
         """From now on this frame is read."""
         name = origin.encode()
         if len(name) <= _ORIGIN_BYTES_MAX:
@@ -107,6 +111,8 @@ class ReadingMarks:
         except OSError as error:
             raise LocalError(f"{folder} cannot hold marks: {error} (BETTONG_SENDER_MARKS)") from None
         faulthandler.enable(self._words)
+        # Then the signal ends the process as it would have: see `bettong_sender.lock_watch`.
+        faulthandler.register(signal.SIGPROF, self._words, all_threads=True, chain=True)
 
     def slot(self, number: int) -> Slot:
         """The slot of that number."""
@@ -114,6 +120,7 @@ class ReadingMarks:
 
     def close(self) -> None:
         """Ends well: nothing is left."""
+        faulthandler.unregister(signal.SIGPROF)
         faulthandler.disable()
         for path in self._files:
             path.unlink(missing_ok=True)
@@ -143,6 +150,8 @@ def deaths(folder: Path) -> Iterator[tuple[SenderDeath | None, str]]:
 
 def cause_of_death(words: str) -> str:
     """What a process's last words say of its end, in a few."""
+    if words.startswith(_THREADS):
+        return _KEPT
     first = words.partition("\n")[0].removeprefix("Fatal Python error: ").strip()
     if first in _SIGNALS:
         return f"signal {_SIGNALS[first]} ({first})"
@@ -158,7 +167,9 @@ def _read(data: bytes, process: str, how: str) -> Iterator[SenderDeath]:
     for start in busy:
         _, sequence, row, length = _HEAD.unpack_from(data, start)
         name = Origin(data[start + _HEAD.size : start + _HEAD.size + length].decode(errors="replace"))
-        yield SenderDeath(f"{process}/{start}", name, sequence, row, how, alone=len(busy) == 1)
+        yield SenderDeath(
+            f"{process}/{start}", name, SequenceNumber(sequence), row, how, alone=len(busy) == 1
+        )
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -23,8 +23,8 @@ from structlog.stdlib import BoundLogger
 
 from bettong.edges.redis_store import Answer, Claim, Granted, Held, Settling
 from bettong.errors import LogError, StoreError
-from bettong.identifiers import Origin
-from bettong_sender.refusal import Code, Refusal, aborted, invalid, unavailable
+from bettong.identifiers import Origin, SequenceNumber
+from bettong.ingest.refusal import Code, Refusal, aborted, invalid, unavailable
 
 # The trailing metadata of ALREADY_EXISTS, see the proto.
 LEASE_METADATA = "bettong-lease-ms"
@@ -53,10 +53,12 @@ class Leases(Protocol):
     def skip_settling(self, epoch: str) -> None:
         """See RedisLeases."""
 
-    def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
+    def renew(self, claims: Sequence[tuple[Claim, SequenceNumber]]) -> list[bool]:
         """See RedisLeases."""
 
-    def release(self, claim: Claim, acknowledged: int, *, exact: bool = False) -> None:
+    def release(
+        self, claim: Claim, acknowledged: SequenceNumber, *, exact: bool = False, ended: bool = False
+    ) -> None:
         """See RedisLeases."""
 
 
@@ -64,10 +66,10 @@ class Holder(Protocol):
     """The session that a lease is for; see `Feed`. `claimed`: up to where its client says that it holds receipts."""
 
     origin: Origin
-    claimed: int
+    claimed: SequenceNumber
 
     @property
-    def acknowledged(self) -> int:
+    def acknowledged(self) -> SequenceNumber:
         """Up to here its frames are durable."""
 
     @property
@@ -81,15 +83,15 @@ class Holder(Protocol):
 class Lease:
     """One session's hold on its stream, of `length_s` each time that it is acquired or renewed.
 
-    `durable`: what was known of the stream when it was acquired. `early`: the log may have been empty then. Times
-    are those of `clock_s`, when the command for Redis was sent.
+    `durable`: what was known of the stream when it was acquired. `early`: the log may have been empty then. `ended`:
+    the stream has ended in the log. Times are those of `clock_s`, when the command for Redis was sent.
     """
 
     def __init__(
         self,
         claim: Claim,
         holder: Holder,
-        durable: int,
+        durable: SequenceNumber,
         *,
         early: bool,
         sent_s: float,
@@ -100,6 +102,7 @@ class Lease:
         self.holder = holder
         self.durable = durable
         self.early = early
+        self.ended = False
         self._clock_s = clock_s
         self._length_s = length_s
         self._until_s = sent_s + length_s
@@ -137,7 +140,7 @@ class Lease:
         return refusal
 
 
-def check_claim(granted: Granted, stream: str, claimed: int) -> None:
+def check_claim(granted: Granted, stream: str, claimed: SequenceNumber) -> None:
     """Raises Refusal (INVALID_ARGUMENT) for a client that claims receipts which nobody gave."""
     if granted.exact and claimed > granted.acknowledged:
         raise invalid(
@@ -146,7 +149,7 @@ def check_claim(granted: Granted, stream: str, claimed: int) -> None:
         )
 
 
-def is_exact(granted: Granted, *, claimed: int, acknowledged: int) -> bool:
+def is_exact(granted: Granted, *, claimed: SequenceNumber, acknowledged: SequenceNumber) -> bool:
     """Whether a session's client has no receipt above what is stored at its end; it gave them up to `acknowledged`.
 
     Else some may have been given by a session of which nothing is known but what the client says, `claimed`. Of what
@@ -204,7 +207,7 @@ class Ownership:
             peer=peer,
             log=holder.log,
         )
-        exact = False
+        exact = ended = False
         try:
             granted, lease = await self._acquire(claim, holder)
             exact = granted.exact
@@ -213,11 +216,14 @@ class Ownership:
                 yield lease
             finally:
                 exact = is_exact(granted, claimed=holder.claimed, acknowledged=holder.acknowledged)
+                ended = lease.ended
         finally:
             if (held := self._held.get(claim.stream)) is not None and held.claim is claim:
                 del self._held[claim.stream]
             # Also when it was not granted: perhaps its answer was lost. Redis knows whose the stream is.
-            release = self._loop.create_task(self._release(claim, holder.acknowledged, exact=exact))
+            release = self._loop.create_task(
+                self._release(claim, holder.acknowledged, exact=exact, ended=ended)
+            )
             self._releases.add(release)
             release.add_done_callback(self._releases.discard)
             # So that who learns that the session has ended can have the stream.
@@ -250,7 +256,7 @@ class Ownership:
             await self._renew()
             waiting = sum(lease.in_doubt for lease in self._held.values())
             if waiting and not warned:
-                self._logger.warning("sessions wait, for their leases may have run out", sessions=waiting)
+                self._logger.warning("sessions wait: their leases may have expired", sessions=waiting)
             warned = waiting > 0
             await asyncio.sleep(_RETRY_S if self._absence else self._lease_s / _RENEWALS_PER_LEASE)
 
@@ -314,7 +320,7 @@ class Ownership:
         except StoreError as error:
             if self._absence is None:
                 self._logger.warning(
-                    "leases cannot be renewed: sessions go on until theirs run out, no new ones are opened",
+                    "leases cannot be renewed: sessions go on until their leases expire, no new ones are opened",
                     lease_s=self._lease_s,
                     reason=str(error),
                 )
@@ -329,16 +335,17 @@ class Ownership:
             elif self._held.get(lease.claim.stream) is lease:
                 lease.lose("is another session's now, at this sender or another")
 
-    def _renewed(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
+    def _renewed(self, claims: Sequence[tuple[Claim, SequenceNumber]]) -> list[bool]:
         """In a thread."""
         self._leases.notice_restart()
         return self._leases.renew(claims)
 
-    async def _release(self, claim: Claim, acknowledged: int, *, exact: bool) -> None:
+    async def _release(self, claim: Claim, acknowledged: SequenceNumber, *, exact: bool, ended: bool) -> None:
         async with self._calls:
             if self._absence is None:
+                release = partial(self._leases.release, claim, acknowledged, exact=exact, ended=ended)
                 with contextlib.suppress(StoreError):  # it runs out by itself
-                    await self._ask(partial(self._leases.release, claim, acknowledged, exact=exact))
+                    await self._ask(release)
 
     async def _ask(self, call: Callable[[], _Result]) -> _Result:
         """The result of a call that may block, from a thread that nobody waits for at the end of the process."""
@@ -375,7 +382,7 @@ def _set_exception(done: "asyncio.Future[_Result]", error: Exception) -> None:
 
 def _unknown(claim: Claim, reason: str) -> Refusal:
     return unavailable(
-        f"stream {claim.stream!r}: whether another client feeds it cannot be told now: {reason}; connect"
+        f"stream {claim.stream!r}: it is unknown now whether another client feeds it: {reason}; connect"
         " again in a while"
     )
 

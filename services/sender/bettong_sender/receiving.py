@@ -1,4 +1,4 @@
-"""Bytes of messages that have come in part: what the sender holds before gRPC shows it anything.
+"""Bytes of messages before the buffer counts them: those that have come in part, and those that wait for its room.
 
 gRPC hands over a message when all of it is there. Until then its bytes are held outside every other bound, and a client
 may leave it at that. So they are counted by difference, for each connection:
@@ -6,16 +6,33 @@ may leave it at that. So they are counted by difference, for each connection:
     received by the system  -  delivered to a session, and what that took on the way  =  come in part
 
 It is an estimate: what a message takes on the way is allowed for generously, and never leaves less than nothing.
+
+While the buffer is full, or Redis is away, each session may hold one message that has come whole: a gigabyte for 256 of
+them. Those count for the same bound.
 """
 
+import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 # Beside its bytes a message takes headers of HTTP/2 and TLS, acknowledgements and pings.
 _MESSAGE_BYTES = 128
-_SHARE_ON_THE_WAY = 256
+_SHARE_IN_TRANSIT = 256
 _LOOK_BYTES = 256
+
+# For people: which setting bounds them.
+ALL: Final = "BETTONG_SENDER_RECEIVE_BYTES_MAX"
+EACH: Final = "BETTONG_SENDER_RECEIVE_BYTES_PER_CONNECTION_MAX"
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """Why a connection is closed: the bytes that are held of it, and the setting that they go beyond."""
+
+    held: int
+    setting: str
 
 
 @dataclass(slots=True)
@@ -24,71 +41,109 @@ class _Connection:
     delivered: int = 0
     received: int = 0
     part: int = 0
+    waiting: int = 0
+
+    @property
+    def held(self) -> int:
+        """In a look: what was delivered since it began may be among what came."""
+        return max(0, self.part - self.delivered) + self.waiting
 
 
 class Receiving:
     """The connections that have sessions; those that had some, as long as they last. Used from several threads."""
 
-    def __init__(self, *, bytes_max: int, message_bytes_max: int) -> None:
-        """`message_bytes_max`: of what one session can have sent in part."""
+    def __init__(self, *, bytes_max: int, connection_bytes_max: int, message_bytes_max: int) -> None:
+        """`message_bytes_max`: of what one session can have sent in part.
+
+        `connection_bytes_max`: but one connection may hold two such messages in any case, so that every message that
+        is allowed passes: one that has just come whole may count as both in part and waiting.
+        """
         self._bytes_max = bytes_max
+        self._connection_bytes_max = max(connection_bytes_max, 2 * message_bytes_max)
         self._message_bytes_max = message_bytes_max
         self._connections: dict[str, _Connection] = {}
         self._sessions = 0
+        self._wide = 0  # connections whose sessions together could hold too much
         self._lock = threading.Lock()
-        # Set while all sessions together could hold too much: time to look.
+        # Set while all sessions together, or those of one connection, could hold too much: time to look.
         self.crowded = threading.Event()
 
     def opened(self, peer: str) -> None:
         """A session has begun on this connection."""
         with self._lock:
-            self._connections.setdefault(peer, _Connection()).sessions += 1
-            self._sessions += 1
-            self._count()
+            self._count(self._connections.setdefault(peer, _Connection()), 1)
 
     def delivered(self, peer: str, size: int) -> None:
         """A message of a session has come whole."""
         with self._lock:
-            self._connections[peer].delivered += size + size // _SHARE_ON_THE_WAY + _MESSAGE_BYTES
+            self._connections[peer].delivered += size + size // _SHARE_IN_TRANSIT + _MESSAGE_BYTES
+
+    @contextlib.contextmanager
+    def waiting(self, peer: str, size: int) -> Iterator[None]:
+        """A message of a session, delivered, waits for room in the buffer."""
+        with self._lock:
+            connection = self._connections[peer]
+            connection.waiting += size
+        try:
+            yield
+        finally:
+            with self._lock:
+                connection.waiting -= size
 
     def closed(self, peer: str) -> None:
         """A session has ended, with what it had sent in part."""
         with self._lock:
-            self._sessions -= 1
-            self._count()
             connection = self._connections[peer]
-            connection.sessions -= 1
-            connection.part = min(connection.part, connection.sessions * self._message_bytes_max)
+            self._count(connection, -1)
+            connection.part = min(connection.part, self._part_max(connection))
 
-    def connections_to_close(self, received: Mapping[str, int]) -> dict[str, int]:
-        """The connections to be closed, and what each has sent in part; none while all is within the bound.
+    def connections_to_close(self, received: Callable[[], Mapping[str, int]]) -> dict[str, Excess]:
+        """The connections to be closed; none while all is within the bounds. Those of which most is held go first.
 
-        `received`: bytes of each connection since it began. Those that have sent most go first.
+        `received()`: bytes of each connection since it began. It may take long: what is delivered meanwhile is taken
+        off in the next look, for it may have come after the system was asked.
         """
         with self._lock:
-            return self._largest_first(received)
+            delivered = {peer: each.delivered for peer, each in self._connections.items()}
+        came = received()
+        with self._lock:
+            return self._largest_first(came, delivered)
 
-    def _count(self) -> None:
-        if self._sessions * self._message_bytes_max > self._bytes_max:
+    def _count(self, connection: _Connection, more: int) -> None:
+        self._wide -= self._is_wide(connection)
+        connection.sessions += more
+        self._sessions += more
+        self._wide += self._is_wide(connection)
+        if self._wide or self._sessions * self._message_bytes_max > self._bytes_max:
             self.crowded.set()
         else:
             self.crowded.clear()
 
-    def _largest_first(self, received: Mapping[str, int]) -> dict[str, int]:
+    def _part_max(self, connection: _Connection) -> int:
+        return connection.sessions * self._message_bytes_max + connection.delivered
+
+    def _is_wide(self, connection: _Connection) -> bool:
+        return connection.sessions * self._message_bytes_max > self._connection_bytes_max
+
+    def _largest_first(self, received: Mapping[str, int], delivered: Mapping[str, int]) -> dict[str, Excess]:
         self._connections = {
             peer: each for peer, each in self._connections.items() if peer in received or each.sessions
         }
         for peer, each in self._connections.items():
             came = received.get(peer, each.received) - each.received
-            part = each.part + came - each.delivered - _LOOK_BYTES
-            each.part = max(0, min(part, each.sessions * self._message_bytes_max))
+            whole = delivered.get(peer, 0)
+            part = each.part + came - whole - _LOOK_BYTES
             each.received += came
-            each.delivered = 0
-        total = sum(each.part for each in self._connections.values())
-        found: dict[str, int] = {}
-        for peer, each in sorted(self._connections.items(), key=lambda item: -item[1].part):
-            if total <= self._bytes_max:
+            each.delivered -= whole
+            each.part = max(0, min(part, self._part_max(each)))
+        total = sum(each.held for each in self._connections.values())
+        found: dict[str, Excess] = {}
+        for peer, each in sorted(self._connections.items(), key=lambda item: -item[1].held):
+            if each.held > self._connection_bytes_max:
+                found[peer] = Excess(each.held, EACH)
+            elif total > self._bytes_max:
+                found[peer] = Excess(each.held, ALL)
+            else:
                 break
-            found[peer] = each.part
-            total -= each.part
+            total -= each.held
         return found

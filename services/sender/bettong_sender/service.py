@@ -11,6 +11,7 @@ import grpc
 from grpc_health.v1 import health_pb2_grpc
 from structlog.stdlib import BoundLogger
 
+from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.sender import SenderSettings
@@ -20,20 +21,21 @@ from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
+from bettong.ingest.body import warm
+from bettong.ingest.session import SourceRoute, messages_that_fit
 from bettong.services import SENDER
 from bettong.topics import dead_letter_topic, stage_topic
-from bettong_sender.body import warm
 from bettong_sender.client_shares import ClientShares
 from bettong_sender.external_sources import external_sources
 from bettong_sender.guards import Guards
 from bettong_sender.ingest_clock import IngestClock
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.live import LiveReport
+from bettong_sender.lock_watch import LockWatch
 from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
-from bettong_sender.session import SourceRoute
 from bettong_sender.source_feed import SourceFeed
 from bettong_sender.status import SenderStatus, State
 from bettong_sender.tick_writer import TickWriter
@@ -58,22 +60,28 @@ _RELEASES_STOP_S = 1.0
 
 def routes_of(plan: Plan, settings: SenderSettings) -> dict[str, SourceRoute]:
     """Where each source's frames go."""
-    return {
-        source.name: SourceRoute(
-            source=source,
-            stage_topic=stage_topic(plan.application, plan.stage_of(source.name).name),
-            dead_letter_topic=dead_letter_topic(plan.application),
-            partitions=settings.partitions,
-            frame_bytes_max=settings.frame_bytes_max,
-            frame_messages_max=settings.frame_messages_max,
-            needs_time=plan.stage_of(source.name).needs_time,
-        )
-        for source in plan.sources
-    }
+    return {source.name: _route(plan, source, settings) for source in plan.sources}
+
+
+def _route(plan: Plan, source: Source, settings: SenderSettings) -> SourceRoute:
+    stage, messages_max = plan.stage_of(source.name), settings.frame_messages_max
+    if stage.judges_lateness:
+        messages_max = min(messages_max, messages_that_fit(settings.frame_bytes_max))
+    return SourceRoute(
+        source=source,
+        stage_topic=stage_topic(plan.application, stage.name),
+        dead_letter_topic=dead_letter_topic(plan.application),
+        partitions=settings.partitions,
+        frame_bytes_max=settings.frame_bytes_max,
+        frame_messages_max=messages_max,
+        needs_time=stage.needs_time,
+        judges_lateness=stage.judges_lateness,
+        needs_each_watermark=stage.needs_each_watermark,
+    )
 
 
 async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> None:
-    """Serves until SIGTERM or SIGINT, then stops: no new sessions, what is under way is flushed.
+    """Serves until SIGTERM or SIGINT, then stops: no new sessions, what is in flight is flushed.
 
     Raises SettingsError when it cannot listen, LogError when the topics of the application cannot be used.
     """
@@ -111,6 +119,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
         )
         feeds = [SourceFeed(source, intake, logger) for source in sources]
         with (
+            LockWatch(settings.sender_lock_ms_max / 1000),
             MetricsEndpoint(settings.metrics_listen, identity, live := LiveMetrics(store), logger),
             LiveReport(
                 live,
@@ -140,6 +149,7 @@ async def _serve(
     shares = ClientShares(settings.sender_sessions_per_client_max)
     receiving = Receiving(
         bytes_max=settings.sender_receive_bytes_max,
+        connection_bytes_max=settings.sender_receive_bytes_per_connection_max,
         message_bytes_max=settings.frame_bytes_max + _TRANSPORT_BYTES,
     )
     servicer = IngestServicer(intake, ownership, shares, receiving, stopping, logger)

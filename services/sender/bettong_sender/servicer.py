@@ -5,13 +5,16 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import grpc
 from structlog.stdlib import BoundLogger
 
 from bettong.config.access import ListSources, Write
 from bettong.edges.grpc_server import Permissions, caller, hang_up, received_bytes
+from bettong.ingest.refusal import Refusal, invalid, unavailable
+from bettong.ingest.requests import read_hello
+from bettong.ingest.session import SourceRoute
 from bettong.v1.ingest_pb2 import (
     DESCRIPTOR,
     Hello,
@@ -26,14 +29,11 @@ from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake
 from bettong_sender.ownership import Lease, Ownership
 from bettong_sender.receiving import Receiving
-from bettong_sender.refusal import Refusal, invalid, unavailable
-from bettong_sender.requests import read_hello
-from bettong_sender.session import SourceRoute
 
 # A call that does not say hello takes a session's place; this is long for a client that means it.
 _HELLO_WAIT_S = 10.0
 
-# Before a session ends with a status, receipts for what is under way are waited for this long.
+# Before a session ends with a status, receipts for what is in flight are waited for this long.
 _RECEIPTS_WAIT_S = 4.0
 
 # Between two looks a network of 10 Gbit/s brings 25 MB, this machine itself some more. Looking takes 20 us a
@@ -43,7 +43,7 @@ _LOOK_TIMES = 20
 # While all sessions together could not hold too much.
 _IDLE_LOOK_S = 5.0
 
-# Requests come as they are on the wire: see `bettong_sender.requests`.
+# Requests come as they are on the wire: see `bettong.ingest.requests`.
 _Requests = AsyncIterator[bytes]
 _Context = grpc.aio.ServicerContext[Any, IngestResponse]
 
@@ -97,7 +97,7 @@ class IngestServicer:
         self._logger = logger
 
     async def watch(self) -> None:
-        """Closes the connections that have sent most in part while that is too much, until it is cancelled."""
+        """Closes the connections that hold most before the buffer while that is too much, until it is cancelled."""
         over = threading.Event()
         try:
             # A thread of its own: the event loop is at its busiest when much comes in.
@@ -111,13 +111,13 @@ class IngestServicer:
         while not over.wait(wait_s):
             self._receiving.crowded.wait(_IDLE_LOOK_S)
             begun_s = time.thread_time()
-            for peer, size in self._receiving.connections_to_close(received_bytes()).items():
+            for peer, excess in self._receiving.connections_to_close(received_bytes).items():
                 hang_up(peer)
                 self._logger.warning(
-                    "connection closed: its messages have come in part, and there is no room for more",
+                    "connection closed: its messages are incomplete or wait, and there is no memory for more",
                     peer=peer,
-                    bytes=size,
-                    setting="BETTONG_SENDER_RECEIVE_BYTES_MAX",
+                    bytes=excess.held,
+                    setting=excess.setting,
                 )
             wait_s = max(_LOOK_S, _LOOK_TIMES * (time.thread_time() - begun_s))
 
@@ -150,10 +150,14 @@ class IngestServicer:
     async def _received(self, requests: _Requests, peer: str) -> AsyncGenerator[bytes, None]:
         """The requests, each counted when it has come whole."""
         self._receiving.opened(peer)
+        # What gRPC iterates with: not closed, it holds the last message until the garbage collector comes, and that
+        # comes rarely.
+        messages = cast("AsyncGenerator[bytes, None]", aiter(requests))
         try:
-            async for request in requests:
-                self._receiving.delivered(peer, len(request))
-                yield request
+            async with contextlib.aclosing(messages):
+                async for request in messages:
+                    self._receiving.delivered(peer, len(request))
+                    yield request
         finally:
             self._receiving.closed(peer)
 
@@ -182,6 +186,7 @@ class IngestServicer:
                 await self._converse(feed, lease, requests, context)
                 if hello.ephemeral:
                     await feed.end()
+                    lease.ended = True
                 logger.info("session closed", origin=feed.origin)
         finally:
             feed.close()
@@ -206,7 +211,7 @@ class IngestServicer:
 
     async def _converse(self, feed: Feed, lease: Lease, requests: _Requests, context: _Context) -> None:
         """Takes frames and writes receipts until the client has finished, a refusal, or the sender's stop."""
-        reading = asyncio.create_task(_read(feed, lease, requests))
+        reading = asyncio.create_task(self._read(feed, lease, requests, context.peer()))
         receipts = asyncio.create_task(_write_receipts(feed, context))
         stopping = asyncio.create_task(self._stopping.wait())
         tasks: tuple[asyncio.Task[Any], ...] = (reading, receipts, stopping)
@@ -229,6 +234,12 @@ class IngestServicer:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _read(self, feed: Feed, lease: Lease, requests: _Requests, peer: str) -> None:
+        async for request in requests:
+            with self._receiving.waiting(peer, len(request)):
+                await feed.await_room(lease)
+            await feed.take_request(request, lease)
+
 
 def describe(route: SourceRoute) -> Source:
     """A source, as it is described to clients."""
@@ -243,11 +254,6 @@ def describe(route: SourceRoute) -> Source:
 
 def _is_well(task: asyncio.Task[None]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
-
-
-async def _read(feed: Feed, lease: Lease, requests: _Requests) -> None:
-    async for request in requests:
-        await feed.take_request(request, lease)
 
 
 async def _write_receipts(feed: Feed, context: _Context) -> None:

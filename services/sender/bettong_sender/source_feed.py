@@ -21,13 +21,14 @@ from bettong.backoff import Backoff
 from bettong.edges.external_kafka import TransactionalTopic
 from bettong.edges.external_reader import ExternalReader, ExternalRecords
 from bettong.errors import LogError
+from bettong.identifiers import SequenceNumber
+from bettong.ingest.refusal import Refusal
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.batcher import BatchBoundaries, Batcher, ExternalBatch, bytes_that_fit
 from bettong_sender.beginning import begin, key_of
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake
-from bettong_sender.refusal import Refusal
 
 _POLL_MS = 100
 # Of a poll, when records wait: each costs a transaction, and at least one frame a partition.
@@ -81,7 +82,7 @@ class _Stream:
         """Takes receipts until the feed has finished. Raises Refusal."""
         while (receipt := await self.feed.receipt()) is not None:
             self._credits += receipt.credits
-            self.moved |= self.batcher.acknowledge(receipt.acknowledged)
+            self.moved |= self.batcher.acknowledge(SequenceNumber(receipt.acknowledged))
             self._changed.set()
 
     async def send(self, batch: ExternalBatch) -> None:
@@ -212,7 +213,7 @@ class SourceFeed:
                 if clock() >= next_look_s:
                     next_look_s = clock() + _PARTITIONS_S
                     if await _on(self._reading, reader.partitions) != sorted(streams):
-                        self._logger.info("there are other partitions now")
+                        self._logger.info("the partitions of the external topic have changed")
                         return
         finally:
             reading.cancel()

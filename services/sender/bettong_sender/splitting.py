@@ -8,9 +8,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from bettong.ingest.refusal import Refusal
+from bettong.ingest.session import Taken
 from bettong_sender.buffer import Buffer
-from bettong_sender.refusal import Refusal
-from bettong_sender.session import Taken
 from bettong_sender.turns import Turns
 
 # The frames that splitters are at are waited for as long when the sender stops; clients resend what has no receipt.

@@ -5,9 +5,9 @@ from enum import Enum
 
 from bettong import metrics
 from bettong.frames.refused import reason_text
-from bettong.identifiers import Origin, stream_of
+from bettong.identifiers import Origin, SequenceNumber, stream_of
+from bettong.ingest.session import Taken
 from bettong.services import SENDER
-from bettong_sender.session import Taken
 
 
 class State(Enum):
@@ -48,7 +48,7 @@ class SenderStatus:
             self.state, self.since_s = state, now_s
         self.detail = detail
 
-    def took(self, taken: Taken, origin: Origin, sequence: int) -> None:
+    def took(self, taken: Taken, origin: Origin, sequence: SequenceNumber) -> None:
         """Counts a client's frame."""
         self.frames += 1
         self.messages += taken.messages

@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 
 from bettong.errors import LogError
+from bettong.identifiers import NO_SEQUENCE
+from bettong.ingest.refusal import Refusal
 from bettong_sender.intake import Intake
 from bettong_sender.ledger import Entry
-from bettong_sender.refusal import Refusal
 
 _S_NS = 1_000_000_000
 
@@ -40,7 +41,7 @@ class TickWriter:
         # While the buffer is full, the log is behind: frames go first.
         if not due.notices or self._intake.buffer.is_full:
             return
-        entry = Entry(0, credits=0)
+        entry = Entry(NO_SEQUENCE, credits=0)
         with contextlib.suppress(Refusal):  # without a log; who opens it anew says so
             written = await self._intake.append(self, entry, due.number)
             while not entry.is_answered:

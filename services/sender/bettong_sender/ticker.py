@@ -1,13 +1,14 @@
-"""TICKs: partitions that get no frame of an origin are told how far it has come in event time. Pure.
+"""TICKs: a partition that gets no frame of an origin gets the origin's watermark in a TICK. Pure.
 
     frames of an origin   5 ─────── 6 ─────── 7 ─ ─ ─ 8          8 is not in the log yet
     watermark             100       140       150
     partition 0           5                   7                  knows 150 by the frame
-    partition 1                     6                            knows 140, is told 150 at the next tick
-    partition 2                                                  is told 150, too
+    partition 1                     6                            knows 140, gets a TICK with 150
+    partition 2                                                  gets a TICK with 150
 
-Told is only what frames say that lie in the log in all of their partitions, and all before them: so nothing can come
-behind a TICK that its watermark did not count. Who got a frame within the last tick is left alone, for the next may do.
+The watermark in a TICK counts a frame only once the frame and all frames before it lie in the log, in all of their
+partitions. So no frame can follow a TICK whose watermark did not count it. A partition that got a frame within the last
+tick gets no TICK: its next frame may bring the watermark.
 """
 
 from collections import defaultdict, deque
@@ -16,17 +17,17 @@ from dataclasses import dataclass
 from itertools import islice
 
 from bettong.frames.frame import tick_record
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, TopicPartition
+from bettong.ingest.session import NO_PARTITION, Append, Session, SourceRoute, Taken
 from bettong_sender.ledger import Ledger
-from bettong_sender.session import NO_PARTITION, Append, Session, SourceRoute, Taken
 
 _S_NS = 1_000_000_000
 
-# So that a TICK fits the smallest frame that can be set, 16 KiB: an origin has at most 230 letters.
+# So that a TICK fits the smallest frame that can be set, 16 KiB: an origin has at most 230 characters.
 ORIGINS_PER_TICK_MAX = 64
 
-# Sessions that have ended, of which partitions are still to be told: as many as are open at a time by default. They
-# stay for some ticks; of those that are left out partitions hear no more, and forget them when they are idle.
+# Sessions that have ended, but whose last watermark some partitions do not have yet: as many as are open at a time by
+# default. They stay for some ticks. Partitions that miss the last watermark of an origin wait until it is idle.
 ENDED_MAX = 1024
 
 
@@ -36,7 +37,7 @@ class OriginProgress:
     def __init__(self, route: SourceRoute, session: Session, ledger: Ledger) -> None:
         self.route = route
         self.origin = session.origin
-        # Of the frames that lie in the log as a whole, and all before them; 0 while unknown. Since when, see `advance`.
+        # Of the frames that lie in the log as a whole, with all before them; 0 while unknown. `advance` moves it.
         self.watermark_ns = 0
         self.moved_s = 0.0
         self._session = session
@@ -45,16 +46,16 @@ class OriginProgress:
         self.is_over = False
 
     def advance(self, now_s: float) -> None:
-        """Looks at what the log has answered for until now."""
+        """Counts what the broker has acknowledged until now."""
         self._ledger.advance()
         if self._ledger.watermark_ns > self.watermark_ns:
             self.watermark_ns, self.moved_s = self._ledger.watermark_ns, now_s
 
     def note(self, partition: int, watermark_ns: int) -> None:
-        """The partition has a record that says so, and all before it."""
+        """The partition has a record with this watermark, and all records before it."""
         self._known_ns[partition] = max(self._known_ns[partition], watermark_ns)
 
-    def untold(self) -> list[int]:
+    def behind(self) -> list[int]:
         """The partitions that do not know the watermark."""
         if self.is_over:
             return []
@@ -62,21 +63,21 @@ class OriginProgress:
 
     def due(self, now_s: float, tick_s: float) -> list[int]:
         """Those of them that got nothing for a tick."""
-        return [each for each in self.untold() if now_s - self._session.sent_s(each) >= tick_s]
+        return [each for each in self.behind() if now_s - self._session.sent_s(each) >= tick_s]
 
     def end(self) -> None:
-        """Nobody comes back under this origin: no TICK tells of it any more."""
+        """Nobody comes back under this origin: no TICK carries its watermark any more."""
         self.is_over = True
 
     @property
-    def is_settled(self) -> bool:
-        """Whether there is nothing more to tell, unless further frames come."""
-        return self.is_over or (self._ledger.is_final and not self.untold())
+    def is_complete(self) -> bool:
+        """Whether every partition has the watermark, unless further frames come."""
+        return self.is_over or (self._ledger.is_final and not self.behind())
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What is told at one tick: who, where, and what."""
+    """The TICKs of one tick: of which origin, to which partition, with which watermark."""
 
     notices: list[tuple[OriginProgress, int, int]]
 
@@ -91,18 +92,18 @@ class Round:
             progress.note(partition, watermark_ns)
 
     def _appends(self, now_ns: int) -> Iterator[Append]:
-        watermarks: defaultdict[tuple[str, str, int], dict[Origin, int]] = defaultdict(dict)
+        watermarks: defaultdict[tuple[TopicPartition, str], dict[Origin, int]] = defaultdict(dict)
         for progress, partition, watermark_ns in self.notices:
             if progress.is_over:  # its END may be in the log by now
                 continue
             route = progress.route
-            origins = watermarks[route.stage_topic, route.source.name, partition]
-            # A session that was taken over may be told of beside the new one of its stream.
+            origins = watermarks[TopicPartition(route.stage_topic, partition), route.source.name]
+            # A session that was taken over may still be here, beside the new one of its stream.
             origins[progress.origin] = max(origins.get(progress.origin, 0), watermark_ns)
-        for (topic, source, partition), origins in watermarks.items():
+        for (log, source), origins in watermarks.items():
             waiting = iter(origins.items())
             while some := dict(islice(waiting, ORIGINS_PER_TICK_MAX)):
-                yield Append(topic, partition, tick_record(source, now_ns, some), NO_PARTITION)
+                yield Append(*log, tick_record(source, now_ns, some), NO_PARTITION)
 
 
 class Ticker:
@@ -121,26 +122,26 @@ class Ticker:
         self._open[progress] = None
 
     def close(self, progress: OriginProgress) -> None:
-        """It has ended. What is on its way to the log goes on, and partitions are told of that, too."""
+        """It has ended. Its frames in flight still arrive, and partitions get the watermark of those, too."""
         if progress in self._open:
             del self._open[progress]
             self._ended.append(progress)
 
     def end(self, progress: OriginProgress) -> None:
-        """Nobody comes back under that origin. Earlier sessions of it are not told of any more either."""
+        """Nobody comes back under that origin: no TICKs for it any more, nor for earlier sessions of it."""
         for each in (*self._open, *self._ended):
             if each.origin == progress.origin:
                 each.end()
 
     def round(self, now_s: float, tick_s: float) -> Round:
-        """What is to be told now; `now_s`: by the clock of `Session.open`."""
+        """The TICKs that are due now; `now_s`: by the clock of `Session.open`."""
         notices = []
         for progress in (*self._open, *self._ended):
             progress.advance(now_s)
             due = progress.due(now_s, tick_s)
             notices += [(progress, partition, progress.watermark_ns) for partition in due]
         if self._ended:
-            self._ended = deque((each for each in self._ended if not each.is_settled), ENDED_MAX)
+            self._ended = deque((each for each in self._ended if not each.is_complete), ENDED_MAX)
         return Round(notices)
 
     def slowest_ns(self, now_s: float) -> dict[str, int]:

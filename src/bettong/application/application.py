@@ -4,17 +4,24 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bettong.application.callables import check_plain
 from bettong.application.event_time import IDLE_TIMEOUT, MAX_LEAD, event_time_of
 from bettong.application.external.transport import Transport, check_transport
-from bettong.application.key import Key, check_key
-from bettong.application.keys import check_keys
+from bettong.application.key import check_key
+from bettong.application.keys import check_keys, check_window_key
+from bettong.application.nodes.merged import Merged
+from bettong.application.nodes.node import StreamNode
+from bettong.application.nodes.sink import Sink
+from bettong.application.nodes.source import Source
+from bettong.application.nodes.stateful import Stateful
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
-from bettong.application.streams import Merged, Node, Sink, Source, Stateful, parents_of
+from bettong.application.streams import Stream
+from bettong.application.windows.windowed import Windowed
 from bettong.errors import ApplicationError, SchemaError
 from bettong.schema.decoded import Decoder
+from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
 
 # No dot: it parts the names of topics, and two applications must never share one.
@@ -23,7 +30,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 # Names that topics and origins of Bettong itself use.
 RESERVED = frozenset({"dead-letters"})
 
+Node = StreamNode | Sink
 _Node = TypeVar("_Node", bound=Node)
+Message = TypeVar("Message")
 
 
 @dataclass
@@ -43,21 +52,21 @@ class Application:
         self,
         name: str,
         *,
-        schema: type[Any],
-        key: Key | None = None,
+        schema: type[Message],
+        key: str | tuple[str, ...] | Callable[[Message], KeyValue] | None = None,
         decoder: Decoder | None = None,
         on_error: OnError = DEAD_LETTER,
         from_: Transport | None = None,
-        event_time: str | Callable[[Any], int] | None = None,
+        event_time: str | Callable[[Message], int] | None = None,
         out_of_order: timedelta = timedelta(0),
         idle_timeout: timedelta | None = IDLE_TIMEOUT,
         max_lead: timedelta = MAX_LEAD,
-    ) -> Source:
+    ) -> Stream[Message]:
         """Adds a source of messages of a dataclass.
 
-        `key` is a field's name or a function of the message: all messages of a key go to one partition and
-        share a state. `decoder` turns bytes from clients into messages; without one, clients send columns.
-        `on_error`: what becomes of a message that the decoder or the key's function refuses.
+        `key` is a field's name, a tuple of such names, or a function of the message: all messages of a key go to one
+        partition and share a state. `decoder` turns bytes from clients into messages; without one, clients send
+        columns. `on_error`: what becomes of a message that the decoder or the key's function refuses.
         `from_` is read beside what clients send: `KafkaTopic("orders")`; see `bettong.application.external`.
 
         `event_time`: a field, or a function of the message, that says in Unix nanoseconds when it happened; by
@@ -80,7 +89,8 @@ class Application:
         times = event_time_of(
             name, layout, event_time, out_of_order=out_of_order, idle_timeout=idle_timeout, max_lead=max_lead
         )
-        return self.add(Source(self, name, layout, key is not None, key, decoder, on_error, from_, times))
+        node = Source(name, layout, key is not None, key, decoder, on_error, from_, times)
+        return Stream(self, self.add(node))
 
     def add(self, node: _Node) -> _Node:
         """Adds a node: the methods of streams call it. Raises ApplicationError for a name that is taken or none."""
@@ -110,7 +120,7 @@ class Application:
         """Raises ApplicationError when a stream leads nowhere, nothing comes in, or keys differ in type."""
         if not self.sources:
             raise ApplicationError(f"application {self.name!r} has no source: add one with .source(...)")
-        used = {parent.name for node in self.nodes.values() for parent in parents_of(node)}
+        used = {parent.name for node in self.nodes.values() for parent in node.parents}
         for node in self.nodes.values():
             if not isinstance(node, Sink) and node.name not in used:
                 raise ApplicationError(
@@ -118,6 +128,8 @@ class Application:
                 )
             if isinstance(node, Stateful):
                 check_keys(node)
+            if isinstance(node, Windowed):
+                check_window_key(node)
 
 
 def _check_name(what: str, name: object) -> None:

@@ -37,7 +37,7 @@ def name_of(function: object) -> str:
     """The name that a computation has from its function. Raises ApplicationError for a lambda."""
     name = _name(function) if hasattr(function, "__name__") else type(function).__name__
     if name == "<lambda>":
-        raise ApplicationError("a lambda has no name: give name=... so that errors and metrics can tell it")
+        raise ApplicationError("a lambda has no name: give name=... so that errors and metrics can name it")
     return name
 
 

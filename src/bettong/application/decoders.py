@@ -19,7 +19,7 @@ class each:  # noqa: N801 - reads as a function in an application
     def check(self, source: str, schema: Schema) -> None:
         """See Decoder."""
         owner = f"decoder of {source!r}"
-        check_function(owner, self.function, takes=bytes, returns=(schema.message,))
+        check_function(owner, self.function, takes=bytes, returns=(schema.made_class,))
 
     def decode(self, schema: Schema, rows: Sequence[bytes]) -> Decoded:
         """See Decoder."""
@@ -31,7 +31,7 @@ class each:  # noqa: N801 - reads as a function in an application
             except ANY_ERROR as error:
                 refused[index] = reason_of(error)
                 continue
-            if isinstance(message, schema.message):
+            if isinstance(message, schema.made_class):
                 messages.append(message)
             else:
                 refused[index] = f"the decoder returned {type(message).__name__}, not {schema.name}"

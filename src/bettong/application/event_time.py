@@ -8,6 +8,7 @@ from typing import Any
 from bettong.application.durations import duration_ns
 from bettong.application.signatures import check_function
 from bettong.errors import ApplicationError
+from bettong.schema.forms.times import DatetimeForm
 from bettong.schema.schema import Schema
 
 IDLE_TIMEOUT = timedelta(seconds=60)
@@ -61,8 +62,10 @@ def _check_field(owner: str, name: str, schema: Schema) -> None:
             f"{owner}: event_time={name!r}: {schema.name} has no such field; it has {', '.join(names)}"
         )
     field = schema.fields[names.index(name)]
+    if isinstance(field.form, DatetimeForm):
+        return
     if field.kind.value != "int" or field.dtype is None or field.dtype.itemsize < 8:
         raise ApplicationError(
-            f"{owner}: event_time={name!r}: expected a field of 64-bit integers (Unix nanoseconds), or a function that"
-            " gives them"
+            f"{owner}: event_time={name!r}: expected a field of datetimes, or of 64-bit integers (Unix nanoseconds), or"
+            " a function that gives them"
         )

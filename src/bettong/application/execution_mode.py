@@ -17,11 +17,20 @@ import numpy as np
 
 from bettong.errors import ApplicationError
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 _MARK = "__bettong_execution_mode__"
 
-# An array of whole numbers: places of messages in their frame, or of their keys in the state.
-Places: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+class BuiltIn:
+    """What is no function of the user's, and has a compiled form: `compiled` marks it, too. Has a `__name__`."""
+
+    __name__: str
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Marked = TypeVar("_Marked", bound=Callable[..., Any] | BuiltIn)
+
+# Whole numbers: for each result the index of its row; for each row the index of its key's row in the state.
+RowIndexes: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 class ExecutionMode(Enum):
@@ -32,8 +41,10 @@ class ExecutionMode(Enum):
     VECTORIZED = "vectorized"
 
 
-def compiled(function: _Function) -> _Function:
+def compiled(function: _Marked) -> _Marked:
     """Marks a function of `map`, `filter`, `flat_map` or `stateful` to be compiled by Numba over a frame's columns.
+
+    Or what `bettong.aggregate` gives: then windows of a fixed size run over columns.
 
     The function stays what it is: called from Python, it does the same. Its messages and state must have fixed-width
     fields. Several results come in a list, or are yielded where there is no state. It may call plain functions, make
@@ -58,16 +69,16 @@ def vectorized(function: _Function) -> _Function:
     depend on row i of what it takes, and in `stateful` on the state that the rows of its key before it have left**.
     How messages are cut into frames must make no difference; a frame may have any number of rows, also none.
 
-    | in         | it takes                    | it returns                                                          |
-    | ---------- | --------------------------- | ------------------------------------------------------------------- |
-    | `map`      | `Message`                   | `Result`: as many rows                                              |
-    | `filter`   | `Message`                   | `bool`: one a row                                                   |
-    | `flat_map` | `Message`                   | `tuple[Result, bettong.Places]`: for each result, the row it is of  |
-    | `stateful` | `Message, State, Places`    | as `map`, as `flat_map`, or None                                    |
+    | in         | it takes                     | it returns                                                      |
+    | ---------- | ---------------------------- | --------------------------------------------------------------- |
+    | `map`      | `Message`                    | `Result`: as many rows                                          |
+    | `filter`   | `Message`                    | `bool`: one a row                                               |
+    | `flat_map` | `Message`                    | `tuple[Result, bettong.RowIndexes]`: of each result its row     |
+    | `stateful` | `Message, State, RowIndexes` | as `map`, as `flat_map`, or None                                |
 
     Columns: numpy arrays that cannot be written, of int64, float64 or bool, and for text and bytes of a bounded
     width of bytes (dtype S; text compares with str too). Fields of other widths are Arrow arrays. `Result(...)` is
-    made of such columns, or of plain Python values that stand for all rows. Places are in rising order.
+    made of such columns, or of plain Python values that stand for all rows. Row indexes count from 0 and never fall.
 
     A stateful function's state is columns too, which it changes in place or replaces: a row for each key of the
     frame. The third argument gives for each message the row of its key. Key and state must have fixed widths.
@@ -82,7 +93,7 @@ def vectorized(function: _Function) -> _Function:
     return _marked(function, ExecutionMode.VECTORIZED)
 
 
-def execution_mode_of(function: Callable[..., Any]) -> ExecutionMode:
+def execution_mode_of(function: object) -> ExecutionMode:
     """How a function is to be run."""
     mode: ExecutionMode = getattr(function, _MARK, ExecutionMode.PYTHON)
     return mode
@@ -115,8 +126,9 @@ def refusal(
     return ApplicationError(f"{function.__name__!r} ({location}) cannot be {mode.value}: {reason}")
 
 
-def _marked(function: _Function, mode: ExecutionMode) -> _Function:
-    if not isinstance(function, FunctionType):
+def _marked(function: _Marked, mode: ExecutionMode) -> _Marked:
+    is_built_in = isinstance(function, BuiltIn) and mode is ExecutionMode.COMPILED
+    if not isinstance(function, FunctionType) and not is_built_in:
         raise ApplicationError(
             f"@bettong.{mode.value}: {function!r} is no plain function, which is all that can be"
         )

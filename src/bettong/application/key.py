@@ -1,4 +1,4 @@
-"""The key of a stream: a field of its messages, or a function of one."""
+"""The key of a stream: a field of its messages, several of them, or a function of one."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,20 +8,54 @@ from bettong.errors import ApplicationError
 from bettong.schema.key_types import KEY_TYPES, KeyValue
 from bettong.schema.schema import Schema
 
-Key = str | Callable[[Any], KeyValue]
+# Of no field: all messages have the same key.
+Key = str | tuple[str, ...] | Callable[[Any], KeyValue]
 
 
 def check_key(owner: str, key: Key, schema: Schema) -> None:
-    """Refuses a key that is neither a usable field of `schema` nor a function of one message."""
-    if isinstance(key, str):
+    """Refuses a key that is neither usable fields of `schema` nor a function of one message."""
+    if isinstance(key, str | tuple):
         names = [each.name for each in schema.fields]
-        if key not in names:
-            raise ApplicationError(
-                f"key of {owner!r}: {schema.name} has no field {key!r}; it has {', '.join(names)}"
-            )
-        if schema.fields[names.index(key)].kind.value == "float":
-            raise ApplicationError(f"key of {owner!r}: field {key!r} is a float; use text, bytes or integers")
+        for part in fields_of(key):
+            if part not in names:
+                raise ApplicationError(
+                    f"key of {owner!r}: {schema.name} has no field {part!r}; it has {', '.join(names)}"
+                )
+            field = schema.fields[names.index(part)]
+            if field.form is not None:
+                raise ApplicationError(
+                    f"key of {owner!r}: field {part!r} is a {field.kind_name}; a key is text, bytes or an integer: give"
+                    " a function of the message that makes one of it, such as its str()"
+                )
+            if field.kind.value == "float":
+                raise ApplicationError(
+                    f"key of {owner!r}: field {part!r} is a float; use text, bytes or integers"
+                )
     elif not callable(key):
-        raise ApplicationError(f"key of {owner!r}: {key!r} is neither a field's name nor a function")
+        raise ApplicationError(
+            f"key of {owner!r}: {key!r} is neither a field's name, nor a tuple of such names, nor a function"
+        )
     else:
         check_function(f"key of {owner!r}", key, takes=schema.message, returns=tuple(KEY_TYPES))
+
+
+def fields_of(key: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The fields of a key that is no function."""
+    return (key,) if isinstance(key, str) else key
+
+
+def key_reader(key: Key, schema: Schema) -> Callable[[Any], KeyValue]:
+    """Gives the key of a message of `schema`. Raises what a function of the user's raises."""
+    if isinstance(key, str):
+        return schema.getter(key)
+    if isinstance(key, tuple):
+        parts = [schema.getter(part) for part in key]
+        return lambda message: tuple(part(message) for part in parts)
+    return key
+
+
+def key_name(key: Key) -> str:
+    """A key as people read it: its fields, or its function."""
+    if isinstance(key, str):
+        return key
+    return f"({', '.join(key)})" if isinstance(key, tuple) else f"{getattr(key, '__qualname__', '?')}()"

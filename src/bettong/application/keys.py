@@ -3,13 +3,20 @@
 import inspect
 from collections.abc import Iterator
 
+from bettong.application.key import fields_of, key_name
+from bettong.application.nodes.keyed import Keyed
+from bettong.application.nodes.node import StreamNode
+from bettong.application.nodes.source import Source
+from bettong.application.nodes.stateful import Stateful
 from bettong.application.signatures import plain_type
-from bettong.application.streams import Keyed, Node, Source, Stateful, parents_of
+from bettong.application.windows.aggregates import Aggregated
+from bettong.application.windows.windowed import Windowed
 from bettong.errors import ApplicationError
 from bettong.schema.fields import Kind
 from bettong.schema.key_types import KEY_TYPES
 
-_OF_FUNCTIONS = {**KEY_TYPES, bool: KEY_TYPES[int]}
+# A function that gives a tuple does not say of what.
+_OF_FUNCTIONS = {kind: text for kind, text in KEY_TYPES.items() if kind is not tuple} | {bool: KEY_TYPES[int]}
 _OF_FIELDS = {Kind.TEXT: KEY_TYPES[str], Kind.BYTES: KEY_TYPES[bytes]} | dict.fromkeys(
     (Kind.INT, Kind.BOOL), KEY_TYPES[int]
 )
@@ -20,7 +27,7 @@ def check_keys(node: Stateful) -> None:
 
     A key function that does not say what it returns may return anything.
     """
-    types = {entry.name: kind for entry in _inputs(node) if (kind := _type_of(entry)) is not None}
+    types = {name: kind for parent in node.parents for name, kind in key_types(parent).items()}
     if len(set(types.values())) > 1:
         kinds = ", ".join(f"{name} ({kind})" for name, kind in types.items())
         raise ApplicationError(
@@ -29,19 +36,42 @@ def check_keys(node: Stateful) -> None:
         )
 
 
-def _inputs(node: Node) -> Iterator[Source | Keyed]:
-    """The streams that gave a node's messages their keys."""
-    for parent in parents_of(node):
-        if isinstance(parent, Source | Keyed):
-            yield parent
-        else:
+def key_types(node: StreamNode) -> dict[str, str]:
+    """The types of a stream's keys, where they are known: by the source, or what `key_by` made, that gave them."""
+    return {entry.name: kind for entry in _inputs(node) if (kind := _type_of(entry)) is not None}
+
+
+def check_window_key(node: Windowed) -> None:
+    """Raises ApplicationError for results that have a field for a key that is several."""
+    aggregation = node.windowing.aggregation
+    if not isinstance(aggregation, Aggregated) or not aggregation.shows_key:
+        return
+    for entry in _inputs(node.parent):
+        if isinstance(entry.key, tuple):
+            parts = ", ".join(f"{part}=bettong.First({part!r})" for part in entry.key)
+            raise ApplicationError(
+                f"window {node.name!r}: {aggregation.result.__name__}.key is one value, and {entry.name!r} is keyed by"
+                f" {key_name(entry.key)}; leave the field out" + (f", and give {parts}" if parts else "")
+            )
+
+
+def _inputs(node: StreamNode) -> Iterator[Source | Keyed]:
+    """The streams that gave a stream's messages their keys."""
+    if isinstance(node, Source | Keyed):
+        yield node
+    else:
+        for parent in node.parents:
             yield from _inputs(parent)
 
 
 def _type_of(entry: Source | Keyed) -> str | None:
     key = entry.key
-    if isinstance(key, str):
-        return _OF_FIELDS.get(entry.schema.fields[entry.schema.position(key)].kind)
+    if isinstance(key, str | tuple):
+        kinds = [
+            _OF_FIELDS.get(entry.schema.fields[entry.schema.position(part)].kind, "?")
+            for part in fields_of(key)
+        ]
+        return kinds[0] if isinstance(key, str) else f"({', '.join(kinds)})"
     try:
         stated = inspect.signature(key, eval_str=True).return_annotation if key is not None else None
     except (ValueError, TypeError, NameError):

@@ -7,31 +7,25 @@ partition by partition. Rows leave it through outputs: to the topic of another s
 Merging costs nothing here: whoever reads a merged stream reads each of its parts.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from bettong.application.application import Application
 from bettong.application.event_time import EventTime
+from bettong.application.joins.joined import Joined
 from bettong.application.key import Key
+from bettong.application.nodes.computation import Computation
+from bettong.application.nodes.keyed import Keyed
+from bettong.application.nodes.merged import Merged
+from bettong.application.nodes.node import StreamNode, Uniform
+from bettong.application.nodes.sink import Sink
+from bettong.application.nodes.source import Source
 from bettong.application.on_error import OnError
-from bettong.application.streams import (
-    Keyed,
-    Merged,
-    Node,
-    Sink,
-    Source,
-    Stateful,
-    Stateless,
-    Stream,
-    Uniform,
-    parents_of,
-)
-from bettong.application.timers import Clock
+from bettong.errors import ApplicationError
 from bettong.identifiers import stage_producer
 from bettong.schema.schema import Schema
 from bettong.topics import all_topics
-
-Computation = Stateless | Stateful
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +48,14 @@ class StageInput:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOperator:
-    """One computation, and the streams (inputs or computations of the stage) that it reads."""
+    """One computation, and the streams (inputs or computations of the stage) that it reads.
+
+    `right`: of a join, those of its right side, which are the last ones.
+    """
 
     node: Computation
     reads: tuple[str, ...]
+    right: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +69,9 @@ class StageOutput:
     stage: str | None
     # Whether that stage needs time: then frames to it carry event times.
     needs_time: bool = False
+    # Of that stage: see `Stage`.
+    judges_lateness: bool = False
+    needs_each_watermark: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,11 @@ class Stage:
     outputs: tuple[StageOutput, ...]
     # Whether a computation here, or in a stage behind it, goes by event time: then its frames carry watermarks.
     needs_time: bool = False
+    # Whether a computation here, or in a stage behind it, asks of each message if it is late: then frames of messages
+    # that are out of order tell the watermark before each, so that the answer does not depend on how they were cut.
+    judges_lateness: bool = False
+    # Whether frames whose messages are in order tell that, too.
+    needs_each_watermark: bool = False
 
     def on_error(self) -> dict[str, OnError]:
         """What each computation, and each sink or `key_by` behind an output, does with what it cannot process."""
@@ -118,49 +124,99 @@ class Plan:
 
 
 def plan(app: Application) -> Plan:
-    """Cuts a checked application into stages. Raises ApplicationError for what `Application.check` finds."""
+    """Cuts a checked application into stages.
+
+    Raises ApplicationError for what `Application.check` finds, and where a stage would wait for its own watermark.
+    """
     app.check()
     groups = _groups(app)
     stage_names = {node: group[0].name for group in groups for node in group}
-    return Plan(
-        application=app.name,
-        sources=app.sources,
-        sinks=app.sinks,
-        stages=_with_time(tuple(_stage(group, stage_names, app) for group in groups)),
-    )
+    stages = _with_time(tuple(_stage(group, stage_names, app) for group in groups))
+    _check_watermarks(stages)
+    return Plan(application=app.name, sources=app.sources, sinks=app.sinks, stages=stages)
 
 
 def _with_time(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """Marks the stages that need event time: those with a computation that goes by it, and all before them."""
-    needing = {
-        stage.name for stage in stages if any(goes_by_event_time(each.node) for each in stage.operators)
-    }
-    # Stages form no circle, so as many rounds as there are stages reach the first one.
-    for _ in stages:
-        needing |= {
-            stage.name for stage in stages if any(output.stage in needing for output in stage.outputs)
-        }
+    """Marks the stages that need event time, or judge lateness: those with a computation that does, and all before."""
+    needing = _with_all_before(stages, _needs_time)
+    judging = _with_all_before(stages, lambda node: node.judges_lateness)
+    needing_each = _with_all_before(stages, lambda node: node.needs_each_watermark)
     return tuple(
         replace(
             stage,
             needs_time=stage.name in needing,
-            outputs=tuple(replace(output, needs_time=output.stage in needing) for output in stage.outputs),
+            judges_lateness=stage.name in judging,
+            needs_each_watermark=stage.name in needing_each,
+            outputs=tuple(
+                replace(
+                    output,
+                    needs_time=output.stage in needing,
+                    judges_lateness=output.stage in judging,
+                    needs_each_watermark=output.stage in needing_each,
+                )
+                for output in stage.outputs
+            ),
         )
         for stage in stages
     )
 
 
-def goes_by_event_time(node: Computation) -> bool:
-    """Whether a computation waits for watermarks."""
-    if not isinstance(node, Stateful):
-        return False
-    lives_by_it = node.lifetime is not None and node.lifetime.clock is Clock.EVENT
-    return lives_by_it or any(timer.clock is Clock.EVENT for timer in node.timers)
+def _with_all_before(stages: tuple[Stage, ...], is_one: Callable[[Computation], bool]) -> set[str]:
+    """The stages with such a computation, and those from which messages come to them."""
+    found = {stage.name for stage in stages if any(is_one(each.node) for each in stage.operators)}
+    # Each round goes back by one stage at least, until all are found: also where stages form a circle.
+    for _ in stages:
+        found |= {stage.name for stage in stages if any(output.stage in found for output in stage.outputs)}
+    return found
+
+
+def _needs_time(node: Computation) -> bool:
+    return node.goes_by_event_time or node.judges_lateness
+
+
+def _check_watermarks(stages: tuple[Stage, ...]) -> None:
+    """Raises ApplicationError for a stage that needs time and gets back, through `key_by`, what it has sent.
+
+    Its partitions are their own origins then: each watermark would wait for itself. They cannot be left out either, for
+    what comes back would be late by as long as it takes, which differs from run to run.
+    """
+    by_name = {stage.name: stage for stage in stages}
+    for stage in stages:
+        paths = _paths_from(stage, by_name) if stage.needs_time else {}
+        if stage.name in paths:
+            reached = [by_name[name] for name in paths]
+            waiting = {
+                each.node.name: None for of in reached for each in of.operators if _needs_time(each.node)
+            }
+            keyed = paths[stage.name]
+            raise ApplicationError(
+                f"{_listed(waiting)} {'goes' if len(waiting) == 1 else 'go'} by event time, which would stand still:"
+                f" {_listed(keyed)} {'brings' if len(keyed) == 1 else 'bring'} messages of stage {stage.name!r} back"
+                " into it, so that its watermark would wait for itself. Merge what key_by made with streams that key_by"
+                " made, too (put key_by on each of them before the merge): then another stage reads them"
+            )
+
+
+def _paths_from(stage: Stage, by_name: dict[str, Stage]) -> dict[str, tuple[str, ...]]:
+    """By stage, itself if it is one: the streams made by `key_by` that lead there from `stage`, on a shortest path."""
+    paths: dict[str, tuple[str, ...]] = {}
+    ahead: deque[tuple[Stage, tuple[str, ...]]] = deque([(stage, ())])
+    while ahead:
+        of, path = ahead.popleft()
+        for output in of.outputs:
+            if output.stage is not None and output.stage not in paths:
+                paths[output.stage] = (*path, output.target.name)
+                ahead.append((by_name[output.stage], paths[output.stage]))
+    return paths
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def _groups(app: Application) -> list[list[Uniform]]:
     """Connected streams: a computation belongs with all that it reads; a sink or a `key_by` joins nothing."""
-    home: dict[Stream, list[Uniform]] = {}
+    home: dict[StreamNode, list[Uniform]] = {}
     for node in app.nodes.values():
         if isinstance(node, Source | Keyed):
             home[node] = [node]
@@ -191,7 +247,8 @@ def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Applicati
             producers = tuple(stage_producer(node.name, stage) for stage in stages)
             inputs.append(StageInput(node.name, node.schema, node.key, producers=producers))
         elif isinstance(node, Computation):
-            operators.append(PlannedOperator(node, tuple(read.name for read in _reads(node))))
+            right = tuple(read.name for read in _parts((node.right,))) if isinstance(node, Joined) else ()
+            operators.append(PlannedOperator(node, tuple(read.name for read in _reads(node)), right))
     outputs = [
         StageOutput(streams, schema, node, stage_names[node] if isinstance(node, Keyed) else None)
         for node in app.nodes.values()
@@ -209,12 +266,12 @@ def _by_schema(streams: Iterable[Uniform]) -> dict[Schema, tuple[str, ...]]:
     return found
 
 
-def _reads(node: Node) -> tuple[Uniform, ...]:
+def _reads(node: StreamNode | Sink) -> tuple[Uniform, ...]:
     """The streams that a node reads, with every merged stream resolved into its parts."""
-    return tuple(_parts(parents_of(node)))
+    return tuple(_parts(node.parents))
 
 
-def _parts(streams: tuple[Stream, ...]) -> Iterator[Uniform]:
+def _parts(streams: tuple[StreamNode, ...]) -> Iterator[Uniform]:
     for stream in streams:
         if isinstance(stream, Merged):
             yield from _parts(stream.parts)

@@ -6,13 +6,12 @@ A function must say what it returns (`-> Rejected | None`); what it takes is che
 import collections.abc
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from bettong.application.callables import check_plain
-from bettong.application.execution_mode import ExecutionMode, Places, execution_mode_of
-from bettong.application.timers import Fired, StateTimer
+from bettong.application.execution_mode import ExecutionMode, RowIndexes, execution_mode_of
 from bettong.errors import ApplicationError, SchemaError
 from bettong.schema.schema import Schema, schema_of
 
@@ -25,8 +24,9 @@ _MANY = (
     collections.abc.Generator,
     collections.abc.Collection,
 )
-_PLACES = get_origin(Places)
-_PAIRS = "a vectorized function returns tuple[Message, bettong.Places]"
+ROW_INDEXES = get_origin(RowIndexes)
+# What a function over columns says of results that are not one for each row.
+PAIRS = "a vectorized function returns tuple[Message, bettong.RowIndexes]"
 _ARGUMENTS = {
     1: "one argument",
     2: "two arguments, a message and a state",
@@ -42,89 +42,79 @@ class Output:
     many: bool
 
 
-def map_output(name: str, function: Callable[..., Any], schema: Schema) -> Output:
-    """The output of `map`: exactly one message."""
-    returns = _returns(repr(name), function, (schema.message,))
-    check_plain(f"map {name!r}", function)
-    output = _output(name, returns)
-    if output.many or _is_optional(returns):
-        raise ApplicationError(
-            f"map {name!r}: must return one message for each; use flat_map to return several or none"
-        )
-    return output
-
-
-def flat_map_output(name: str, function: Callable[..., Any], schema: Schema) -> Output:
-    """The output of `flat_map`: an iterable of messages."""
-    returns = _returns(repr(name), function, (schema.message,))
-    if execution_mode_of(function) is ExecutionMode.VECTORIZED and not _is_pair(returns):
-        raise ApplicationError(f"flat_map {name!r}: {_PAIRS}, not {_text(returns)}")
-    output = _output(name, returns)
-    if not output.many or _is_optional(returns):
-        raise ApplicationError(
-            f"flat_map {name!r}: must return an iterable, an empty one for nothing,"
-            f" e.g. -> list[{output.schema.name}]"
-        )
-    return output
-
-
-def predicate(name: str, function: Callable[..., Any], schema: Schema) -> None:
-    """Checks the function of a `filter`: takes a message, returns a bool."""
-    returns = _returns(repr(name), function, (schema.message,))
-    check_plain(f"filter {name!r}", function)
-    if returns not in (bool, inspect.Signature.empty):
-        raise ApplicationError(f"filter {name!r}: must return bool, not {_text(returns)}")
-
-
-def stateful_output(
-    name: str,
-    handlers: Mapping[Schema, Callable[..., Any]],
-    state: Callable[[], Any],
-    timers: Sequence[StateTimer] = (),
+def aggregate_output(
+    owner: str, update: Callable[..., Any], output: Callable[..., Any], schema: Schema, window: type
 ) -> Output:
-    """The common output of the functions of a stateful computation, those of its timers included."""
-    takes_state = state if isinstance(state, type) else Any
-    outputs: list[Output] = []
-    functions: list[tuple[type, Callable[..., Any]]] = [
-        *((schema.message, function) for schema, function in handlers.items()),
-        *((Fired, timer.function) for timer in timers),
-    ]
-    for message, function in functions:
-        vectorized = execution_mode_of(function) is ExecutionMode.VECTORIZED
-        takes = (message, takes_state, *[_PLACES] * vectorized)
-        returns = _returns(repr(name), function, takes)
-        if vectorized and (_is_union(returns) or (get_origin(returns) in _MANY and not _is_pair(returns))):
+    """What an aggregation gives for a window, an object of class `window`: one message, or None.
+
+    `schema`: of the messages that it takes.
+    """
+    check_plain(f"{owner}: update", update)
+    check_plain(f"{owner}: output", output)
+    returned_by(f"{owner}: update", update, (Any, schema.message), "an accumulator and a message")
+    returns = returned_by(
+        f"{owner}: output", output, (Any, Any, window), "a key, an accumulator and a window"
+    )
+    if returns is None:
+        raise ApplicationError(f"{owner}: output returns None, so nothing could follow it")
+    found = output_of(f"{owner}: output", returns)
+    if found.many:
+        raise ApplicationError(f"{owner}: output must return one message for a window, or None")
+    return found
+
+
+def join_output(
+    owner: str, combine: Callable[..., Any], schemas: tuple[Schema, Schema], lacks: tuple[bool, bool]
+) -> Output:
+    """What `combine(left, right)` makes of two messages, of these schemas: one message, or None.
+
+    `lacks`: whether the left one, or the right one, may be None.
+    """
+    check_plain(f"{owner}: combine", combine)
+    takes = tuple(schema.message for schema in schemas)
+    returns = returned_by(f"{owner}: combine", combine, takes, "two arguments, a message of each side")
+    if execution_mode_of(combine) is not ExecutionMode.PYTHON:
+        raise ApplicationError(f"{owner}: combine is plain Python; take off its mark")
+    if returns is None:
+        raise ApplicationError(f"{owner}: combine returns None, so nothing could follow it")
+    found = output_of(f"{owner}: combine", returns, annotated("combine", combine, takes, "Result | None"))
+    if found.many:
+        raise ApplicationError(f"{owner}: combine must return one message for a pair, or None")
+    parameters = list(inspect.signature(combine, eval_str=True).parameters.values())
+    for parameter, message, may_lack in zip(parameters, takes, lacks, strict=False):
+        if may_lack and not _accepts(parameter.annotation, type(None)):
             raise ApplicationError(
-                f"stateful {name!r}: {_PAIRS}, or one result a row, or None; not {_text(returns)}"
+                f"{owner}: combine: parameter {parameter.name!r} is None where there is no partner; annotate it"
+                f" {message.__name__} | None"
             )
-        if returns is not None:
-            outputs.append(_output(name, returns))
-    if not outputs:
-        raise ApplicationError(
-            f"stateful {name!r}: no function returns a message, so nothing could follow it"
-        )
-    for _, function in functions:
-        check_plain(repr(name), function, many=outputs[0].many)
-    if len(set(outputs)) > 1:
-        kinds = ", ".join(sorted(f"{'many ' * each.many}{each.schema.name}" for each in set(outputs)))
-        raise ApplicationError(
-            f"stateful {name!r}: its functions return different things ({kinds}); return one schema, one way"
-        )
-    return outputs[0]
+    return found
+
+
+def annotated(name: str, function: Callable[..., Any], takes: tuple[Any, ...], returns: str) -> str:
+    """How a function is written whose annotations say what it takes, and returns: for errors."""
+    arguments = [
+        argument if kind is Any else f"{argument}: {annotation_text(kind)}"
+        for argument, kind in zip(inspect.signature(function).parameters, takes, strict=False)
+    ]
+    own = getattr(function, "__name__", name)
+    if is_lambda := own == "<lambda>":
+        own = name.replace("-", "_")
+    line = f"def {own}({', '.join(arguments)}) -> {returns}"
+    return f"a lambda cannot, so write it as {line}" if is_lambda else line
 
 
 def check_state_predicate(owner: str, function: object, state: Callable[[], Any]) -> None:
     """Refuses what does not take a state and return a bool."""
     if not callable(function):
         raise ApplicationError(f"{owner}: {function!r} is no function")
-    returns = _returns(owner, function, (state if isinstance(state, type) else Any,))
+    returns = returned_by(owner, function, (state if isinstance(state, type) else Any,))
     check_plain(owner, function)
     if returns not in (bool, inspect.Signature.empty, Any):
-        raise ApplicationError(f"{owner}: must return bool, not {_text(returns)}")
+        raise ApplicationError(f"{owner}: must return bool, not {annotation_text(returns)}")
 
 
-def check_function(owner: str, function: object, *, takes: type, returns: tuple[type, ...]) -> None:
-    """Refuses what is no function of one argument, or says that it takes or returns something else.
+def check_function(owner: str, function: object, *, takes: type, returns: tuple[type, ...] = ()) -> None:
+    """Refuses what is no function of one argument, or says that it takes or returns something else; `()`: anything.
 
     What says nothing (a lambda, a built-in) is taken at its word.
     """
@@ -137,8 +127,10 @@ def check_function(owner: str, function: object, *, takes: type, returns: tuple[
         inspect.signature(function)
     except ValueError:  # of a built-in without a signature
         return
-    stated = _returns(owner, function, (takes,))
-    members = get_args(stated) if _is_union(stated) else (stated,)
+    stated = returned_by(owner, function, (takes,))
+    if not returns:
+        return
+    members = get_args(stated) if is_union(stated) else (stated,)
     for each in map(plain_type, members):
         if (
             isinstance(each, type)
@@ -147,7 +139,7 @@ def check_function(owner: str, function: object, *, takes: type, returns: tuple[
         ):
             names = [kind.__name__ for kind in returns]
             expected = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-            raise ApplicationError(f"{owner}: must return {expected}, not {_text(stated)}")
+            raise ApplicationError(f"{owner}: must return {expected}, not {annotation_text(stated)}")
 
 
 def plain_type(stated: Any) -> Any:
@@ -157,8 +149,13 @@ def plain_type(stated: Any) -> Any:
     return stated
 
 
-def _returns(owner: str, function: Callable[..., Any], takes: tuple[Any, ...]) -> Any:
-    """What a function says it returns, `inspect.Signature.empty` when nothing. Checks what it takes."""
+def returned_by(
+    owner: str, function: Callable[..., Any], takes: tuple[Any, ...], arguments: str | None = None
+) -> Any:
+    """What a function says it returns, `inspect.Signature.empty` when nothing. Checks what it takes.
+
+    `arguments`: what these are, in the error; as `_ARGUMENTS` has it by their number.
+    """
     if not callable(function):
         raise ApplicationError(f"{owner}: {function!r} is no function")
     check_plain(owner, function, many=True)
@@ -170,20 +167,19 @@ def _returns(owner: str, function: Callable[..., Any], takes: tuple[Any, ...]) -
     except ValueError as error:
         raise ApplicationError(f"{owner}: {error}; wrap it in a function with annotations") from None
     except TypeError as error:
-        arguments = _ARGUMENTS[len(takes)]
-        raise ApplicationError(f"{owner}: must take {arguments}: {error}") from None
+        raise ApplicationError(f"{owner}: must take {arguments or _ARGUMENTS[len(takes)]}: {error}") from None
     for parameter, given in zip(signature.parameters.values(), takes, strict=False):
         if not _accepts(parameter.annotation, given):
             raise ApplicationError(
-                f"{owner}: parameter {parameter.name!r} is annotated {_text(parameter.annotation)},"
-                f" but gets {_text(given)}"
+                f"{owner}: parameter {parameter.name!r} is annotated {annotation_text(parameter.annotation)},"
+                f" but gets {annotation_text(given)}"
             )
-    return signature.return_annotation
+    return function if isinstance(function, type) else signature.return_annotation
 
 
 def _accepts(stated: Any, given: Any) -> bool:
     """Whether an annotation leaves room for a class. True where that is not known."""
-    if _is_union(stated):
+    if is_union(stated):
         return any(_accepts(each, given) for each in get_args(stated))
     stated = get_origin(stated) or stated
     if Any in (stated, given) or stated is inspect.Parameter.empty:
@@ -196,47 +192,68 @@ def _accepts(stated: Any, given: Any) -> bool:
         return True
 
 
-def _output(name: str, stated: Any) -> Output:
+def output_of(name: str, stated: Any, written: str = "-> Result | None") -> Output:
+    """What a computation returns whose function is annotated so. Raises ApplicationError where that is no message.
+
+    `written`: how the function would be written with annotations, see `annotated`.
+    """
     if stated is inspect.Signature.empty:
-        raise ApplicationError(f"{name!r}: annotate what it returns, e.g. -> Result | None")
+        raise ApplicationError(f"{name!r}: annotate what it returns: {written}")
     message, many = stated, False
-    if _is_optional(message):
-        message = next(each for each in get_args(message) if each is not type(None))
+    message = _present(message)
     if get_origin(message) in _MANY:
         message, many = get_args(message)[0], True
+        message = _present(message)  # None among several is nothing
     try:
         return Output(schema_of(message), many)
     except SchemaError as error:
-        raise ApplicationError(f"{name!r} returns {_text(stated)}: {error}") from None
+        raise ApplicationError(f"{name!r} returns {annotation_text(stated)}: {error}") from None
 
 
-def _is_union(stated: Any) -> bool:
+def _present(stated: Any) -> Any:
+    """What it is where it is not None."""
+    if not is_optional(stated):
+        return stated
+    return next(each for each in get_args(stated) if each is not type(None))
+
+
+def is_union(stated: Any) -> bool:
+    """Whether it is one of several types."""
     return get_origin(stated) in (Union, types.UnionType)
 
 
-def _is_optional(stated: Any) -> bool:
-    return _is_union(stated) and type(None) in get_args(stated)
+def is_optional(stated: Any) -> bool:
+    """Whether it may be None."""
+    return is_union(stated) and type(None) in get_args(stated)
 
 
-def _is_pair(stated: Any) -> bool:
-    """Whether it is `tuple[Message, Places]`."""
+def is_iterable(stated: Any) -> bool:
+    """Whether it is several results."""
+    return get_origin(stated) in _MANY
+
+
+def is_pair(stated: Any) -> bool:
+    """Whether it is `tuple[Message, RowIndexes]`."""
     parts = get_args(stated)
-    return get_origin(stated) is tuple and len(parts) == 2 and (get_origin(parts[1]) or parts[1]) is _PLACES
+    return (
+        get_origin(stated) is tuple and len(parts) == 2 and (get_origin(parts[1]) or parts[1]) is ROW_INDEXES
+    )
 
 
-def _text(stated: object) -> str:
+def annotation_text(stated: object) -> str:
+    """An annotation as errors show it."""
     return stated.__name__ if isinstance(stated, type) and not get_args(stated) else str(stated)
 
 
-def check_version(name: str, version: object, migrate: object) -> None:
+def check_version(owner: str, version: object, migrate: object = None) -> None:
     """Raises ApplicationError for a version that is no number, or a migration that takes no (old, version)."""
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < 2**31:
-        raise ApplicationError(f"stateful {name!r}: version={version!r}: expected a number from 1 on")
+        raise ApplicationError(f"{owner}: version={version!r}: expected a number from 1 on")
     if migrate is None:
         return
     try:
         inspect.signature(migrate).bind(None, 1)  # type: ignore[arg-type]
     except TypeError as error:
         raise ApplicationError(
-            f"stateful {name!r}: migrate={migrate!r}: expected a function of an old state and its version ({error})"
+            f"{owner}: migrate={migrate!r}: expected a function of an old state and its version ({error})"
         ) from None

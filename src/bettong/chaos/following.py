@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bettong.chaos.growth import Sample, growth
+from bettong.chaos.growth import JAVA_WARM_UP, WARM_UP, Sample, growth
 from bettong.chaos.recovery import Arrival
 from bettong.chaos.report import GrowthReport
-from bettong.chaos.spec import Spec
+from bettong.chaos.spec import OtherProcess, Spec
 
 # What counts as nothing: growth is relative to the median, but to no less than this.
 _LATENCY_S_LEAST = 0.1
 _MEMORY_MB_LEAST = 64.0
 _LAG_RECORDS_LEAST = 100.0
+_JAVA = frozenset[str]({OtherProcess.JVM, OtherProcess.EXECUTOR, OtherProcess.KAFKA})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +31,24 @@ def grown(spec: Spec, followed: Followed, start_s: float) -> list[GrowthReport]:
     bounds = spec.invariants.growth_max
     latency = [Sample(each.at_s, each.at_s - each.due_s) for each in followed.arrivals]
     metrics = [
-        ("latency", "s", latency, _LATENCY_S_LEAST, bounds.latency),
-        ("lag", "records", followed.lag, _LAG_RECORDS_LEAST, bounds.lag),
+        ("latency", "s", latency, _LATENCY_S_LEAST, bounds.latency, WARM_UP),
+        ("lag", "records", followed.lag, _LAG_RECORDS_LEAST, bounds.lag, WARM_UP),
         *(
-            (f"memory of {target}", "MB", samples, _MEMORY_MB_LEAST, bounds.memory)
+            (
+                f"memory of {target}",
+                "MB",
+                samples,
+                _MEMORY_MB_LEAST,
+                bounds.memory,
+                JAVA_WARM_UP if target in _JAVA else WARM_UP,
+            )
             for target, samples in sorted(followed.memory.items())
         ),
     ]
     found = []
-    for metric, unit, samples, least, bound in metrics:
+    for metric, unit, samples, least, bound, warm_up in metrics:
         since = [Sample(each.at_s - start_s, each.value) for each in samples]
-        trend = growth(since, spec.duration_s, least=least)
+        trend = growth(since, spec.duration_s, least=least, warm_up=warm_up)
         if trend is not None:
             found.append(
                 GrowthReport(

@@ -1,4 +1,4 @@
-"""What should come out: from the input itself, or from an undisturbed run of the same input."""
+"""What should come out: from the input itself, from files that say it, or from an undisturbed run of the same input."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ def golden(
         if output.equals is not None:
             inputs = [feed for feed in prepared.feeds if feed.source == output.equals]
             found[sink] = table(((feed.file.name, feed.file.read_bytes()) for feed in inputs), output)
+        elif output.expected is not None:
+            found[sink] = table([(output.expected.name, output.expected.read_bytes())], output)
     return found
 
 

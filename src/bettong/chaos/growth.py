@@ -4,7 +4,8 @@
 
 Medians of stretches, for a fault disturbs some seconds and must not bend the line; and few of them, for what a process
 holds now depends on what it held a second ago, and samples that depend on each other would make the interval too
-narrow. The first tenth of a run is left out: caches and buffers fill.
+narrow. The first tenth of a run is left out: caches and buffers fill. Of a Java process's memory the first half is, for
+its heap grows in steps to what it once needs, up to its limit, and stays there.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 STRETCHES = 20
-_WARM_UP = 0.1
+WARM_UP = 0.1
+JAVA_WARM_UP = 0.5
 # Fewer stretches with samples than this make no line.
 _STRETCHES_MIN = 10
 # Student's t at 95 %, two-sided, for the 8 degrees of freedom of the fewest stretches; for more it is cautious.
@@ -31,7 +33,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """`median`: of the metric. `share`: by how much of it the line rises over the run, between `low` and `high`."""
+    """`median`: of the metric. By `share` of it the line rises in as long as the run, from `low` to `high`."""
 
     median: float
     share: float
@@ -39,12 +41,15 @@ class Growth:
     high: float
 
 
-def growth(samples: Sequence[Sample], duration_s: float, *, least: float) -> Growth | None:
+def growth(
+    samples: Sequence[Sample], duration_s: float, *, least: float, warm_up: float = WARM_UP
+) -> Growth | None:
     """How a metric grows; None where there are too few samples to say.
 
     `least`: growth is relative to this where the median is lower, so that nothing that becomes little counts as much.
+    `warm_up`: the part of the run that is left out, at its beginning.
     """
-    begin_s = _WARM_UP * duration_s
+    begin_s = warm_up * duration_s
     length_s = (duration_s - begin_s) / STRETCHES
     stretches: list[list[float]] = [[] for _ in range(STRETCHES)]
     for each in samples:
@@ -60,5 +65,5 @@ def growth(samples: Sequence[Sample], duration_s: float, *, least: float) -> Gro
     spread = sum((x - center) ** 2 for x in middles)
     error = (residuals / (len(points) - 2) / spread) ** 0.5
     median = statistics.median(medians)
-    scale = STRETCHES / max(median, least)
+    scale = duration_s / length_s / max(median, least)
     return Growth(median, slope * scale, (slope - _T * error) * scale, (slope + _T * error) * scale)

@@ -28,7 +28,7 @@ class Difference:
     label: str
     lost: int
     doubled: int
-    foreign: int
+    unexpected: int
     misplaced: int
 
 

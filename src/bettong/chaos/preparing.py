@@ -9,12 +9,12 @@ from pathlib import Path
 from bettong.application.plan import Plan, plan
 from bettong.chaos import disk
 from bettong.chaos.feeding import InputFeed, feeds
-from bettong.chaos.outputs import defaults
+from bettong.chaos.outputs import defaults, table
 from bettong.chaos.spec import Compare, Fill, Order, OutputComparison, Spec
 from bettong.chaos.timetable import PlannedFault, timetable
 from bettong.config.service import ServiceSettings
 from bettong.edges.application_file import load
-from bettong.errors import SettingsError
+from bettong.errors import SchemaError, SettingsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +32,30 @@ class PreparedRun:
     @property
     def needs_a_straight_run(self) -> bool:
         """Whether the golden output of a sink, or the dead letters of a crowd, must come from an undisturbed run."""
-        unknown = (output.equals is None for sink, output in self.outputs.items() if sink in self._own_sinks)
+        unknown = (each.equals is None and each.expected is None for each in self._own_outputs)
         return any(unknown) or any(fault.row for fault in self.faults)
 
     @property
-    def _own_sinks(self) -> set[str]:
-        return {sink.name for sink in self.plan.sinks}
+    def golden_from(self) -> str:
+        """Where the golden output comes from, for people."""
+        if self.needs_a_straight_run:
+            return "an undisturbed run"
+        given = any(each.expected is not None for each in self._own_outputs)
+        return "the expected files" if given else "the input"
+
+    @property
+    def _own_outputs(self) -> list[OutputComparison]:
+        return [self.outputs[sink.name] for sink in self.plan.sinks]
 
 
 def prepare(spec: Spec, folder: Path) -> PreparedRun:
-    """`folder`: what the paths of inputs start from; that of the application starts from the working directory.
+    """`folder`: what the paths of inputs and expected files start from; that of the application starts from the working
+    directory.
 
     Raises ApplicationError, SettingsError and SchemaError for what is wrong with application, spec and inputs.
     """
     planned = plan(load(spec.workload.application))
-    outputs = _outputs(spec, planned)
+    outputs = _outputs(spec, planned, folder)
     faults = timetable(spec)
     if planned.sources[0].decoder is None and any(fault.row for fault in faults):
         raise SettingsError(
@@ -79,7 +88,7 @@ def disk_mb(spec: Spec) -> int | None:
     return max((each.disk_mb for each in spec.nemeses if isinstance(each, Fill)), default=None)
 
 
-def _outputs(spec: Spec, planned: Plan) -> dict[str, OutputComparison]:
+def _outputs(spec: Spec, planned: Plan, folder: Path) -> dict[str, OutputComparison]:
     found = defaults(planned)
     for sink, output in spec.invariants.outputs.items():
         if sink not in found:
@@ -94,6 +103,10 @@ def _outputs(spec: Spec, planned: Plan) -> dict[str, OutputComparison]:
                 ' another order each time; compare "keys" or "messages", or feed them in turns'
             )
         found[sink] = output
+        if output.expected is not None:
+            found[sink] = output.model_copy(
+                update={"expected": _checked(sink, output, folder / output.expected)}
+            )
     unclear = [sink for sink, output in found.items() if output is None]
     if unclear:
         raise SettingsError(
@@ -101,6 +114,22 @@ def _outputs(spec: Spec, planned: Plan) -> dict[str, OutputComparison]:
             f" order; say in a spec how they are told apart: [invariants.outputs.{unclear[0]}] with compare and split"
         )
     return {sink: output for sink, output in found.items() if output is not None}
+
+
+def _checked(sink: str, output: OutputComparison, file: Path) -> Path:
+    """A file of expected messages, if it can be compared as the sink's."""
+    try:
+        table([(file.name, file.read_bytes())], output)
+    except OSError as error:
+        fault = error.strerror or str(error)
+    except (SchemaError, ValueError, AttributeError) as error:  # no JSON, or no object
+        fault = str(error)
+    else:
+        return file
+    raise SettingsError(
+        f"invariants.outputs.{sink}.expected: {file} cannot be compared: {fault}; it must hold the messages that must"
+        " come out, as split and key say"
+    )
 
 
 def _frame_bytes_max(settings: dict[str, str]) -> int:

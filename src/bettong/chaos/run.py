@@ -35,6 +35,7 @@ from bettong.chaos.report import (
     by_kind,
     fault_report,
     sink_report,
+    unmet_recoveries,
 )
 from bettong.chaos.spec import Link, Spec
 from bettong.chaos.watching import ResultWatch, file_endings
@@ -91,7 +92,7 @@ def run(prepared: PreparedRun, say: Say, *, logs: Path | None = None) -> Report:
         machine=f"{os.cpu_count()} cores, {platform.system()}, load average {os.getloadavg()[1]:.1f} (5 minutes)",
         duration_s=spec.duration_s,
         messages=sum(feed.total for feed in prepared.feeds),
-        golden="an undisturbed run" if prepared.needs_a_straight_run else "the input",
+        golden=prepared.golden_from,
         faults=trial.faults,
         kinds=by_kind(trial.faults),
         latency_p50_s=trial.latency_p50_s,
@@ -314,11 +315,11 @@ def _latency_s(trial: _Trial, watch: ResultWatch) -> float | None:
 
 def _sinks(prepared: PreparedRun, should: dict[str, Table], results: Path, watched: Path) -> list[SinkReport]:
     reports = []
-    ways: tuple[tuple[Literal["files", "subscriber"], Path], ...] = (
+    channels: tuple[tuple[Literal["files", "subscriber"], Path], ...] = (
         ("files", results),
         ("subscriber", watched),
     )
-    for way, folder in ways:
+    for channel, folder in channels:
         try:
             found = tables(prepared, folder)
         except SchemaError:  # a message half written: looked at again, or reported as missing
@@ -326,7 +327,7 @@ def _sinks(prepared: PreparedRun, should: dict[str, Table], results: Path, watch
         for sink, output in prepared.outputs.items():
             counts = tuple(sum(map(len, each[sink].values())) for each in (should, found))
             wrong = differences(should[sink], found[sink], output.compare)
-            reports.append(sink_report(sink, way, output.compare, (counts[0], counts[1]), wrong))
+            reports.append(sink_report(sink, channel, output.compare, (counts[0], counts[1]), wrong))
     return reports
 
 
@@ -341,8 +342,8 @@ def _memory(spec: Spec, peaks_mb: dict[str, float]) -> list[MemoryReport]:
 def _broken(prepared: PreparedRun, trial: _Trial) -> list[str]:
     """Every invariant that does not hold, in a line each."""
     lines = [
-        f"sink {each.sink}, {each.way}: {each.lost} lost, {each.doubled} doubled, {each.foreign} never expected,"
-        f" {each.misplaced} out of order, of {each.expected}"
+        f"sink {each.sink}, {each.channel}: {each.lost} lost, {each.doubled} doubled,"
+        f" {each.unexpected} never expected, {each.misplaced} out of order, of {each.expected}"
         for each in trial.sinks
         if not each.right
     ]
@@ -357,11 +358,7 @@ def _broken(prepared: PreparedRun, trial: _Trial) -> list[str]:
         for each in trial.injected
         if each.fault.row and each.streams < each.fault.by
     ]
-    kinds = {kind.kind: kind for kind in by_kind(trial.faults)}
-    for kind, most_s in prepared.spec.invariants.recovery_s_max.items():
-        found = kinds[kind].recovery_max_s if kind in kinds else None
-        if found is not None and found > most_s:
-            lines.append(f"{kind}: recovered after {found:.2f} s, at most {most_s:g} s are allowed")
+    lines += unmet_recoveries(trial.faults, prepared.spec.invariants.recovery_s_max)
     lines += [
         f"{each.metric} grows by {each.share:+.0%}, {each.low:+.0%} to {each.high:+.0%}, of its median"
         f" ({each.median:.4g} {each.unit}) over the run; shown to be at most {each.bound:+.0%} is wanted"

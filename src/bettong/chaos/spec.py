@@ -108,13 +108,15 @@ class OutputComparison(_Table):
 
     `split`: how messages lie in its files: lines, prefixed (u32 length, big-endian, then the message), a fixed
     number of bytes, or whole (a file is one message). `key`: a field of JSON objects, or [start, stop] in the bytes
-    of a message. `equals`: the source whose input, message by message, is the golden output.
+    of a message. `equals`: the source whose input, message by message, is the golden output. `expected`: a file of the
+    messages that must come out, split as the sink's are: what a model says, for one. By a path from the spec's folder.
     """
 
     compare: Compare
     split: Split = "lines"
     key: str | tuple[int, int] | None = None
     equals: str | None = None
+    expected: Path | None = None
 
     @model_validator(mode="after")
     def _needs_a_key(self) -> Self:
@@ -122,8 +124,12 @@ class OutputComparison(_Table):
             raise ValueError(
                 'compare = "keys" needs a key: a field of JSON objects, or [start, stop] of bytes'
             )
-        if self.equals is not None and self.compare is Compare.BYTES:
-            raise ValueError('equals needs compare = "keys" or "messages": an input is not cut by partition')
+        if self.equals is not None and self.expected is not None:
+            raise ValueError("equals and expected both say what must come out: leave one of them out")
+        if self.compare is Compare.BYTES and (self.equals is not None or self.expected is not None):
+            raise ValueError(
+                'equals and expected need compare = "keys" or "messages": those messages are not cut by partition'
+            )
         return self
 
 
@@ -142,7 +148,8 @@ class GrowthMax(_Table):
 class Invariants(_Table):
     """What must hold besides equal output. `memory_mb`: the most that one process may hold (RSS).
 
-    `recovery_s_max`: by kind of fault, as reports name it (`kill sender`); judged on faults that no other met.
+    `recovery_s_max`: by kind of fault, as reports name it (`kill sender`); judged on faults that no other met, of which
+    there must be one at least. Kinds that it does not name have no bound.
     """
 
     outputs: dict[str, OutputComparison] = {}

@@ -17,7 +17,7 @@ FAULTS_MAX = 3_600_000
 class PlannedFault:
     """One fault. `for_s` is 0 for those that are over at once; `by` is the delay in ms, the jump in s, or how many.
 
-    `pick`, in [0, 1), tells which of several processes behind a target it is. `row`: see `Crowd`.
+    `pick`, in [0, 1), chooses one of several processes behind a target. `row`: see `Crowd`.
     """
 
     number: int

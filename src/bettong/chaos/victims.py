@@ -11,7 +11,7 @@ from bettong.local.record import ServiceRecord
 from bettong.local.services import SECOND
 from bettong.services import PROCESSOR
 
-# How Spark's Python processes are told from others: the module that the processor has them run.
+# How Spark's Python processes are recognized: the module that the processor has them run.
 _DAEMON = "bettong_processor.daemon"
 
 

@@ -44,8 +44,7 @@ def up(
     """
     from rich.console import Console
 
-    from bettong.application.plan import plan
-    from bettong.edges.application_file import load
+    from bettong.inspection.live.application import loaded_plan
     from bettong.local.background import up as start
     from bettong.local.interrupts import Terminated, terminable
     from bettong.local.readiness import await_running, exit_code, lines
@@ -63,7 +62,7 @@ def up(
         receiver=receiver,
         announce=None,
     )
-    plan(load(application))  # its mistakes are reported here and now
+    loaded_plan(application)  # its mistakes are reported here and now
     console = Console(highlight=False)
     try:
         with terminable(), console.status("starting Kafka, Redis, sender, processor and receiver ..."):

@@ -54,9 +54,9 @@ def faults(report: Report) -> Table:
 
 
 def sinks(report: Report) -> Table:
-    """A row a sink and way out."""
+    """A row for each sink and channel."""
     table = Table(title=f"results, against {report.golden}")
-    for name in ("sink", "way", "compared by"):
+    for name in ("sink", "channel", "compared by"):
         table.add_column(name)
     for name in ("expected", "found", "lost", "doubled", "never expected", "out of order"):
         table.add_column(name, justify="right")
@@ -66,12 +66,12 @@ def sinks(report: Report) -> Table:
             each.found,
             each.lost,
             each.doubled,
-            each.foreign,
+            each.unexpected,
             each.misplaced,
         )
         table.add_row(
             each.sink,
-            each.way,
+            each.channel,
             each.compare,
             *(f"{count:,}" for count in counts),
             style=None if each.right else "bold red",

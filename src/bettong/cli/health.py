@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,8 +11,7 @@ import typer
 from bettong.cli.exit_codes import NOT_RUNNING
 
 if TYPE_CHECKING:
-    from bettong.config.processor import ProcessorSettings
-    from bettong.inspection.health import Facts, Seen
+    from bettong.inspection.health import Facts
 
 _STALLED = typer.Option(
     min=1.0,
@@ -44,19 +41,21 @@ def health(
     from bettong.config.reading import read
     from bettong.inspection.health import has_started, observed
     from bettong.inspection.live.health import facts_now, record_of
+    from bettong.inspection.live.health_memory import HealthMemory, remember, remembered
     from bettong.metrics import STATE
 
     settings = read(ProcessorSettings)
-    application, topics, seen = _remembered(memory, settings)
+    known = remembered(memory, settings.application)
+    application, topics = known.application, known.topics
     if running:
         # Asked at a container's start: what was seen of the one before does not count against this one.
-        _remember(memory, application, topics, None)
+        remember(memory, HealthMemory(application, topics, None))
         record, fault = record_of(settings, application)
         typer.echo(f"{settings.instance}: {fault or record.get(STATE.name, 'says nothing')}")
         raise typer.Exit(0 if has_started(record) else NOT_RUNNING)
     facts, now_s = facts_now(settings, application, topics), time.time()
-    seen = observed(facts, seen, now_s)
-    _remember(memory, application, topics, seen)
+    seen = observed(facts, known.seen, now_s)
+    remember(memory, HealthMemory(application, topics, seen))
     still_s = now_s - seen.since_s
     typer.echo(f"{settings.instance}: {_said(facts)}, for {still_s:.0f} s")
     raise typer.Exit(NOT_RUNNING if still_s >= stalled_s else 0)
@@ -68,28 +67,3 @@ def _said(facts: Facts | None) -> str:
     if not facts.speaks:
         return "says nothing"
     return f"{facts.folded:,} records folded, {facts.lag:,} wait"
-
-
-def _remembered(memory: Path, settings: ProcessorSettings) -> tuple[str, dict[str, str], Seen | None]:
-    """The application's name, its stages by their topics, and what was seen. Loads the application the first time."""
-    from bettong.application.plan import plan
-    from bettong.edges.application_file import load
-    from bettong.inspection.health import Seen
-    from bettong.topics import stage_topic
-
-    try:
-        found = json.loads(memory.read_text())
-    except FileNotFoundError:
-        planned = plan(load(settings.application))
-        topics = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
-        _remember(memory, planned.application, topics, None)
-        return planned.application, topics, None
-    return found["application"], found["topics"], Seen(**found["seen"]) if found["seen"] else None
-
-
-def _remember(memory: Path, application: str, topics: dict[str, str], seen: Seen | None) -> None:
-    """Replaces the file as a whole: a probe that is cut off leaves the old one."""
-    view = {"folded": seen.folded, "since_s": seen.since_s} if seen else None
-    fresh = memory.with_suffix(f".{os.getpid()}")
-    fresh.write_text(json.dumps({"application": application, "topics": topics, "seen": view}))
-    fresh.replace(memory)

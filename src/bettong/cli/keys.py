@@ -24,7 +24,7 @@ def stage_named(plan: Plan, name: str | None) -> Stage:
 
 def key_in(stage: Stage, text: str) -> KeyValue:
     """The key as the messages of a stage have it: all that enter it have the same kind of key."""
-    from bettong.inspection.key_history import key_of
+    from bettong.inspection.message_keys import key_of
 
     keyed = [entry for entry in stage.inputs if entry.key is not None]
     if not keyed:

@@ -1,16 +1,13 @@
-"""Where the parts of an application are: flags first, then the suite on this machine, then the environment."""
+"""The flags that say where the parts of an application are; `bettong.local.locations` finds the rest."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bettong.cli.directory import DIRECTORY
-
-if TYPE_CHECKING:
-    from bettong.inspection.locations import Locations
 
 
 def without_password_flag(url: str | None) -> str | None:
@@ -41,56 +38,3 @@ RedisFlag = Annotated[
     ),
 ]
 DirectoryFlag = Annotated[Path, DIRECTORY]
-
-
-def locations(
-    application: str,
-    name: str,
-    directory: Path,
-    *,
-    kafka: str | None = None,
-    redis: str | None = None,
-) -> Locations:
-    """The locations of application `name` in the file `application`.
-
-    Raises LocalError when nobody says where Kafka is, or when the suite in `directory` runs another application;
-    SettingsError for a wrong environment.
-    """
-    from bettong.config.processor import ProcessorSettings
-    from bettong.config.reading import read
-    from bettong.config.service import PREFIX
-    from bettong.edges.kernel_cache import kernel_cache
-    from bettong.edges.state_key import state_key
-    from bettong.errors import LocalError
-    from bettong.inspection.locations import Locations
-    from bettong.local.record import find
-
-    record = find(directory)
-    if record is not None and record.name != name and kafka is None:
-        raise LocalError(
-            f"{directory} runs application {record.name!r}, and {application} is {name!r}: give the --dir of its"
-            " suite, or --kafka for one elsewhere"
-        )
-    if record is not None and (record.name != name or kafka is not None):
-        record = None
-    overrides = {"application": application, "kafka": kafka, "redis": redis}
-    if record is not None:
-        overrides["kafka"] = record.kafka
-        overrides["redis"] = redis or record.redis
-    settings = read(ProcessorSettings, overrides)
-    if "kafka" not in settings.model_fields_set:
-        raise LocalError(
-            f"nothing runs in {directory}: start it with `bettong up {application}`, or say where it runs with"
-            f" --kafka or {PREFIX}KAFKA"
-        )
-    return Locations(
-        kafka=record.kafka_connection if record is not None else settings.kafka_connection,
-        redis=record.redis_connection if record is not None and redis is None else settings.redis_connection,
-        sender=record.sender if record is not None else None,
-        compiled=record.compiled if record is not None else settings.compiled,
-        kernel_cache=kernel_cache(settings.kernel_cache),
-        frame_bytes_max=settings.frame_bytes_max,
-        state_dir=settings.state_dir,
-        snapshots=record.snapshots if record is not None else settings.snapshots,
-        state_key=state_key(record.state_key_file if record is not None else settings.state_key_file),
-    )

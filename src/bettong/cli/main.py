@@ -15,6 +15,7 @@ from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
 from bettong.cli.health import health
 from bettong.cli.k8s.commands import k8s
+from bettong.cli.log import log
 from bettong.cli.replay import replay
 from bettong.cli.run import run
 from bettong.cli.send import send
@@ -51,7 +52,7 @@ def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = Fal
         typer.echo(context.get_help())
 
 
-for _command in (check, run, up, status, down, send, tail, replay, chaos):
+for _command in (check, run, up, status, down, send, tail, replay, log, chaos):
     app.command(rich_help_panel="Applications on this machine")(_command)
 app.add_typer(dead_letters, name="dead-letters", rich_help_panel="Applications on this machine")
 app.add_typer(state, name="state", rich_help_panel="Applications on this machine")

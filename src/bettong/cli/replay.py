@@ -15,7 +15,7 @@ import typer
 from bettong.cli.check import APPLICATION
 from bettong.cli.directory import HERE
 from bettong.cli.keys import key_in, stage_named
-from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag, locations
+from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bettong.inspection.live.key_history import PartitionLog, Stretch
     from bettong.inspection.locations import Locations
 
-# Longer states and messages are cut in the table; --json has them whole.
+# Longer states and messages are truncated in the table; --json has them whole.
 _CELL_CHARACTERS = 300
 
 
@@ -65,12 +65,12 @@ def replay(
     """
     from rich.console import Console
 
-    from bettong.application.plan import plan
-    from bettong.edges.application_file import load
     from bettong.inspection.json_lines import event_json
+    from bettong.inspection.live.application import loaded_plan
     from bettong.inspection.live.key_history import history_of, log_of, stretch_of
+    from bettong.local.locations import locations
 
-    planned = plan(load(application))
+    planned = loaded_plan(application)
     chosen = stage_named(planned, stage)
     value = key_in(chosen, key)
     where = locations(application, planned.application, directory, kafka=kafka, redis=redis)
@@ -103,10 +103,12 @@ def events_table(events: Sequence[Event]) -> Table:
     for column in ("offset", "taken in (UTC)", "message", "state", "leads to"):
         table.add_column(column, justify="right" if column == "offset" else "left", overflow="fold")
     for event in events:
-        states = [f"{step.computation}: {_cut(step.before)} -> {_cut(step.after)}" for step in event.steps]
-        results = [f"{target}: {_cut_text(message)}" for target, message in event.outputs]
+        states = [
+            f"{step.computation}: {_state(step.before)} -> {_state(step.after)}" for step in event.steps
+        ]
+        results = [f"{target}: {_shortened(message)}" for target, message in event.outputs]
         results += [f"{policy} of {computation}: {reason}" for computation, policy, reason in event.failures]
-        message = f"{_cut_text(event.message)}\n{event.origin}, frame {event.sequence} [{event.index}]"
+        message = f"{_shortened(event.message)}\n{event.origin}, frame {event.sequence} [{event.index}]"
         if event.verdict == TIME_PASSED:
             message = f"(none: {event.origin})"
             results.append("time passed: a state ended, or a timer fired")
@@ -171,9 +173,9 @@ def _interrupts_end() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _cut(state: object) -> str:
-    return "nothing" if state is None else _cut_text(json_module.dumps(state, ensure_ascii=False))
+def _state(state: object) -> str:
+    return "nothing" if state is None else _shortened(json_module.dumps(state, ensure_ascii=False))
 
 
-def _cut_text(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= _CELL_CHARACTERS else text[:_CELL_CHARACTERS] + " ..."

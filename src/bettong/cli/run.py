@@ -16,9 +16,7 @@ from bettong.cli.exit_codes import TERMINATED
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from bettong.edges.redis_store import RedisStore
     from bettong.errors import LocalError
-    from bettong.inspection.overview import Overview
     from bettong.local.options import SuiteOptions
     from bettong.local.record import SuiteRecord
     from bettong.local.suite import Suite
@@ -156,13 +154,13 @@ def describe(record: SuiteRecord, console: Console, directory: Path) -> None:
 def _follow(suite: Suite, console: Console) -> None:
     """One line of counts a second, in place on a terminal, until the suite fails or an interrupt comes."""
     from bettong.cli.status import line
-    from bettong.edges.redis_store import RedisStore
+    from bettong.inspection.live.overview import LiveOverview
 
     record = suite.record
-    with RedisStore(record.redis_connection, record.name) as store, console.status("") as status:
+    with LiveOverview(record.name, record.redis_connection) as overview, console.status("") as status:
         before, since = None, time.monotonic()
         while True:
-            now, at = _read_overview(store), time.monotonic()
+            now, at = overview.now(), time.monotonic()
             if now is not None:
                 text = line(now, before or now, at - since)
                 status.update(text)
@@ -178,16 +176,3 @@ def _incomplete(given_up: dict[str, str]) -> LocalError:
 
     each = "; ".join(f"{name}: {why}" for name, why in given_up.items())
     return LocalError(f"stopped, but {', '.join(given_up)} had stopped for good before: {each}")
-
-
-def _read_overview(store: RedisStore) -> Overview | None:
-    """How it stands; None while Redis is away."""
-    from bettong.edges.redis_store import LiveMetrics
-    from bettong.errors import StoreError
-    from bettong.inspection.overview import overview
-
-    metrics = LiveMetrics(store)
-    try:
-        return overview(metrics.live(), metrics.partitions())
-    except StoreError:
-        return None

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bettong.cli.directory import DIRECTORY, HERE
-from bettong.errors import RefusedError
 from bettong.services import SENDER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from rich.console import Console
 
     from bettong.client.message_files import Portion
-    from bettong.client.sender import Sender
 
 _SOURCE = typer.Argument(metavar="SOURCE", help="The source to feed.")
 _FILE = typer.Argument(
@@ -56,6 +54,7 @@ def send(
     from rich.console import Console
 
     from bettong.client.message_files import Format, Wanted, format_of, portions
+    from bettong.client.portion_sending import send_portions
     from bettong.client.sender import Sender
     from bettong.local.record import address_of
 
@@ -70,35 +69,13 @@ def send(
             console.print(
                 f"{stream}: going on after {sender.acknowledged:,} messages that are durable already"
             )
-        count = _send_all(sender, _shown(portions(file, kind, wanted), file.name, console))
+        count = send_portions(sender, _shown(portions(file, kind, wanted), file.name, console))
         sender.flush()
         refused = sender.dead_letters
     seconds = time.monotonic() - begun
     console.print(f"{count:,} messages to {source} in {seconds:.1f} s, {count / max(seconds, 1e-9):,.0f}/s")
     if refused:
         console.print(f"[yellow]{refused:,} of them could not be decoded[/yellow]: bettong tail dead-letters")
-
-
-def _send_all(sender: Sender, found: Iterable[Portion]) -> int:
-    """Sends all frames under their numbers; returns how many messages that were."""
-    durable, last = sender.acknowledged, 0
-    for portion in found:
-        if last < durable < portion.last:
-            raise RefusedError(
-                f"stream {sender.stream!r} was fed before, up to message {durable}, and that is inside a frame now:"
-                " send the same file with the same --frame, or another file under another name"
-            )
-        last = portion.last
-        if isinstance(portion.body, list):
-            sender.send_rows(portion.body, sequence=last)
-        else:
-            sender.send_columns(portion.body, sequence=last)
-    if last < durable:
-        raise RefusedError(
-            f"stream {sender.stream!r} was fed before, up to message {durable}, and this file ends at {last}: send"
-            " another file under another name"
-        )
-    return last
 
 
 def _shown(found: Iterator[Portion], name: str, console: Console) -> Iterator[Portion]:

@@ -10,7 +10,7 @@ import grpc
 from bettong.config.client import ClientSettings
 from bettong.config.endpoints import is_loopback
 from bettong.config.reading import read_client
-from bettong.errors import RefusedError
+from bettong.errors import RefusedError, SettingsError
 
 _OPTIONS = (
     # gRPC would begin with a second and double it, up to two minutes, on top of our own waits: a service that is back
@@ -45,6 +45,7 @@ class Credentials:
     ca: PEM file of the authorities that may have signed the service's certificate; with it, TLS is spoken.
     certificate, key: PEM files of the client's own, where the service wants one.
     token, token_file: a token that the service knows, or the file that holds it, which is read anew for each call.
+    Both are a SettingsError.
     """
 
     ca: Path | None = None
@@ -52,6 +53,13 @@ class Credentials:
     key: Path | None = None
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        """See the class."""
+        if self.token is not None and self.token_file is not None:
+            raise SettingsError(
+                f"Credentials has a token and a token_file ({self.token_file}); give one of them"
+            )
 
     @classmethod
     def from_environment(cls) -> Self:

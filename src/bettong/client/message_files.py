@@ -9,7 +9,8 @@
 | `parquet` | a row; columns are named as the schema's fields          | columns | .parquet .pq        |
 
 Bytes are for the source's decoder. Columns need none: text and bytes of a fixed width are padded with NUL; true is 1
-(in CSV, write 1). JSON is read as Bettong writes it: "base64:..." for bytes, "NaN" and "Infinity" for floats.
+(in CSV, write 1). JSON is read as Bettong writes it: "base64:..." for bytes, "NaN" and "Infinity" for floats. In CSV
+a datetime, Decimal, list and the like is its JSON without quotes; an empty cell is None where the field may have that.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from bettong.client.json_values import column_of, reader_of
+from bettong.client.json_values import column_of, form_of, reader_of
 from bettong.client.tables import Table, batch_of
 from bettong.errors import BettongError, SchemaError
+from bettong.schema.fields import may_be_left_out
+from bettong.schema.form import Form, UnfitValueError, each
 
 _LENGTH = struct.Struct(">I")
 _BLOCK_BYTES = 1024 * 1024
@@ -204,11 +207,11 @@ def _column(path: Path, records: list[tuple[int, dict[str, Any]]], field: pa.Fie
     """The values of a field. Raises SchemaError that names the line."""
     read, values = reader_of(field), []
     for number, record in records:
-        if field.name not in record:
+        if field.name not in record and not may_be_left_out(field):
             known = ", ".join(record)
             raise SchemaError(f"{path}, line {number}: no field {field.name!r}; it has {known}")
         try:
-            values.append(read(record[field.name]))
+            values.append(read(record.get(field.name)))
         except SchemaError as error:
             raise SchemaError(f"{path}, line {number}: field {field.name!r}: {error}") from None
     return column_of(field, values)
@@ -216,18 +219,38 @@ def _column(path: Path, records: list[tuple[int, dict[str, Any]]], field: pa.Fie
 
 def _csv(path: Path, wanted: Wanted) -> Iterator[tuple[pa.RecordBatch, float]]:
     size, before = path.stat().st_size, 0
-    types = {field.name: pa.string() if _padded(field.type) else field.type for field in wanted.schema}
+    forms = {field.name: form for field in wanted.schema if (form := form_of(field)) is not None}
+    types = {
+        field.name: pa.string() if _padded(field.type) or field.name in forms else field.type
+        for field in wanted.schema
+    }
     options = pyarrow.csv.ConvertOptions(column_types=types, include_columns=wanted.schema.names)
     # Arrow's own file: its threads read ahead, and at the end of Python those of a Python file wait for ever, or abort.
     with pa.OSFile(str(path)) as file:
         try:
             for block in pyarrow.csv.open_csv(file, convert_options=options):
-                for batch in _cut(block, wanted.messages_max):
+                for batch in _split(block, wanted.messages_max):
                     where = f"{path}, rows {before + 1} to {before + len(batch)}"
                     before += len(batch)
-                    yield _fitted(batch, wanted.schema, where), min(1.0, file.tell() / size)
+                    cells = {
+                        field.name: _cells(forms[field.name], field, batch.column(field.name), where)
+                        if field.name in forms
+                        else batch.column(field.name)
+                        for field in wanted.schema
+                    }
+                    table = cells if forms else batch
+                    yield _fitted(table, wanted.schema, where), min(1.0, file.tell() / size)
         except pa.ArrowException as error:
             raise SchemaError(f"{path}: {error}") from None
+
+
+def _cells(form: Form, field: pa.Field, column: pa.Array, where: str) -> Any:
+    """Cells of text as a column. Raises SchemaError that names the row."""
+    try:
+        return column_of(field, each(form.from_cell, column.to_pylist()))
+    except UnfitValueError as error:
+        row = "" if error.row is None else f", row {error.row + 1} of these"
+        raise SchemaError(f"{where}{row}: field {field.name!r}: {error}") from None
 
 
 def _parquet(path: Path, wanted: Wanted) -> Iterator[tuple[pa.RecordBatch, float]]:
@@ -264,7 +287,7 @@ def _fitted(table: Table, schema: pa.Schema, where: str) -> pa.RecordBatch:
         raise SchemaError(f"{where}: {error}") from None
 
 
-def _cut(batch: pa.RecordBatch, count: int) -> Iterator[pa.RecordBatch]:
+def _split(batch: pa.RecordBatch, count: int) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(batch), count):
         yield batch.slice(start, count)
 

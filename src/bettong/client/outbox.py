@@ -1,6 +1,6 @@
 """The outbox of a client's stream: frames that hold no receipt yet, and credits. Pure; guarded by its owner.
 
-acknowledged | under way | unsent |
+acknowledged | in flight | unsent |
              '---- frames -------'     all are sent again, in this order, when a session is lost
 """
 
@@ -16,7 +16,7 @@ class Outbox:
         self.acknowledged = acknowledged
         self.dead_letters = 0
         self._frames: deque[IngestRequest] = deque()
-        self._under_way = 0
+        self._in_flight = 0
         self._credits = 0
 
     @property
@@ -27,7 +27,7 @@ class Outbox:
     @property
     def has_room(self) -> bool:
         """Whether there is a credit for one frame more; never without a session."""
-        return self._credits > len(self._frames) - self._under_way
+        return self._credits > len(self._frames) - self._in_flight
 
     def resumed(self, acknowledged: int) -> None:
         """The sender knows the stream up to there, from before the first session; call it before the first `put`."""
@@ -39,18 +39,18 @@ class Outbox:
 
     def opened(self, credits_: int) -> None:
         """A session has started."""
-        self._under_way, self._credits = 0, credits_
+        self._in_flight, self._credits = 0, credits_
 
     def lost(self) -> None:
         """The session has ended: all frames are unsent again."""
-        self._under_way, self._credits = 0, 0
+        self._in_flight, self._credits = 0, 0
 
     def next(self) -> IngestRequest | None:
         """The next frame to send, which spends a credit; None when there is none or no credit."""
-        if not self._credits or self._under_way == len(self._frames):
+        if not self._credits or self._in_flight == len(self._frames):
             return None
-        frame = self._frames[self._under_way]
-        self._under_way += 1
+        frame = self._frames[self._in_flight]
+        self._in_flight += 1
         self._credits -= 1
         return frame
 
@@ -61,4 +61,4 @@ class Outbox:
         self._credits += receipt.credits
         while self._frames and self._frames[0].frame.sequence <= self.acknowledged:
             self._frames.popleft()
-            self._under_way -= 1
+            self._in_flight -= 1

@@ -41,7 +41,7 @@ class Sender:
             orders.send_messages([Order(...), Order(...)])
 
     Each send is one frame; a few thousand messages a frame make good speed. It returns as soon as the frame may be
-    under way, and blocks while the sender grants no credit. Frames without a receipt are kept and, after a lost
+    in flight, and blocks while the sender grants no credit. Frames without a receipt are kept and, after a lost
     connection, sent again under their numbers, so each counts once. Leaving the context waits for all receipts.
 
     To go on after a crash of this process, name the stream and number each frame by its position in an input that can

@@ -1,7 +1,7 @@
 """Tables as clients have them, turned into record batches of a source's schema.
 
 Numbers must fit their field without loss; text and bytes for a field of fixed width are padded with NUL and must not
-be longer. Nothing may be null.
+be longer. Null may only be what the field's kind has None for.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bettong.errors import SchemaError
-from bettong.schema.fields import Kind, kind_of
+from bettong.schema.annotations import field_of_arrow
+from bettong.schema.casting import cast_to
+from bettong.schema.fields import Field, Kind, kind_of
+from bettong.schema.form import UnfitValueError
+from bettong.schema.values import check_array, column_of_values
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Table: TypeAlias = pa.RecordBatch | Mapping[str, Any]
@@ -45,7 +49,24 @@ def batch_of(schema: pa.Schema, table: Table) -> pa.RecordBatch:
     return _without_nulls(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
+def _form_column(field: Field, values: Any) -> pa.Array:
+    """A column of a kind with a form: Arrow's, numpy's, or Python values."""
+    if not isinstance(values, pa.Array | pa.ChunkedArray | np.ndarray):
+        return column_of_values(field, list(values))
+    if isinstance(values, np.ndarray) and values.dtype.kind == "O":
+        return column_of_values(field, values.tolist())
+    try:
+        array = cast_to(field, pa.array(values) if isinstance(values, np.ndarray) else values)
+        check_array(field, array)
+    except UnfitValueError as error:
+        raise SchemaError(f"column {field.name + error.path!r}: {error.reason}") from None
+    return array
+
+
 def _column(field: pa.Field, values: Any) -> pa.Array:
+    known = field_of_arrow(field.name, field)
+    if known.form is not None:
+        return _form_column(known, values)
     fixed = pa.types.is_fixed_size_binary(field.type)
     try:
         if isinstance(values, np.ndarray) and values.dtype.kind == "S" and fixed:
@@ -132,7 +153,7 @@ def _of_bytes(field: pa.Field, values: Array) -> pa.Array:
 
 
 def _without_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if column.null_count:
-            raise SchemaError(f"column {name!r} has nulls; give every message a value")
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if column.null_count and not field.nullable:
+            raise SchemaError(f"column {field.name!r} has nulls; give every message a value")
     return batch

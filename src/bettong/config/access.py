@@ -17,7 +17,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-# A token is drawn at random, so its plain SHA-256 tells nothing of it. Nobody needs a longer one.
+# A token is drawn at random, so its plain SHA-256 reveals nothing of it. Nobody needs a longer one.
 TOKEN_CHARACTERS_MAX = 1024
 
 _Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]

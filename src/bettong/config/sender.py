@@ -20,7 +20,7 @@ class SenderSettings(ServingSettings):
         f"127.0.0.1:{SENDER.grpc_port}", description="Where the sender serves gRPC, host:port."
     )
     sender_credits: Annotated[int, Ge(1), Le(4096)] = Field(
-        32, description="Frames that one session may have under way without a receipt."
+        32, description="Frames that one session may have in flight without a receipt."
     )
     sender_sessions_max: Annotated[int, Ge(1), Le(65_536)] = Field(
         1024, description="Sessions of clients at a time; the next is refused with RESOURCE_EXHAUSTED."
@@ -32,16 +32,23 @@ class SenderSettings(ServingSettings):
     )
     sender_buffer_bytes_max: Annotated[int, Ge(MEBIBYTE), Le(64 * 1024 * MEBIBYTE)] = Field(
         256 * MEBIBYTE,
-        description="Bytes of all sessions under way to Kafka; beyond it no credits are granted.",
+        description="Bytes of all sessions in flight to Kafka; beyond it no credits are granted.",
     )
     sender_receive_bytes_max: Annotated[int, Ge(MEBIBYTE), Le(64 * 1024 * MEBIBYTE)] = Field(
         128 * MEBIBYTE,
-        description="Bytes held of frames that have come in part. Beyond it the connections are closed that have sent"
-        " most of them; on Linux alone. Sessions times the largest frame cannot reach it: 25 by default.",
+        description="Bytes held of frames that have come in part, or that wait while the buffer is full. Beyond it the"
+        " connections are closed that hold most of them; on Linux alone. Sessions times the largest frame cannot reach"
+        " it: 25 by default.",
+    )
+    sender_receive_bytes_per_connection_max: Annotated[int, Ge(MEBIBYTE), Le(64 * 1024 * MEBIBYTE)] = Field(
+        64 * MEBIBYTE,
+        description="The same of one connection, which several clients of one process may share: beyond it that one is"
+        " closed. Two of the largest frames are taken in any case.",
     )
     frame_messages_max: Annotated[int, Ge(1), Le(16 * MEBIBYTE)] = Field(
         65_536,
-        description="Most messages of one frame from a client: time and memory go by the message, and others wait.",
+        description="Most messages of one frame from a client: time and memory go by the message, and others wait."
+        " Where a stage judges lateness also an eighth of `BETTONG_FRAME_BYTES_MAX`, if that is less.",
     )
     sender_lease_ms: Annotated[int, Ge(500), Le(600_000)] = Field(
         5_000,
@@ -53,6 +60,13 @@ class SenderSettings(ServingSettings):
         200,
         description="How long a partition may get no frame of a client whose event time moves on, in milliseconds,"
         " before a record brings it that watermark; only where a stage goes by event time. docs/sources.md.",
+    )
+    # Below a second the thread that looks on could itself be late: see `bettong_sender.lock_watch`.
+    sender_lock_ms_max: Annotated[int, Ge(1_000), Le(3_600_000)] = Field(
+        30_000,
+        description="CPU time of the sender, in milliseconds, for which a decoder, key or event_time function may keep"
+        " the interpreter's lock, so that nothing else of the sender runs. Beyond it the sender ends, and the second"
+        " time the message is refused. docs/delivery.md.",
     )
     sender_marks: Path = Field(
         # Private to this user, or refused: see `bettong_sender.marks`.

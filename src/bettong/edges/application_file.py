@@ -8,6 +8,9 @@ from pathlib import Path
 from bettong.application.application import Application
 from bettong.errors import ApplicationError
 
+# Before the name of the file: so that no application hides a module of that name.
+MODULE_PREFIX = "bettong_application_"
+
 
 @lru_cache(maxsize=16)
 def load(reference: str) -> Application:
@@ -19,7 +22,7 @@ def load(reference: str) -> Application:
     path = Path(path_text).resolve()
     if not path.is_file():
         raise ApplicationError(f"application {path_text!r}: there is no such file")
-    module_name = f"bettong_application_{path.stem}"
+    module_name = f"{MODULE_PREFIX}{path.stem}"
     specification = importlib.util.spec_from_file_location(module_name, path)
     if specification is None or specification.loader is None:
         raise ApplicationError(f"application {path_text!r}: expected a Python file (.py)")

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bettong.errors import StoreError
+from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment, increments_of, needed_from
 
 _FOLDER = re.compile(r".+-\d+")
@@ -39,11 +40,11 @@ class DirectorySnapshots:
         self._path = path
         self._sync = sync
 
-    def save(self, stage: str, partition: int, increment: Increment, data: bytes) -> None:
+    def save(self, partition: PartitionId, increment: Increment, data: bytes) -> None:
         """See SnapshotStore."""
-        folder = self._folder(stage, partition)
+        folder = self._folder(partition)
         for _ in range(_ATTEMPTS_MAX):
-            if increment.offset < needed_from([*self.increments(stage, partition), increment]):
+            if increment.offset < needed_from([*self.increments(partition), increment]):
                 return
             with suppress(FileNotFoundError):
                 self._write(folder, increment, data)
@@ -53,18 +54,18 @@ class DirectorySnapshots:
             f"{folder.name}/{increment.name}: removed by others {_ATTEMPTS_MAX} times while it was saved"
         )
 
-    def load(self, stage: str, partition: int, increment: Increment) -> bytes | None:
+    def load(self, partition: PartitionId, increment: Increment) -> bytes | None:
         """See SnapshotStore."""
         try:
-            return (self._folder(stage, partition) / increment.name).read_bytes()
+            return (self._folder(partition) / increment.name).read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
             raise self._error(str(error)) from None
 
-    def increments(self, stage: str, partition: int) -> list[Increment]:
+    def increments(self, partition: PartitionId) -> list[Increment]:
         """See SnapshotStore."""
-        return increments_of(self._names(self._folder(stage, partition)))
+        return increments_of(self._names(self._folder(partition)))
 
     def clear(self) -> None:
         """See SnapshotStore. Leaves the folders, which others may be saving into, and what is no snapshot."""
@@ -75,8 +76,8 @@ class DirectorySnapshots:
                     if Increment.parse(file) or _SAVING.fullmatch(file):
                         self._remove(folder / file)
 
-    def _folder(self, stage: str, partition: int) -> Path:
-        return self._path / f"{stage}-{partition}"
+    def _folder(self, partition: PartitionId) -> Path:
+        return self._path / f"{partition.stage}-{partition.partition}"
 
     def _write(self, folder: Path, increment: Increment, data: bytes) -> None:
         """Raises FileNotFoundError when another process removed the folder or the file meanwhile."""

@@ -42,9 +42,9 @@ class ExclusionLog:
         self._asked_s = float("-inf")
         self._lock = threading.Lock()
 
-    def known(self, stage: str, partition: int) -> Mapping[int, Exclusion]:
+    def known(self, partition: PartitionId) -> Mapping[int, Exclusion]:
         """Those of a partition, by offset; what `refresh` and `append` find comes into the same mapping."""
-        return self._found[PartitionId(stage, partition)]
+        return self._found[partition]
 
     def refresh(self, since_s: float | None = None) -> None:
         """Reads what is new in the log; not if that was done since `since_s`, by the monotonic clock. Blocks."""
@@ -56,7 +56,7 @@ class ExclusionLog:
             self._read(ends)
             self._asked_s = asked_s
 
-    def append(self, stage: str, partition: int, exclusion: Exclusion) -> Exclusion:
+    def append(self, partition: PartitionId, exclusion: Exclusion) -> Exclusion:
         """Keeps what was decided, unless something was before; what counts. Blocks until it is durable."""
         done: Future[int | LogError] = Future()
         with (
@@ -65,13 +65,17 @@ class ExclusionLog:
                 self._where, frame_bytes_max=self._frame_bytes_max, buffer_bytes_max=_BUFFER_BYTES_MAX
             ) as writer,
         ):
-            writer.append(self._topic, partition, encode_exclusion(stage, exclusion), done.set_result)
+            writer.append(
+                TopicPartition(self._topic, partition.partition),
+                encode_exclusion(partition.stage, exclusion),
+                done.set_result,
+            )
             writer.flush(_ANSWER_S_MAX)
             answer = done.result(_ANSWER_S_MAX)
             if isinstance(answer, LogError):
                 raise answer
-            self._read({partition: answer + 1})
-        return self._found[PartitionId(stage, partition)][exclusion.offset]
+            self._read({partition.partition: answer + 1})
+        return self._found[partition][exclusion.offset]
 
     def close(self) -> None:
         """Lets go of the connection. The next question opens another."""

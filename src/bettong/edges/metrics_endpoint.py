@@ -163,7 +163,7 @@ class _MetricsCollector(Collector):
                 readable = 1
             except StoreError:
                 readable = 0
-            yield self._one("bettong_partition_figures_readable", {}, readable)
+            yield self._one("bettong_partition_metrics_readable", {}, readable)
         yield from families(record, partitions)
 
     def _named(self) -> dict[str, str]:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -40,8 +41,35 @@ _OFFSET_BYTES = 4
 _FIELDS = 4
 
 
-def check_batch(payload: bytes, names: Sequence[str]) -> None:
-    """Raises FrameError for all but a record batch of these columns, without compression and without nulls.
+class Node(NamedTuple):
+    """A column, or a column within another one. `name`: what leads to it."""
+
+    name: str
+    nullable: bool
+
+
+def nodes_of(schema: pa.Schema) -> tuple[Node, ...]:
+    """The nodes of a record batch: each column, followed by those within it."""
+    return tuple(chain.from_iterable(_nodes(field, "", nullable=False) for field in schema))
+
+
+def _nodes(field: pa.Field, above: str, *, nullable: bool) -> Iterator[Node]:
+    """`nullable`: whether what holds it may lack it."""
+    kind, name = field.type, f"{above}{field.name}"
+    nullable = nullable or field.nullable
+    yield Node(name, nullable)
+    if pa.types.is_map(kind):
+        within = [pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)]
+    elif pa.types.is_list(kind):
+        within = [kind.value_field]
+    else:
+        within = list(kind) if pa.types.is_struct(kind) else []
+    for each in within:
+        yield from _nodes(each, f"{name}.", nullable=nullable)
+
+
+def check_batch(payload: bytes, nodes: Sequence[Node]) -> None:
+    """Raises FrameError for all but a record batch of these columns, uncompressed, with nulls only where they may be.
 
     A few compressed bytes could fill any memory. What its buffers hold is left to check (`RecordBatch.validate`).
     """
@@ -57,11 +85,11 @@ def check_batch(payload: bytes, names: Sequence[str]) -> None:
         raise FrameError(f"the metadata of the Arrow message cannot be followed: {error}") from None
     if head.compressed:
         raise FrameError("compressed; send the record batch without compression")
-    if len(head.nodes) != 2 * len(names):
-        raise FrameError(f"{len(head.nodes) // 2} columns, expected {len(names)}")
-    for name, nulls in zip(names, head.nodes[1::2], strict=True):
-        if nulls:
-            raise FrameError(f"field {name!r} has nulls")
+    if len(head.nodes) != 2 * len(nodes):
+        raise FrameError(f"{len(head.nodes) // 2} columns, expected {len(nodes)}")
+    for node, nulls in zip(nodes, head.nodes[1::2], strict=True):
+        if nulls and not node.nullable:
+            raise FrameError(f"field {node.name!r} has nulls")
 
 
 class Varying(NamedTuple):

@@ -18,7 +18,7 @@ def fitting(schema: Schema, messages: Sequence[Any]) -> tuple[Columns, dict[int,
         part = messages[kept] if isinstance(kept, slice) else [messages[index] for index in kept]
         try:
             return Columns.of_messages(schema, part)
-        except AttributeError:  # of a message alone
+        except schema.unreadable:  # of a message alone
             raise SchemaError(f"{type(part[0]).__name__} is no {schema.name}") from None
 
     return fitting_rows(len(messages), made)

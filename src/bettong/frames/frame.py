@@ -1,13 +1,14 @@
 """A frame as a value, and its bytes in the log."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
 from google.protobuf.message import DecodeError
 
 from bettong.errors import FrameError
-from bettong.identifiers import Origin, stream_of
+from bettong.identifiers import NO_SEQUENCE, Origin, SequenceNumber, stream_of
+from bettong.immutable import immutable
 from bettong.v1 import frame_pb2
 
 # What the envelope adds to a body at most: origin (two names and a number), numbers and tags.
@@ -31,13 +32,16 @@ class FrameKind(IntEnum):
     SENT_AGAIN = frame_pb2.FRAME_KIND_SENT_AGAIN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_KINDS = {each.value: each for each in FrameKind}
+
+
+@immutable(kw_only=True)
 class Frame:
     """One record of a topic. `columns` or `rows` holds the messages; fields as in the proto. See `frames.refused`."""
 
     origin: Origin
-    sequence: int
-    previous: int
+    sequence: SequenceNumber
+    previous: SequenceNumber
     kind: FrameKind = FrameKind.DATA
     count: int = 0
     schema: int = 0
@@ -49,8 +53,9 @@ class Frame:
     refused: frame_pb2.RefusedMessages | None = None
     # By origin, of a TICK; `idle` has those of them that are idle, with the last sequence that they have sent here.
     watermarks: Mapping[Origin, int] = field(default_factory=dict)
-    idle: Mapping[Origin, int] = field(default_factory=dict)
+    idle: Mapping[Origin, SequenceNumber] = field(default_factory=dict)
     event_times: bytes = b""
+    message_watermarks: bytes = b""
 
     @property
     def stream(self) -> str:
@@ -59,21 +64,21 @@ class Frame:
 
 
 # Stands for a record that is no frame.
-UNREADABLE = Frame(origin=Origin("log/unreadable"), sequence=0, previous=0)
+UNREADABLE = Frame(origin=Origin("log/unreadable"), sequence=NO_SEQUENCE, previous=NO_SEQUENCE)
 
 
 def tick_record(
     stream: str,
     ingest_ns: int,
     watermarks: Mapping[Origin, int] | None = None,
-    idle: Mapping[Origin, int] | None = None,
+    idle: Mapping[Origin, SequenceNumber] | None = None,
 ) -> bytes:
     """A record without messages, to a stream or a stage: time has passed. Nobody numbers it; see `Frame`."""
     return encode(
         Frame(
             origin=Origin(f"{stream}/tick"),
-            sequence=0,
-            previous=0,
+            sequence=NO_SEQUENCE,
+            previous=NO_SEQUENCE,
             kind=FrameKind.TICK,
             ingest_ns=ingest_ns,
             watermarks=watermarks or {},
@@ -95,6 +100,7 @@ def encode(frame: Frame) -> bytes:
         sent_ns=frame.sent_ns,
         watermark_ns=frame.watermark_ns,
         event_times=frame.event_times,
+        message_watermarks=frame.message_watermarks,
     )
     for origin, watermark_ns in frame.watermarks.items():
         envelope.watermarks.add(origin=origin, watermark_ns=watermark_ns, idle_after=frame.idle.get(origin))
@@ -113,59 +119,74 @@ def decode(data: bytes) -> Frame:
         envelope = frame_pb2.Frame.FromString(data)
     except DecodeError as error:
         raise FrameError(f"{len(data)} bytes are no frame: {error}") from None
-    if len(envelope.origin) > ORIGIN_CHARACTERS_MAX:
-        raise FrameError(
-            f"frame {envelope.sequence}: its origin has {len(envelope.origin)} characters, at most"
-            f" {ORIGIN_CHARACTERS_MAX}"
-        )
-    if envelope.ingest_ns > CLOCK_NS_MAX:
-        raise FrameError(
-            f"frame {envelope.sequence} of {envelope.origin!r}: taken in at {envelope.ingest_ns} ns"
-        )
-    if envelope.watermark_ns > CLOCK_NS_MAX:
-        raise FrameError(
-            f"frame {envelope.sequence} of {envelope.origin!r}: its watermark is {envelope.watermark_ns} ns"
-        )
+    # Each field is read once: to ask protobuf costs as much as to call a function.
+    origin, sequence, previous = envelope.origin, envelope.sequence, envelope.previous
+    ingest_ns, watermark_ns = envelope.ingest_ns, envelope.watermark_ns
+    kind, watermarks = _KINDS.get(envelope.kind), envelope.watermarks
+    if (
+        kind is None
+        or len(origin) > ORIGIN_CHARACTERS_MAX
+        or "/" not in origin
+        or ingest_ns > CLOCK_NS_MAX
+        or watermark_ns > CLOCK_NS_MAX
+    ):
+        raise FrameError(_broken(envelope))
     body = envelope.WhichOneof("body")
-    try:
-        kind = FrameKind(envelope.kind)
-    except ValueError:
-        raise FrameError(f"frame of {envelope.origin!r}: kind {envelope.kind} is unknown") from None
-    if "/" not in envelope.origin:
-        raise FrameError(f"frame {envelope.sequence}: origin {envelope.origin!r} is no <stream>/<who>")
-    watermarks = _checked(envelope) if envelope.watermarks else ()
     refused = envelope.refused if envelope.HasField("refused") else None
-    empty = body is None and refused is None
-    if kind is FrameKind.DATA and (empty or envelope.sequence <= envelope.previous):
-        raise FrameError(
-            f"frame {envelope.sequence} of {envelope.origin!r}: "
-            + ("it has no messages" if empty else f"previous {envelope.previous} is not lower")
-        )
+    if kind is FrameKind.DATA:
+        if body is None and refused is None:
+            raise FrameError(f"frame {sequence} of {origin!r}: it has no messages")
+        if sequence <= previous:
+            raise FrameError(f"frame {sequence} of {origin!r}: previous {previous} is not lower")
+    if watermarks:
+        _check_watermarks(envelope)
     return Frame(
-        origin=Origin(envelope.origin),
-        sequence=envelope.sequence,
-        previous=envelope.previous,
+        origin=Origin(origin),
+        sequence=SequenceNumber(sequence),
+        previous=SequenceNumber(previous),
         kind=kind,
         count=envelope.count,
         schema=envelope.schema,
-        ingest_ns=envelope.ingest_ns,
+        ingest_ns=ingest_ns,
         sent_ns=envelope.sent_ns,
-        watermark_ns=envelope.watermark_ns,
+        watermark_ns=watermark_ns,
         rows=envelope.rows.messages if body == "rows" else None,
         columns=envelope.columns if body == "columns" else None,
         refused=refused,
-        watermarks={Origin(each.origin): each.watermark_ns for each in watermarks},
-        idle={Origin(each.origin): each.idle_after for each in watermarks if each.HasField("idle_after")},
+        watermarks={Origin(each.origin): each.watermark_ns for each in watermarks} if watermarks else {},
+        idle=_idle(watermarks) if watermarks else {},
         event_times=envelope.event_times,
+        message_watermarks=envelope.message_watermarks,
     )
 
 
-def _checked(envelope: frame_pb2.Frame) -> Sequence[frame_pb2.OriginWatermark]:
-    """The watermarks of a TICK. Raises FrameError for what no table of origins could keep."""
+def _broken(envelope: frame_pb2.Frame) -> str:
+    """What is wrong with the first fields of a frame."""
+    origin, frame = envelope.origin, f"frame {envelope.sequence}"
+    if len(origin) > ORIGIN_CHARACTERS_MAX:
+        return f"{frame}: its origin has {len(origin)} characters, at most {ORIGIN_CHARACTERS_MAX}"
+    if envelope.ingest_ns > CLOCK_NS_MAX:
+        return f"{frame} of {origin!r}: taken in at {envelope.ingest_ns} ns"
+    if envelope.watermark_ns > CLOCK_NS_MAX:
+        return f"{frame} of {origin!r}: its watermark is {envelope.watermark_ns} ns"
+    if envelope.kind not in _KINDS:
+        return f"frame of {origin!r}: kind {envelope.kind} is unknown"
+    return f"{frame}: origin {origin!r} is no <stream>/<who>"
+
+
+def _idle(watermarks: Sequence[frame_pb2.OriginWatermark]) -> dict[Origin, SequenceNumber]:
+    return {
+        Origin(each.origin): SequenceNumber(each.idle_after)
+        for each in watermarks
+        if each.HasField("idle_after")
+    }
+
+
+def _check_watermarks(envelope: frame_pb2.Frame) -> None:
+    """Those of a TICK. Raises FrameError for what no table of origins could keep."""
     for each in envelope.watermarks:
         if len(each.origin) > ORIGIN_CHARACTERS_MAX or each.watermark_ns > CLOCK_NS_MAX:
             raise FrameError(
                 f"TICK of {envelope.origin!r}: watermark {each.watermark_ns} ns of an origin of {len(each.origin)}"
                 f" characters; expected at most {CLOCK_NS_MAX} ns and {ORIGIN_CHARACTERS_MAX} characters"
             )
-    return envelope.watermarks

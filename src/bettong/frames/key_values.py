@@ -3,8 +3,13 @@
 What types they have: `bettong.schema.key_types`.
 """
 
-from bettong.frames.text import bytes_of, text_of
-from bettong.schema.key_types import KEY_TYPES, KeyValue
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from bettong.frames.text import to_json
+from bettong.schema.json_values import bytes_of, text_of
+from bettong.schema.key_types import KEY_TYPES, KeyPart, KeyValue
 
 
 def key_bytes(key: KeyValue) -> bytes:
@@ -15,15 +20,44 @@ def key_bytes(key: KeyValue) -> bytes:
         return key.rstrip(b"\0")
     if isinstance(key, int):
         return key.to_bytes(8, "little", signed=key < 2**63)
+    if isinstance(key, tuple):
+        parts = [_part_bytes(part) for part in key]
+        return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
     raise TypeError(f"a key must be {_TYPES}, not {type(key).__name__}")
 
 
+def _part_bytes(part: KeyValue) -> bytes:
+    if isinstance(part, tuple):
+        raise TypeError(f"a part of a key must be {_PARTS}, not tuple")
+    return key_bytes(part)
+
+
 def key_text(key: KeyValue) -> str:
-    """A key as people write it."""
+    """A key as people write it: a tuple as an array of JSON."""
+    if isinstance(key, tuple):
+        return to_json(key_json(key), separators=(",", ":"))
     return text_of(key) if isinstance(key, bytes) else str(key)
 
 
-def read_key(text: str, kind: type, *, width: int = 0) -> KeyValue:
+def key_json(key: KeyValue) -> Any:
+    """A key as JSON can hold it."""
+    if isinstance(key, tuple):
+        return [key_json(part) for part in key]
+    return text_of(key) if isinstance(key, bytes) else key
+
+
+def read_parts(text: str) -> list[str]:
+    """The parts of a tuple that a text stands for, each as people write it. Raises ValueError."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(each, str | int) for each in found):
+        raise ValueError(f'{text!r} is no array of JSON, as in ["ACME", 7]')
+    return [each if isinstance(each, str) else json.dumps(each) for each in found]
+
+
+def read_key(text: str, kind: type, *, width: int = 0) -> KeyPart:
     """The key of a type (or a bool) that a text stands for; `width` bytes where bytes have a fixed width.
 
     Raises ValueError, which says what is expected.
@@ -40,5 +74,10 @@ def read_key(text: str, kind: type, *, width: int = 0) -> KeyValue:
         raise ValueError(f"{text!r} is no {'whole number' if kind is int else 'true or false'}") from None
 
 
-_NAMES = [kind.__name__ for kind in KEY_TYPES]
-_TYPES = f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}"
+def _listed(kinds: Iterable[type]) -> str:
+    names = [kind.__name__ for kind in kinds]
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+_TYPES = _listed(KEY_TYPES)
+_PARTS = _listed(kind for kind in KEY_TYPES if kind is not tuple)

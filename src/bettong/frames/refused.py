@@ -7,6 +7,8 @@
     indexes, reasons'   two bytes a message, three behind 127 reasons. Frames have at most F messages, those of rows
     numbers            half as many, for an empty row takes two bytes
     reasons            each once, in what is left of 2 F
+    beside             watermarks of the record's other messages, eight bytes each, in the same 2 F. Then frames have at
+                       most F / 8 messages, so three bytes of those refused and eight of the others fit F
 
 So whatever a client may send is packed in `packed_bytes_max`, and loses no message. What is cut, and which reasons have
 no room, is a function of the messages alone: a resend packs the same.
@@ -41,14 +43,14 @@ _Kind = tuple[str, bool, bool]
 class Refused:
     """A message that goes to the dead letters: its index in the client's frame, why, and what it was.
 
-    `message` is JSON unless it is `as_received`; `cut`: only the beginning of it.
+    `message` is JSON unless it is `as_received`; `truncated`: only the beginning of it.
     """
 
     index: int
     reason: str
     message: bytes
     as_received: bool
-    cut: bool = False
+    truncated: bool = False
 
 
 def reason_text(reason: str, *, characters_max: int = REASON_CHARACTERS_MAX) -> str:
@@ -61,19 +63,19 @@ def packed_bytes_max(frame_bytes_max: int) -> int:
     return 2 * frame_bytes_max + ENVELOPE_BYTES_MAX
 
 
-def pack(refused: Sequence[Refused], *, frame_bytes_max: int) -> RefusedMessages:
-    """Refused messages of one frame, one or more, in the order of their indexes."""
+def pack(refused: Sequence[Refused], *, frame_bytes_max: int, beside: int = 0) -> RefusedMessages:
+    """Refused messages of one frame, one or more, in the order of their indexes. `beside`: bytes of room to leave."""
     indexes = [-1, *(each.index for each in refused)]
     packed = RefusedMessages(skips=[index - before - 1 for before, index in pairwise(indexes)])
     sizes = [len(each.message) for each in refused]
     cap = _cap(sizes, frame_bytes_max)
     if cap is not None:
         packed.messages.extend(each.message[:cap] for each in refused)
-    room = 2 * frame_bytes_max - packed.ByteSize() - 3 * len(refused)
+    room = 2 * frame_bytes_max - beside - packed.ByteSize() - 3 * len(refused)
     characters = REASON_CHARACTERS_MAX if len(refused) <= _MANY else REASON_CHARACTERS_MAX // 10
     numbers: dict[_Kind, int] = {}
     for each, size in zip(refused, sizes, strict=True):
-        how = (each.as_received, each.cut or size > (cap or 0))
+        how = (each.as_received, each.truncated or size > (cap or 0))
         reason = reason_text(each.reason, characters_max=characters)
         kind = (reason, *how)
         if kind not in numbers:
@@ -83,8 +85,8 @@ def pack(refused: Sequence[Refused], *, frame_bytes_max: int) -> RefusedMessages
             else:
                 kind = (NO_ROOM, *how)
         packed.reasons.append(numbers.setdefault(kind, len(numbers)))
-    for reason, as_received, cut in numbers:
-        packed.kinds.add(reason=reason, as_received=as_received, cut=cut)
+    for reason, as_received, truncated in numbers:
+        packed.kinds.add(reason=reason, as_received=as_received, truncated=truncated)
     return packed
 
 
@@ -98,12 +100,12 @@ def unpack(packed: RefusedMessages) -> Iterator[Refused]:
             f"{count} refused messages, with {len(packed.reasons)} numbers of {len(packed.kinds)} reasons, and"
             f" {len(packed.messages)} contents: they do not fit together"
         )
-    kinds = [(kind.reason, kind.as_received, kind.cut) for kind in packed.kinds]
+    kinds = [(kind.reason, kind.as_received, kind.truncated) for kind in packed.kinds]
     index = -1
     for row, (skip, number) in enumerate(zip(packed.skips, packed.reasons, strict=True)):
         index += 1 + skip
-        reason, as_received, cut = kinds[number]
-        yield Refused(index, reason, packed.messages[row] if packed.messages else b"", as_received, cut)
+        reason, as_received, truncated = kinds[number]
+        yield Refused(index, reason, packed.messages[row] if packed.messages else b"", as_received, truncated)
 
 
 def _cap(sizes: Sequence[int], frame_bytes_max: int) -> int | None:

@@ -5,19 +5,17 @@ back as the same float); what JSON has no number for is one of the texts "NaN", 
 protobuf's JSON; bytes are their text when they are printable UTF-8, else "base64:...".
 """
 
-import base64
-import contextlib
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from bettong.errors import SchemaError
-from bettong.schema.fields import Kind
+from bettong.schema.fields import Field, Kind
+from bettong.schema.form import UnfitValueError
+from bettong.schema.json_values import bytes_of, float_of_word, float_word, json_value, text_of
 from bettong.schema.schema import Schema
 from bettong.v1.frame_pb2 import DeadLetter
-
-_BASE64 = "base64:"
-_NO_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def to_json(value: Any, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
@@ -30,25 +28,18 @@ def to_json(value: Any, *, indent: int | None = None, separators: tuple[str, str
 
 def float_text(value: float) -> str:
     """A float as JSON."""
-    return float.__repr__(value) if math.isfinite(value) else f'"{_word(value)}"'
-
-
-def float_of(value: object) -> float:
-    """The float that JSON gives: a number, or a text for one that it has not. Raises SchemaError."""
-    if isinstance(value, str) and value in _NO_NUMBERS:
-        return _NO_NUMBERS[value]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise SchemaError(f"expected a number, got {type(value).__name__}")
-    try:
-        return float(value)
-    except OverflowError:
-        raise SchemaError("a whole number that is too large for a float") from None
+    return float.__repr__(value) if math.isfinite(value) else f'"{float_word(value)}"'
 
 
 def json_line(schema: Schema, message: Any) -> bytes:
     """One message as a JSON object, without a line end."""
-    values = {field.name: _plain(getattr(message, field.name)) for field in schema.fields}
-    return to_json(values, separators=(",", ":")).encode()
+    return json_line_of_values(schema, [schema.getter(field.name)(message) for field in schema.fields])
+
+
+def json_line_of_values(schema: Schema, values: Sequence[Any]) -> bytes:
+    """The same for the values of a message's fields, in order."""
+    found = {field.name: json_value(field, value) for field, value in zip(schema.fields, values, strict=True)}
+    return to_json(found, separators=(",", ":")).encode()
 
 
 def message_of(schema: Schema, line: bytes) -> Any:
@@ -64,13 +55,7 @@ def message_of(schema: Schema, line: bytes) -> Any:
     if not isinstance(values, dict) or sorted(values) != sorted(names):
         found = ", ".join(sorted(values)) if isinstance(values, dict) else type(values).__name__
         raise SchemaError(f"no message of {schema.name}: expected fields {', '.join(names)}, found {found}")
-    for field in schema.fields:
-        value = values[field.name]
-        if field.kind is Kind.BYTES:
-            values[field.name] = _bytes_of(field.name, value)
-        elif field.kind is Kind.FLOAT and isinstance(value, str):
-            values[field.name] = _NO_NUMBERS.get(value, value)
-    return schema.message(**values)
+    return schema.make(*(_value_of(field, values[field.name]) for field in schema.fields))
 
 
 def dead_letter_values(dead_letter: DeadLetter) -> dict[str, Any]:
@@ -85,42 +70,26 @@ def dead_letter_values(dead_letter: DeadLetter) -> dict[str, Any]:
     }
 
 
-def text_of(data: bytes) -> str:
-    """Bytes as text that can be turned back: printable UTF-8 as it is, else `base64:` and the encoded bytes."""
-    with contextlib.suppress(UnicodeDecodeError):
-        text = data.decode()
-        if text.isprintable() and not text.startswith(_BASE64):
-            return text
-    return _BASE64 + base64.b64encode(data).decode()
-
-
-def bytes_of(text: str) -> bytes:
-    """What `text_of` wrote as text. Raises ValueError for `base64:` and something else behind it."""
-    if not text.startswith(_BASE64):
-        return text.encode()
-    return base64.b64decode(text.removeprefix(_BASE64), validate=True)
-
-
-def _word(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
 def _with_words(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
-        return _word(value)
+        return float_word(value)
     if isinstance(value, dict):
         return {_with_words(key): _with_words(each) for key, each in value.items()}
     return list(map(_with_words, value)) if isinstance(value, list | tuple) else value
 
 
-def _plain(value: Any) -> Any:
-    return text_of(value) if isinstance(value, bytes) else value
-
-
-def _bytes_of(name: str, text: object) -> bytes:
-    if not isinstance(text, str):
-        raise SchemaError(f"field {name!r}: expected text, got {type(text).__name__}")
+def _value_of(field: Field, value: Any) -> Any:
     try:
-        return bytes_of(text)
+        if field.form is not None:
+            return field.form.from_json(value)
+        if field.kind is Kind.BYTES:
+            if not isinstance(value, str):
+                raise SchemaError(f"field {field.name!r}: expected text, got {type(value).__name__}")
+            return bytes_of(value)
+    except UnfitValueError as error:
+        raise SchemaError(f"field {field.name + error.path!r}: {error.reason}") from None
     except ValueError as error:
-        raise SchemaError(f"field {name!r}: {error}") from None
+        raise SchemaError(f"field {field.name!r}: {error}") from None
+    if field.kind is Kind.FLOAT and isinstance(value, str) and (number := float_of_word(value)) is not None:
+        return number
+    return value

@@ -39,11 +39,14 @@ class ResendMark:
     done: bool
 
 
-def matching(dead_letters: Iterable[Found], computation: str | None, origin: str | None) -> Iterator[Found]:
+def matching(
+    dead_letters: Iterable[Found], computation: str | None, origin_pattern: str | None
+) -> Iterator[Found]:
     """Those of a computation, and of origins that match a pattern; None stands for all."""
     for found in dead_letters:
         of_computation = computation is None or found.dead_letter.computation == computation
-        if of_computation and (origin is None or fnmatchcase(found.dead_letter.origin, origin)):
+        of_origin = origin_pattern is None or fnmatchcase(found.dead_letter.origin, origin_pattern)
+        if of_computation and of_origin:
             yield found
 
 

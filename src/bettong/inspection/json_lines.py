@@ -22,7 +22,7 @@ def dead_letter_json(found: Found, mark: ResendMark | None) -> str:
         "taken_in": moment(found.time_ns),
         **dead_letter_values(dead_letter),
         "as_received": dead_letter.as_received,
-        "cut": dead_letter.cut,
+        "truncated": dead_letter.truncated,
         "sent_again": mark is not None and mark.done,
     }
     return to_json(values)

@@ -11,25 +11,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
-from bettong.application.plan import StageInput, StageOutput
+from bettong.application.plan import StageOutput
 from bettong.errors import FrameError, PoisonError
-from bettong.frames.columns import Columns
+from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import Frame, FrameKind, decode
-from bettong.frames.key_values import read_key
-from bettong.identifiers import Origin
-from bettong.schema.fields import Kind
-from bettong.schema.key_types import KEY_TYPES, KeyValue
+from bettong.identifiers import Origin, PartitionId, SequenceNumber
+from bettong.inspection.message_keys import indexes_of
+from bettong.schema.key_types import KeyValue
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
-from bettong.worker.batch import Batch, FrameKeys
+from bettong.worker.batch import Batch
 from bettong.worker.due import Due
 from bettong.worker.event_times import EventTimes
 from bettong.worker.exclusions import Exclusion
+from bettong.worker.message_watermarks import MessageWatermarks
+from bettong.worker.operators.column_window import ColumnWindowOperator
 from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters, message_text
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
@@ -37,11 +34,9 @@ from bettong.worker.output.routing import Router
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.progress import FoldProgress
 from bettong.worker.stage_program import Operators, StageProgram
-from bettong.worker.state.records import key_column
 from bettong.worker.state.table import StateTable
 
-# What the values of a field that is a key are read as.
-_OF_FIELDS = {Kind.BYTES: bytes, Kind.BOOL: bool, Kind.INT: int}
+_KEEPING_STATES = (StatefulOperator, ColumnWindowOperator)
 
 TIME_PASSED = "time-passed"
 
@@ -69,7 +64,7 @@ class Event:
 
     offset: int
     origin: Origin
-    sequence: int
+    sequence: SequenceNumber
     index: int
     time_ns: int
     verdict: str
@@ -92,7 +87,7 @@ class KeyHistory:
         """`key`: as messages have it; see `key_of` for that of a text. `exclusions`: see PartitionWorker."""
         self._watch = _Watch()
         self._program = _WatchedProgram(
-            program.stage, program.kernels, program.shapes, self._watch, state_key=program.state_key
+            program.stage, program.kernels, program.state_schemas, self._watch, state_key=program.state_key
         )
         self._worker = PartitionWorker(self._program, assignment)
         self._worker.exclusions = exclusions
@@ -238,39 +233,6 @@ class KeyHistory:
         return found
 
 
-def indexes_of(entry: StageInput, columns: Columns, key: KeyValue) -> list[int]:
-    """The indexes of the messages of a key in a frame."""
-    if not isinstance(entry.key, str):
-        values = FrameKeys(entry, columns).values() if entry.key is not None else []
-        return [index for index, value in enumerate(values) if type(value) is type(key) and value == key]
-    column = columns.columns[columns.schema.position(entry.key)]
-    if isinstance(column, pa.Array):
-        kind = str if pa.types.is_string(column.type) else bytes
-        if not isinstance(key, kind):
-            return []
-        same = pc.equal(column, pa.scalar(key, column.type)).to_numpy(zero_copy_only=False)
-        return np.flatnonzero(same).tolist()
-    wanted = key_column(key, column.dtype)
-    return [] if wanted is None else np.flatnonzero(column == wanted[0]).tolist()
-
-
-def key_of(entry: StageInput, text: str) -> KeyValue:
-    """The key that a text stands for, as messages have it: see `frames.key_values.key_text`.
-
-    A function says by its annotation what it gives, else it is text. Raises ValueError, which says what is expected.
-    """
-    if not isinstance(entry.key, str):
-        returns = getattr(entry.key, "__annotations__", {}).get("return", str)
-        types = {kind.__name__: kind for kind in KEY_TYPES}
-        return read_key(text, types.get(getattr(returns, "__name__", returns), str))
-    field = entry.schema.fields[entry.schema.position(entry.key)]
-    width = field.dtype.itemsize if field.dtype is not None and field.kind in (Kind.TEXT, Kind.BYTES) else 0
-    key = read_key(text, _OF_FIELDS.get(field.kind, str), width=width)
-    if field.dtype is not None and key_column(key, field.dtype) is None:
-        raise ValueError(f"it does not fit {entry.key!r}, {field.dtype}")
-    return key
-
-
 class _Watch:
     """What is noted of one frame: its indexes that count; by index the steps, and what left for which target."""
 
@@ -300,19 +262,19 @@ class _WatchedProgram(StageProgram):
         """See StageProgram."""
         plain = StageProgram.operators(self, tables, progress)
         return tuple(
-            (reads, _WatchedStateful(each, self.watch) if isinstance(each, StatefulOperator) else each)
+            (reads, _WatchedStateful(each, self.watch) if isinstance(each, _KEEPING_STATES) else each)
             for reads, each in plain
         )
 
     def router(self, application: str, partition: int, partitions: int) -> Router:
         """See StageProgram."""
-        return _WatchedRouter(application, self.stage.name, partition, partitions, self.watch)
+        return _WatchedRouter(application, PartitionId(self.stage.name, partition), partitions, self.watch)
 
 
 class _WatchedStateful:
     """A stateful computation."""
 
-    def __init__(self, operator: StatefulOperator, watch: _Watch) -> None:
+    def __init__(self, operator: StatefulOperator | ColumnWindowOperator, watch: _Watch) -> None:
         self.name = operator.name
         self._operator = operator
         self._watch = watch
@@ -338,6 +300,10 @@ class _WatchedStateful:
         """See Operator."""
         return self._operator.due
 
+    def soonest_due(self, times: Array) -> Array | None:
+        """See Operator."""
+        return self._operator.soonest_due(times)
+
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
         """See Operator."""
         return self._operator.on_time(log_ns, watermark_ns, dead_letters)
@@ -361,6 +327,8 @@ class _WatchedRouter(Router):
         alone = Batch(batch.columns, batch.keys)
         if output.needs_time:
             alone = alone.at(EventTimes.of(batch.event_times()))
+        if output.judges_lateness:
+            alone = alone.judged_by(MessageWatermarks(0, batch.message_watermarks()))
         yield from Router.route(self, emitter, output, alone, failed)
         for each in failed.found:
             dead_letters.add(each.computation, each.reason, batch.source(each.index))

@@ -10,18 +10,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bettong.application.streams import Filtered, Mapped, Stateful
+from bettong.application.gives import Gives
+from bettong.application.joins.joined import Joined
+from bettong.application.joins.kinds import Within
+from bettong.application.nodes.dead_letter_messages import DeadLetterMessages
+from bettong.application.nodes.stateful import Stateful
 from bettong.delivery import ORIGIN_TTL_NS
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.text import message_of
 
 if TYPE_CHECKING:
+    from bettong.application.nodes.source import Source
     from bettong.application.plan import Plan, Stage
-    from bettong.application.streams import Source
     from bettong.inspection.dead_letters import Found, ResendMark
 
-# A consumer tells a repetition by its number for as long as it remembers the stream. Half of that, for clocks differ.
+# A consumer recognizes a repetition by its number while it remembers the stream. Half of that, for clocks differ.
 _REMEMBERED_NS = ORIGIN_TTL_NS // 2
 
 
@@ -49,12 +53,12 @@ def decide(
         return Cannot("sent again already")
     if mark is not None and now_ns - mark.time_ns > _REMEMBERED_NS:
         return Cannot(
-            "it was being sent again hours ago, by a command that did not end: whether it arrived cannot be told"
+            "it was being sent again hours ago, by a command that did not end: it is unknown whether it arrived"
         )
     dead_letter = found.dead_letter
     if dead_letter.fired:
         return Cannot("a timer led to it, and no message: there is nothing to send again")
-    if dead_letter.cut:
+    if dead_letter.truncated:
         return Cannot("only the beginning of its message is kept: it was too long for a dead letter")
     stream, _, who = dead_letter.origin.partition("/")
     source = next((each for each in plan.sources if each.name == stream), None)
@@ -94,7 +98,11 @@ def _seen_by(stage: Stage, stream: str, computation: str) -> Iterator[str]:
     nodes = {operator.node.name: operator.node for operator in stage.operators}
     reached = {stream}
     for name, read in reads.items():  # in the order in which rows pass them
-        if name != computation and reached.intersection(read):
+        if (
+            name != computation
+            and reached.intersection(read)
+            and not isinstance(nodes[name], DeadLetterMessages)
+        ):
             reached.add(name)
             if isinstance(nodes[name], Stateful):
                 yield name
@@ -104,13 +112,14 @@ def _seen_by(stage: Stage, stream: str, computation: str) -> Iterator[str]:
     # One message may have become several rows before: the others of them were processed.
     names = [name for name in _before(reads, computation, stage) if name in reached]
     before = [nodes[name] for name in names if name in nodes]
-    several = not all(
-        isinstance(node, Mapped | Filtered) or (isinstance(node, Stateful) and not node.many)
-        for node in before
-    )
+    several = not all(node.gives is not Gives.MANY for node in before)
     meeting = (reads.get(name, ()) for name in (*names, computation))
     outputs = (output.streams for output in stage.outputs if output.target.name == computation)
     if several or any(len(reached.intersection(streams)) > 1 for streams in (*meeting, *outputs)):
+        yield computation
+    failed = nodes.get(computation)
+    # It is kept for others, and may have been paired with some.
+    if isinstance(failed, Joined) and isinstance(failed.kind, Within):
         yield computation
 
 

@@ -10,17 +10,19 @@
 | `str`                         | -        | `string`             | str       |
 | `bytes`                       | -        | `binary`             | bytes     |
 
-Fixed-width fields are viewed by numpy in place and may be used in compiled computations.
+Fixed-width fields are viewed by numpy in place and may be used in compiled computations. All other kinds (datetimes,
+Decimals, lists, ...) have a `Form` each, in `bettong.schema.forms`.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 
 from bettong.errors import SchemaError
+from bettong.schema.form import KIND, Form
 
 # A field wider than this belongs in a variable-width one: padding would outgrow the content.
 WIDTH_BYTES_MAX = 4096
@@ -57,62 +59,59 @@ f64 = Annotated[float, Scalar("<f8")]
 
 
 class Kind(StrEnum):
-    """What a field holds, seen from Python."""
+    """What a field holds, seen from Python. `FORM`: what its form says."""
 
     INT = "int"
     FLOAT = "float"
     BOOL = "bool"
     TEXT = "text"
     BYTES = "bytes"
-
-
-# Of a field's Arrow metadata: its kind, which Arrow's type alone does not say.
-KIND = b"bettong.kind"
+    FORM = "form"
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a schema. `dtype` is None when the width varies."""
+    """One field of a schema. `dtype` is None when the width varies. `form`: None of a plain kind."""
 
     name: str
     kind: Kind
     dtype: np.dtype[Any] | None
     arrow: pa.DataType
+    form: Form | None = None
+
+    @property
+    def kind_name(self) -> str:
+        """What people call its kind."""
+        return self.kind.value if self.form is None else self.form.name
+
+    @property
+    def nullable(self) -> bool:
+        """Whether a message may lack it: None."""
+        return self.form is not None and self.form.nullable
 
     @property
     def token(self) -> str:
         """The part of a schema's fingerprint that stands for this field."""
+        if self.form is not None:
+            return f"{self.name}:{self.form.token}"
         return f"{self.name}:{self.kind.value}:{self.dtype.str if self.dtype is not None else 'variable'}"
 
+    @property
+    def arrow_field(self) -> pa.Field:
+        """Its Arrow type under its name, with its kind."""
+        if self.form is not None:
+            return self.form.arrow_field(self.name)
+        return pa.field(self.name, self.arrow, nullable=False, metadata={KIND: self.kind.value})
 
-def field_of(name: str, annotation: object) -> Field:
-    """The field that `annotation` describes. Raises SchemaError for a type that no field can have."""
-    plain: object = annotation
-    marks: list[object] = []
-    if get_origin(annotation) is Annotated:
-        plain, *marks = get_args(annotation)
-    width = next((mark.size_bytes for mark in marks if isinstance(mark, Width)), None)
-    scalar = next((mark.dtype for mark in marks if isinstance(mark, Scalar)), None)
-    if plain is bool:
-        return Field(name, Kind.BOOL, np.dtype("u1"), pa.uint8())
-    if plain is int:
-        return _number(name, Kind.INT, scalar or "<i8")
-    if plain is float:
-        return _number(name, Kind.FLOAT, scalar or "<f8")
-    if plain is str or plain is bytes:
-        kind = Kind.TEXT if plain is str else Kind.BYTES
-        if width is not None:
-            return Field(name, kind, np.dtype(f"S{width}"), pa.binary(width))
-        return Field(name, kind, None, pa.string() if plain is str else pa.binary())
-    raise SchemaError(
-        f"field {name!r}: {annotation!r} is no field type; expected int, float, bool, str, bytes,"
-        " one of bettong.u8 ... bettong.f64, or Annotated[str, Width(n)]"
-    )
+
+def field_with(name: str, form: Form) -> Field:
+    """The field of a form."""
+    return Field(name, Kind.FORM, None, form.arrow, form)
 
 
 def kind_of(field: pa.Field) -> Kind:
     """The kind of a field of an Arrow schema as a sender named it; by its type when it did not."""
-    name = (field.metadata or {}).get(KIND, b"").decode("ascii", "replace")
+    name = kind_name_of(field)
     if name in set(Kind):
         return Kind(name)
     if pa.types.is_floating(field.type):
@@ -120,6 +119,16 @@ def kind_of(field: pa.Field) -> Kind:
     if pa.types.is_integer(field.type):
         return Kind.INT
     return Kind.BYTES if pa.types.is_binary(field.type) else Kind.TEXT
+
+
+def kind_name_of(field: pa.Field) -> str:
+    """What a sender called the kind of a field; empty when it did not."""
+    return str((field.metadata or {}).get(KIND, b""), "ascii", "replace")
+
+
+def may_be_left_out(field: pa.Field) -> bool:
+    """Whether a field of an Arrow schema that a sender sent is None in a message without it."""
+    return bool(field.nullable and kind_name_of(field))
 
 
 def not_utf8(column: np.ndarray[Any, Any]) -> list[int]:
@@ -135,8 +144,3 @@ def _is_not_utf8(value: bytes) -> bool:
     except UnicodeDecodeError:
         return True
     return False
-
-
-def _number(name: str, kind: Kind, code: str) -> Field:
-    dtype = np.dtype(code)
-    return Field(name, kind, dtype, pa.from_numpy_dtype(dtype))

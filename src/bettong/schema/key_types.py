@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-KeyValue = str | int | bytes
+KeyPart = str | int | bytes
+# A tuple: of several fields.
+KeyValue = KeyPart | tuple[KeyPart, ...]
 
 # What people call each. Their bytes and their texts: `bettong.frames.key_values`.
-KEY_TYPES: Mapping[type, str] = {str: "text", int: "integers", bytes: "bytes"}
+KEY_TYPES: Mapping[type, str] = {str: "text", int: "integers", bytes: "bytes", tuple: "tuples of these"}

@@ -5,7 +5,7 @@
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class packed:  # noqa: N801 - reads as a function in an application
             if not _fits(code, each_field):
                 raise ApplicationError(
                     f"decoder of {source!r}: {code!r} cannot give field {each_field.name!r}"
-                    f" ({each_field.kind.value}, {each_field.dtype or 'variable width'})"
+                    f" ({each_field.kind_name}, {each_field.dtype or 'variable width'})"
                 )
         for each_field in schema.fields:
             if each_field not in read:
@@ -199,8 +199,10 @@ def _native(target: Field, column: Column) -> Column:
 
 def _constant(source: str, schema: Schema, target: Field, count: int) -> Column:
     """A column of a field's default. Raises ApplicationError when it has none that fits."""
-    found = next(each_field for each_field in fields(schema.message) if each_field.name == target.name)
-    value = found.default if found.default_factory is MISSING else found.default_factory()
+    value: Any = MISSING
+    if is_dataclass(schema.message):
+        found = next(each_field for each_field in fields(schema.message) if each_field.name == target.name)
+        value = found.default if found.default_factory is MISSING else found.default_factory()
     if value is MISSING or target.dtype is None:
         raise ApplicationError(
             f"decoder of {source!r}: it does not read field {target.name!r}, which has"

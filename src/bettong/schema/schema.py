@@ -2,16 +2,19 @@
 
 import dataclasses
 import hashlib
-import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, get_type_hints
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from bettong.errors import SchemaError
-from bettong.schema.fields import KIND, Field, field_of
+from bettong.schema.annotations import field_of
+from bettong.schema.fields import Field
+from bettong.schema.record_classes import Getter, is_record_class, record_class_of
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,40 @@ class Schema:
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """The Arrow schema of a frame's columns: no nulls anywhere. Metadata of a field hold its kind."""
-        return pa.schema(
-            [
-                pa.field(field.name, field.arrow, nullable=False, metadata={KIND: field.kind.value})
-                for field in self.fields
-            ]
+        """The Arrow schema of a frame's columns, with the kind of each field in its metadata."""
+        return pa.schema([field.arrow_field for field in self.fields])
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether no field has a form: then a frame's columns are viewed where they lie."""
+        return all(field.form is None for field in self.fields)
+
+    @cached_property
+    def make(self) -> Callable[..., Any]:
+        """Makes a message of the values of its fields, in their order."""
+        return self.message if dataclasses.is_dataclass(self.message) else record_class_of(self.message).make
+
+    @cached_property
+    def getter(self) -> Getter:
+        """`attrgetter`, or `itemgetter` where messages are dicts."""
+        return attrgetter if dataclasses.is_dataclass(self.message) else record_class_of(self.message).getter
+
+    @cached_property
+    def unreadable(self) -> tuple[type[Exception], ...]:
+        """What a getter raises for what is no message."""
+        return (
+            (AttributeError,)
+            if dataclasses.is_dataclass(self.message)
+            else record_class_of(self.message).unreadable
+        )
+
+    @cached_property
+    def made_class(self) -> type[Any]:
+        """The class of messages as objects: the message's own, or dict."""
+        return (
+            self.message
+            if dataclasses.is_dataclass(self.message)
+            else record_class_of(self.message).made_class
         )
 
     @cached_property
@@ -72,38 +103,22 @@ class Schema:
 
 
 def schema_of(message: object) -> Schema:
-    """The schema of a dataclass. Raises SchemaError, naming class and field, when it cannot be one."""
-    if not isinstance(message, type) or not dataclasses.is_dataclass(message):
-        raise SchemaError(f"{message!r} is no schema: expected a class decorated with @dataclass")
-    return _schema_of_class(message)
+    """The schema of a dataclass, a TypedDict or a pydantic model.
+
+    Raises SchemaError, naming class and field, when it cannot be one.
+    """
+    if not isinstance(message, type) or not is_record_class(message):
+        raise SchemaError(
+            f"{message!r} is no schema: expected a class decorated with @dataclass, a TypedDict or a pydantic model"
+        )
+    found: Any = message
+    return _schema_of_class(found)
 
 
 @lru_cache(maxsize=1024)
-def _schema_of_class(message: type[Any]) -> Schema:
+def _schema_of_class(message: Any) -> Schema:
+    hints = record_class_of(message).hints
     try:
-        hints = get_type_hints(message, include_extras=True)
-    except NameError as error:
-        raise SchemaError(f"{message.__name__}: an annotation cannot be resolved: {error}") from None
-    names = [field.name for field in dataclasses.fields(message)]
-    if not names:
-        raise SchemaError(f"{message.__name__} is no schema: it has no fields")
-    _check_making(message, names)
-    try:
-        return Schema(message, tuple(field_of(name, hints[name]) for name in names))
+        return Schema(message, tuple(field_of(name, hint) for name, hint in hints.items()))
     except SchemaError as error:
         raise SchemaError(f"{message.__name__}: {error}") from None
-
-
-def _check_making(message: type[Any], names: list[str]) -> None:
-    """Refuses classes that do more than hold values: messages are made again from columns, many times."""
-    if hasattr(message, "__post_init__"):
-        raise SchemaError(
-            f"{message.__name__} has a __post_init__, which would run again at every stage;"
-            " check and change values where messages are first made"
-        )
-    parameters = inspect.signature(message).parameters.values()
-    if [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD] != names:
-        raise SchemaError(
-            f"{message.__name__}: expected to be made as {message.__name__}({', '.join(names)});"
-            " kw_only, init=False, InitVar and an __init__ of your own are not supported"
-        )

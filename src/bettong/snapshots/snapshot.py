@@ -13,6 +13,7 @@ import crc32c
 from google.protobuf.message import DecodeError, EncodeError
 
 from bettong.errors import SnapshotError
+from bettong.identifiers import PartitionId
 from bettong.v1.snapshot_pb2 import Snapshot
 
 _HEADER = struct.Struct(">4sI")
@@ -42,9 +43,9 @@ def checksum(data: bytes) -> int:
     return int(_HEADER.unpack_from(data)[1])
 
 
-def decode(data: bytes, *, application: str, stage: str, partition: int) -> Snapshot:
+def decode(data: bytes, *, application: str, partition: PartitionId) -> Snapshot:
     """Reads an increment. Raises SnapshotError when it is damaged or not of this partition."""
-    name = f"snapshot of {application}/{stage}/{partition}"
+    name = f"snapshot of {application}/{partition}"
     if len(data) < _HEADER.size:
         raise SnapshotError(f"{name}: {len(data)} bytes are too few for one")
     magic, checksum = _HEADER.unpack_from(data)
@@ -57,9 +58,9 @@ def decode(data: bytes, *, application: str, stage: str, partition: int) -> Snap
         snapshot = Snapshot.FromString(body)
     except DecodeError as error:
         raise SnapshotError(f"{name}: {error}") from None
-    found = (snapshot.application, snapshot.stage, snapshot.partition)
-    if found != (application, stage, partition):
-        raise SnapshotError(f"{name}: it belongs to {'/'.join(map(str, found))}")
+    found = PartitionId(snapshot.stage, snapshot.partition)
+    if (snapshot.application, found) != (application, partition):
+        raise SnapshotError(f"{name}: it belongs to {snapshot.application}/{found}")
     largest = max(
         snapshot.now_ns,
         snapshot.delivery.age_ns,

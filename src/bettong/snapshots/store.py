@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
+from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment
 
 
@@ -16,13 +17,13 @@ class SnapshotStore(Protocol):
     from any thread and process.
     """
 
-    def save(self, stage: str, partition: int, increment: Increment, data: bytes) -> None:
+    def save(self, partition: PartitionId, increment: Increment, data: bytes) -> None:
         """Keeps the bytes of an increment. One of the same name is replaced."""
 
-    def load(self, stage: str, partition: int, increment: Increment) -> bytes | None:
+    def load(self, partition: PartitionId, increment: Increment) -> bytes | None:
         """The bytes of an increment; None when it is not kept, or no longer."""
 
-    def increments(self, stage: str, partition: int) -> list[Increment]:
+    def increments(self, partition: PartitionId) -> list[Increment]:
         """What is kept now, lowest offset first."""
 
     def clear(self) -> None:
@@ -30,12 +31,12 @@ class SnapshotStore(Protocol):
 
 
 def read_chain(
-    store: SnapshotStore, stage: str, partition: int, increments: Iterable[Increment]
+    store: SnapshotStore, partition: PartitionId, increments: Iterable[Increment]
 ) -> list[bytes] | None:
     """The bytes of a chain; None when a part of it is no longer kept. Raises StoreError."""
     found: list[bytes] = []
     for each in increments:
-        data = store.load(stage, partition, each)
+        data = store.load(partition, each)
         if data is None:
             return None
         found.append(data)

@@ -17,9 +17,12 @@ import pyarrow as pa
 
 from bettong.application.plan import StageInput
 from bettong.frames.columns import Array, Columns
+from bettong.frames.composite_keys import packed
+from bettong.immutable import immutable
 from bettong.schema.schema import Schema
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.event_times import EventTimes
+from bettong.worker.message_watermarks import MessageWatermarks
 
 
 @dataclass(slots=True)
@@ -36,11 +39,14 @@ class FrameKeys:
     are_fired: bool = False
 
     def values(self) -> list[Any]:
-        """One Python value (str, bytes or int) a message."""
+        """One Python value (str, bytes, int, or a tuple of them) a message."""
         if self._values is None:
             key = self.entry.key
             if isinstance(key, str):
                 self._values = self.columns.values(self.columns.schema.position(key))
+            elif isinstance(key, tuple):
+                parts = [self.columns.values(self.columns.schema.position(part)) for part in key]
+                self._values = list(zip(*parts, strict=True)) if parts else [()] * self.columns.length
             elif key is None:
                 raise AssertionError("the plan lets no keyless stream into a stateful computation")
             else:
@@ -60,11 +66,20 @@ class FrameKeys:
         return found
 
     def column(self) -> Array:
-        """The key field's fixed-width column; compiled computations were checked to have one."""
+        """The key's fixed-width column, see `composite_keys` for several fields. Compiled computations have one."""
         key = self.entry.key
-        column = self.columns.columns[self.columns.schema.position(key)] if isinstance(key, str) else None
-        if column is None or isinstance(column, pa.Array):
-            raise AssertionError("the plan lets only fixed-width key fields into a compiled computation")
+        if key is None or callable(key):
+            raise AssertionError("the plan lets only key fields into a compiled computation")
+        if isinstance(key, str):
+            return self._fixed(key)
+        schema = self.columns.schema
+        fields = [schema.fields[schema.position(part)] for part in key]
+        return packed(fields, [self._fixed(part) for part in key], self.columns.length)
+
+    def _fixed(self, field: str) -> Array:
+        column = self.columns.columns[self.columns.schema.position(field)]
+        if isinstance(column, pa.Array):
+            raise AssertionError("the plan lets only fixed-width key fields into a compiled computation")  # noqa: TRY004 - no type of the user's
         return column
 
 
@@ -81,17 +96,19 @@ class NoKey:
         raise self.error
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@immutable(eq=False)
 class Batch:
     """Rows of one schema. `sources`: by row, the index in the frame of its message; None: row i is of message i.
 
-    `times`: of the frame's messages; None in a stage that needs no event time.
+    `times`: of the frame's messages; None in a stage that needs no event time. `watermarks`: those before the messages;
+    None in a stage that does not judge lateness.
     """
 
     columns: Columns
     keys: FrameKeys
     sources: Array | None = None
     times: EventTimes | None = None
+    watermarks: MessageWatermarks | None = None
 
     @classmethod
     def of_frame(cls, entry: StageInput, columns: Columns) -> Batch:
@@ -134,7 +151,7 @@ class Batch:
         """The rows of batches of one schema and one frame, one batch after the other; at least one batch."""
         columns = Columns.concatenated(batches[0].schema, [batch.columns for batch in batches])
         sources = np.concatenate([batch.all_sources() for batch in batches])
-        return cls(columns, batches[0].keys, sources, batches[0].times)
+        return cls(columns, batches[0].keys, sources, batches[0].times, batches[0].watermarks)
 
     @property
     def schema(self) -> Schema:
@@ -148,14 +165,18 @@ class Batch:
 
     def at(self, times: EventTimes) -> Batch:
         """The same rows, with the event times of the frame's messages."""
-        return Batch(self.columns, self.keys, self.sources, times)
+        return Batch(self.columns, self.keys, self.sources, times, self.watermarks)
+
+    def judged_by(self, watermarks: MessageWatermarks) -> Batch:
+        """The same rows, with the watermarks before the frame's messages."""
+        return Batch(self.columns, self.keys, self.sources, self.times, watermarks)
 
     def derived(self, columns: Columns, rows: Array | None) -> Batch:
         """What was made of these rows; `rows`: by row of `columns`, the row here that it comes from, None: one each."""
         if rows is None:
-            return Batch(columns, self.keys, self.sources, self.times)
+            return Batch(columns, self.keys, self.sources, self.times, self.watermarks)
         sources = rows if self.sources is None else self.sources.take(rows)
-        return Batch(columns, self.keys, sources, self.times)
+        return Batch(columns, self.keys, sources, self.times, self.watermarks)
 
     def take(self, rows: Array) -> Batch:
         """Those rows, in that order."""
@@ -164,7 +185,7 @@ class Batch:
     def slice(self, start: int, stop: int) -> Batch:
         """The rows from `start` up to but not including `stop`."""
         sources = np.arange(start, stop) if self.sources is None else self.sources[start:stop]
-        return Batch(self.columns.slice(start, stop), self.keys, sources, self.times)
+        return Batch(self.columns.slice(start, stop), self.keys, sources, self.times, self.watermarks)
 
     def before(self, source: int) -> Batch:
         """The rows of messages before that one."""
@@ -193,3 +214,8 @@ class Batch:
         assert self.times is not None  # noqa: S101 - nobody asks in a stage that needs none
         times = self.times.values()
         return times if self.sources is None else times.take(self.sources)
+
+    def message_watermarks(self) -> Array:
+        """The watermark before each row: before its message, or before what led to it fired. What is older is late."""
+        assert self.watermarks is not None  # noqa: S101 - nobody asks in a stage that judges no lateness
+        return self.watermarks.of_messages(self.all_sources())

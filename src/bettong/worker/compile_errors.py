@@ -52,6 +52,8 @@ def explain(function: Callable[..., Any], source: str, error: Exception) -> Appl
     if users is None and locations and (field := _field_stored(source, locations[0][1])):
         reason = f"field {field!r} of what it returns: {reason}"
     file, line = users or (None, named_line)
+    own = function.__code__.co_filename
+    file = own if file is not None and own.endswith(file) else file  # Numba cuts off the working directory
     return refusal(function, ExecutionMode.COMPILED, f"{reason}. {REMEDY}", file=file, line=line)
 
 

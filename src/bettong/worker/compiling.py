@@ -5,14 +5,16 @@ from inspect import isgeneratorfunction
 from typing import Any, get_type_hints
 
 from bettong.application.execution_mode import ExecutionMode, refusal
-from bettong.application.plan import Computation
-from bettong.application.streams import Filtered, FlatMapped, Stateful
+from bettong.application.gives import Gives
+from bettong.application.nodes.computation import Computation
+from bettong.application.nodes.stateful import Stateful
+from bettong.application.nodes.stateless import Stateless
 from bettong.schema.schema import Schema, schema_of
-from bettong.worker.kernel import Gives, Kernel, KernelCache, KernelForm, compile_kernel
-from bettong.worker.state.records import check_fixed, first_state
+from bettong.worker.kernel import Kernel, KernelCache, KernelForm, compile_kernel
+from bettong.worker.state.record_layout import check_fixed, first_state
 
 
-def compile_node(node: Computation, *, cache: KernelCache | None) -> dict[Schema, Kernel]:
+def compile_node(node: Stateless | Stateful, *, cache: KernelCache | None) -> dict[Schema, Kernel]:
     """The kernels of a computation, one a schema that it takes. Slow (seconds) unless `cache` has them.
 
     Raises ApplicationError when a schema, the state or a function cannot be compiled.
@@ -34,7 +36,7 @@ def compile_timers(node: Stateful, fired: Schema, *, cache: KernelCache | None) 
 
 
 def _kernels(
-    node: Computation,
+    node: Stateless | Stateful,
     functions: Mapping[Schema, Callable[..., Any]],
     state: Schema | None,
     *,
@@ -56,19 +58,19 @@ def _kernels(
 
 
 def functions_of(node: Computation) -> Mapping[Schema, Callable[..., Any]]:
-    """The functions of a computation, by what they take."""
+    """The functions of a computation that may be marked, by what they take."""
     if isinstance(node, Stateful):
         return node.handlers
-    assert node.parent.schema is not None  # noqa: S101 - checked when the application was built
+    if not isinstance(node, Stateless) or node.parent.schema is None:
+        return {}
     return {node.parent.schema: node.function}
 
 
-def _form(node: Computation, takes: Schema, state: Schema | None, function: Callable[..., Any]) -> KernelForm:
-    if isinstance(node, Filtered):
+def _form(
+    node: Stateless | Stateful, takes: Schema, state: Schema | None, function: Callable[..., Any]
+) -> KernelForm:
+    if node.gives is Gives.WHETHER:
         return KernelForm(takes, state, Gives.WHETHER, None)
-    several = node.many if isinstance(node, Stateful) else isinstance(node, FlatMapped)
-    gives = Gives.MANY if several else Gives.ONE
-    if get_type_hints(function).get("return") is type(None):
-        gives = Gives.NOTHING
+    gives = Gives.NOTHING if get_type_hints(function).get("return") is type(None) else node.gives
     deletes = isinstance(node, Stateful) and node.delete_when is not None
     return KernelForm(takes, state, gives, node.schema, deletes)

@@ -1,7 +1,7 @@
 """The delivery table in a snapshot."""
 
 from bettong.delivery import DeliveryTable
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
 from bettong.v1.snapshot_pb2 import Heard
 
@@ -19,7 +19,7 @@ def stored_delivery(table: DeliveryTable) -> StoredDelivery:
 def delivery_of(stored: StoredDelivery) -> DeliveryTable:
     """The table of a snapshot."""
     return DeliveryTable(
-        highest={Origin(heard.origin): heard.highest for heard in stored.heard},
+        highest={Origin(heard.origin): SequenceNumber(heard.highest) for heard in stored.heard},
         heard_ns={Origin(heard.origin): heard.age_ns for heard in stored.heard if not heard.ended},
         ended_ns={Origin(heard.origin): heard.age_ns for heard in stored.heard if heard.ended},
         age_ns=stored.age_ns,

@@ -9,6 +9,7 @@ from bettong.delivery import DeliveryTable
 from bettong.frames.frame import CLOCK_NS_MAX, Frame, FrameKind
 from bettong.identifiers import Origin, producer_of
 from bettong.v1 import snapshot_pb2
+from bettong.worker.message_watermarks import MessageWatermarks, own_watermarks
 from bettong.worker.output.downstream_watermarks import DownstreamWatermark, DownstreamWatermarks
 from bettong.worker.output.framing import FrameDestination, OutputRecord
 from bettong.worker.output.numbering import SentTable
@@ -32,17 +33,36 @@ class EventClock:
         return self._watermarks.watermark_ns
 
     @property
-    def slowest(self) -> str | None:
+    def slowest(self) -> Origin | None:
         """The live origin that holds the watermark; None when none does."""
         return self._watermarks.slowest
 
-    def pass_record(self, frame: Frame, log_ns: int, delivery: DeliveryTable, *, is_taken: bool) -> None:
+    def pass_time(self, log_ns: int) -> None:
+        """The log clock is there: who has fallen idle holds nothing back, and with no live origin the watermark moves.
+
+        First of all with each record, so that a TICK before it would change nothing.
+        """
+        self._watermarks.pass_time(log_ns)
+
+    def before_messages(self, frame: Frame, messages: int) -> MessageWatermarks:
+        """The watermarks before the messages of a frame, which come now.
+
+        Raises FrameError where the frame has some for another number of messages.
+        """
+        own = own_watermarks(frame, messages)
+        others_ns = CLOCK_NS_MAX if own is None else self._watermarks.others_ns(frame.origin)
+        return MessageWatermarks(self.watermark_ns, own, others_ns)
+
+    def reach(self, origin: Origin, own_ns: int) -> None:
+        """An origin has come so far within a record: the messages before that are folded."""
+        self._watermarks.reach(origin, own_ns)
+
+    def pass_record(self, frame: Frame, delivery: DeliveryTable, *, is_taken: bool) -> None:
         """Moves the watermark to where a record takes it. `is_taken`: whether the delivery rule took its messages.
 
         `delivery`: what it knows after the record. Who has ended there is passed on no more, until they open again.
         """
         watermarks = self._watermarks
-        watermarks.pass_time(log_ns)
         if is_taken or frame.kind is FrameKind.OPEN:
             watermarks.reach(frame.origin, frame.watermark_ns)
         elif frame.kind is FrameKind.TICK:
@@ -116,9 +136,9 @@ class EventClock:
             watermark_ns=stored.watermark_ns,
             reached_ns=stored.reached_ns,
             origins={
-                each.origin: OriginClock(each.watermark_ns, each.heard_ns)
+                origin: OriginClock(each.watermark_ns, each.heard_ns)
                 for each in stored.origins
-                if producer_of(each.origin) in self._idle_ns
+                if producer_of(origin := Origin(each.origin)) in self._idle_ns
             },
         )
         self._downstream.load(

@@ -7,15 +7,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from bettong.application.event_time import EventTime
 from bettong.application.plan import StageInput
-from bettong.errors import FrameError
 from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import CLOCK_NS_MAX, Frame
+from bettong.frames.times import decode_times, instants_ns
 from bettong.user_errors import ANY_ERROR
-
-_ENCODED = np.dtype("<i8")
 
 
 class EventTimes:
@@ -49,15 +48,17 @@ def event_times_of(
     stage, has times for another number of messages.
     """
     if frame.event_times and entry.event_time is None:
-        if len(frame.event_times) != columns.length * _ENCODED.itemsize:
-            raise FrameError(f"{len(frame.event_times)} bytes of event times for {columns.length} messages")
-        return EventTimes.of(_within(np.frombuffer(frame.event_times, _ENCODED), frame.ingest_ns))
+        times = decode_times(frame.event_times, columns.length, "event times")
+        return EventTimes.of(_within(times, frame.ingest_ns))
     return EventTimes(partial(_find, entry.event_time or EventTime(), columns, frame.ingest_ns, without))
 
 
 def _find(of: EventTime, columns: Columns, ingest_ns: int, without: frozenset[int]) -> Array:
     if isinstance(of.of, str):
         column = columns.columns[columns.schema.position(of.of)]
+        if isinstance(column, pa.Array):
+            instants, outside = instants_ns(column)
+            return np.where(outside, ingest_ns, instants)
         return _within(np.asarray(column), ingest_ns)
     found = np.full(columns.length, ingest_ns)
     if of.of is not None:

@@ -8,14 +8,19 @@ from dataclasses import make_dataclass
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
+import msgpack  # type: ignore[import-untyped]
 import numpy as np
 
 from bettong.application.plan import StageInput
 from bettong.application.timers import Fired
-from bettong.frames.columns import Array, Columns, column_of_values
-from bettong.frames.text import text_of, to_json
-from bettong.schema.fields import Field, Kind, Width, field_of, u64
+from bettong.frames.columns import Array, Columns
+from bettong.frames.key_values import key_json
+from bettong.frames.text import to_json
+from bettong.schema.annotations import field_of
+from bettong.schema.fields import Field, Kind, Width, u64
+from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import Schema, schema_of
+from bettong.schema.values import column_of_values
 from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.event_times import EventTimes
 
@@ -23,21 +28,30 @@ _AT = field_of("at", int)
 # Of keys that are Python objects, by what they are; the last one is of integers that 64 bits hold without a sign.
 _KEY_FIELDS = {
     kind: field_of("key", annotation)
-    for kind, annotation in (("text", str), ("bytes", bytes), ("bool", bool), ("int", int), ("u64", u64))
+    for kind, annotation in (
+        *(("text", str), ("bytes", bytes), ("bool", bool), ("int", int), ("u64", u64)),
+        ("tuple", bytes),
+    )
 }
+
+
+class _FiredOfTuple(Fired[Any]):
+    """Of a key of several parts, which a column holds as bytes."""
+
+    def __init__(self, key: bytes, at: int) -> None:
+        super().__init__(msgpack.unpackb(key, use_list=False), at)
 
 
 class Firing(NamedTuple):
     """A timer that fired: it stands in a dead letter where the message does."""
 
     timer: str
-    key: str | int | bytes
+    key: KeyValue
     at_ns: int
 
     def text(self) -> bytes:
         """As JSON."""
-        key = text_of(self.key) if isinstance(self.key, bytes) else self.key
-        values = {"key": key, "timer": self.timer, "at": self.at_ns}
+        values = {"key": key_json(self.key), "timer": self.timer, "at": self.at_ns}
         return to_json(values, separators=(",", ":")).encode()
 
 
@@ -70,14 +84,17 @@ def rows_of_keys(keys: Sequence[Any], at_ns: Sequence[int], field: Field | None)
 
     `field`: the fixed width that all keys have; None where it is not known.
     """
-    groups: dict[Field, list[int]] = {}
+    groups: dict[tuple[Field, bool], list[int]] = {}
     for row, key in enumerate(keys):
-        groups.setdefault(field or _KEY_FIELDS[_kind_of(key)], []).append(row)
+        own = field or _KEY_FIELDS[_kind_of(key)]
+        groups.setdefault((own, isinstance(key, tuple)), []).append(row)
     found = []
-    for own, rows in groups.items():
+    for (own, is_tuple), rows in groups.items():
         values = [keys[row] for row in rows]
         times = np.array([at_ns[row] for row in rows], np.int64)
-        columns = Columns(Schema(Fired, (own, _AT)), len(rows), (column_of_values(own, values), times))
+        held = list(map(msgpack.packb, values)) if is_tuple else values
+        schema = Schema(_FiredOfTuple if is_tuple else Fired, (own, _AT))
+        columns = Columns(schema, len(rows), (column_of_values(own, held), times))
         own_keys = FrameKeys(_input(columns), columns, _values=values, are_fired=True)
         found.append(Batch(columns, own_keys, times=_event_times(times)))
     return found
@@ -87,6 +104,12 @@ def rows_of_column(schema: Schema, keys: Array, at_ns: Array) -> Batch:
     """The rows for keys of a fixed width. `schema`: what `fired_schema` gives for them."""
     columns = Columns(schema, len(keys), (keys, at_ns))
     return Batch(columns, FrameKeys(_input(columns), columns, are_fired=True), times=_event_times(at_ns))
+
+
+def fired_at(rows: Batch, at_ns: Array) -> Batch:
+    """The same rows by themselves, with other event times, one a row."""
+    keys = FrameKeys(rows.keys.entry, rows.columns, _values=rows.key_values(), are_fired=True)
+    return Batch(rows.columns, keys, times=EventTimes.of(at_ns))
 
 
 def keys_in_order(rows: Sequence[Batch], order: Array) -> FrameKeys:
@@ -116,11 +139,15 @@ def fired_schema(kind: Kind, dtype: np.dtype[Any]) -> Schema:
 
 def order_of_key(key: Any) -> tuple[str, Any]:
     """What keys are sorted by: those of one type by their value, as columns of them would be."""
+    if isinstance(key, tuple):
+        return "tuple", tuple(map(order_of_key, key))
     kind = _kind_of(key)
     return ("int", int(key)) if kind in ("bool", "u64") else (kind, key)
 
 
 def _kind_of(key: Any) -> str:
+    if isinstance(key, tuple):
+        return "tuple"
     if isinstance(key, str):
         return "text"
     if isinstance(key, bytes):

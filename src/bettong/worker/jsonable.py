@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bettong.frames.text import text_of
+from bettong.schema.json_values import text_of
 
 # A state that holds itself ends here.
 _DEPTH_MAX = 20

@@ -9,13 +9,13 @@ when it is stored.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Protocol
 
 import numba
 import numpy as np
 from numba.np.numpy_support import carray
 
+from bettong.application.gives import Gives
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema
 from bettong.worker.code_facts import fingerprint
@@ -24,16 +24,7 @@ from bettong.worker.numba_types.callables import kernel_compilation
 from bettong.worker.numba_types.states import StateType
 from bettong.worker.numba_types.texts import TextType, is_longer
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
-from bettong.worker.state.records import state_dtype
-
-
-class Gives(Enum):
-    """What a function returns for a row."""
-
-    NOTHING = "nothing"
-    ONE = "a result, or None"
-    WHETHER = "whether to keep the row"
-    MANY = "an iterable of results"
+from bettong.worker.state.record_layout import state_dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +216,14 @@ def _several(form: KernelForm, reasons: list[str]) -> Iterator[str]:
 
     yield "made = count"
     yield "for each in result:"
-    yield "    if made == room:"
+    yield "    if each is not None:"
+    yield "        if made == room:"
     if form.state is not None:
-        yield "        states[slots[row]] = spare[0]"
-    yield "        cursor[2] = 1"
-    yield "        return"
-    yield "    violations[made] = 0"
-    yield from _result(form, "each", "made", noted)
+        yield "            states[slots[row]] = spare[0]"
+    yield "            cursor[2] = 1"
+    yield "            return"
+    yield "        violations[made] = 0"
+    yield from (f"    {line}" for line in _result(form, "each", "made", noted))
     yield "count = made"
     yield "cursor[1] = count"
 

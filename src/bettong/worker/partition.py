@@ -6,11 +6,11 @@ The state after offset o is a fold of the log's first o records and of nothing e
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bettong.application.streams import Stateful
 from bettong.application.timers import NEVER, Clock
 from bettong.delivery import DeliveryTable, Gap, Verdict
 from bettong.errors import FrameError, LogTruncatedError, SnapshotError, StateChangedError
 from bettong.frames.frame import UNREADABLE, Frame, FrameKind, decode
+from bettong.identifiers import Origin, PartitionId, SequenceNumber
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
@@ -23,7 +23,7 @@ from bettong.worker.output.numbering import SentTable
 from bettong.worker.progress import FoldProgress
 from bettong.worker.stage_program import StageProgram
 from bettong.worker.stage_run import StageRun
-from bettong.worker.state.shapes import Migration, migration
+from bettong.worker.state.state_schemas import Migration, migration
 from bettong.worker.state.table import SavedStates, StateTable
 
 
@@ -40,12 +40,14 @@ class Assignment:
 class PartitionWorker:
     """Folds the records of one partition in order. Not for several threads at once.
 
-    `exclusions`: by offset, what is left out of records, for it killed a worker. `progress` may be read by any thread.
+    `id`: the partition. `exclusions`: by offset, what is left out of records, for it killed a worker. `progress` may
+    be read by any thread.
     """
 
     def __init__(self, program: StageProgram, assignment: Assignment) -> None:
         self.program = program
         self.assignment = assignment
+        self.id = PartitionId(program.stage.name, assignment.partition)
         self.next_offset = 0
         self.counters = Counters()
         self.exclusions: Mapping[int, Exclusion] = {}
@@ -57,6 +59,7 @@ class PartitionWorker:
         self._tables = program.tables()
         self._expiring = [self._tables[name] for name in program.expiring(Clock.LOG)]
         self._expiring_by_event = [self._tables[name] for name in program.expiring(Clock.EVENT)]
+        self._clocked = [*self._expiring, *(self._tables[name] for name in program.clocked())]
         own, stage = assignment, program.stage
         router = program.router(own.application, own.partition, own.partitions)
         self._event_clock = (
@@ -66,10 +69,13 @@ class PartitionWorker:
             program,
             self._tables,
             router,
-            DeadLetterFraming(own.application, stage.name, own.partition),
+            DeadLetterFraming(own.application, self.id),
+            event_clock=self._event_clock,
             progress=self.progress,
             counters=self.counters,
         )
+        # Else nothing here ever happens but by messages.
+        self._has_time = stage.needs_time or self._stage_run.is_timed or bool(self._expiring)
         # Of the last increment: see `snapshots.chain`.
         self._since = self._root = self._round = 0
         self._saved_offset = self._saved_checksum = 0
@@ -90,13 +96,11 @@ class PartitionWorker:
         if due.log_ns != NEVER:
             found.append(due.log_ns)
         if self._event_clock is not None:
-            ends = (table.due_ns for table in self._expiring_by_event)
-            awaited_ns = min((each for each in ends if each is not None), default=NEVER)
-            found.append(self._event_clock.due_ns(self._now_ns, min(awaited_ns, due.watermark_ns)))
+            found.append(self._event_clock.due_ns(self._now_ns, self._stage_run.due_by_event_ns))
         return min((each for each in found if each is not None), default=None)
 
     @property
-    def watermark(self) -> tuple[int, str | None]:
+    def watermark(self) -> tuple[int, Origin | None]:
         """How far event time has come, Unix ns, 0 while unknown; and the live origin that holds it there, if any."""
         clock = self._event_clock
         return (0, None) if clock is None else (clock.watermark_ns, clock.slowest)
@@ -115,7 +119,7 @@ class PartitionWorker:
     def tables(self) -> Mapping[str, StateTable]:
         """The states of stateful computations, by name, to look at them."""
         self._expire()
-        self._expire_by_event()
+        self._stage_run.expire_by_event()
         return self._tables
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
@@ -134,38 +138,55 @@ class PartitionWorker:
         try:
             frame = decode(value)
         except FrameError as error:
-            return self._stage_run.refuse(self._emitter(offset, UNREADABLE), value, str(error))
+            unreadable = self._emitter(offset, UNREADABLE, self._watermark_ns)
+            return self._stage_run.refuse(unreadable, value, str(error))
         self._now_ns = max(self._now_ns, frame.ingest_ns)
-        records = self._fire(offset, frame)
-        if self._expiring:
-            self._expire()
-        is_taken = self._deliver(frame)
+        if not self._has_time:
+            return self._messages(offset, frame, value, 0) if self._deliver(frame) else []
+        records = self._pass_time(offset, frame)
+        is_taken, before_ns = self._deliver(frame), self._watermark_ns
         if is_taken:
-            records += self._stage_run.record(
-                self._emitter(offset, frame), value, self.exclusions.get(offset), self._indexes
-            )
+            records += self._messages(offset, frame, value, before_ns)
         clock = self._event_clock
         if clock is None:
-            return records + self._fire(offset, frame)
-        before_ns = clock.watermark_ns
-        clock.pass_record(frame, self._now_ns, self._delivery, is_taken=is_taken)
-        records += self._fire(offset, frame, before_ns)
-        self._expire_by_event()
+            return records + self._fire(offset, frame, 0, 0)
+        judged_ns = clock.watermark_ns
+        clock.pass_record(frame, self._delivery, is_taken=is_taken)
+        records += self._fire(offset, frame, before_ns, judged_ns)
+        self._stage_run.expire_by_event()
         return [*records, *clock.ticks(frame, self._now_ns, self._sent)]
 
-    def _fire(self, offset: int, frame: Frame, sent_ns: int | None = None) -> list[OutputRecord]:
-        """What is due by the clocks as they are. `sent_ns`: the watermark that its frames carry; None: the present one.
+    def _messages(self, offset: int, frame: Frame, value: bytes, sent_ns: int) -> list[OutputRecord]:
+        """What the messages of a record lead to, in frames that carry that watermark."""
+        emitter, exclusion = self._emitter(offset, frame, sent_ns), self.exclusions.get(offset)
+        return self._stage_run.record(emitter, value, exclusion, self._indexes)
 
-        Several frames may come of it, for one destination. None of them may make the others late.
+    def _pass_time(self, offset: int, frame: Frame) -> list[OutputRecord]:
+        """The log clock is where a record has brought it. What is due by it fires, and by a watermark that it moves."""
+        clock, before_ns = self._event_clock, self._watermark_ns
+        if clock is not None:
+            clock.pass_time(self._now_ns)
+        records = self._fire(offset, frame, before_ns, before_ns)
+        if self._expiring:
+            self._expire()
+        if self._watermark_ns > before_ns:
+            self._stage_run.expire_by_event()
+        return records
+
+    def _fire(self, offset: int, frame: Frame, sent_ns: int, judged_ns: int) -> list[OutputRecord]:
+        """What is due by the clocks as they are. `judged_ns`: see `StageRun.fire`.
+
+        `sent_ns`: the watermark that its frames carry. Several may come of it, for one destination, and none of them
+        may make the others late.
         """
         if not self._stage_run.is_timed:
             return []
-        for table in self._expiring:
+        for table in self._clocked:
             table.note_clock(self._now_ns)
         return self._stage_run.fire(
             self._emitter(offset, frame, sent_ns),
             log_ns=self._now_ns,
-            watermark_ns=self._watermark_ns,
+            judged_ns=judged_ns,
             exclusion=self.exclusions.get(offset),
         )
 
@@ -190,7 +211,7 @@ class PartitionWorker:
         offset = self.next_offset
         return codec.encode(
             self._stored(
-                {name: table.dump(self._place(name)) for name, table in self._tables.items()},
+                {name: table.dump(self._scope(name)) for name, table in self._tables.items()},
                 root=offset,
                 round_=offset,
             )
@@ -201,11 +222,11 @@ class PartitionWorker:
 
         Once it was given it must be saved before the next one can be; if saving fails, make a new worker.
         """
-        begins = all(table.settled for table in self._tables.values())
+        begins = all(table.round_complete for table in self._tables.values())
         round_ = self.next_offset if begins else self._round
         tables = self._tables.items()
-        states = {name: table.increment(begins=begins, place=self._place(name)) for name, table in tables}
-        root = round_ if all(table.settled for table in self._tables.values()) else self._root
+        states = {name: table.increment(begins=begins, scope=self._scope(name)) for name, table in tables}
+        root = round_ if all(table.round_complete for table in self._tables.values()) else self._root
         stored = self._stored(states, root=root, round_=round_)
         stored.since, stored.before = self._saved_offset, self._saved_checksum
         data = codec.encode(stored)
@@ -225,8 +246,7 @@ class PartitionWorker:
         when the application has changed and does not say what becomes of old states, or fails at it. Then the worker is
         spoilt.
         """
-        own, stage = self.assignment, self.program.stage.name
-        stored = codec.decode(data, application=own.application, stage=stage, partition=own.partition)
+        stored = codec.decode(data, application=self.assignment.application, partition=self.id)
         follows = (self._saved_offset, self._saved_checksum)
         if self._saved_offset and (stored.since, stored.before) != follows:
             raise SnapshotError(
@@ -237,23 +257,25 @@ class PartitionWorker:
         migrations = self._migrations(stored)
         begins = stored.round == stored.offset
         for computation, table in self._tables.items():
-            place, changes = self._place(computation), migrations[computation]
+            scope, changes = self._scope(computation), migrations[computation]
             by_event = table in self._expiring_by_event
             last_ns = stored.last_event_ns if by_event else stored.last_ns
             saved = SavedStates(
                 *(part.get(computation, b"") for part in (stored.states, stored.ended, last_ns))
             )
             clock_ns = (stored.event_clock.watermark_ns if by_event else 0) or stored.now_ns
-            table.load(saved, log_ns=clock_ns, begins=begins, migration=changes, place=place)
+            table.load(saved, log_ns=clock_ns, begins=begins, migration=changes, scope=scope)
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
         if self._event_clock is not None:
             self._event_clock.load(stored.event_clock, stored.now_ns)
         self._delivery = delivery_of(stored.delivery)
-        self._sent = SentTable.of((each.origin, each.partition, each.sequence) for each in stored.sent)
+        self._sent = SentTable.of(
+            (Origin(each.origin), each.partition, SequenceNumber(each.sequence)) for each in stored.sent
+        )
         self._note(stored, data)
-        shapes = self.program.shapes
-        return [name for name in self._tables if stored.shapes[name].code != shapes[name].code]
+        current = self.program.state_schemas
+        return [name for name in self._tables if stored.state_schemas[name].code != current[name].code]
 
     def _name_of(self, stored: Snapshot) -> str:
         return f"snapshot of {stored.application}/{stored.stage}/{stored.partition} at {stored.offset}"
@@ -269,7 +291,7 @@ class PartitionWorker:
             counters=self.counters,
             states={name: each.states for name, each in saved.items()},
             ended={name: each.ended for name, each in saved.items() if each.ended},
-            shapes=self.program.shapes,
+            state_schemas=self.program.state_schemas,
             root=root,
             round=round_,
         )
@@ -283,7 +305,7 @@ class PartitionWorker:
             stored.sent.append(Sent(origin=origin, partition=partition, sequence=sequence))
         return stored
 
-    def _place(self, computation: str) -> bytes:
+    def _scope(self, computation: str) -> bytes:
         """What a signature of a computation's states covers beside them."""
         of = self.assignment
         names = (of.application, self.program.stage.name, of.partition, self.next_offset, computation)
@@ -296,30 +318,23 @@ class PartitionWorker:
     def _migrations(self, stored: Snapshot) -> dict[str, Migration | None]:
         """How each computation's stored states become those of the application as it is now."""
         name = self._name_of(stored)
-        nodes = {each.node.name: each.node for each in self.program.stage.operators}
         found: dict[str, Migration | None] = {}
-        for computation in self._tables:
+        for node in self.program.stateful():
+            computation = node.name
             if computation not in stored.states:
                 raise StateChangedError(
                     f"{name}: it has no state of computation {computation!r}: it was saved by another version of the"
                     " application. Run that version, or delete the state with `bettong state reset`, so that it is"
                     " folded from the log again"
                 )
-            node = nodes[computation]
-            if isinstance(node, Stateful):
-                shapes = (stored.shapes[computation], self.program.shapes[computation])
-                found[computation] = migration(name, shapes[0], node, shapes[1])
+            saved, current = stored.state_schemas[computation], self.program.state_schemas[computation]
+            found[computation] = migration(name, saved, node, current)
         return found
 
     def _expire(self) -> None:
         """The log clock is at `now_ns`: ends the states that have outlived their time to live."""
         for table in self._expiring:
             self.counters.expired += table.expire(self._now_ns)
-
-    def _expire_by_event(self) -> None:
-        """The same by event time: the watermark is where the last record has left it."""
-        for table in self._expiring_by_event:
-            self.counters.expired += table.expire(self._watermark_ns)
 
     @property
     def _watermark_ns(self) -> int:
@@ -335,10 +350,10 @@ class PartitionWorker:
             self.counters.gaps += 1
         return verdict is Verdict.TAKE
 
-    def _emitter(self, offset: int, frame: Frame, sent_ns: int | None = None) -> FrameEmitter:
+    def _emitter(self, offset: int, frame: Frame, watermark_ns: int) -> FrameEmitter:
+        """Of frames that carry that watermark, where the stage needs time."""
         clock, bytes_max = self._event_clock, self.assignment.frame_bytes_max
         if clock is None:
             return FrameEmitter(frame, offset, bytes_max, self._sent)
-        watermark_ns = clock.watermark_ns if sent_ns is None else sent_ns
         note = clock.sends(watermark_ns, self._now_ns)
         return FrameEmitter(frame, offset, bytes_max, self._sent, watermark_ns, note)

@@ -30,7 +30,7 @@ class FoldPosition(NamedTuple):
     number: int = 0
 
 
-# In place of `calls`: no function of the user's is called, the worker looks for timers or puts them in order.
+# Instead of `calls`: no function of the user's is called, the worker looks for timers or puts them in order.
 OWN_WORK = -1
 
 # Called with where the fold is now.

@@ -2,59 +2,70 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from bettong.application.execution_mode import ExecutionMode
+from bettong.application.key import fields_of
+from bettong.application.nodes.stateful import Stateful
+from bettong.application.nodes.stateless import Stateless
 from bettong.application.on_error import OnError
-from bettong.application.plan import Computation, Stage, StageInput
-from bettong.application.streams import Filtered, Stateful, Stateless
+from bettong.application.plan import PlannedOperator, Stage, StageInput
 from bettong.application.timers import Clock, StateTimer
+from bettong.application.windows.windowed import Windowed
 from bettong.errors import ApplicationError
+from bettong.frames.composite_keys import packed_dtype
+from bettong.identifiers import PartitionId
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema
-from bettong.v1.snapshot_pb2 import Shape
+from bettong.v1.snapshot_pb2 import StateSchema
 from bettong.worker.calling.columns import ColumnsCalling, StatefulColumns, try_stateful, try_stateless
 from bettong.worker.calling.compiled import CompiledCalling
 from bettong.worker.calling.messages import StatefulMessages, messages_calling
 from bettong.worker.calling.results import Calling
 from bettong.worker.compiling import compile_node, compile_timers
 from bettong.worker.fired import fired_schema, of_any_key
+from bettong.worker.joins.sides import SideReads, StreamReads
 from bettong.worker.kernel import Kernel, KernelCache
-from bettong.worker.operators.filter import FilterOperator
-from bettong.worker.operators.map import MapOperator
+from bettong.worker.operators.kinds import make_operator
 from bettong.worker.operators.operator import Operator
-from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
 from bettong.worker.state.objects import ObjectTable, check_state
+from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.state.records import RecordTable
-from bettong.worker.state.shapes import shape_of
+from bettong.worker.state.state_schemas import state_schema_of
 from bettong.worker.state.table import StateTable
+from bettong.worker.windows.range_columns import pane_table_of, try_windows
 
 # Each with the streams that it reads, in the order in which rows pass them.
-Operators: TypeAlias = tuple[tuple[tuple[str, ...], Operator], ...]
+Operators: TypeAlias = tuple[tuple[StreamReads | SideReads, Operator], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StageProgram:
-    """A stage with its compiled kernels, and the shapes of its states by computation."""
+    """A stage with its compiled kernels, and the schemas of its states, by computation."""
 
     stage: Stage
+    # By compiled computation. Windows have none of their own: theirs are the library's.
     kernels: dict[str, dict[Schema, Kernel]]
-    shapes: dict[str, Shape]
+    state_schemas: dict[str, StateSchema]
     # Signs states that are pickles: see `bettong.Pickle`.
     state_key: bytes | None = field(default=None, repr=False, kw_only=True)
 
     def tables(self) -> dict[str, StateTable]:
         """Empty states for one partition, by computation."""
-        return {node.name: self._table(node) for node in self._stateful()}
+        return {node.name: self._table(node) for node in self.stateful()}
 
     def expiring(self, clock: Clock) -> list[str]:
         """The computations whose states have a time to live by that clock."""
-        nodes = ((node.name, node.lifetime) for node in self._stateful())
+        nodes = ((node.name, node.lifetime) for node in self.stateful())
         return [name for name, lifetime in nodes if lifetime is not None and lifetime.clock is clock]
+
+    def clocked(self) -> list[str]:
+        """The computations that want to know of the log clock, beside those whose states live by it."""
+        return [node.name for node in self.stateful() if node.follows_log_clock]
 
     def is_ever_due(self) -> bool:
         """Whether something here may be due although no record comes: see `PartitionWorker.due_ns`."""
@@ -62,18 +73,21 @@ class StageProgram:
 
     def timed(self) -> list[str]:
         """The computations whose states end, or have timers."""
-        return [node.name for node in self._stateful() if node.lifetime is not None or node.timers]
+        return [node.name for node in self.stateful() if node.lifetime is not None or node.timers]
 
     def deleting(self) -> list[str]:
         """The computations that delete states."""
-        return [node.name for node in self._stateful() if node.delete_when is not None]
+        return [node.name for node in self.stateful() if node.delete_when is not None]
 
-    def _stateful(self) -> Iterator[Stateful]:
+    def stateful(self) -> Iterator[Stateful]:
+        """The computations that keep states."""
         nodes = (operator.node for operator in self.stage.operators)
         return (node for node in nodes if isinstance(node, Stateful))
 
     def _table(self, node: Stateful) -> StateTable:
-        if node.name in self.kernels or node.way is ExecutionMode.VECTORIZED:
+        if node.name in self.kernels or node.mode is ExecutionMode.VECTORIZED:
+            if isinstance(node, Windowed):
+                return pane_table(self.stage, node)
             return record_table(self.stage, node)
         return ObjectTable(node, self.state_key, _key_field(self.stage, node) if node.timers else None)
 
@@ -83,46 +97,48 @@ class StageProgram:
 
     def operators(self, tables: Mapping[str, StateTable], progress: FoldProgress) -> Operators:
         """The stage's operators over these states, each with the streams that it reads. They report to `progress`."""
-        return tuple(
-            (planned.reads, self._operator(planned.node, tables, progress))
-            for planned in self.stage.operators
-        )
+        parts = _Parts(self, tables, progress)
+        for planned in self.stage.operators:
+            parts.made[planned.node.name] = make_operator(planned.node, parts)
+        return tuple((_reads(planned), parts.made[planned.node.name]) for planned in self.stage.operators)
 
     def router(self, application: str, partition: int, partitions: int) -> Router:
         """What routes the rows that leave the stage in one partition."""
-        return Router(application, self.stage.name, partition, partitions)
+        return Router(application, PartitionId(self.stage.name, partition), partitions)
 
-    def _operator(
-        self, node: Computation, tables: Mapping[str, StateTable], progress: FoldProgress
-    ) -> Operator:
-        if isinstance(node, Stateful):
-            timers = {timer.field: self._timer_calling(node, timer, progress) for timer in node.timers}
-            calling = self._stateful_calling(node, progress)
-            return StatefulOperator(node, tables[node.name], calling, timers, progress)
-        if isinstance(node, Filtered):
-            return FilterOperator(node.name, self._stateless_calling(node, progress))
-        return MapOperator(node.name, self._stateless_calling(node, progress))
 
-    def _stateful_calling(self, node: Stateful, progress: FoldProgress) -> Calling[Any]:
-        if node.name in self.kernels:
-            return CompiledCalling(self.kernels[node.name], node.on_error)
-        if node.way is ExecutionMode.VECTORIZED:
+@dataclass(slots=True)
+class _Parts:
+    """See OperatorParts."""
+
+    program: StageProgram
+    tables: Mapping[str, StateTable]
+    progress: FoldProgress
+    made: dict[str, Operator] = field(default_factory=dict)
+
+    def calling(self, node: Stateless) -> Calling[None]:
+        """See OperatorParts."""
+        if node.name in self.program.kernels:
+            return CompiledCalling(self.program.kernels[node.name], node.on_error)
+        if node.mode is ExecutionMode.VECTORIZED:
+            return ColumnsCalling(node)
+        return messages_calling(node, self.progress)
+
+    def stateful_calling(self, node: Stateful) -> Calling[Any]:
+        """See OperatorParts."""
+        if node.name in self.program.kernels:
+            return CompiledCalling(self.program.kernels[node.name], node.on_error)
+        if node.mode is ExecutionMode.VECTORIZED:
             return StatefulColumns(node, node.handlers)
-        return StatefulMessages(node, node.handlers, progress)
+        return StatefulMessages(node, node.handlers, self.progress)
 
-    def _timer_calling(self, node: Stateful, timer: StateTimer, progress: FoldProgress) -> Calling[Any]:
-        if (name := _timer_name(node, timer.field)) in self.kernels:
-            return CompiledCalling(self.kernels[name], node.on_error)
-        if node.way is ExecutionMode.VECTORIZED:
-            return StatefulColumns(node, {fired_schema(*key_type(self.stage, node)): timer.function})
-        return StatefulMessages(node, of_any_key(timer.function), progress)
-
-    def _stateless_calling(self, node: Stateless, progress: FoldProgress) -> Calling[None]:
-        if node.name in self.kernels:
-            return CompiledCalling(self.kernels[node.name], node.on_error)
-        return (
-            ColumnsCalling(node) if node.way is ExecutionMode.VECTORIZED else messages_calling(node, progress)
-        )
+    def timer_calling(self, node: Stateful, timer: StateTimer) -> Calling[Any]:
+        """See OperatorParts."""
+        if (name := _timer_name(node, timer.field)) in self.program.kernels:
+            return CompiledCalling(self.program.kernels[name], node.on_error)
+        if node.mode is ExecutionMode.VECTORIZED:
+            return StatefulColumns(node, {_fired_schema(self.program.stage, node): timer.function})
+        return StatefulMessages(node, of_any_key(timer.function), self.progress)
 
 
 def program(
@@ -135,33 +151,40 @@ def program(
     or a state not be kept in a snapshot.
     """
     kernels: dict[str, dict[Schema, Kernel]] = {}
-    shapes: dict[str, Shape] = {}
+    state_schemas: dict[str, StateSchema] = {}
     for node in (operator.node for operator in stage.operators):
-        mode = ExecutionMode.PYTHON if node.way is ExecutionMode.COMPILED and not compiled else node.way
+        mode = ExecutionMode.PYTHON if node.mode is ExecutionMode.COMPILED and not compiled else node.mode
         if isinstance(node, Stateful):
             _try_state(stage, node, mode, state_key)
-            shapes[node.name] = shape_of(stage, node, records=mode is not ExecutionMode.PYTHON)
-        elif mode is ExecutionMode.VECTORIZED:
+            state_schemas[node.name] = state_schema_of(stage, node, records=mode is not ExecutionMode.PYTHON)
+        elif isinstance(node, Stateless) and mode is ExecutionMode.VECTORIZED:
             try_stateless(node)
-        if mode is ExecutionMode.COMPILED:
+        if isinstance(node, Windowed):
+            kernels |= {node.name: {}} if mode is ExecutionMode.COMPILED else {}
+        elif isinstance(node, Stateless | Stateful) and mode is ExecutionMode.COMPILED:
             kernels[node.name] = compile_node(node, cache=cache)
             if isinstance(node, Stateful) and node.timers:
-                fired = fired_schema(*key_type(stage, node))
+                fired = _fired_schema(stage, node)
                 for field_, kernel in compile_timers(node, fired, cache=cache).items():
                     kernels[_timer_name(node, field_)] = {fired: kernel}
-    return StageProgram(stage, kernels, shapes, state_key=state_key)
+    return StageProgram(stage, kernels, state_schemas, state_key=state_key)
 
 
 def record_table(stage: Stage, node: Stateful) -> RecordTable:
     """Empty states of a compiled or vectorized computation. Raises as `key_type`."""
-    kind, dtype = key_type(stage, node)
-    return RecordTable(node, dtype, kind)
+    key = key_type(stage, node)
+    return RecordTable(node, key.dtype, key.kind, key.parts)
+
+
+def pane_table(stage: Stage, node: Windowed) -> PaneTable:
+    """Empty states of compiled windows. Raises as `key_type`, and where the key does not fill a field of the result."""
+    return pane_table_of(node, *key_type(stage, node))
 
 
 def _key_field(stage: Stage, node: Stateful) -> Field | None:
     """The field of a fixed width that a computation's key is; None where it is computed or has any width."""
     try:
-        return fired_schema(*key_type(stage, node)).fields[0]
+        return _fired_schema(stage, node).fields[0]
     except ApplicationError:
         return None
 
@@ -171,39 +194,78 @@ def _timer_name(node: Stateful, field_: str) -> str:
     return f"{node.name}.{field_}"
 
 
-def key_type(stage: Stage, node: Stateful) -> tuple[Kind, np.dtype[Any]]:
+class KeyType(NamedTuple):
+    """Of keys in a column. `parts`: the fields of a key that is a tuple; see `composite_keys`."""
+
+    kind: Kind
+    dtype: np.dtype[Any]
+    parts: tuple[Field, ...] | None = None
+
+
+def key_type(stage: Stage, node: Stateful) -> KeyType:
     """Kind and numpy type of the key that reaches a compiled or vectorized computation; the same from every entry.
 
     Raises ApplicationError when a key is a function, varies in width, or differs between inputs.
     """
-    found: dict[tuple[Kind, np.dtype[Any]], str] = {}
+    found: dict[tuple[tuple[Kind, np.dtype[Any]], ...], tuple[str, KeyType]] = {}
     for entry in _inputs_of(stage, node.name):
-        if not isinstance(entry.key, str):
+        if entry.key is None or callable(entry.key):
             raise ApplicationError(
-                f"{node.way.value} {node.name!r}: the key of {entry.stream!r} is a function; key by a field"
+                f"{node.mode.value} {node.name!r}: the key of {entry.stream!r} is a function; key by fields"
             )
-        field = entry.schema.fields[entry.schema.position(entry.key)]
-        if field.dtype is None:
-            raise ApplicationError(
-                f"{node.way.value} {node.name!r}: key {entry.key!r} of {entry.stream!r} has no fixed width;"
-                " use Annotated[str, Width(n)]"
-            )
-        # Integers of all widths are one type, but for the unsigned ones that share their bits with negative ones.
-        signed = field.dtype.kind in "iu" and field.dtype != np.uint64
-        found[field.kind, np.dtype(np.int64) if signed else field.dtype] = entry.stream
+        names = fields_of(entry.key)
+        fields = tuple(entry.schema.fields[entry.schema.position(name)] for name in names)
+        types = tuple(_key_part(node, entry.stream, field) for field in fields)
+        is_one = isinstance(entry.key, str)
+        of = KeyType(*types[0]) if is_one else KeyType(Kind.BYTES, packed_dtype(fields), fields)
+        found.setdefault(types, (entry.stream, of))
     if len(found) > 1:
-        keys = ", ".join(f"{stream} ({kind.value}, {dtype})" for (kind, dtype), stream in found.items())
-        raise ApplicationError(f"{node.way.value} {node.name!r}: its streams' keys differ in type: {keys}")
-    return next(iter(found))
+        keys = ", ".join(
+            f"{stream} ({', '.join(f'{kind.value}, {dtype}' for kind, dtype in types)})"
+            for types, (stream, _) in found.items()
+        )
+        raise ApplicationError(f"{node.mode.value} {node.name!r}: its streams' keys differ in type: {keys}")
+    return next(of for _, of in found.values())
+
+
+def _key_part(node: Stateful, stream: str, field: Field) -> tuple[Kind, np.dtype[Any]]:
+    if field.dtype is None:
+        raise ApplicationError(
+            f"{node.mode.value} {node.name!r}: key {field.name!r} of {stream!r} has no fixed width;"
+            " use Annotated[str, Width(n)]"
+        )
+    # Integers of all widths are one type, but for the unsigned ones that share their bits with negative ones.
+    signed = field.dtype.kind in "iu" and field.dtype != np.uint64
+    return field.kind, np.dtype(np.int64) if signed else field.dtype
+
+
+def _fired_schema(stage: Stage, node: Stateful) -> Schema:
+    """What the functions of timers take. Raises as `key_type`, and where the key is a tuple."""
+    key = key_type(stage, node)
+    if key.parts is not None:
+        raise ApplicationError(
+            f"{node.mode.value} {node.name!r}: its timers' functions would take a key of several fields; key by one"
+            " field, or leave it plain Python"
+        )
+    return fired_schema(key.kind, key.dtype)
 
 
 def _try_state(stage: Stage, node: Stateful, mode: ExecutionMode, state_key: bytes | None) -> None:
     if mode is ExecutionMode.PYTHON:
         check_state(node, state_key)
         return
+    if isinstance(node, Windowed):
+        try_windows(node, pane_table(stage, node))
+        return
     table = record_table(stage, node)
     if mode is ExecutionMode.VECTORIZED:
         try_stateful(node, table)
+
+
+def _reads(planned: PlannedOperator) -> StreamReads | SideReads:
+    if not planned.right:
+        return StreamReads(planned.reads)
+    return SideReads(StreamReads(planned.reads[: -len(planned.right)]), StreamReads(planned.right))
 
 
 def _inputs_of(stage: Stage, computation: str) -> list[StageInput]:

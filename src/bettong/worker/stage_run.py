@@ -2,22 +2,30 @@
 
 Rows pass the operators in the order of the graph, then leave by the outputs. What fires in an operator passes those
 behind it in the same way, before the next operator fires: so what is due there because of it fires with it.
+
+Where a frame's messages are late, it is folded in parts: see `watermark_steps`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
 from bettong.application.plan import StageInput
-from bettong.application.timers import NEVER
+from bettong.application.timers import NEVER, Clock
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
 from bettong.frames.refused import unpack
+from bettong.identifiers import Origin
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.snapshot_pb2 import Counters
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
+from bettong.worker.event_clock import EventClock
 from bettong.worker.event_times import event_times_of
 from bettong.worker.exclusions import Exclusion
+from bettong.worker.message_watermarks import MessageWatermarks
+from bettong.worker.operators.column_window import ColumnWindowOperator
+from bettong.worker.operators.join import JoinOperator
+from bettong.worker.operators.window import WindowOperator
 from bettong.worker.output.dead_letters import (
     DeadLetterFraming,
     DeadLetters,
@@ -30,6 +38,11 @@ from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
 from bettong.worker.stage_program import Operators, StageProgram
 from bettong.worker.state.table import StateTable
+from bettong.worker.watermark_steps import SoonestDue, WatermarkStep, watermark_steps
+from bettong.worker.windows.late_rows import LateRows
+
+# By the log clock nothing is due within a record: what is, fires before its messages and behind them.
+_NO_TIME = -(2**63)
 
 
 class StageRun:
@@ -42,16 +55,27 @@ class StageRun:
         router: Router,
         framing: DeadLetterFraming,
         *,
+        event_clock: EventClock | None,
         progress: FoldProgress,
         counters: Counters,
     ) -> None:
         self._stage = program.stage
+        self._event_clock = event_clock
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         self._router = router
         self._framing = framing
         self._operators = program.operators(tables, progress)
         self._timed = [at for at, (_, each) in enumerate(self._operators) if each.due is not None]
+        self._expiring_by_event = [tables[name] for name in program.expiring(Clock.EVENT)]
+        self._soonest_due: list[SoonestDue] = [self._operators[at][1].soonest_due for at in self._timed]
+        if self._expiring_by_event:
+            self._soonest_due.append(lambda _times: None)
         self._deleting = [tables[name] for name in program.deleting()]
+        windows = (WindowOperator, ColumnWindowOperator)
+        self._judging: list[LateRows | JoinOperator] = [
+            *(each.late_rows for _, each in self._operators if isinstance(each, windows)),
+            *(each for _, each in self._operators if isinstance(each, JoinOperator)),
+        ]
         self._on_error = program.on_error()
         self._progress = progress
         self._counters = counters
@@ -70,6 +94,18 @@ class StageRun:
             min((each.watermark_ns for each in due), default=NEVER),
         )
 
+    @property
+    def due_by_event_ns(self) -> int:
+        """The watermark at which something fires, or a state ends, or some before it."""
+        ends = (table.due_ns for table in self._expiring_by_event)
+        return min(self.due.watermark_ns, *(each for each in ends if each is not None), NEVER)
+
+    def expire_by_event(self) -> None:
+        """Ends the states that have outlived their time to live, by event time."""
+        if self._event_clock is not None:
+            for table in self._expiring_by_event:
+                self._counters.expired += table.expire(self._event_clock.watermark_ns)
+
     def record(
         self,
         emitter: FrameEmitter,
@@ -83,16 +119,18 @@ class StageRun:
         message that a computation with on_error="stop" cannot process.
         """
         frame = emitter.frame
-        if frame.stream not in self._inputs:
+        stream = frame.stream
+        entry = self._inputs.get(stream)
+        if entry is None:
             known = ", ".join(self._inputs)
-            return self.refuse(emitter, value, f"no stream {frame.stream!r} enters here, only {known}")
+            return self.refuse(emitter, value, f"no stream {stream!r} enters here, only {known}")
         if exclusion is not None and exclusion.record:
             return self.refuse(emitter, value, exclusion.record)
         if frame.refused is None:
-            return self._messages(emitter, value, exclusion, indexes)
+            return self._messages(emitter, value, entry, exclusion, indexes)
         records: list[OutputRecord] = []
         if frame.columns is not None:
-            records = self._messages(emitter, value, exclusion, indexes)
+            records = self._messages(emitter, value, entry, exclusion, indexes)
         return records + self._refused_by_sender(emitter, frame.refused, value)
 
     def refuse(self, emitter: FrameEmitter, value: bytes, reason: str) -> list[OutputRecord]:
@@ -122,11 +160,11 @@ class StageRun:
         self,
         emitter: FrameEmitter,
         value: bytes,
+        entry: StageInput,
         exclusion: Exclusion | None,
         indexes: Sequence[int] | None,
     ) -> list[OutputRecord]:
         frame = emitter.frame
-        entry = self._inputs[frame.stream]
         dead_letters = DeadLetters(self._on_error)
         try:
             columns = _columns(entry, frame)
@@ -137,21 +175,99 @@ class StageRun:
             )
             if self._stage.needs_time:
                 batch = batch.at(event_times_of(entry, columns, frame, batch.keys.without))
+            if self._stage.judges_lateness and self._event_clock is not None:
+                batch = batch.judged_by(self._event_clock.before_messages(frame, columns.length))
         except FrameError as error:
             return self.refuse(emitter, value, str(error))
         self._counters.frames += 1
         self._counters.messages += columns.length
-        flows = run(self._operators, frame.stream, batch, dead_letters, self._progress)
-        records = self._leave(emitter, flows, dead_letters)
+        if batch.watermarks is not None and (steps := self._steps(batch)):
+            records = self._fold_in_parts(emitter, batch, steps, dead_letters, exclusion)
+        else:
+            records = self._leave(emitter, [self._pass(entry.stream, batch, dead_letters)], dead_letters)
+        if self._stage.needs_each_watermark and batch.length:
+            self._reach(frame.origin, batch, batch.length - 1)
         return records + self._finish(emitter, dead_letters, message_text(columns))
 
+    def _steps(self, batch: Batch) -> Sequence[WatermarkStep]:
+        clock = self._event_clock
+        if batch.watermarks is None or clock is None or not self._soonest_due:
+            return ()
+        due_ns, at_each = self.due_by_event_ns, self._stage.needs_each_watermark
+        return watermark_steps(batch, clock.watermark_ns, self._soonest_due, due_ns=due_ns, at_each=at_each)
+
+    def _fold_in_parts(
+        self,
+        emitter: FrameEmitter,
+        batch: Batch,
+        steps: Sequence[WatermarkStep],
+        dead_letters: DeadLetters,
+        exclusion: Exclusion | None,
+    ) -> list[OutputRecord]:
+        """What the rows of a frame lead to of which some are late, and find fired what was due before them.
+
+        Rows leave before what fires, and else together: frames, and their numbers, must not hang on where the fold only
+        stopped to look, for `due` may say too early, and does not after every restart.
+        """
+        origin, stream = emitter.frame.origin, emitter.frame.stream
+        waiting: list[Mapping[str, Batch]] = []
+        records: list[OutputRecord] = []
+
+        def leave() -> list[OutputRecord]:
+            flows = waiting.copy()
+            waiting.clear()
+            return self._leave(emitter, flows, dead_letters)
+
+        start, soonest_ns, judged_ns = 0, NEVER, self._watermark_ns
+        for step in steps:
+            soonest_ns = min(soonest_ns, step.soonest_ns)
+            if min(soonest_ns, self.due_by_event_ns) <= step.watermark_ns:
+                waiting.append(self._pass(stream, batch.slice(start, step.row), dead_letters))
+                start, soonest_ns = step.row, NEVER
+                if dead_letters.is_stopped_before(batch.source(step.row)):
+                    break
+                if self.due_by_event_ns <= step.watermark_ns:
+                    self._reach(origin, batch, step.row)
+                    judged_ns = judged_ns if step.judged_ns is None else step.judged_ns
+                    records += self.fire(
+                        emitter, log_ns=_NO_TIME, judged_ns=judged_ns, exclusion=exclusion, before=leave
+                    )
+                    self.expire_by_event()
+            judged_ns = step.watermark_ns
+        waiting.append(self._pass(stream, batch.slice(start, batch.length), dead_letters))
+        self._reach(origin, batch, steps[-1].row)
+        return records + leave()
+
+    def _pass(self, stream: str, batch: Batch, dead_letters: DeadLetters) -> Mapping[str, Batch]:
+        """Rows that enter as those of `stream` through the computations: every stream's rows."""
+        return run(self._operators, stream, batch, dead_letters, self._progress)
+
+    def _reach(self, origin: Origin, batch: Batch, row: int) -> None:
+        """Moves the watermark to where it is before a row of a frame, if that says it."""
+        clock, watermarks = self._event_clock, batch.watermarks
+        if clock is not None and watermarks is not None and not watermarks.are_one:
+            clock.reach(origin, watermarks.own_ns(batch.source(row)))
+
+    @property
+    def _watermark_ns(self) -> int:
+        return 0 if self._event_clock is None else self._event_clock.watermark_ns
+
     def fire(
-        self, emitter: FrameEmitter, *, log_ns: int, watermark_ns: int, exclusion: Exclusion | None
+        self,
+        emitter: FrameEmitter,
+        *,
+        log_ns: int,
+        judged_ns: int,
+        exclusion: Exclusion | None,
+        before: Callable[[], list[OutputRecord]] = list,
     ) -> list[OutputRecord]:
         """What is due, now that the clocks are there, and what that leads to. Raises as `record` does.
 
-        `exclusion`: of the record, which may say that some of it, or all, is not called.
+        `judged_ns`: the watermark before it has moved here: what has come of it since is not late, however old it is
+        now. `exclusion`: of the record, which may say that some of it, or all, is not called. `before`: asked for what
+        leaves first, where something fires.
         """
+        watermark_ns = self._watermark_ns
         records: list[OutputRecord] = []
         for at in self._timed:
             operator = self._operators[at][1]
@@ -160,24 +276,29 @@ class StageRun:
             if due is None or not due.is_reached(log_ns, watermark_ns):
                 continue
             dead_letters = FiringDeadLetters(self._on_error, exclusion=exclusion)
-            for batch in operator.on_time(log_ns, watermark_ns, dead_letters):
+            for fired in operator.on_time(log_ns, watermark_ns, dead_letters):
+                batch = (
+                    fired.judged_by(MessageWatermarks(judged_ns)) if self._stage.judges_lateness else fired
+                )
                 behind = self._operators[at + 1 :]
                 self._progress.fire(operator.name, batch, dead_letters.text)
                 flows = run(behind, operator.name, batch, dead_letters, self._progress)
-                records += self._leave(emitter, flows, dead_letters)
+                records += before() + self._leave(emitter, [flows], dead_letters)
             self._progress.rest(operator.name)
             records += self._finish(emitter, dead_letters, dead_letters.text)
         self._progress.end_firing()
         return records
 
     def _leave(
-        self, emitter: FrameEmitter, flows: Mapping[str, Batch], dead_letters: DeadLetters
+        self, emitter: FrameEmitter, flows: Sequence[Mapping[str, Batch]], dead_letters: DeadLetters
     ) -> list[OutputRecord]:
         """The rows that leave the stage."""
         records: list[OutputRecord] = []
         for output in self._stage.outputs:
             self._progress.enter(output.target.name)
-            merged = Batch.merged([flows[stream] for stream in output.streams if stream in flows])
+            merged = Batch.merged(
+                [each[stream] for each in flows for stream in output.streams if stream in each]
+            )
             for leaving in dead_letters.before_stop(merged):
                 records.extend(self._router.route(emitter, output, leaving, dead_letters))
         self._counters.results += sum(record.count for record in records)
@@ -188,9 +309,13 @@ class StageRun:
     ) -> list[OutputRecord]:
         """The dead letters. `text` gives what stands in one. Raises PoisonError where the partition must stop."""
         if dead_letters.stopping is not None:
-            raise poison(self._framing.stage, self._framing.partition, emitter, dead_letters, text)
+            raise poison(self._framing.id, emitter, dead_letters, text)
         for table in self._deleting:
             self._counters.deleted += table.take_deleted()
+        for judging in self._judging:
+            self._counters.late += judging.late
+            self._counters.partly_late += judging.partly_late
+            judging.late = judging.partly_late = 0
         self._counters.skipped += dead_letters.skipped
         self._counters.dead_letters += len(dead_letters.found)
         return list(self._framing.failed(emitter, dead_letters, text)) if dead_letters.found else []
@@ -238,9 +363,7 @@ def run(
     """
     flows = {stream: batch}
     for reads, operator in operators:
-        if arriving := dead_letters.before_stop(
-            Batch.merged([flows[read] for read in reads if read in flows])
-        ):
+        if arriving := dead_letters.before_stop(reads.arriving(flows)):
             progress.enter(operator.name)
             given = [operator.on_batch(each, dead_letters) for each in arriving]
             flows[operator.name] = given[0] if len(given) == 1 else Batch.concatenated(given)

@@ -14,17 +14,15 @@ matter how many records, or TICKs, there are in between.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 
+from bettong.application.timers import NEVER
 from bettong.frames.frame import CLOCK_NS_MAX
-from bettong.identifiers import producer_of
+from bettong.identifiers import Origin, producer_of
+from bettong.worker.lazy_heap import LazyHeap
 
 # Only sources that wait for ever (`idle_timeout=None`) can have so many origins that never end. Beyond, the one that
 # was heard of longest ago is forgotten: a table of 100,000 takes 30 MB, and 5 MB of each snapshot.
 ORIGINS_MAX = 100_000
-
-# Entries of a heap beyond twice its origins: so few that to make it anew would cost more than they do.
-_SPARE = 64
 
 
 @dataclass(slots=True)
@@ -50,24 +48,22 @@ class Watermarks:
         log_ns: int = 0,
         watermark_ns: int = 0,
         reached_ns: int = 0,
-        origins: Mapping[str, OriginClock] | None = None,
+        origins: Mapping[Origin, OriginClock] | None = None,
     ) -> None:
         self.watermark_ns = watermark_ns
         self.reached_ns = reached_ns
         self._idle_ns = idle_ns
         self._log_ns = log_ns
         # The one that was heard of longest ago first.
-        self._origins: dict[str, OriginClock] = {}
-        # (watermark, origin): an entry holds while the origin has that watermark.
-        self._lowest: list[tuple[int, str]] = []
-        # (log clock, origin): not idle before; one entry an origin, which may have been heard of since, or be gone.
-        self._idle: list[tuple[int, str]] = []
-        self._in_idle: set[str] = set()
+        self._origins: dict[Origin, OriginClock] = {}
+        # By their watermarks, and by the log clock at which they fall idle.
+        self._lowest = LazyHeap(self._watermark_of)
+        self._idle = LazyHeap(self._idle_of)
         for origin, clock in (origins or {}).items():
             self._add(origin, clock)
 
     @property
-    def origins(self) -> Iterator[tuple[str, OriginClock]]:
+    def origins(self) -> Iterator[tuple[Origin, OriginClock]]:
         """The live ones, the one that was heard of longest ago first."""
         return iter(self._origins.items())
 
@@ -77,40 +73,51 @@ class Watermarks:
         return bool(self._origins)
 
     @property
-    def slowest(self) -> str | None:
+    def slowest(self) -> Origin | None:
         """The live origin whose watermark is the lowest; None without one."""
-        return self._lowest[0][1] if self._lowest else None
+        lowest = self._lowest.first()
+        return lowest[1] if lowest is not None else None
+
+    def others_ns(self, origin: Origin) -> int:
+        """The lowest watermark of the live origins but that one: CLOCK_NS_MAX without any.
+
+        0 for an origin that is nobody's concern here.
+        """
+        if producer_of(origin) not in self._idle_ns:
+            return 0
+        own = None
+        while (first := self._lowest.first()) is not None and first[1] == origin:
+            self._lowest.drop_first()
+            own = first
+        if own is not None:
+            self._lowest.push(origin, own[0])
+        return first[0] if first is not None else CLOCK_NS_MAX
 
     def pass_time(self, log_ns: int) -> None:
         """The log clock is there now. To be called before what a record says of origins."""
-        while self._idle and self._idle[0][0] <= log_ns:
-            idle_ns = self.idle_ns
-            if idle_ns is None or idle_ns > log_ns:
-                break
-            _, origin = heappop(self._idle)
-            self._in_idle.discard(origin)
+        while (idle := self._idle.first(log_ns)) is not None:
+            idle_ns, origin = idle
             self._move_on(idle_ns)
             self._remove(origin)
         self._move_on(log_ns)
 
-    def reach(self, origin: str, watermark_ns: int) -> None:
+    def reach(self, origin: Origin, watermark_ns: int) -> None:
         """An origin is heard of, and has come so far; 0: it is not known how far."""
         clock = self._heard(origin, is_new=True)
         if clock is not None and watermark_ns > clock.watermark_ns:
             clock.watermark_ns = min(watermark_ns, CLOCK_NS_MAX)
-            heappush(self._lowest, (clock.watermark_ns, origin))
             self._settle()
 
-    def hear(self, origin: str) -> None:
+    def hear(self, origin: Origin) -> None:
         """An origin is heard of, by what does not count; nothing is known of it that was not before."""
         self._heard(origin, is_new=False)
 
-    def end(self, origin: str) -> None:
+    def end(self, origin: Origin) -> None:
         """Nobody sends under that origin any more."""
         if origin in self._origins:
             self._remove(origin)
 
-    def fall_idle(self, origin: str, watermark_ns: int) -> None:
+    def fall_idle(self, origin: Origin, watermark_ns: int) -> None:
         """An origin has come so far and waits for nothing. Changes nothing where it is known to have come further."""
         clock = self._origins.get(origin)
         if clock is not None and clock.watermark_ns <= watermark_ns:
@@ -120,18 +127,10 @@ class Watermarks:
     @property
     def idle_ns(self) -> int | None:
         """The log clock at which an origin falls idle next, unless it is heard of before; None: none ever does."""
-        while self._idle:
-            at_ns, origin = self._idle[0]
-            clock, timeout_ns = self._origins.get(origin), self._timeout_ns(origin)
-            if clock is not None and timeout_ns is not None and clock.heard_ns + timeout_ns <= at_ns:
-                return at_ns
-            heappop(self._idle)
-            self._in_idle.discard(origin)
-            if clock is not None:
-                self._await_idle(origin, clock)
-        return None
+        idle = self._idle.first()
+        return idle[0] if idle is not None else None
 
-    def _heard(self, origin: str, *, is_new: bool) -> OriginClock | None:
+    def _heard(self, origin: Origin, *, is_new: bool) -> OriginClock | None:
         clock = self._origins.pop(origin, None)
         if clock is not None:
             clock.heard_ns = self._log_ns
@@ -143,38 +142,32 @@ class Watermarks:
                 self._remove(next(iter(self._origins)))
         return clock
 
-    def _add(self, origin: str, clock: OriginClock) -> None:
+    def _add(self, origin: Origin, clock: OriginClock) -> None:
         self._origins[origin] = clock
-        heappush(self._lowest, (clock.watermark_ns, origin))
-        self._await_idle(origin, clock)
+        self._lowest.push(origin, clock.watermark_ns)
+        if (idle_ns := self._idle_of(origin)) != NEVER:
+            self._idle.push(origin, idle_ns)
 
-    def _await_idle(self, origin: str, clock: OriginClock) -> None:
-        timeout_ns = self._timeout_ns(origin)
-        if timeout_ns is not None and origin not in self._in_idle:
-            heappush(self._idle, (clock.heard_ns + timeout_ns, origin))
-            self._in_idle.add(origin)
+    def _watermark_of(self, origin: Origin) -> int:
+        clock = self._origins.get(origin)
+        return clock.watermark_ns if clock is not None else NEVER
 
-    def _timeout_ns(self, origin: str) -> int | None:
-        return self._idle_ns.get(producer_of(origin))
+    def _idle_of(self, origin: Origin) -> int:
+        """The log clock at which an origin falls idle, unless it is heard of before."""
+        clock, timeout_ns = self._origins.get(origin), self._idle_ns.get(producer_of(origin))
+        return clock.heard_ns + timeout_ns if clock is not None and timeout_ns is not None else NEVER
 
-    def _remove(self, origin: str) -> None:
+    def _remove(self, origin: Origin) -> None:
         del self._origins[origin]
+        for each in (self._lowest, self._idle):
+            each.tidy(len(self._origins))
         self._settle()
 
     def _settle(self) -> None:
         """The watermark goes up to the lowest one of the live origins."""
-        lowest, origins = self._lowest, self._origins
-        if len(lowest) > 2 * len(origins) + _SPARE:
-            lowest[:] = [(clock.watermark_ns, origin) for origin, clock in origins.items()]
-            heapify(lowest)
-        while lowest:
-            watermark_ns, origin = lowest[0]
-            clock = origins.get(origin)
-            if clock is not None and clock.watermark_ns == watermark_ns:
-                break
-            heappop(lowest)
-        if lowest and lowest[0][0] > self.watermark_ns:
-            self.watermark_ns = self.reached_ns = lowest[0][0]
+        lowest = self._lowest.first()
+        if lowest is not None and lowest[0] > self.watermark_ns:
+            self.watermark_ns = self.reached_ns = lowest[0]
 
     def _move_on(self, log_ns: int) -> None:
         if log_ns > self._log_ns:

@@ -11,8 +11,8 @@ import pytest
 from bettong import delivery
 from bettong.delivery import ORIGIN_TTL_NS
 from bettong.frames.frame import Frame, FrameKind, encode
-from bettong.identifiers import Origin
-from bettong_sender import numbering
+from bettong.identifiers import Origin, SequenceNumber
+from bettong.ingest import numbering
 from tests.simulation.delivery.parts import PARTITIONS, STAGE, Log
 
 PODS = 2
@@ -109,4 +109,12 @@ def later(since_ns: int, records: int) -> Iterator[bytes]:
 
 
 def _word(now_ns: int) -> bytes:
-    return encode(Frame(origin=Origin(OTHER), sequence=0, previous=0, kind=FrameKind.OPEN, ingest_ns=now_ns))
+    return encode(
+        Frame(
+            origin=Origin(OTHER),
+            sequence=SequenceNumber(0),
+            previous=SequenceNumber(0),
+            kind=FrameKind.OPEN,
+            ingest_ns=now_ns,
+        )
+    )

@@ -15,6 +15,7 @@ from bettong import Application
 from bettong.application.plan import plan
 from bettong.frames.columns import Columns
 from bettong.frames.frame import FrameKind, decode
+from bettong.ingest.session import SourceRoute
 from bettong.routing import partition_of
 from bettong.schema.schema import schema_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_topic
@@ -25,8 +26,7 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_receiver.positions import PositionKey, encode
 from bettong_receiver.positions import decode as decode_position
-from bettong_receiver.progress import Counts, DeliveryProgress
-from bettong_sender.session import SourceRoute
+from bettong_receiver.progress import DeliveryCounts, DeliveryProgress
 
 PARTITIONS = 2
 STREAMS = ("in/feed-0", "in/feed-1")
@@ -237,7 +237,7 @@ class Receiver:
         self._saved = encode(self._position_key, self._progress, length_bytes=0)
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> DeliveryCounts:
         """What became of the results."""
         return self._progress.counts
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bettong.edges.redis_store import Claim, Granted, Held
-from bettong.identifiers import Origin, TopicPartition
+from bettong.identifiers import Origin, SequenceNumber, TopicPartition
+from bettong.ingest.refusal import Refusal
+from bettong.ingest.session import Session
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.ownership import check_claim, is_exact
-from bettong_sender.refusal import Refusal
-from bettong_sender.session import Session
 from tests.simulation.delivery.clocks import PODS, Clocks
 from tests.simulation.delivery.consumers import Consumers
 from tests.simulation.delivery.parts import PARTITIONS, ROUTE, STREAMS
@@ -66,7 +66,7 @@ class Senders(Consumers):
             ephemeral=client.ephemeral,
         )
         try:
-            check_claim(answer, origin, client.acknowledged)
+            check_claim(answer, origin, SequenceNumber(client.acknowledged))
         except Refusal as refusal:
             raise AssertionError(f"who tells the truth is refused: {refusal}") from None
         running = self._open(pod, hello, claim, answer)
@@ -112,7 +112,7 @@ class Senders(Consumers):
         frame = client.frames[client.next]
         client.next, client.credits = client.next + 1, client.credits - 1
         client.reached = max(client.reached, client.next)
-        entry = running.ledger.spend(frame.sequence, 1)
+        entry = running.ledger.spend(SequenceNumber(frame.sequence), 1)
         taken = running.session.take(frame, self.clocks.steady_s, self.clocks.of_pod(running.pod))
         running.hand_over(taken.appends, entry)
         self.record(
@@ -128,17 +128,17 @@ class Senders(Consumers):
         self._land(lost=0.5)
 
     def _land(self, *, lost: float) -> None:
-        waiting = [each for each in self.sessions[-_LANDING:] if any(each.under_way.values())]
+        waiting = [each for each in self.sessions[-_LANDING:] if any(each.in_flight.values())]
         if waiting:
             running = self.chance.choice(waiting)
-            for partition, queue in running.under_way.items():
+            for partition, queue in running.in_flight.items():
                 for _ in range(min(len(queue), self.chance.randint(0, 4))):
                     self._arrive(running, partition, lost=self.chance.random() < lost)
 
     def _arrive(
         self, running: Running, partition: TopicPartition, *, lost: bool = False, again: bool = True
     ) -> None:
-        append, entry = running.under_way[partition].popleft()
+        append, entry = running.in_flight[partition].popleft()
         entry.answered += 1
         if lost:
             entry.failed = True
@@ -156,7 +156,7 @@ class Senders(Consumers):
             self.record("appended twice", partition)
 
     def _arrive_all(self, running: Running) -> None:
-        for partition, queue in running.under_way.items():
+        for partition, queue in running.in_flight.items():
             while queue:
                 self._arrive(running, partition, again=False)
 
@@ -191,14 +191,14 @@ class Senders(Consumers):
         """The sender ends the stream of a session in the log, and the session."""
         ended = running.session.end(self.clocks.steady_s, self.clocks.of_pod(running.pod))
         running.hand_over(ended.appends, Entry(running.ledger.acknowledged, credits=0))
-        self._end(running, "finished")
+        self._end(running, "finished", ended=True)
 
     def _disconnect(self, client: Client, *, noticed: bool) -> None:
         if client.session is not None and noticed:
             self._end(client.session, "closed")
         client.session = None
 
-    def _end(self, running: Running, why: str) -> None:
+    def _end(self, running: Running, why: str, *, ended: bool = False) -> None:
         """The sender ends a session, and gives its stream back."""
         if not running.live:
             return
@@ -207,13 +207,13 @@ class Senders(Consumers):
             if client.session is running:
                 client.session = None
         if not self.cut_off[running.pod]:
-            self._release(running)
+            self._release(running, ended=ended)
         self.record(f"session {why}", running.session.origin)
 
-    def _release(self, running: Running) -> None:
+    def _release(self, running: Running, *, ended: bool = False) -> None:
         acknowledged = running.ledger.acknowledged
         exact = is_exact(running.granted, claimed=running.session.claimed, acknowledged=acknowledged)
-        self.leases.release(running.claim, acknowledged, exact=exact)
+        self.leases.release(running.claim, acknowledged, exact=exact, ended=ended)
 
     def crash_pod(self) -> None:
         """A sender is killed: nothing is given back, and some of what is under way never arrives."""
@@ -221,7 +221,7 @@ class Senders(Consumers):
         for running in self.sessions:
             if running.pod == pod and running.live:
                 running.live = False
-                for partition, queue in running.under_way.items():
+                for partition, queue in running.in_flight.items():
                     for _ in range(len(queue) if self.chance.random() < 0.5 else 0):
                         self._arrive(running, partition, lost=True)
         for client in self.clients:

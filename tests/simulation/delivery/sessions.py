@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from bettong.edges.redis_store import Claim, Granted
 from bettong.identifiers import TopicPartition
+from bettong.ingest.session import Append, Session
 from bettong.v1.ingest_pb2 import IngestFrame
 from bettong_sender.ledger import Entry, Ledger
-from bettong_sender.session import Append, Session
 from tests.simulation.delivery.parts import frames_of
 
 
@@ -24,12 +24,12 @@ class Running:
     granted: Granted
     certain_until_ms: float
     live: bool = True
-    under_way: dict[TopicPartition, deque[tuple[Append, Entry]]] = field(default_factory=dict)
+    in_flight: dict[TopicPartition, deque[tuple[Append, Entry]]] = field(default_factory=dict)
 
     def hand_over(self, appends: list[Append], entry: Entry) -> None:
         entry.appends = len(appends)
         for each in appends:
-            self.under_way.setdefault(TopicPartition(each.topic, each.partition), deque()).append(
+            self.in_flight.setdefault(TopicPartition(each.topic, each.partition), deque()).append(
                 (each, entry)
             )
 

@@ -16,9 +16,10 @@ from typing import Any
 
 from bettong.edges.redis_store import Claim, Granted
 from bettong.frames.frame import FrameKind
+from bettong.identifiers import SequenceNumber
+from bettong.ingest.refusal import Refusal
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.ownership import check_claim
-from bettong_sender.refusal import Refusal
 from tests.simulation.delivery.clocks import DAY_RECORDS, ENDED_RECORDS, OTHER, PODS, later, short_memory
 from tests.simulation.delivery.parts import STREAMS, check_results
 from tests.simulation.delivery.senders import LEASE_MS, MS, Senders
@@ -113,7 +114,7 @@ class World(Senders):
         self._nobody_else(origin, claim.client)
         hello = Hello(source="in", stream=origin.partition("/")[2], acknowledged=claimed, client=name)
         try:
-            check_claim(granted, origin, hello.acknowledged)
+            check_claim(granted, origin, SequenceNumber(hello.acknowledged))
         except Refusal:
             self.leases.release(claim, 0, exact=True)
             self.record("stranger found out", origin)
@@ -198,7 +199,7 @@ class World(Senders):
             assert running is not None, f"{client.origin} cannot end"
             self.finish(running)
             self._arrive_all(running)
-            for partition in running.under_way:
+            for partition in running.in_flight:
                 assert FrameKind.END in self.log.kinds(partition, client.origin), (
                     f"{client.origin} goes on in {partition}"
                 )

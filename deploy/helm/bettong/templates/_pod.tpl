@@ -20,7 +20,7 @@ annotations:
 {{- $user := default $root.Values.podSecurity.runAsUser .user -}}
 {{- $at := default $of .at -}}
 {{- $pinned := and (default false .pinned) $root.Values.qos.pin.enabled -}}
-serviceAccountName: {{ include "bettong.serviceAccount" $root }}
+serviceAccountName: {{ include "bettong.serviceAccount" $root | quote }}
 automountServiceAccountToken: false
 enableServiceLinks: false
 {{- with $root.Values.image.pullSecrets }}
@@ -40,7 +40,7 @@ securityContext:
 terminationGracePeriodSeconds: {{ . }}
 {{- end }}
 {{- with default (ternary (include "bettong.priorityClass" $root) "" $root.Values.priorityClass.create) $of.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with ternary (merge (dict) (default dict $at.nodeSelector) $root.Values.qos.pin.nodeSelector) $at.nodeSelector $pinned }}
 nodeSelector: {{- toYaml . | nindent 2 }}
@@ -62,7 +62,7 @@ topologySpreadConstraints:
 {{/* Fields of a container: (dict "root" "name" "of" "image" "volume" "passing"). What is no service of its own runs in the sender's image. */}}
 {{- define "bettong.container" -}}
 {{- $service := get (dict "receiver" "receiver" "master" "processor" "worker" "processor" "driver" "processor") .name | default "sender" -}}
-image: {{ default (include "bettong.image" (list .root $service)) .image }}
+image: {{ default (include "bettong.image" (list .root $service)) .image | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 terminationMessagePolicy: FallbackToLogsOnError
 securityContext:
@@ -97,7 +97,7 @@ Twice the same name is refused by helm 4's server-side apply. (dict "own" text "
 - {name: NUMBA_CACHE_DIR, value: /tmp/numba}
 {{- include "bettong.threadEnv" .threads }}
 {{- with .root.Values.redis.urlSecret }}{{ if .name }}
-- {name: BETTONG_REDIS, valueFrom: {secretKeyRef: {name: {{ .name }}, key: {{ .key }}}}}
+- {name: BETTONG_REDIS, valueFrom: {secretKeyRef: {name: {{ .name | quote }}, key: {{ .key | quote }}}}}
 {{- end }}{{ end }}
 {{- end -}}
 
@@ -128,7 +128,7 @@ Twice the same name is refused by helm 4's server-side apply. (dict "own" text "
 - {name: application, configMap: {name: {{ include "bettong.fullname" .root }}-application}}
 {{- end }}
 {{- with .root.Values.connectionsSecret }}
-- {name: connections, secret: {secretName: {{ . }}}}
+- {name: connections, secret: {secretName: {{ . | quote }}}}
 {{- end }}
 {{- include "bettong.storesVolumes" .root }}
 {{- with .of.volumes }}
@@ -142,7 +142,7 @@ Twice the same name is refused by helm 4's server-side apply. (dict "own" text "
   spec:
     accessModes: [ReadWriteOnce]
     {{- with .of.storageClassName }}
-    storageClassName: {{ . }}
+    storageClassName: {{ . | quote }}
     {{- end }}
     resources: {requests: {storage: {{ .of.size }}}}
 {{- end -}}

@@ -1,4 +1,4 @@
-{{/* CPUs and memory: the one place where the class of a pod is decided. */}}
+{{/* CPUs and memory: the only template in which the class of a pod is decided. */}}
 
 {{/* CPUs of a quantity (2, "500m", 0.5) as a number. */}}
 {{- define "bettong.cpu" -}}

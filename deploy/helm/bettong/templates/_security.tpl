@@ -32,10 +32,10 @@
 
 {{- define "bettong.securityVolumes" -}}
 {{- with include "bettong.tlsSecret" . }}
-- {name: tls, secret: {secretName: {{ . }}, defaultMode: 0440}}
+- {name: tls, secret: {secretName: {{ . | quote }}, defaultMode: 0440}}
 {{- end }}
 {{- with .Values.tokens.secretName }}
-- {name: tokens, secret: {secretName: {{ . }}, defaultMode: 0440}}
+- {name: tokens, secret: {secretName: {{ . | quote }}, defaultMode: 0440}}
 {{- end }}
 {{- end -}}
 
@@ -50,9 +50,9 @@
 {{- with include "bettong.tlsSecret" . }}
 - name: client
   {{- if $.Values.test.clientSecret }}
-  secret: {secretName: {{ $.Values.test.clientSecret }}, defaultMode: 0440}
+  secret: {secretName: {{ $.Values.test.clientSecret | quote }}, defaultMode: 0440}
   {{- else }}
-  secret: {secretName: {{ . }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
+  secret: {secretName: {{ . | quote }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
   {{- end }}
 {{- end }}
 {{- end -}}

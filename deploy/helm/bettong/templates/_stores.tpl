@@ -53,7 +53,7 @@ BETTONG_REDIS_PASSWORD_FILE: /etc/bettong/redis-auth/{{ .auth.key }}
 
 {{- define "bettong.storesVolumes" -}}
 {{- range $name, $secret := include "bettong.storesSecrets" . | fromJson }}
-- {name: {{ $name }}, secret: {secretName: {{ $secret }}, defaultMode: 0440}}
+- {name: {{ $name }}, secret: {secretName: {{ $secret | quote }}, defaultMode: 0440}}
 {{- end }}
 {{- end -}}
 

@@ -18,6 +18,7 @@ from bettong.application.on_error import DEAD_LETTER, STOP
 from bettong.errors import FrameError, SupersededError
 from bettong.frames.frame import UNREADABLE, Frame, decode
 from bettong.garbage import CollectionPaused
+from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.halving import halved
@@ -41,18 +42,18 @@ Fold = Callable[[int, bytes], list[OutputRecord]]
 class Exclusions(Protocol):
     """Where exclusions are kept: `bettong.edges.exclusion_log.ExclusionLog`."""
 
-    def known(self, stage: str, partition: int) -> Mapping[int, Exclusion]:
+    def known(self, partition: PartitionId) -> Mapping[int, Exclusion]:
         """Of a partition, by offset, as it grows."""
 
     def refresh(self, since_s: float | None = None) -> None:
         """Reads what others have added. Raises LogError."""
 
-    def append(self, stage: str, partition: int, exclusion: Exclusion) -> Exclusion:
+    def append(self, partition: PartitionId, exclusion: Exclusion) -> Exclusion:
         """Keeps one, and returns what counts. Raises LogError."""
 
 
-# Called with a partition (its stage, its number) and what holds it up; must not raise.
-ReportFault = Callable[[str, int, str], None]
+# Called with a partition and what holds it up; must not raise.
+ReportFault = Callable[[PartitionId, str], None]
 
 
 @dataclass(slots=True)
@@ -78,17 +79,15 @@ class Guard:
 
         `holds`: whether this process is still the one that folds the partition. One that is not must not decide.
         """
-        stage, partition = worker.program.stage.name, worker.assignment.partition
-        mark = self.marks.of(stage, partition)
+        mark = self.marks.of(worker.id)
         deaths, is_new = mark.deaths()
         if deaths is not None and is_new:
             self.log.warning(
                 "a worker died, or stood still, while it folded a record",
-                stage=stage,
-                partition=partition,
+                **worker.id._asdict(),
                 **_named(worker, deaths),
             )
-        worker.exclusions = self.exclusions.known(stage, partition)
+        worker.exclusions = self.exclusions.known(worker.id)
         return GuardedFold(self, worker, mark, deaths, holds).fold
 
 
@@ -131,14 +130,13 @@ class GuardedFold:
         self._suspect = -1
         worker, deaths = self.worker, self._deaths
         assert deaths is not None  # noqa: S101 - without one nothing is suspect
-        frame, stage, partition = frame_of(value), worker.program.stage.name, worker.assignment.partition
+        frame = frame_of(value)
         at = FoldPosition("", deaths.index)
         died = f"workers died {deaths.count} time(s) at {record_text(offset, frame, at)}"
-        self._guard.report_fault(stage, partition, died)
+        self._guard.report_fault(worker.id, died)
         self._guard.log.warning(
             "folds a record at which workers died",
-            stage=stage,
-            partition=partition,
+            **worker.id._asdict(),
             origin=frame.origin,
             sequence=frame.sequence,
             **_named(worker, deaths),
@@ -154,7 +152,6 @@ class GuardedFold:
 
     def _try(self, record: SuspectRecord) -> None:
         guard, worker = self._guard, self.worker
-        stage, partition = worker.program.stage.name, worker.assignment.partition
         deadline_s = time.monotonic() + _TRIALS_S_MAX
         found = halved(
             record.offset,
@@ -164,7 +161,11 @@ class GuardedFold:
             is_late=lambda: time.monotonic() > deadline_s,
         )
         if found is None:
-            guard.log.warning("nothing of it kills", stage=stage, partition=partition, offset=record.offset)
+            guard.log.warning(
+                "no message of the record kills a worker",
+                **worker.id._asdict(),
+                offset=record.offset,
+            )
             return
         on_error = worker.program.on_error()
         killed_in = {each.computation for each in found.rows} | {each.computation for each in found.timers}
@@ -172,13 +173,12 @@ class GuardedFold:
             worker.exclusions = {record.offset: found}  # it stops there: nothing is folded, nothing kept
             return
         if not self._holds():
-            raise SupersededError(f"{stage}/{partition} is another task's by now, which decides about it")
-        kept = guard.exclusions.append(stage, partition, found)
+            raise SupersededError(f"{worker.id} is another task's by now, which decides about it")
+        kept = guard.exclusions.append(worker.id, found)
         for each in kept.rows:
             guard.log.warning(
-                "messages are left out: they kill",
-                stage=stage,
-                partition=partition,
+                "messages that kill workers are left out",
+                **worker.id._asdict(),
                 offset=record.offset,
                 first=each.first,
                 stop=each.stop,
@@ -187,11 +187,10 @@ class GuardedFold:
             )
         for timer in kept.timers:
             guard.log.warning(
-                "a timer is left out: it kills"
+                "a timer that kills workers is left out"
                 if timer.timer
                 else "all timers of it are left out: one kills",
-                stage=stage,
-                partition=partition,
+                **worker.id._asdict(),
                 offset=record.offset,
                 owner=timer.owner,
                 timer=_shown(timer.timer),

@@ -25,6 +25,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bettong.identifiers import PartitionId
+
 _CELLS = 16
 _SLOT_BYTES = 8 * _CELLS
 _PID, _START, _OFFSET, _COMPUTATION, _INDEX, _LIMIT = range(6)
@@ -135,8 +137,9 @@ class Marks:
         self._cells: dict[str, memoryview] = {}
         self._own: ProcessIdentity | None = None
 
-    def of(self, stage: str, partition: int) -> Mark:
+    def of(self, id_: PartitionId) -> Mark:
         """The mark of a partition. Raises OSError when the folder is full, or not to be written."""
+        stage, partition = id_
         path = self._folder / f"{stage}.marks"
         if stage not in self._cells:
             self._cells[stage] = self._mapped(path)

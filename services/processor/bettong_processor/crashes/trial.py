@@ -124,7 +124,7 @@ class Trial:
             shared[_TIMER_AT : _TIMER_AT + len(timer)] = timer
 
         try:
-            _give_way()
+            _prepare_child()
             offset = self.record.offset
             self.worker.progress.mark = mark
             self.worker.exclusions = {offset: Exclusion(offset, timers=tuple(timers))}
@@ -177,7 +177,7 @@ def _reason(status: int) -> str:
     return f"killed the worker: exit code {os.waitstatus_to_exitcode(status)}"
 
 
-def _give_way() -> None:
+def _prepare_child() -> None:
     """The child goes first when memory runs out, with its parent at the latest, and leaves no dump."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     with suppress(OSError):

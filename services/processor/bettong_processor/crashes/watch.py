@@ -106,8 +106,7 @@ class Watch:
             signal.setitimer(signal.ITIMER_PROF, 2 * allowed + TURN_S)
 
     def _say(self, guarded: GuardedFold, text: str) -> None:
-        worker = guarded.worker
-        self.report_fault(worker.program.stage.name, worker.assignment.partition, text)
+        self.report_fault(guarded.worker.id, text)
 
 
 def _end(guarded: GuardedFold, at: FoldPosition, limit_ms: int) -> None:

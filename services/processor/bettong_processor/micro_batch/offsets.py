@@ -7,10 +7,12 @@ from typing import Any
 from pyspark import SparkContext
 
 from bettong.application.plan import Plan
-from bettong.identifiers import TopicPartition
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.snapshots.chain import chains
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
+
+_OFFSETS = "offsets"
 
 
 def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[TopicPartition, int]:
@@ -18,7 +20,7 @@ def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[
     offsets: dict[TopicPartition, int] = {}
     for stage in plan.stages:
         for partition in range(partitions):
-            complete = chains(store.increments(stage.name, partition))
+            complete = chains(store.increments(PartitionId(stage.name, partition)))
             if complete:
                 offsets[TopicPartition(stage_topic(plan.application, stage.name), partition)] = complete[0][
                     -1
@@ -52,22 +54,37 @@ def forget(context: SparkContext, checkpoint: str) -> bool:
 
 
 def clear_unfinished(context: SparkContext, checkpoint: str) -> bool:
-    """Removes the offset log of a query that was killed while it wrote its first batch there; whether it had to.
+    """Removes from the offset log what a query that was killed had begun; whether there was anything.
 
-    Spark writes a file under another name, then renames it. With nothing but such a file it neither goes on, for
-    there is no batch, nor begins (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`): it would fail at every start.
+    A batch that was planned and not committed: Spark would do just that one again, and only then go on to what has
+    come since. Who goes on from the last commit has both in one batch. Where a batch ends changes no result: tasks
+    write the frames that were out already with the same numbers.
+
+    And the folder, when it holds only a file that is half written. Spark writes under another name, then renames. With
+    nothing but such a file it neither goes on, for there is no batch, nor begins
+    (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`): it would fail at every start.
     """
-    files, path = _path(context, checkpoint, "offsets")
-    if not files.exists(path):
+    files, offsets = _path(context, checkpoint, _OFFSETS)
+    if not files.exists(offsets):
         return False
-    names = [each.getPath().getName() for each in files.listStatus(path)]
-    if not names or any(name.isdecimal() for name in names):
+    names = [each.getPath().getName() for each in files.listStatus(offsets)]
+    batches = [int(name) for name in names if name.isdecimal()]
+    if not batches:
+        return bool(names) and bool(files.delete(offsets, True))  # noqa: FBT003 - Java takes no keywords
+    newest = max(batches)
+    if not _is_committed(context, checkpoint, newest - 1) or _is_committed(context, checkpoint, newest):
         return False
-    return bool(files.delete(path, True))  # noqa: FBT003 - Java takes no keywords
+    _, begun = _path(context, checkpoint, _OFFSETS, str(newest))
+    return bool(files.delete(begun, False))  # noqa: FBT003 - see above
+
+
+def _is_committed(context: SparkContext, checkpoint: str, batch: int) -> bool:
+    files, path = _path(context, checkpoint, "commits", str(batch))
+    return bool(files.exists(path))
 
 
 def _path(context: SparkContext, *names: str) -> tuple[Any, Any]:
     """A path that Spark can write, with its file system."""
     java: Any = context._jvm  # noqa: SLF001 - Python has no other way to Hadoop's file systems
-    path = java.org.apache.hadoop.fs.Path(*names)
+    path = java.org.apache.hadoop.fs.Path("/".join(names))
     return path.getFileSystem(context._jsc.hadoopConfiguration()), path  # noqa: SLF001 - see above

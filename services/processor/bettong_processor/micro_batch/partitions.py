@@ -9,7 +9,7 @@ again. Which one is a decision of `bettong.snapshots.recovery`; here it is carri
 from collections.abc import Iterable
 
 from bettong.errors import LogTruncatedError
-from bettong.identifiers import PartitionId
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger
 from bettong.snapshots.chain import Increment, chain
 from bettong.snapshots.recovery import StateCandidate, StateLocation, candidates, reaches
@@ -43,58 +43,54 @@ class Partitions:
         self._log = log
         self._workers: dict[PartitionId, PartitionWorker] = {}
 
-    def begin(self, topic: str, partition: int, first: int) -> PartitionWorker:
+    def begin(self, log: TopicPartition, first: int) -> PartitionWorker:
         """The worker whose state is that of all records below `first`.
 
         A batch that starts at `first` proves that all output of the batches before is durable: only now may the
         state become a snapshot. Raises LogTruncatedError when the state cannot be reached any more.
         """
-        stage = stage_of_topic(self._application, topic)
-        worker = self._restore(stage, partition, first)
-        self._uploads.offer(stage, partition, first)
+        id_ = PartitionId(stage_of_topic(self._application, log.topic), log.partition)
+        worker = self._restore(id_, first)
+        self._uploads.offer(id_, first)
         return worker
 
     def finish(self, worker: PartitionWorker) -> None:
         """Keeps a worker that has folded its batch, here and in shared memory."""
-        stage, partition = worker.program.stage.name, worker.assignment.partition
         if worker.next_offset > worker.saved.offset:
-            self._stores.local.save(stage, partition, *worker.increment())
-        self._workers[PartitionId(stage, partition)] = worker
+            self._stores.local.save(worker.id, *worker.increment())
+        self._workers[worker.id] = worker
 
-    def _restore(self, stage: str, partition: int, first: int) -> PartitionWorker:
+    def _restore(self, id_: PartitionId, first: int) -> PartitionWorker:
         # Taken out while it is at work: should the task fail half-way, the half-folded state is not found again.
-        memory = self._workers.pop(PartitionId(stage, partition), None)
+        memory = self._workers.pop(id_, None)
         if memory is not None and memory.next_offset == first:
             return memory
         tried: tuple[StateCandidate, ...] = ()
         for _ in range(LOOKS_MAX):
-            saved = self._saved(stage, partition, first)
+            saved = self._saved(id_, first)
             if memory is not None:
                 memory = self._advanced(memory, saved, first)
             tried = candidates(first, memory=memory.next_offset if memory else None, saved=saved)
             for candidate in tried:
-                worker = (
-                    memory
-                    if candidate.location is StateLocation.MEMORY
-                    else self._loaded(candidate, stage, partition)
-                )
+                in_memory = candidate.location is StateLocation.MEMORY
+                worker = memory if in_memory else self._loaded(candidate, id_)
                 if worker is not None and self._replay(worker, candidate, first):
                     return worker
-            if saved <= self._saved(stage, partition, first):
+            if saved <= self._saved(id_, first):
                 break
         raise LogTruncatedError(
-            f"stage {stage!r}, partition {partition}: no state reaches offset {first}: tried "
+            f"stage {id_.stage!r}, partition {id_.partition}: no state reaches offset {first}: tried "
             + ", ".join(f"{each.location.value} at {each.offset}" for each in tried)
             + "; the log no longer holds the records in between. Restore a snapshot, or lengthen the"
             " retention of the topic and reset the partition"
         )
 
-    def _saved(self, stage: str, partition: int, first: int) -> set[Increment]:
+    def _saved(self, id_: PartitionId, first: int) -> set[Increment]:
         """What is saved of a partition: on this machine, and elsewhere too unless that is not needed."""
-        local = self._stores.local.increments(stage, partition)
+        local = self._stores.local.increments(id_)
         if first == 0 or any(each.offset == first and chain(local, each) for each in local):
             return {*local}
-        return {*local, *self._stores.durable.increments(stage, partition)}
+        return {*local, *self._stores.durable.increments(id_)}
 
     def _advanced(self, memory: PartitionWorker, saved: set[Increment], first: int) -> PartitionWorker | None:
         """A state in memory, brought as near to `first` as increments go that others saved since.
@@ -107,30 +103,28 @@ class Partitions:
                 return memory if self._took(memory, newer) else None
         return memory
 
-    def _loaded(self, candidate: StateCandidate, stage: str, partition: int) -> PartitionWorker | None:
+    def _loaded(self, candidate: StateCandidate, id_: PartitionId) -> PartitionWorker | None:
         """A worker of a candidate's state; None when it is damaged or gone, so that the next one is tried."""
-        worker = self._restoring.fresh(stage, partition)
+        worker = self._restoring.fresh(id_)
         return worker if self._took(worker, candidate.chain) else None
 
     def _took(self, worker: PartitionWorker, increments: Iterable[Increment]) -> bool:
         return self._restoring.took(worker, increments, self._load)
 
-    def _load(self, stage: str, partition: int, increment: Increment) -> bytes | None:
-        data = self._stores.local.load(stage, partition, increment)
-        return data if data is not None else self._stores.durable.load(stage, partition, increment)
+    def _load(self, id_: PartitionId, increment: Increment) -> bytes | None:
+        data = self._stores.local.load(id_, increment)
+        return data if data is not None else self._stores.durable.load(id_, increment)
 
     def _replay(self, worker: PartitionWorker, candidate: StateCandidate, first: int) -> bool:
         """Folds the log from the candidate's offset to `first` again; False when the log no longer has it."""
         if worker.next_offset == first:
             return True
-        topic = stage_topic(self._application, worker.program.stage.name)
-        partition = worker.assignment.partition
-        if not reaches(candidate, first=first, log_start=self._replay_log.log_start(topic, partition)):
+        log = TopicPartition(stage_topic(self._application, worker.id.stage), worker.id.partition)
+        if not reaches(candidate, first=first, log_start=self._replay_log.log_start(log)):
             return False
         self._log.info(
             "folding the log again",
-            topic=topic,
-            partition=partition,
+            **log._asdict(),
             first=worker.next_offset,
             until=first,
             location=candidate.location.value,
@@ -138,13 +132,12 @@ class Partitions:
         self._guard.exclusions.refresh()
         fold = self._guard.of(worker)
         known = set(worker.exclusions)
-        for record in self._replay_log.records(topic, partition, first=worker.next_offset, until=first):
+        for record in self._replay_log.records(log, first=worker.next_offset, until=first):
             fold(record.offset, record.value)
         if found := sorted(set(worker.exclusions) - known):
             self._log.warning(
-                "messages are left out whose results are out already: they kill this version",
-                topic=topic,
-                partition=partition,
+                "messages that kill workers are left out, although their results were written before",
+                **log._asdict(),
                 offsets=found,
             )
         return True

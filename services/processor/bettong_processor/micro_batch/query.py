@@ -14,6 +14,7 @@ from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from bettong.clocks import CheckedClock
 from bettong.config.processor import ProcessorSettings
@@ -22,6 +23,7 @@ from bettong.edges.redis_store import RedisStore
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
+from bettong_processor.micro_batch.arrow_maps import map_in_arrow
 from bettong_processor.micro_batch.offsets import starting_offsets
 from bettong_processor.micro_batch.progress import durations_of, ends_of, metrics_of
 from bettong_processor.micro_batch.saving import Ends, save
@@ -33,7 +35,13 @@ from bettong_processor.programs import programs
 from bettong_processor.progress import Progress
 
 _FETCH_WAIT_MS = 20
-_OUTPUT = "topic string, partition int, value binary"
+_OUTPUT = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("value", BinaryType()),
+    ]
+)
 _LOOK_S = 0.02
 # Between two looks at what rests unsaved. A look asks Java; what is due costs one small Spark job for all of it.
 _REST_LOOK_S = 0.5
@@ -111,7 +119,7 @@ class MicroBatch:
                     self._unsaved.tried(due, self._save(due), time.monotonic())
                 pause_s = max(_REST_LOOK_S, _REST_PER_SAVE * (time.monotonic() - begun_s))
         except (PySparkException, Py4JError, ConnectionError) as error:
-            # Java has ended, or is about to: who awaits the query is told.
+            # Java has ended, or is about to: who awaits the query is notified.
             self._log.debug("no more states of resting partitions are saved", fault=str(error))
 
 
@@ -147,9 +155,9 @@ def start(
         .option("kafka.fetch.max.bytes", max(64 * 1024 * 1024, record_bytes_max))
         .load()
     )
+    records = source.select("topic", "partition", "offset", "value")
     query = (
-        source.select("topic", "partition", "offset", "value")
-        .mapInArrow(Step(settings, time.time_ns() // 1_000_000), _OUTPUT)
+        map_in_arrow(records, Step(settings, time.time_ns() // 1_000_000), _OUTPUT)
         .writeStream.format("kafka")
         .queryName("bettong micro-batch")
         .options(**kafka)

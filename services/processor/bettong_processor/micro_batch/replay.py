@@ -18,15 +18,14 @@ class Replay:
         self._kafka = kafka
         self._frame_bytes_max = frame_bytes_max
 
-    def log_start(self, topic: str, partition: int) -> int:
+    def log_start(self, log: TopicPartition) -> int:
         """The offset of the oldest record that the log still holds."""
         with LogAdmin(self._kafka) as admin:
-            return admin.beginnings([topic])[TopicPartition(topic, partition)]
+            return admin.beginnings([log.topic])[log]
 
-    def records(self, topic: str, partition: int, *, first: int, until: int) -> Iterator[Record]:
+    def records(self, log: TopicPartition, *, first: int, until: int) -> Iterator[Record]:
         """The records from `first` up to but not including `until`, which must exist."""
-        starts = {TopicPartition(topic, partition): first}
-        with LogReader(self._kafka, starts, frame_bytes_max=self._frame_bytes_max) as reader:
+        with LogReader(self._kafka, {log: first}, frame_bytes_max=self._frame_bytes_max) as reader:
             at = first
             while at < until:
                 for record in reader.poll(_POLL_MS, _RECORDS_MAX):

@@ -8,21 +8,25 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
 from bettong import metrics
 from bettong.config.processor import ProcessorSettings
-from bettong.identifiers import TopicPartition
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger
 from bettong.topics import stage_of_topic
+from bettong_processor.micro_batch.arrow_maps import map_in_arrow
 from bettong_processor.micro_batch.task import process_of
 from bettong_processor.programs import programs
 
 # A stop must not last; what is not saved then is folded from the log again, as after a crash.
 _SAVE_S_MAX = 8.0
+_SAVED = StructType([StructField("index", LongType()), StructField("offset", LongType())])
 
 Ends = Mapping[TopicPartition, int]
 
@@ -35,7 +39,7 @@ class Save:
     """
 
     settings: ProcessorSettings
-    ends: tuple[tuple[str, int, int], ...]
+    ends: tuple[tuple[PartitionId, int], ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stops at the first that the store does not take."""
@@ -46,13 +50,16 @@ class Save:
         turn = (numbers[0] if numbers else 0) % max(1, len(self.ends))
         found: list[tuple[int, int]] = []
         for index in (*range(turn, len(self.ends)), *range(turn)):
-            stage, partition, offset = self.ends[index]
-            if time.monotonic() > deadline_s or not process.uploads.complete(stage, partition, offset):
+            partition, offset = self.ends[index]
+            if time.monotonic() > deadline_s or not process.uploads.complete(partition, offset):
                 break
-            if (saved := process.uploads.saved_offset(stage, partition)) is not None:
-                process.metrics.write(stage, partition, {metrics.SNAPSHOT_OFFSET.name: saved})
+            if (saved := process.uploads.saved_offset(partition)) is not None:
+                process.metrics.write(partition, {metrics.SNAPSHOT_OFFSET.name: saved})
                 found.append((index, saved))
-        columns = [pa.array([pair[item] for pair in found], pa.int64()) for item in (0, 1)]
+        pairs = np.array(found, np.int64).reshape(-1, 2).T
+        columns = [  # not by `pa.array`: see Step
+            pa.Array.from_buffers(pa.int64(), len(found), [None, pa.py_buffer(pair.copy())]) for pair in pairs
+        ]
         yield pa.RecordBatch.from_arrays(columns, names=["index", "offset"])
 
 
@@ -66,13 +73,13 @@ def save(
     planned = programs(settings).plan
     order = sorted(ends.items())
     stage_ends = tuple(
-        (stage_of_topic(planned.application, topic), partition, offset)
-        for (topic, partition), offset in order
+        (PartitionId(stage_of_topic(planned.application, log.topic), log.partition), offset)
+        for log, offset in order
     )
     try:
         slots = spark.sparkContext.defaultParallelism
         numbers = spark.range(slots, numPartitions=slots)
-        rows = numbers.mapInArrow(Save(settings, stage_ends), "index long, offset long").collect()
+        rows = map_in_arrow(numbers, Save(settings, stage_ends), _SAVED).collect()
     except (PySparkException, Py4JError, ConnectionError) as error:
         log.warning(
             "the last snapshots are not saved; a restart folds more", fault=str(error).splitlines()[0]

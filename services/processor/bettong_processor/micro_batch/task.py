@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
 from bettong.config.processor import ProcessorSettings
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import local_states, snapshot_store
-from bettong.identifiers import PartitionId
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import configure
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
@@ -57,12 +58,13 @@ class Step:
         fold: Fold | None = None
         piece = _Piece()
         for batch in batches:
-            topics, numbers, offsets, values = (
-                batch.column(number).to_numpy(zero_copy_only=False).tolist() for number in range(4)
-            )
-            for topic, partition, offset, value in zip(topics, numbers, offsets, values, strict=True):
+            # Nothing here or in `_Piece` may look whether there are pandas (`to_numpy`, `pa.array`): each worker would
+            # load them in its first task.
+            topics, numbers, offsets, values = batch.columns
+            for offset, value in zip(offsets.to_pylist(), values.to_pylist(), strict=True):
                 if fold is None:
-                    worker = process.partitions.begin(topic, partition, offset)
+                    partition = TopicPartition(topics[0].as_py(), numbers[0].as_py())
+                    worker = process.partitions.begin(partition, offset)
                     fold = process.guard.of(worker)
                 for record in fold(offset, value):
                     if piece.add(record) >= PIECE_BYTES:
@@ -85,10 +87,25 @@ class _Piece:
         return self.size_bytes
 
     def take(self) -> pa.RecordBatch:
-        columns = zip(*((each.topic, each.partition, each.value) for each in self.records), strict=True)
-        arrays = [pa.array(list(column), kind.type) for column, kind in zip(columns, OUTPUT, strict=True)]
-        self.records, self.size_bytes = [], 0
+        records, self.records, self.size_bytes = self.records, [], 0
+        numbers = np.fromiter((each.partition for each in records), np.int32, len(records))
+        arrays = [
+            _packed([each.topic.encode() for each in records], OUTPUT.field("topic").type),
+            pa.Array.from_buffers(
+                OUTPUT.field("partition").type, len(records), [None, pa.py_buffer(numbers)]
+            ),
+            _packed([each.value for each in records], OUTPUT.field("value").type),
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=OUTPUT)
+
+
+def _packed(values: list[bytes], kind: pa.DataType) -> pa.Array:
+    """A column of variable width: pieces are far below the 2 GiB that its offsets reach."""
+    ends = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, values), np.int32, len(values)), out=ends[1:])
+    return pa.Array.from_buffers(
+        kind, len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))], null_count=0
+    )
 
 
 @dataclass(slots=True)
@@ -114,13 +131,12 @@ class WorkerProcess:
 
     def report(self, worker: PartitionWorker, begun_ms: int) -> None:
         """Writes a partition's live metrics, of a run that began then. Never fails a task: metrics can wait."""
-        id_ = PartitionId(worker.program.stage.name, worker.assignment.partition)
-        saved = self.uploads.saved_offset(*id_)
+        saved = self.uploads.saved_offset(worker.id)
         # Only what is news: another process may have saved a newer one since.
-        news = saved if self.reported.get(id_) != saved else None
+        news = saved if self.reported.get(worker.id) != saved else None
         if news is not None:
-            self.reported[id_] = news
-        self.metrics.write(*id_, self.metrics.of(worker, news), begun_ms)
+            self.reported[worker.id] = news
+        self.metrics.write(worker.id, self.metrics.of(worker, news), begun_ms)
 
 
 def task_attempt() -> int:

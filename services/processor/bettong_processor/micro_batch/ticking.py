@@ -18,7 +18,7 @@ from bettong.logs import Logger
 from bettong_processor.progress import Idle
 from bettong_processor.ticks import TickPacing
 
-# Of what is under way: a TICK a partition, of some hundred bytes.
+# Of what is in flight: a TICK a partition, of some hundred bytes.
 BUFFER_BYTES_MAX = 1024 * 1024
 # Between two looks at what is due. They ask nobody, unless something is.
 _LOOK_S = 0.1
@@ -79,7 +79,7 @@ class Ticking:
         try:
             log_ns = self._clock.now_ns(self._redis.time_ns())
         except StoreError as error:
-            self._log.debug("no TICK is written: Redis does not tell the time", fault=str(error))
+            self._log.debug("no TICK is written: Redis does not give the time", fault=str(error))
             return
         for log in self._due(log_ns, now_s):
             if self._writer is None:
@@ -87,7 +87,7 @@ class Ticking:
             pacing = self._pacing[log]
             pacing.begin(now_s)
             try:
-                self._writer.append(*log, tick_record(self._stages[log.topic], log_ns), pacing.finish)
+                self._writer.append(log, tick_record(self._stages[log.topic], log_ns), pacing.finish)
             except LogError as error:
                 pacing.finish(error)
                 raise

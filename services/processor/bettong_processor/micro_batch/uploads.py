@@ -27,23 +27,23 @@ class Stores:
     durable: SnapshotStore
 
 
-def upload(stores: Stores, stage: str, partition: int, offset: int) -> int | None:
+def upload(stores: Stores, partition: PartitionId, offset: int) -> int | None:
     """Completes the chain of the newest local state at or below `offset`; its offset, None when there is none.
 
     Raises StoreError.
     """
-    local = stores.local.increments(stage, partition)
+    local = stores.local.increments(partition)
     usable = [each for each in local if each.offset <= offset]
     if not usable:
         return None
-    durable = stores.durable.increments(stage, partition)
+    durable = stores.durable.increments(partition)
     wanted = chain({*local, *durable}, usable[-1])
     for each in wanted or ():
         if each not in durable:
-            data = stores.local.load(stage, partition, each)
+            data = stores.local.load(partition, each)
             if data is None:
                 return None  # pushed out by newer ones: the next upload has them
-            stores.durable.save(stage, partition, each, data)
+            stores.durable.save(partition, each, data)
     return usable[-1].offset if wanted else None
 
 
@@ -62,27 +62,27 @@ class Uploads:
         self._busy = False
         self._thread: threading.Thread | None = None
 
-    def offer(self, stage: str, partition: int, offset: int) -> None:
+    def offer(self, partition: PartitionId, offset: int) -> None:
         """Notes that all output of the records below `offset` is durable. Never blocks for long, never raises."""
-        key, now = PartitionId(stage, partition), self._clock()
+        now = self._clock()
         with self._changed:
-            too_soon = now - self._begun_s.get(key, float("-inf")) < self._interval_s
-            if too_soon or offset <= self._saved.get(key, 0):
+            too_soon = now - self._begun_s.get(partition, float("-inf")) < self._interval_s
+            if too_soon or offset <= self._saved.get(partition, 0):
                 return
-            self._begun_s[key] = now
-            self._due[key] = offset
+            self._begun_s[partition] = now
+            self._due[partition] = offset
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
 
-    def complete(self, stage: str, partition: int, offset: int) -> bool:
+    def complete(self, partition: PartitionId, offset: int) -> bool:
         """Does at once what `offer` would lead to, on the caller's thread; False when the store did not take it."""
-        return self._upload(PartitionId(stage, partition), offset)
+        return self._upload(partition, offset)
 
-    def saved_offset(self, stage: str, partition: int) -> int | None:
+    def saved_offset(self, partition: PartitionId) -> int | None:
         """The offset of the last snapshot that this process completed; None when it completed none."""
-        return self._saved.get(PartitionId(stage, partition))
+        return self._saved.get(partition)
 
     def settle(self, timeout_s: float) -> bool:
         """Waits until nothing is due; False when that took longer."""
@@ -93,27 +93,26 @@ class Uploads:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._due)
-                key = next(iter(self._due))
-                offset = self._due.pop(key)
+                partition = next(iter(self._due))
+                offset = self._due.pop(partition)
                 self._busy = True
-            failed = not self._upload(key, offset)
+            failed = not self._upload(partition, offset)
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
                 if failed:
                     self._changed.wait_for(lambda: False, _PAUSE_S)
 
-    def _upload(self, key: PartitionId, offset: int) -> bool:
+    def _upload(self, partition: PartitionId, offset: int) -> bool:
         try:
-            saved = upload(self._stores, *key, offset)
+            saved = upload(self._stores, partition, offset)
         except StoreError as error:
             self._log.warning(
                 "snapshot not saved; the state is safe in the log, recovery would take longer",
-                stage=key.stage,
-                partition=key.partition,
+                **partition._asdict(),
                 fault=str(error),
             )
             return False
         if saved is not None:
-            self._saved[key] = saved
+            self._saved[partition] = saved
         return True

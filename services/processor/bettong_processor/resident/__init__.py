@@ -6,7 +6,7 @@ assignment        which slot gets which partition: pure
 slots             how many slots Spark's executors have now, and which of them have lost their task
 task              what a Spark task does: it makes a loop of its process's parts
 loop              reads, folds, writes; acquires and revokes partitions; saves increments
-active_partition  one partition that a loop folds: its output under way, its pending snapshots
+active_partition  one partition that a loop folds: its output in flight, its pending snapshots
 heartbeat         the thread that sends the slot's heartbeats, and receives its desired assignment
 measuring         lag, rate and latency of a partition
 """

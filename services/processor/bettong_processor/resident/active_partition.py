@@ -1,4 +1,4 @@
-"""One partition that a loop folds: its worker, its output under way, and its snapshots on their way to the store.
+"""One partition that a loop folds: its worker, its output in flight, and its snapshots on their way to the store.
 
     fold ─> output ─> broker ─> acknowledged ┐
        └─> increment: pending until all output of the records below it is acknowledged ─> saved
@@ -16,7 +16,7 @@ from functools import partial
 from bettong.edges.kafka_log import RECORD_BYTES, LogWriter
 from bettong.errors import LogError
 from bettong.frames.frame import tick_record
-from bettong.identifiers import PartitionId
+from bettong.identifiers import TopicPartition
 from bettong.snapshots.chain import Increment
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Fold
@@ -55,31 +55,31 @@ class PendingSnapshot:
 
 @dataclass(slots=True)
 class OutputBuffer:
-    """Bytes of output under way, over all partitions of a loop, as LogWriter counts them; and what the log refused."""
+    """Bytes of output in flight, over all partitions of a loop, as LogWriter counts them; and what the log refused."""
 
-    bytes_under_way: int = 0
+    bytes_in_flight: int = 0
     failure: LogError | None = None
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def add(self, size: int) -> None:
         """Before a value is appended."""
         with self.changed:
-            self.bytes_under_way += size
+            self.bytes_in_flight += size
 
     def remove(self, size: int, answer: int | LogError) -> None:
         """When the broker has acknowledged or refused it."""
         with self.changed:
-            self.bytes_under_way -= size
+            self.bytes_in_flight -= size
             if isinstance(answer, LogError):
                 self.failure = self.failure or answer
             self.changed.notify_all()
 
     def await_room(self, bytes_max: int, wait_s: float) -> bool:
-        """Whether less than `bytes_max` is under way, or the log has failed; waits for that."""
+        """Whether less than `bytes_max` is in flight, or the log has failed; waits for that."""
         with self.changed:
             return bool(
                 self.changed.wait_for(
-                    lambda: self.bytes_under_way < bytes_max or self.failure is not None, wait_s
+                    lambda: self.bytes_in_flight < bytes_max or self.failure is not None, wait_s
                 )
             )
 
@@ -90,11 +90,9 @@ class ActivePartition:
     `due_s`: when its next snapshot is due; `revoke_by_s`: when it is revoked at the latest, None while it is kept.
     """
 
-    def __init__(
-        self, id_: PartitionId, topic: str, worker: PartitionWorker, *, fold: Fold, due_s: float
-    ) -> None:
-        self.id = id_
-        self.topic = topic
+    def __init__(self, log: TopicPartition, worker: PartitionWorker, *, fold: Fold, due_s: float) -> None:
+        self.id = worker.id
+        self.log = log
         self.worker = worker
         self._fold = fold
         self.due_s = due_s
@@ -116,7 +114,7 @@ class ActivePartition:
             buffer.add(size)
             output.add(1)
             done = partial(self._acknowledged, output, buffer, size, self.worker.now_ns)
-            writer.append(record.topic, record.partition, record.value, done)
+            writer.append(TopicPartition(record.topic, record.partition), record.value, done)
 
     def tick_if_due(self, log_ns: int, writer: LogWriter, buffer: OutputBuffer, now_s: float) -> None:
         """Appends a TICK to the partition's own log if something is due and no record was folded since the last call.
@@ -132,7 +130,7 @@ class ActivePartition:
             size = len(value) + RECORD_BYTES
             buffer.add(size)
             self._ticks.begin(now_s)
-            writer.append(self.topic, self.id.partition, value, partial(self._ticked, buffer, size))
+            writer.append(self.log, value, partial(self._ticked, buffer, size))
 
     def _ticked(self, buffer: OutputBuffer, size: int, answer: int | LogError) -> None:
         self._ticks.finish(answer)

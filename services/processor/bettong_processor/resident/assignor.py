@@ -24,7 +24,7 @@ class Assignor:
 
     Away is also a store that stood still, or came back without the newest assignment: empty, or older.
 
-    `is_vacated` tells whether a task that is silent has ended for certain, and none runs in its slot: the slot need
+    `is_vacated` says whether a task that is silent has ended for certain, and none runs in its slot: the slot need
     not be waited for. `clock` is monotonic, in seconds.
     """
 

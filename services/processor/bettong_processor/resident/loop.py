@@ -6,7 +6,7 @@
     every interval ─> snapshot ─> save   beside the loop
     idle, and something due ─> TICK      into the partition's own log, from where it is folded as any record
 
-Output under way is bounded: beyond that nothing is read, until the broker has caught up.
+Output in flight is bounded: beyond that nothing is read, until the broker has caught up.
 """
 
 import time
@@ -27,7 +27,7 @@ from bettong_processor.resident.active_partition import ActivePartition, OutputB
 from bettong_processor.resident.heartbeat import DesiredAssignment, Heartbeat
 from bettong_processor.restoring import Restoring
 
-# Beyond this much output under way nothing is read. Some hundred ms of what a broker takes from one client.
+# Beyond this much output in flight nothing is read. Some hundred ms of what a broker takes from one client.
 OUTPUT_BYTES_MAX = 32 * 1024 * 1024
 # Records that one poll hands over, and for how long it waits for the first one; less while a partition is acquired or
 # revoked.
@@ -43,7 +43,7 @@ _PAUSE_S = 1.0
 # Metrics that have not changed are written again this often: a Redis that was wiped must not make idle partitions look
 # as if nothing of them had ever been folded.
 _REPEAT_METRICS_S = 5.0
-# How long a loop that ends waits for what is under way.
+# How long a loop that ends waits for what is in flight.
 _DRAIN_S_MAX = 15.0
 
 
@@ -169,7 +169,7 @@ class Loop:
 
     def _restore(self, partition: PartitionId, acquired_s: float) -> tuple[PartitionWorker, Fold]:
         """Exclusions that were logged before this slot held the partition are read before anything is folded."""
-        worker = self._restoring.newest(self._store, *partition)
+        worker = self._restoring.newest(self._store, partition)
         self._guard.exclusions.refresh(acquired_s)
         return worker, self._guard.of(worker, lambda: partition in self._heartbeat.desired.held)
 
@@ -179,8 +179,8 @@ class Loop:
         log = TopicPartition(stage_topic(self._restoring.application, id_.stage), id_.partition)
         # Partitions are saved one after the other, not all at a time.
         due_s = now_s + self._intervals.snapshot_s * ((len(self._active) % 16) + 1) / 16
-        self._reader.add(*log, worker.next_offset)
-        self._active[log] = ActivePartition(id_, log.topic, worker, fold=fold, due_s=due_s)
+        self._reader.add(log, worker.next_offset)
+        self._active[log] = ActivePartition(log, worker, fold=fold, due_s=due_s)
         self._log.debug("partition acquired", partition=str(id_), offset=worker.next_offset)
 
     def _drop_lost(self, desired: DesiredAssignment) -> None:
@@ -207,9 +207,8 @@ class Loop:
                 self._log.debug("partition revoked", partition=str(partition.id), saved=partition.complete)
 
     def _stop_reading(self, partition: ActivePartition) -> None:
-        log = TopicPartition(partition.topic, partition.id.partition)
-        del self._active[log]
-        self._reader.remove(*log)
+        del self._active[partition.log]
+        self._reader.remove(partition.log)
 
     def _write_ticks(self, now_s: float) -> None:
         """Lets time pass in partitions that are idle.
@@ -246,7 +245,7 @@ class Loop:
                 snapshot.saving, snapshot.not_before_s = None, now_s + _PAUSE_S
 
     def _save(self, id_: PartitionId, snapshot: PendingSnapshot) -> None:
-        self._store.save(*id_, snapshot.increment, snapshot.data)
+        self._store.save(id_, snapshot.increment, snapshot.data)
 
     def _write_metrics(self, now_s: float) -> None:
         if now_s < self._metrics_due_s or (
@@ -261,7 +260,7 @@ class Loop:
         for log, partition in self._active.items():
             worker = partition.worker
             metrics = self._metrics.of(worker, partition.saved_offset)
-            lag = self._reader.lag(*log)
+            lag = self._reader.lag(log)
             metrics |= partition.measure.metrics(worker.counters.messages, lag, now_s)
             if repeat or metrics != partition.published:
                 partition.published = metrics
@@ -271,4 +270,4 @@ class Loop:
 
     def _write(self, changed: list[tuple[PartitionId, dict[str, str | int | float]]]) -> None:
         for id_, metrics in changed:
-            self._metrics.write(*id_, metrics)
+            self._metrics.write(id_, metrics)

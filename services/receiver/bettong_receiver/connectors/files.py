@@ -69,12 +69,13 @@ class FileConnector(SinkConnector[bytes]):
             with ExitStack() as undo:
                 folder.mkdir(parents=True, exist_ok=True)
                 undo.callback(os.close, _lock(folder))
-                for (sink, partition), beginning in beginnings.items():
-                    (folder / sink).mkdir(exist_ok=True)
-                    key = PositionKey(self._application, sink, partition)
-                    file = _open(folder / sink, key, self._formats[sink].extension, beginning)
+                for each, beginning in beginnings.items():
+                    (folder / each.sink).mkdir(exist_ok=True)
+                    key = PositionKey(self._application, *each)
+                    extension = self._formats[each.sink].extension
+                    file = _open(folder / each.sink, key, extension, beginning)
                     undo.callback(os.close, file.descriptor)
-                    self._files[sink, partition] = file
+                    self._files[each] = file
                 for sink in {sink for sink, _ in beginnings}:
                     _sync_folder(folder / sink)
                 self._descriptors = undo.pop_all()
@@ -85,7 +86,7 @@ class FileConnector(SinkConnector[bytes]):
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
         """See SinkConnector. Readers of the files see the messages at once; `flush` syncs the positions."""
         for batch in batches:
-            content = self._formats[batch.key[0]].content
+            content = self._formats[batch.key.sink].content
             self._files[batch.key].write(b"".join([content(each.messages) for each in batch.frames]))
             self._unsynced[batch.key] = batch.moving
         return {}

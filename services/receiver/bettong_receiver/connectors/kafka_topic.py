@@ -103,7 +103,7 @@ class KafkaConnector(SinkConnector[Keyed]):
         self._topic.close()
 
     def _position_key(self, key: SinkPartition) -> bytes:
-        return f"{self._application}/{key[0]}/{key[1]}".encode()
+        return f"{self._application}/{key}".encode()
 
     @contextmanager
     def _mapping_errors(self) -> Iterator[None]:

@@ -32,6 +32,7 @@ from bettong.application.external.postgres import Postgres
 from bettong.errors import FrameError, SettingsError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
+from bettong.schema.fields import Field
 from bettong.schema.schema import Schema
 from bettong_receiver.connectors.table_columns import TableColumn, faults, types_of
 from bettong_receiver.delivery.connector import (
@@ -119,9 +120,15 @@ def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:
         if frame.columns is None or frame.schema != schema.fingerprint:
             raise FrameError(f"it does not follow {schema.name}: the application was another one then")
         columns = Columns.of_external_payload(schema, frame.columns)
-        return list(zip(*(columns.values(index) for index in range(len(schema.fields))), strict=True))
+        values = (_given(field, columns.values(index)) for index, field in enumerate(schema.fields))
+        return list(zip(*values, strict=True))
 
     return read
+
+
+def _given(field: Field, values: list[Any]) -> list[Any]:
+    """As psycopg takes them."""
+    return values if field.form is None else list(map(field.form.to_sql, values))
 
 
 class PostgresConnector(SinkConnector[Row]):
@@ -183,7 +190,7 @@ class PostgresConnector(SinkConnector[Row]):
             lambda: connection.execute(_OPEN.format(self._positions), whose).fetchall(),
         )
         found: dict[Any, bytes | None] = dict(rows)
-        return {key: found.get(key[1]) for key in beginnings}
+        return {key: found.get(key.partition) for key in beginnings}
 
     def deliver(self, batches: Sequence[SinkBatch[Row]]) -> Refused:
         """See SinkConnector."""
@@ -263,7 +270,8 @@ class PostgresConnector(SinkConnector[Row]):
         columns = self._columns(connection, self._table)
         if not columns:
             wanted = ", ".join(
-                f'"{field.name}" {types_of(field)[0]} NOT NULL' for field in self._schema.fields
+                f'"{field.name}" {types_of(field)[0]}{"" if field.nullable else " NOT NULL"}'
+                for field in self._schema.fields
             )
             raise SinkError(
                 f"{self._name}: there is no such table; create it:"

@@ -20,7 +20,7 @@ class RedisPositions:
     def load(self, keys: Iterable[SinkPartition]) -> dict[SinkPartition, bytes | None]:
         """Of each partition of the sink; None where there was none."""
         try:
-            return {key: self._redis.position(self._field, key[1]) for key in keys}
+            return {key: self._redis.position(self._field, key.partition) for key in keys}
         except StoreError as error:
             raise self._away(error) from None
 

@@ -110,7 +110,7 @@ class RedisConnector(SinkConnector[bytes]):
         messages: dict[SinkPartition, list[bytes]] = {key: [] for key in self._unsent}
         for sink, newest in self._newest.items():
             for partition, found in newest.drain():
-                messages[sink, partition].extend(found)
+                messages[SinkPartition(sink, partition)].extend(found)
         deliveries = [(key, messages[key], moving.encode()) for key, moving in self._unsent.items()]
         self._unsent.clear()
         self._background.start(lambda: self._send(deliveries))
@@ -141,7 +141,7 @@ class RedisConnector(SinkConnector[bytes]):
             try:
                 decode(PositionKey(self._application, *key), position)
             except PositionError as error:
-                where = f"Redis, bettong:{self._application}:positions:{key[0]}, field {key[1]}"
+                where = f"Redis, bettong:{self._application}:positions:{key.sink}, field {key.partition}"
                 raise PositionError(
                     f"{where}: {error}; delete the field: the sink's newest results are read anew from the log"
                 ) from None

@@ -1,22 +1,15 @@
-"""Which columns of a table take the fields of a message. Pure.
+"""Which columns of a table take the fields of a message: those of `bettong.schema.sql_types`. Pure."""
 
-| field                         | column types                                      |
-| ----------------------------- | ------------------------------------------------- |
-| integer                       | smallint, integer, bigint that holds all its values; numeric |
-| f32; f64                      | real, double precision; double precision          |
-| bool                          | boolean                                           |
-| text                          | text, varchar; varchar(n) when the field has a width of at most n |
-| bytes                         | bytea                                             |
-"""
-
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong.schema.fields import Field, Kind
+from bettong.schema.forms.nullable import NullableForm
 from bettong.schema.schema import Schema
+from bettong.schema.sql_types import sql_types
 
-# Postgres' own names, by the most bytes of an integer that a signed one of theirs holds.
-_INTEGERS = {2: "smallint", 4: "integer", 8: "bigint"}
+# As people write the types that Postgres' catalogue calls so.
 _NAMES = {
     "int2": "smallint",
     "int4": "integer",
@@ -26,6 +19,7 @@ _NAMES = {
     "bool": "boolean",
     "varchar": "varchar",
 }
+_NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
 # Postgres keeps the limit of a varchar with four bytes of header added, and -1 for none.
 _LIMIT_EXTRA = 4
 
@@ -61,30 +55,29 @@ def faults(schema: Schema, columns: Sequence[TableColumn]) -> list[str]:
     return found
 
 
-def types_of(field: Field) -> tuple[str, ...]:
+def types_of(field: Field) -> Sequence[str]:
     """The column types that take every value of a field, the best first."""
-    if field.kind is Kind.TEXT:
-        width = field.dtype.itemsize if field.dtype is not None else None
-        return ("text", "varchar") if width is None else ("text", "varchar", f"varchar({width}) or longer")
-    if field.kind is Kind.BYTES:
-        return ("bytea",)
-    if field.kind is Kind.BOOL or field.dtype is None:
-        return ("boolean",)
-    size = field.dtype.itemsize
-    if field.kind is Kind.FLOAT:
-        return ("real", "double precision") if size == 4 else ("double precision",)
-    needed = size + 1 if field.dtype.kind == "u" else size
-    return (*(name for room, name in _INTEGERS.items() if room >= needed), "numeric")
+    return sql_types(field)
 
 
 def _takes(column: TableColumn, field: Field) -> bool:
+    if isinstance(field.form, NullableForm):
+        return _takes(column, field.form.held)
     name = _NAMES.get(column.type, column.type)
     if name == "varchar" and column.modifier >= 0:
         width = field.dtype.itemsize if field.dtype is not None else None
         return field.kind is Kind.TEXT and width is not None and width <= column.modifier - _LIMIT_EXTRA
     if name == "numeric" and column.modifier >= 0:
-        return False
-    return name in types_of(field)
+        return _takes_decimal(column, types_of(field))
+    return column.modifier < 0 and name in types_of(field)
+
+
+def _takes_decimal(column: TableColumn, types: Sequence[str]) -> bool:
+    """Whether a numeric column has the digits of one of these types, before the point and behind it."""
+    limits = column.modifier - _LIMIT_EXTRA
+    digits, scale = limits >> 16, limits & 0xFFFF
+    wanted = [(int(found[1]), int(found[2])) for each in types if (found := _NUMERIC.fullmatch(each))]
+    return any(scale >= least and digits - scale >= most - least for most, least in wanted)
 
 
 def _named(column: TableColumn) -> str:

@@ -38,14 +38,15 @@ class TwoPhaseConnector(SinkConnector[bytes]):
         """See SinkConnector."""
         sink = self._sink = self._mapping_errors("opening", self._open_sink)
         found = {}
-        for sink_name, partition in beginnings:
+        for key in beginnings:
+            partition = key.partition
             doing = f"recover({partition})"
             position = self._mapping_errors(doing, lambda partition=partition: sink.recover(partition))  # type: ignore[misc]
             if position is not None and not isinstance(position, bytes):
                 raise SinkError(
                     f"{self._name}: {doing} returned {type(position).__name__}, expected bytes or None"
                 )
-            found[sink_name, partition] = position
+            found[key] = position
         return found
 
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:

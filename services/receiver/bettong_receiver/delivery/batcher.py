@@ -126,7 +126,7 @@ class SinkBatcher(Generic[Message]):
         self._batches = {}  # their messages are not kept until the next round has been read
 
     def _batch(self, key: SinkPartition, frames: list[FrameMessages[Message]]) -> SinkBatch[Message]:
-        refusals = self._refusals[key[0]]
+        refusals = self._refusals[key.sink]
         refusing = None if refusals is None or refusals.stops else partial(self._position_refusing, key)
         return SinkBatch(key, frames, self._moving[key], refusing)
 
@@ -145,15 +145,15 @@ class SinkBatcher(Generic[Message]):
 
     def _write(self, key: SinkPartition, offset: int, frame: Frame, reasons: Mapping[int, str]) -> None:
         records, self._last[key] = self._refusals_of(key).dead_letters(
-            key[1], offset, frame, reasons, self._last[key]
+            key.partition, offset, frame, reasons, self._last[key]
         )
         self._dead_letters += records
         self._written.append((key, offset))
 
     def _refusals_of(self, key: SinkPartition) -> Refusals:
-        refusals = self._refusals[key[0]]
+        refusals = self._refusals[key.sink]
         if refusals is None:
-            raise AssertionError(f"the connector of sink {key[0]!r} refuses nothing")
+            raise AssertionError(f"the connector of sink {key.sink!r} refuses nothing")
         return refusals
 
 

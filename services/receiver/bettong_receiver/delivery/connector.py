@@ -55,7 +55,7 @@ class SinkBatch(NamedTuple, Generic[Message]):
     @property
     def partition(self) -> int:
         """Of the sink."""
-        return self.key[1]
+        return self.key.partition
 
     @property
     def messages(self) -> list[Message]:

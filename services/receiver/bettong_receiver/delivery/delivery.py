@@ -17,7 +17,7 @@ from bettong_receiver.delivery.batcher import SinkBatcher
 from bettong_receiver.delivery.connector import Message, SinkBatch, SinkConnector
 from bettong_receiver.delivery.observations import DeliveryLog
 from bettong_receiver.delivery.route import Route, SinkRecord
-from bettong_receiver.progress import Counts, DeliveryProgress, SinkPartition
+from bettong_receiver.progress import DeliveryCounts, DeliveryProgress, SinkPartition
 
 # A position without messages (ticks, duplicates) is worth a transaction only so often: it saves reading again.
 _MOVED_S = 5.0
@@ -118,9 +118,9 @@ class Delivery(Generic[Message]):
                 if name == sink
             }
 
-    def counts(self) -> dict[str, Counts]:
+    def counts(self) -> dict[str, DeliveryCounts]:
         """What the first connector has counted, by sink."""
-        found = {sink: Counts() for sink in self._topics}
+        found = {sink: DeliveryCounts() for sink in self._topics}
         for (sink, _), progress in self._first.progress.items():
             found[sink].add(progress.counts)
         return found

@@ -25,7 +25,7 @@ class DeliveryObserver:
         """These batches have just been delivered."""
         now_ns = self._clock_ns()
         for batch in batches:
-            sink = batch.key[0]
+            sink = batch.key.sink
             for each in batch.frames:
                 self._latency.record(
                     sink, sent_ns=each.frame.sent_ns, delivered_ns=now_ns, messages=len(each.messages)
@@ -57,8 +57,8 @@ class DeliveryLog:
                 self._reported.add(record.key)
                 self._log.error(
                     "unreadable record skipped; more of this partition are only counted",
-                    sink=record.key[0],
-                    partition=record.key[1],
+                    sink=record.key.sink,
+                    partition=record.key.partition,
                     offset=record.offset,
                     fault=str(record.fault),
                 )

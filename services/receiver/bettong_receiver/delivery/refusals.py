@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from bettong.application.on_error import DEAD_LETTER, STOP, OnError
 from bettong.frames.frame import Frame
+from bettong.identifiers import PartitionId, SequenceNumber
 from bettong.topics import DEAD_LETTERS
 from bettong.worker.output.dead_letters import DeadLetterFraming, DeadLetters
 from bettong.worker.output.framing import FrameEmitter, OutputRecord, origin_of
@@ -42,15 +43,15 @@ class Refusals:
         return replace(progress, counts=replace(progress.counts, skipped=progress.counts.skipped + count))
 
     def dead_letters(
-        self, partition: int, offset: int, frame: Frame, reasons: Mapping[int, str], last: int
-    ) -> tuple[list[OutputRecord], int]:
+        self, partition: int, offset: int, frame: Frame, reasons: Mapping[int, str], last: SequenceNumber
+    ) -> tuple[list[OutputRecord], SequenceNumber]:
         """Those of the frame at `offset`, and the number of the last record of them; `last`: of those before."""
         # No stage has a dot in its name.
-        stage = f"{self.sink}.destination"
-        origin = origin_of(DEAD_LETTERS, stage, partition)
+        at = PartitionId(f"{self.sink}.destination", partition)
+        origin = origin_of(DEAD_LETTERS, at)
         sent = SentTable.of([(origin, partition, last)])
         emitter = FrameEmitter(frame, offset, self.frame_bytes_max, sent)
-        framing = DeadLetterFraming(self.application, stage, partition)
+        framing = DeadLetterFraming(self.application, at)
         dead_letters = DeadLetters()
         for index, reason in sorted(reasons.items()):
             dead_letters.add(self.sink, reason, index)

@@ -10,6 +10,7 @@ from bettong.frames.frame import Frame
 from bettong_receiver.delivery.connector import FrameMessages, Message, SinkConnector
 from bettong_receiver.delivery.refusals import Refusals
 from bettong_receiver.formats import frame_of
+from bettong_receiver.progress import SinkPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class SinkRecord(Generic[Message]):
     __slots__ = ("_content", "_sink_input", "fault", "frame", "key", "offset")
 
     def __init__(self, sink_input: SinkInput[Message], record: Record) -> None:
-        self.key = (sink_input.sink, record.partition)
+        self.key = SinkPartition(sink_input.sink, record.partition)
         self.offset = record.offset
         self.frame: Frame | None = None
         self.fault: FrameError | None = None

@@ -24,7 +24,7 @@ from bettong_receiver.delivery.delivery import Delivery
 from bettong_receiver.delivery.observations import DeliveryLog
 from bettong_receiver.delivery.route import Route
 from bettong_receiver.errors import SinkError
-from bettong_receiver.progress import Counts, DeliveryProgress, SinkPartition
+from bettong_receiver.progress import DeliveryCounts, DeliveryProgress, SinkPartition
 
 # One poll of the log. A stop waits no longer than this, or for one delivery.
 _POLL_MS = 50
@@ -82,7 +82,7 @@ class SinkTask(Generic[Message]):
         """For each (topic, partition) the record that the first connector lacks; empty until it was opened once."""
         return {} if self._delivery is None else self._delivery.offsets()
 
-    def counts(self) -> dict[str, Counts]:
+    def counts(self) -> dict[str, DeliveryCounts]:
         """What became of the records of each sink; empty until the first connector was opened once."""
         return {} if self._delivery is None else self._delivery.counts()
 
@@ -104,7 +104,9 @@ class SinkTask(Generic[Message]):
                 if not isinstance(error, ConnectorUnavailableError | LogUnavailableError):
                     if self.route.required:
                         raise
-                    self._log.error("a sink needs help", route=self.route.name, fault=str(error))
+                    self._log.error(
+                        "a sink waits until somebody mends it", route=self.route.name, fault=str(error)
+                    )
                 self._has_failed = True
                 self._on_wait(str(error))
                 self._backoff.wait(stopping)
@@ -162,7 +164,7 @@ class _DeadLetterAppender:
             self._writer = self._open_writer()
         answers: list[int | LogError] = []
         for each in dead_letters:
-            self._writer.append(each.topic, each.partition, each.value, answers.append)
+            self._writer.append(TopicPartition(each.topic, each.partition), each.value, answers.append)
         self._writer.flush(_DEAD_LETTERS_WAIT_S)
         for answer in answers:
             if isinstance(answer, LogError):

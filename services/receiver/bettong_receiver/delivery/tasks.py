@@ -13,7 +13,7 @@ from bettong_receiver.delivery.connector import SinkBatch
 from bettong_receiver.delivery.observations import DeliveryObserver
 from bettong_receiver.delivery.route import Route
 from bettong_receiver.delivery.task import OpenReader, SinkTask
-from bettong_receiver.progress import Counts, DeliveryProgress, SinkPartition
+from bettong_receiver.progress import DeliveryCounts, DeliveryProgress, SinkPartition
 from bettong_receiver.status import ReceiverStatus
 
 # How long one wait for a task to open lasts: a stop waits no longer than this.
@@ -71,7 +71,7 @@ class SinkTasks:
             route = task.route
             self._status.opens(route.name, f"{route.name}: being opened")
             sinks = {each.sink for each in route.inputs}
-            own = {key: offset for key, offset in sorted(beginnings.items()) if key[0] in sinks}
+            own = {key: offset for key, offset in sorted(beginnings.items()) if key.sink in sinks}
             works.append(partial(task.run, own, stopping))
         return works
 
@@ -92,7 +92,7 @@ class SinkTasks:
         """How far the first route is in each partition of a sink, all at one moment."""
         return self._first.progress(sink)
 
-    def counts(self) -> dict[str, Counts]:
+    def counts(self) -> dict[str, DeliveryCounts]:
         """What the first route has counted, by sink."""
         return self._first.counts()
 

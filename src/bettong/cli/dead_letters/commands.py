@@ -10,7 +10,7 @@ import typer
 
 from bettong.cli.check import APPLICATION
 from bettong.cli.directory import HERE
-from bettong.cli.locations import DirectoryFlag, KafkaFlag, locations
+from bettong.cli.locations import DirectoryFlag, KafkaFlag
 
 if TYPE_CHECKING:
     from bettong.application.plan import Plan
@@ -125,7 +125,7 @@ def show(
         "sequence": str(found.dead_letter.sequence),
         "index": str(found.dead_letter.index),
         "message is": ("as received" if found.dead_letter.as_received else "JSON")
-        + (", only its beginning" if found.dead_letter.cut else ""),
+        + (", only its beginning" if found.dead_letter.truncated else ""),
         "retry": retry,
     }
     console = Console(highlight=False)
@@ -193,10 +193,10 @@ def retry(
 
 
 def _found(application: str, directory: DirectoryFlag, kafka: str | None) -> tuple[Plan, Locations]:
-    from bettong.application.plan import plan
-    from bettong.edges.application_file import load
+    from bettong.inspection.live.application import loaded_plan
+    from bettong.local.locations import locations
 
-    planned = plan(load(application))
+    planned = loaded_plan(application)
     return planned, locations(application, planned.application, directory, kafka=kafka)
 
 

@@ -59,11 +59,12 @@ def run(
     from rich.console import Console
 
     from bettong.cluster.lab import Lab, chart_of, install, namespace_of, open_namespace, remove
-    from bettong.edges.application_file import load
+    from bettong.inspection.live.application import loaded_plan
     from bettong.local.interrupts import Terminated, terminable
 
     console = Console(highlight=False)
-    name = load(str(application)).name  # what is wrong with it is reported here, and not by pods
+    # What is wrong with it is reported here, and not by pods.
+    name = loaded_plan(str(application)).application
     wanted = Lab(
         application.resolve(),
         namespace or namespace_of(name),

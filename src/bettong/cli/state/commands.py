@@ -12,8 +12,7 @@ import typer
 from bettong.cli.check import APPLICATION
 from bettong.cli.directory import HERE
 from bettong.cli.keys import key_in, stage_named
-from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag, locations
-from bettong.cli.state.files import write_lines, write_parquet
+from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag
 
 if TYPE_CHECKING:
     from bettong.application.plan import Plan, Stage
@@ -118,11 +117,11 @@ def export(
 
     In Parquet the state is JSON text. Partitions are as of their own snapshots: not one moment for all.
     """
-    from bettong.errors import BettongError
     from bettong.inspection.json_lines import state_json
+    from bettong.inspection.live.state_files import WRITERS
+    from bettong.inspection.live.state_files import export as export_states
 
-    writers = {".jsonl": write_lines, ".parquet": write_parquet}
-    if str(file) != "-" and file.suffix not in writers:
+    if str(file) != "-" and file.suffix not in WRITERS:
         raise typer.BadParameter(f"{file}: expected a name that ends with .jsonl or .parquet, or -")
     plan, states = _states(application, directory, kafka, redis)
     with states:
@@ -131,14 +130,7 @@ def export(
             for each in found:
                 sys.stdout.write(state_json(each) + "\n")
             return
-        unfinished = file.with_name(file.name + ".unfinished")
-        try:
-            count = writers[file.suffix](unfinished, found)
-            unfinished.replace(file)
-        except OSError as error:
-            raise BettongError(f"{file} cannot be written: {error}") from None
-        finally:
-            unfinished.unlink(missing_ok=True)
+        count = export_states(file, found)
     typer.echo(f"{count:,} states in {file}")
 
 
@@ -177,11 +169,11 @@ def reset(
 
 
 def _states(application: str, directory: Path, kafka: str | None, redis: str | None) -> tuple[Plan, States]:
-    from bettong.application.plan import plan
-    from bettong.edges.application_file import load
+    from bettong.inspection.live.application import loaded_plan
     from bettong.inspection.live.states import States
+    from bettong.local.locations import locations
 
-    planned = plan(load(application))
+    planned = loaded_plan(application)
     where = locations(application, planned.application, directory, kafka=kafka, redis=redis)
     return planned, States(planned, where)
 

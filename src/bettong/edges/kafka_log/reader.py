@@ -129,40 +129,34 @@ class LogReader(Closing):
         self._notice_absence(came=bool(records))
         return records
 
-    def seek(self, topic: str, partition: int, offset: int) -> None:
+    def seek(self, partition: TopicPartition, offset: int) -> None:
         """Goes on with `offset` in that partition. LogError when the partition is not one of this reader."""
-        if TopicPartition(topic, partition) not in self._next:
-            raise LogError(f"{topic}/{partition}: this reader reads only {self._names()}")
-        self.remove(topic, partition)
-        self.add(topic, partition, offset)
+        if partition not in self._next:
+            raise LogError(f"{partition}: this reader reads only {self._names()}")
+        self.remove(partition)
+        self.add(partition, offset)
 
     def look_up(self, topics: Iterable[str]) -> None:
         """Asks for topics whose partitions will be added, so that `add` need not. Never complains of missing ones."""
         for topic in topics:
             self._partitions_of(topic)
 
-    def add(self, topic: str, partition: int, offset: int) -> None:
+    def add(self, partition: TopicPartition, offset: int) -> None:
         """Reads one more partition, from `offset`. Others go on. LogError when it does not exist."""
-        id_ = TopicPartition(topic, partition)
-        self._check_exist({id_})
-        self._next[id_] = offset
-        self._consumer.incremental_assign([Position(topic, partition, offset)])
+        self._check_exist({partition})
+        self._next[partition] = offset
+        self._consumer.incremental_assign([Position(*partition, offset)])
 
-    def remove(self, topic: str, partition: int) -> None:
+    def remove(self, partition: TopicPartition) -> None:
         """Reads a partition no more; what was read ahead of it is forgotten. Others go on."""
-        id_ = TopicPartition(topic, partition)
-        del self._next[id_]
-        self._consumer.incremental_unassign([Position(topic, partition)])
-        self._out_of_range.pop(id_, None)
+        del self._next[partition]
+        self._consumer.incremental_unassign([Position(*partition)])
+        self._out_of_range.pop(partition, None)
 
-    def lag(self, topic: str, partition: int) -> int | None:
+    def lag(self, partition: TopicPartition) -> int | None:
         """Records that the log holds beyond the next one, by the broker's last answer; None before the first one."""
-        known = self._consumer.get_watermark_offsets(Position(topic, partition), cached=True)
-        return (
-            max(0, known[1] - self._next[TopicPartition(topic, partition)])
-            if known and known[1] >= 0
-            else None
-        )
+        known = self._consumer.get_watermark_offsets(Position(*partition), cached=True)
+        return max(0, known[1] - self._next[partition]) if known and known[1] >= 0 else None
 
     @property
     def is_suspect(self) -> bool:
@@ -210,7 +204,7 @@ class LogReader(Closing):
         """Of all partitions that are known to have one. A broker that does not answer is not asked again."""
         missing, answers = [], True
         for id_, error in list(self._out_of_range.items())[:_OUT_OF_RANGE_NAMED_MAX]:
-            known = self._bounds(*id_) if answers else None
+            known = self._bounds(id_) if answers else None
             answers = known is not None
             where = (
                 f"the log holds {known[0]} up to {known[1]}" if known else f"it is not there ({error.str()})"
@@ -223,11 +217,11 @@ class LogReader(Closing):
             " and keep its retention unlimited"
         )
 
-    def _bounds(self, topic: str, partition: int) -> tuple[int, int] | None:
+    def _bounds(self, partition: TopicPartition) -> tuple[int, int] | None:
         """The first offset in the log and the next one, by the broker; None when it does not say in time."""
         try:
             found: tuple[int, int] | None = self._consumer.get_watermark_offsets(
-                Position(topic, partition), timeout=REQUEST_WAIT_MS_MAX / 1000
+                Position(*partition), timeout=REQUEST_WAIT_MS_MAX / 1000
             )
         except KafkaException:
             return None

@@ -6,7 +6,7 @@ from bettong.frames.refused import packed_bytes_max
 # What Kafka adds to a value: 61 bytes of batch header, at most 30 of record header (KIP-98), rounded up.
 _BATCH_OVERHEAD_BYTES = 128
 
-# What a value under way takes beside its bytes, in librdkafka and Python: 1,040 measured, with a slot's answer to it.
+# What a value in flight takes beside its bytes, in librdkafka and Python: 1,040 measured, with a slot's answer to it.
 # Counted for each, it bounds the number of small values, too: 65,536 in 64 MiB. One of 12 kB counts a twelfth more.
 RECORD_BYTES = 1024
 

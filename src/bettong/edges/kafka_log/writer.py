@@ -14,6 +14,7 @@ from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
 from bettong.edges.kafka_log.sizes import RECORD_BYTES, batch_bytes_max, value_bytes_max
 from bettong.errors import LogError, LogUnavailableError
+from bettong.identifiers import TopicPartition
 
 Done = Callable[[int | LogError], None]
 
@@ -29,7 +30,7 @@ _STOP_WAIT_S = 5.0
 
 _PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 - its own codes
 
-# The age of what is under way is looked at this often, and the writer's thread ends within it.
+# The age of what is in flight is looked at this often, and the writer's thread ends within it.
 _LOOK_S = 0.1
 
 
@@ -37,7 +38,7 @@ class LogWriter(Closing):
     """Appends values to partitions: replicated as the topic asks, in order for each partition, without duplicates.
 
     What lies in a partition is always a prefix of what was appended to it: after the first value that could not be
-    delivered within `delivery_timeout_ms` (or that the broker refused) nothing more is sent, every value under way
+    delivered within `delivery_timeout_ms` (or that the broker refused) nothing more is sent, every value in flight
     is answered with a LogError, and so is each later `append`. Then close the writer and make a new one; a value
     that was answered with an error may nevertheless lie in the log (the answer was lost).
     While the broker is away a writer retries by itself. Safe to use from several threads.
@@ -106,7 +107,7 @@ class LogWriter(Closing):
         """Why this writer is of no more use; None while it works."""
         return self._failure
 
-    def append(self, topic: str, partition: int, value: bytes, on_done: Done) -> None:
+    def append(self, to: TopicPartition, value: bytes, on_done: Done) -> None:
         """Takes a value to be appended, which is sent at once, and returns.
 
         Blocks only while the buffer is full, at most for the delivery timeout, and the first time a topic is named,
@@ -117,20 +118,20 @@ class LogWriter(Closing):
         envelope, an unknown topic or partition, a closed or failed writer; LogUnavailableError when it blocked
         for too long.
         """
-        doing = f"appending to {topic}/{partition}"
+        doing = f"appending to {to}"
         if len(value) > self._value_bytes_max:
             raise LogError(
                 f"{doing}: a value of {len(value)} bytes, expected at most {self._value_bytes_max};"
                 " send smaller frames, or raise BETTONG_FRAME_BYTES_MAX and the topic's max.message.bytes"
             )
-        self._check_exists(topic, partition, doing)
+        self._check_exists(to, doing)
         size = len(value) + RECORD_BYTES
         with self._changed:
             self._await_room(doing, size)
             number = next(self._numbers)
             on_delivery = partial(self._answered, doing, number, size, on_done)
             try:
-                self._producer.produce(topic, value, partition=partition, on_delivery=on_delivery)
+                self._producer.produce(to.topic, value, partition=to.partition, on_delivery=on_delivery)
             except KafkaException as error:  # it has failed a moment ago, and says so soon
                 raise LogError(f"{doing}: this writer is of no more use: {error.args[0].str()}") from None
             self._appended_s[number] = time.monotonic()
@@ -158,7 +159,8 @@ class LogWriter(Closing):
         self._serving.join(_STOP_WAIT_S)
         self._producer.close()
 
-    def _check_exists(self, topic: str, partition: int, doing: str) -> None:
+    def _check_exists(self, to: TopicPartition, doing: str) -> None:
+        topic, partition = to
         if topic not in self._partitions:
             self._partitions = topics_at(self._producer, self._bootstrap, wait_ms=_TOPIC_WAIT_MS_MAX)
         if topic not in self._partitions:
@@ -245,7 +247,7 @@ class LogWriter(Closing):
         self._purge()
 
     def _purge(self) -> None:
-        """Nothing more is sent: each value under way is answered with an error."""
+        """Nothing more is sent: each value in flight is answered with an error."""
         self._producer.purge(blocking=False)
 
     def _drained(self, timeout_s: float) -> bool:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from bettong.edges.object_store.faults import is_absence
 from bettong.edges.object_store.store import Files, ObjectStore
 from bettong.errors import StoreUnavailableError
+from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment, increments_of, superfluous
 
 _FOLDER = re.compile(r".+-\d+")
@@ -34,21 +35,21 @@ class ObjectSnapshots:
         self._store = ObjectStore(url)
         self._application = application
 
-    def save(self, stage: str, partition: int, increment: Increment, data: bytes) -> None:
+    def save(self, partition: PartitionId, increment: Increment, data: bytes) -> None:
         """See SnapshotStore. StoreError also when the store refuses to delete: it would grow without end."""
-        doing = f"saving the snapshot of {stage}/{partition} at {increment.offset}"
-        inside = f"{self._folder(stage, partition)}/{increment.name}"
+        doing = f"saving the snapshot of {partition} at {increment.offset}"
+        inside = f"{self._folder(partition)}/{increment.name}"
 
         def command(files: Files, root: str) -> None:
             files.pipe_file(f"{root}/{inside}", data, timeout=_transfer_s(len(data)))
 
         self._store.ask(doing, command)
         with suppress(StoreUnavailableError):  # it is saved; the next save deletes
-            self._remove(stage, partition, superfluous(self.increments(stage, partition)))
+            self._remove(partition, superfluous(self.increments(partition)))
 
-    def load(self, stage: str, partition: int, increment: Increment) -> bytes | None:
+    def load(self, partition: PartitionId, increment: Increment) -> bytes | None:
         """See SnapshotStore."""
-        inside = f"{self._folder(stage, partition)}/{increment.name}"
+        inside = f"{self._folder(partition)}/{increment.name}"
 
         def command(files: Files, root: str) -> bytes | None:
             try:
@@ -58,22 +59,23 @@ class ObjectSnapshots:
                     return None
                 raise
 
-        return self._store.ask(f"reading the snapshot of {stage}/{partition} at {increment.offset}", command)
+        return self._store.ask(f"reading the snapshot of {partition} at {increment.offset}", command)
 
-    def increments(self, stage: str, partition: int) -> list[Increment]:
+    def increments(self, partition: PartitionId) -> list[Increment]:
         """See SnapshotStore. Objects that are none are skipped."""
-        doing = f"looking for snapshots of {stage}/{partition}"
-        return increments_of(self._names(doing, self._folder(stage, partition), "file"))
+        doing = f"looking for snapshots of {partition}"
+        return increments_of(self._names(doing, self._folder(partition), "file"))
 
     def clear(self) -> None:
         """See SnapshotStore. Leaves what is no snapshot."""
         for name in self._names("clearing snapshots", self._application, "directory"):
             if _FOLDER.fullmatch(name):
-                stage, _, partition = name.rpartition("-")
-                self._remove(stage, int(partition), self.increments(stage, int(partition)))
+                stage, _, number = name.rpartition("-")
+                partition = PartitionId(stage, int(number))
+                self._remove(partition, self.increments(partition))
 
-    def _folder(self, stage: str, partition: int) -> str:
-        return f"{self._application}/{stage}-{partition}"
+    def _folder(self, partition: PartitionId) -> str:
+        return f"{self._application}/{partition.stage}-{partition.partition}"
 
     def _names(self, doing: str, inside: str, kind: str) -> list[str]:
         """The names in a folder of one kind, file or directory; none when there is no such folder."""
@@ -89,15 +91,15 @@ class ObjectSnapshots:
 
         return self._store.ask(doing, command)
 
-    def _remove(self, stage: str, partition: int, increments: list[Increment]) -> None:
+    def _remove(self, partition: PartitionId, increments: list[Increment]) -> None:
         for increment in increments:
-            inside = f"{self._folder(stage, partition)}/{increment.name}"
+            inside = f"{self._folder(partition)}/{increment.name}"
 
             def command(files: Files, root: str, inside: str = inside) -> None:
                 with suppress(FileNotFoundError):  # another process was quicker
                     files.rm_file(f"{root}/{inside}", timeout=_ANSWER_S_MAX)
 
-            doing = f"deleting the snapshot of {stage}/{partition} at {increment.offset}"
+            doing = f"deleting the snapshot of {partition} at {increment.offset}"
             self._store.ask(doing, command)
 
 

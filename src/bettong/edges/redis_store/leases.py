@@ -1,6 +1,7 @@
 """Who feeds a stream: one session at a time, known by a lease in Redis (`lease`) that runs out unless it is renewed.
 
-Beside the lease, one hash a stream, which outlives it, so that a stream is known by name after its client is gone:
+Beside the lease, one hash a stream, which outlives it, so that a stream is known by name after its client is gone
+(for 48 hours, or for ten minutes where the client has ended it):
 
     token  client  instance  peer  since     the session that had the lease last; no token: it gave the stream back
     log  acknowledged                        up to here all is durable in that log; a lower bound
@@ -24,13 +25,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from bettong.delivery import ORIGIN_TTL_NS
+from bettong.delivery import ENDED_TTL_NS, ORIGIN_TTL_NS
 from bettong.edges.redis_store.connection import Client, RedisStore
 from bettong.edges.redis_store.lease import LEASE
+from bettong.identifiers import SequenceNumber
 
 # A stream that nobody has fed for this long is forgotten here. Later than consumers forget its origin: what is
 # known here longer can only prevent repetitions.
 STREAM_KEPT_MS = 2 * ORIGIN_TTL_NS // 1_000_000
+
+# One that its client has ended, as long as consumers know its origin: nobody comes back under its name, unless
+# its last receipts were lost, and streams that end are most of all.
+ENDED_KEPT_MS = ENDED_TTL_NS // 1_000_000
 
 # Renewals that travel to Redis together.
 _RENEWALS_MAX = 500
@@ -155,7 +161,7 @@ class Granted:
     sender died, the same client took it over), until the same client has; nor when Redis may have lost what it knew.
     """
 
-    acknowledged: int
+    acknowledged: SequenceNumber
     exact: bool = False
 
 
@@ -215,7 +221,7 @@ class RedisLeases:
             left_ms, epoch = fields
             return Settling(int(left_ms) / 1000, epoch)
         acknowledged, exact = fields
-        return Granted(int(acknowledged or 0), exact == "1")
+        return Granted(SequenceNumber(int(acknowledged or 0)), exact == "1")
 
     def skip_settling(self, epoch: str) -> None:
         """Ends the time in which Redis settles, if it has not started anew since that answer.
@@ -227,13 +233,13 @@ class RedisLeases:
             lambda client: client.eval(_SKIP_SETTLING, 1, self._epoch, str(self._lease_ms), epoch),
         )
 
-    def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
+    def renew(self, claims: Sequence[tuple[Claim, SequenceNumber]]) -> list[bool]:
         """Renews claims that were granted, each with what is acknowledged; False for a stream that is another's now.
 
         A stream that Redis has lost is taken again, if nobody else took it.
         """
 
-        def command(client: Client, part: Sequence[tuple[Claim, int]]) -> list[Any]:
+        def command(client: Client, part: Sequence[tuple[Claim, SequenceNumber]]) -> list[Any]:
             with client.pipeline(transaction=False) as together:
                 for claim, acknowledged in part:
                     together.eval(
@@ -253,10 +259,13 @@ class RedisLeases:
             found += self._store.ask(f"renewing {len(claims)} stream(s)", together)
         return [answer == 1 for answer in found]
 
-    def release(self, claim: Claim, acknowledged: int, *, exact: bool = False) -> None:
+    def release(
+        self, claim: Claim, acknowledged: SequenceNumber, *, exact: bool = False, ended: bool = False
+    ) -> None:
         """Gives the stream back, if it is still the claim's; what is acknowledged is noted anyway.
 
         `exact`: its client holds no receipt for more. See Granted, which asks that of all clients.
+        `ended`: nobody comes back under the stream's name, so it is soon forgotten.
         """
         self._store.ask(
             f"releasing stream {claim.stream}",
@@ -264,7 +273,7 @@ class RedisLeases:
                 _RELEASE,
                 2,
                 *self._keys(claim),
-                *self._arguments(claim),
+                *self._arguments(claim, kept_ms=ENDED_KEPT_MS if ended else STREAM_KEPT_MS),
                 _text(acknowledged),
                 "1" if exact else "",
             ),
@@ -273,13 +282,13 @@ class RedisLeases:
     def _keys(self, claim: Claim) -> tuple[str, str]:
         return self._store.key("stream", claim.stream), self._store.key("lease", claim.stream)
 
-    def _arguments(self, claim: Claim) -> tuple[str, ...]:
-        return str(self._lease_ms), claim.token, claim.log, str(STREAM_KEPT_MS)
+    def _arguments(self, claim: Claim, *, kept_ms: int = STREAM_KEPT_MS) -> tuple[str, ...]:
+        return str(self._lease_ms), claim.token, claim.log, str(kept_ms)
 
 
 def _names(claim: Claim) -> tuple[str, ...]:
     return claim.client, claim.instance, claim.peer
 
 
-def _text(sequence: int) -> str:
+def _text(sequence: SequenceNumber) -> str:
     return str(sequence).zfill(_WIDTH)

@@ -58,18 +58,18 @@ class LiveMetrics:
         """Since Redis took a record of `write_live` here; None before the first."""
         return None if self._taken_s is None else time.monotonic() - self._taken_s
 
-    def write_partition(self, stage: str, partition: int, metrics: MetricValues) -> None:
+    def write_partition(self, partition: PartitionId, metrics: MetricValues) -> None:
         """Changes these metrics in the record of a partition. It stays, with what others wrote into it."""
-        name = f"{stage}/{partition}"
+        name = str(partition)
         self._write(self._partitions, name, self._store.key("partition", name), metrics, None, anew=False)
 
-    def write_folded(self, stage: str, partition: int, metrics: MetricValues, *, begun_ms: int) -> None:
+    def write_folded(self, partition: PartitionId, metrics: MetricValues, *, begun_ms: int) -> None:
         """The same, of a run that began at `begun_ms`; `metrics` hold an offset.
 
         Changes nothing when a later run has written, or the same one from further on: of a task that runs twice,
         the copy that nobody waits for may write last.
         """
-        name = f"{stage}/{partition}"
+        name = str(partition)
         pairs = [str(part) for pair in metrics.items() for part in pair]
         key = self._store.key("partition", name)
         self._store.ask(

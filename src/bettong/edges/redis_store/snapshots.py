@@ -2,6 +2,7 @@
 
 from bettong.edges.redis_store.connection import Client, RedisStore
 from bettong.errors import StoreError
+from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment, increments_of, superfluous
 
 # The longest string that Redis takes (its proto-max-bulk-len); it closes the connection on a longer one.
@@ -15,15 +16,15 @@ class RedisSnapshots:
         self._store = store
         self._index = store.key("snapshots")
 
-    def save(self, stage: str, partition: int, increment: Increment, data: bytes) -> None:
+    def save(self, partition: PartitionId, increment: Increment, data: bytes) -> None:
         """See SnapshotStore."""
-        doing = f"saving the snapshot of {stage}/{partition} at {increment.offset}"
+        doing = f"saving the snapshot of {partition} at {increment.offset}"
         if len(data) > SNAPSHOT_BYTES_MAX:
             raise StoreError(
                 f"{doing}: {len(data)} bytes, Redis takes at most {SNAPSHOT_BYTES_MAX};"
                 " use more partitions, so that each has less state"
             )
-        key = self._key(stage, partition)
+        key = self._key(partition)
 
         def command(client: Client) -> None:
             with client.pipeline(transaction=True) as together:
@@ -37,19 +38,19 @@ class RedisSnapshots:
 
         self._store.ask(doing, command)
 
-    def load(self, stage: str, partition: int, increment: Increment) -> bytes | None:
+    def load(self, partition: PartitionId, increment: Increment) -> bytes | None:
         """See SnapshotStore."""
         found: bytes | None = self._store.ask(
-            f"reading the snapshot of {stage}/{partition} at {increment.offset}",
-            lambda client: client.hget(self._key(stage, partition), increment.name),
+            f"reading the snapshot of {partition} at {increment.offset}",
+            lambda client: client.hget(self._key(partition), increment.name),
         )
         return found
 
-    def increments(self, stage: str, partition: int) -> list[Increment]:
+    def increments(self, partition: PartitionId) -> list[Increment]:
         """See SnapshotStore."""
         names = self._store.ask(
-            f"looking for snapshots of {stage}/{partition}",
-            lambda client: client.hkeys(self._key(stage, partition)),
+            f"looking for snapshots of {partition}",
+            lambda client: client.hkeys(self._key(partition)),
         )
         return _increments(names)
 
@@ -66,8 +67,8 @@ class RedisSnapshots:
 
         self._store.ask("clearing snapshots", command)
 
-    def _key(self, stage: str, partition: int) -> str:
-        return self._store.key("snapshot", f"{stage}/{partition}")
+    def _key(self, partition: PartitionId) -> str:
+        return self._store.key("snapshot", str(partition))
 
 
 def _increments(names: list[bytes]) -> list[Increment]:

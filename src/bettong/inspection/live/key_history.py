@@ -12,7 +12,7 @@ from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import LogTruncatedError
 from bettong.garbage import CollectionPaused
-from bettong.identifiers import TopicPartition
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.key_history import Event, KeyHistory
 from bettong.inspection.live.log_stretch import stretch
 from bettong.inspection.locations import Locations
@@ -36,6 +36,11 @@ class PartitionLog:
     partitions: int
     begin: int
     end: int
+
+    @property
+    def id(self) -> PartitionId:
+        """The partition, of its stage."""
+        return PartitionId(self.stage.name, self.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +72,20 @@ def stretch_of(
     """
     if log.begin == 0 and not from_snapshot:
         return Stretch(log, 0, until, None)
-    stage, partition = log.stage, log.partition
+    partition = log.id
     with RedisStore(where.redis, plan.application) as redis:
         store = snapshot_store(where.snapshots, plan.application, redis)
-        kept = _snapshot(store, stage, partition, range(log.begin, until + 1), newest=from_snapshot)
+        kept = _snapshot(store, partition, range(log.begin, until + 1), newest=from_snapshot)
         if kept is not None:
             return Stretch(log, kept[0], until, kept[1])
         if log.begin == 0:
             return Stretch(log, 0, until, None)
-        known = store.increments(stage.name, partition)
+        known = store.increments(partition)
         offsets = ", ".join(str(each[-1].offset) for each in reversed(chains(known))) or "none"
     raise LogTruncatedError(
-        f"partition {partition} of stage {stage.name}: its log begins at {log.begin}, and no snapshot lies between"
-        f" there and {until} (there are: {offsets}): how the state came about is not known any more; give a higher"
-        " --until"
+        f"partition {log.partition} of stage {log.stage.name}: its log begins at {log.begin}, and no snapshot lies"
+        f" between there and {until} (there are: {offsets}): how the state came about is not known any more; give a"
+        " higher --until"
     )
 
 
@@ -118,12 +123,12 @@ def folded(history: KeyHistory, found: Stretch, where: Locations) -> Iterator[li
 
 
 def _snapshot(
-    store: SnapshotStore, stage: Stage, partition: int, wanted: range, *, newest: bool
+    store: SnapshotStore, partition: PartitionId, wanted: range, *, newest: bool
 ) -> tuple[int, list[bytes]] | None:
     """The newest or oldest snapshot whose offset is wanted, as the increments that make it."""
-    usable = [each for each in chains(store.increments(stage.name, partition)) if each[-1].offset in wanted]
+    usable = [each for each in chains(store.increments(partition)) if each[-1].offset in wanted]
     for chain in usable if newest else reversed(usable):
-        kept = read_chain(store, stage.name, partition, chain)
+        kept = read_chain(store, partition, chain)
         if kept is not None:  # else it was replaced by newer ones meanwhile
             return chain[-1].offset, kept
     return None
@@ -139,4 +144,4 @@ def _exclusions(plan: Plan, log: PartitionLog, where: Locations) -> Mapping[int,
         exclusions.refresh()
     finally:
         exclusions.close()
-    return exclusions.known(log.stage.name, log.partition)
+    return exclusions.known(log.id)

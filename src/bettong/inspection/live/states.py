@@ -11,6 +11,7 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import LogTruncatedError, SnapshotError
+from bettong.identifiers import PartitionId
 from bettong.inspection.locations import Locations
 from bettong.inspection.overview import service_of
 from bettong.inspection.states import KeyState, LogEnds, RestoredSnapshot
@@ -47,8 +48,9 @@ class States(Closing):
         Raises SnapshotError when there are some and none can be used.
         """
         fault: SnapshotError | None = None
-        for chain in chains(self._snapshots.increments(stage.name, partition)):
-            kept = read_chain(self._snapshots, stage.name, partition, chain)
+        id_ = PartitionId(stage.name, partition)
+        for chain in chains(self._snapshots.increments(id_)):
+            kept = read_chain(self._snapshots, id_, chain)
             if kept is None:
                 continue
             worker = PartitionWorker(

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from bettong.application.execution_mode import ExecutionMode, refusal
+from bettong.application.gives import Gives
+from bettong.application.nodes.computation import Computation
+from bettong.application.nodes.stateful import Handler, Stateful
+from bettong.application.nodes.stateless import Stateless
 from bettong.application.on_error import STOP
-from bettong.application.plan import Computation
-from bettong.application.streams import Filtered, FlatMapped, Handler, Stateful, Stateless
 from bettong.frames.columns import Array, Columns
 from bettong.schema.schema import Schema, schema_of
 from bettong.user_errors import ANY_ERROR, reason_of
@@ -30,7 +32,7 @@ from bettong.worker.calling.vectors import (
     several_of,
     state_of,
 )
-from bettong.worker.state.key_table import Distinct
+from bettong.worker.state.key_table import DistinctSlots
 from bettong.worker.state.records import Records, RecordTable
 
 
@@ -50,9 +52,9 @@ class ColumnsCalling:
     def over(self, columns: Columns) -> Results:
         """What the function gives for these rows. Raises what it raises, and WrongColumnsError."""
         returned = self._node.function(message_of(columns))
-        if isinstance(self._node, Filtered):
+        if self._node.gives is Gives.WHETHER:
             return Results(None, rows_kept(returned, columns.length))
-        if isinstance(self._node, FlatMapped):
+        if self._node.gives is Gives.MANY:
             return several_of(self._node.schema, returned, columns.length)
         return one_each_of(self._node.schema, returned, columns.length)
 
@@ -65,7 +67,7 @@ class StatefulColumns:
         self._node = node
         self._functions = functions
         self._state = schema_of(node.state)
-        self._distinct = Distinct()
+        self._distinct = DistinctSlots()
 
     def call(self, batch: Batch, states: Records) -> Results:
         """See Calling."""
@@ -99,7 +101,7 @@ class StatefulColumns:
         returned = self._functions[columns.schema](message_of(columns), state, state_rows)
         if returned is None:
             return Results(Columns.of_messages(self._node.schema, []), np.arange(0))
-        if self._node.many:
+        if self._node.gives is Gives.MANY:
             return several_of(self._node.schema, returned, columns.length)
         return one_each_of(self._node.schema, returned, columns.length)
 
@@ -146,7 +148,7 @@ def _in_pieces(node: Computation, rows: int, over: Callable[[int, int], Results]
                 todo += [(middle, stop), (start, middle)]
                 continue
             reason = reason_of(error)
-            nothing = None if isinstance(node, Filtered) else Columns.of_messages(node.schema, [])
+            nothing = None if node.gives is Gives.WHETHER else Columns.of_messages(node.schema, [])
             piece = Results(nothing, np.arange(0), [(row, reason) for row in range(stop - start)])
         found.append((start, stop, piece))
         if piece.failures and node.on_error == STOP:

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from bettong.application.gives import Gives
 from bettong.application.on_error import STOP, OnError
 from bettong.frames.columns import Array, Columns
 from bettong.schema.schema import Schema
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Failure, Results
-from bettong.worker.kernel import Gives, Kernel
+from bettong.worker.kernel import Kernel
 from bettong.worker.state.records import Records
 
 # Rows of results that there is room for at first where a message may have several; doubled as often as it needs.

@@ -4,97 +4,30 @@ Each call stands alone: what it raises, or what making its message raises, is a 
 goes on. A result is read the moment it is given, so what the function does to that object afterwards changes nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter, length_hint
-from typing import Any
+from collections.abc import Iterable, Mapping
+from operator import length_hint
 
 import numpy as np
 
+from bettong.application.gives import Gives
+from bettong.application.nodes.stateful import Handler, Stateful
+from bettong.application.nodes.stateless import Stateless
 from bettong.application.on_error import STOP
-from bettong.application.streams import Filtered, FlatMapped, Handler, Stateful, Stateless
-from bettong.frames.fitting import fitting_values
 from bettong.schema.schema import Schema
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch, NoKey
+from bettong.worker.calling.result_builder import ResultBuilder
 from bettong.worker.calling.results import Calling, Failure, Results
 from bettong.worker.progress import FoldProgress
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.state.timers import KeyTimers
 
-# Iterables that nobody means as several results.
-_TEXTS = (str, bytes, bytearray, memoryview)
-
 
 def messages_calling(node: Stateless, progress: FoldProgress) -> Calling[None]:
     """How plain Python functions without state are called."""
-    if isinstance(node, Filtered):
+    if node.gives is Gives.WHETHER:
         return _EachKept(node, progress)
     return _EachResult(node, progress)
-
-
-class _Output:
-    """The results of one batch: the values of their fields, by result."""
-
-    def __init__(self, schema: Schema) -> None:
-        names = [field.name for field in schema.fields]
-        self.values: list[Any] = []
-        self.rows: list[int] = []
-        self.failures: list[Failure] = []
-        self._read: Callable[[Any], Any] = attrgetter(*names)
-        self._schema = schema
-        self._is_single = len(names) == 1
-
-    def add(self, result: Any, row: int) -> None:
-        """Takes the result of a row. Raises what its attributes raise."""
-        try:
-            values = self._read(result)
-        except AttributeError:
-            self.failures.append((row, self._is_no(result)))
-            return
-        self.values.append(values)
-        self.rows.append(row)
-
-    def extend(self, results: Iterable[Any], row: int) -> None:
-        """Takes all results of a row, or, when to make one of them raises, none."""
-        if isinstance(results, _TEXTS):
-            raise TypeError(f"returned {type(results).__name__}, expected an iterable of {self._schema.name}")
-        found: list[Any] = []
-        strange: list[Failure] = []
-        for each in results:
-            try:
-                found.append(self._read(each))
-            except AttributeError:
-                strange.append((row, self._is_no(each)))
-        self.values += found
-        self.rows += [row] * len(found)
-        self.failures += strange
-
-    @property
-    def count(self) -> tuple[int, int]:
-        """How many results and failures there are."""
-        return len(self.rows), len(self.failures)
-
-    def keep(self, results: int, failures: int) -> None:
-        """Drops all results and failures but the first ones."""
-        del self.values[results:], self.rows[results:], self.failures[failures:]
-
-    def results(self, length: int) -> Results:
-        """The results of a batch of so many rows: those that do not fit the schema become failures."""
-        values: list[list[Any]] = (
-            [self.values]
-            if self._is_single
-            else [list(each) for each in zip(*self.values, strict=True)] or [[] for _ in self._schema.fields]
-        )
-        columns, violations = fitting_values(self._schema, values)
-        rows = self.rows
-        if violations:
-            self.failures += [(rows[result], reason) for result, reason in violations.items()]
-            rows = [row for result, row in enumerate(rows) if result not in violations]
-        is_each = len(rows) == length and not self.failures and rows == list(range(length))
-        return Results(columns, None if is_each else np.array(rows, np.int64), self.failures)
-
-    def _is_no(self, value: object) -> str:
-        return f"{type(value).__name__} is no {self._schema.name}"
 
 
 class _EachResult:
@@ -106,8 +39,8 @@ class _EachResult:
 
     def call(self, batch: Batch, states: None) -> Results:  # noqa: ARG002
         """See Calling."""
-        function, output = self._node.function, _Output(self._node.schema)
-        take = output.extend if isinstance(self._node, FlatMapped) else output.add
+        function, output = self._node.function, ResultBuilder(self._node.schema)
+        take = output.extend if self._node.gives is Gives.MANY else output.add
         rows = iter(range(batch.length))
         messages = iter(self._progress.messages(self._node.name, batch, rows))
         last = batch.length - 1
@@ -168,8 +101,8 @@ class StatefulMessages:
         if self._looks:
             return self._looking(batch, states)
         handler = self._functions[batch.schema]
-        output = _Output(self._node.schema)
-        take = output.extend if self._node.many else output.add
+        output = ResultBuilder(self._node.schema)
+        take = output.extend if self._node.gives is Gives.MANY else output.add
         find, create = states.get, states.create
         keys = iter(batch.key_values())
         messages = iter(self._progress.messages(self._node.name, batch, keys))
@@ -192,10 +125,10 @@ class StatefulMessages:
 
     def _looking(self, batch: Batch, states: ObjectTable) -> Results:
         """The same with `delete_when=` and timers. A loop of its own, so that the other has nothing to look at."""
-        handler, output = self._functions[batch.schema], _Output(self._node.schema)
+        handler, output = self._functions[batch.schema], ResultBuilder(self._node.schema)
         delete_when, timers = self._node.delete_when, states.timers
         note = timers.note if timers is not None else None
-        take = output.extend if self._node.many else output.add
+        take = output.extend if self._node.gives is Gives.MANY else output.add
         kept = output.count
         keys = iter(batch.key_values())
         messages = iter(self._progress.messages(self._node.name, batch, keys))

@@ -12,10 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from bettong.errors import BettongError, SchemaError
-from bettong.frames.columns import Array, Column, Columns, column_of_values
+from bettong.frames.columns import Array, Column, Columns
 from bettong.frames.fitting import fitting_rows
+from bettong.schema.casting import cast_to
 from bettong.schema.fields import Field, Kind, not_utf8
+from bettong.schema.form import Form, UnfitValueError
 from bettong.schema.schema import Schema
+from bettong.schema.values import column_of_values
 from bettong.worker.calling.results import Results
 
 _PLAIN = (bool, int, float, str, bytes)
@@ -46,12 +49,12 @@ class Text(np.ndarray[Any, Any]):
 
 def message_of(columns: Columns) -> Any:
     """One message whose fields are the columns, which cannot be written."""
-    return columns.schema.message(*map(_seen, columns.schema.fields, columns.columns))
+    return columns.schema.make(*map(_seen, columns.schema.fields, columns.columns))
 
 
 def state_of(schema: Schema, states: Array, slots: Array) -> Any:
     """One state whose fields are columns: copies of those records."""
-    return schema.message(*(_state_column(field, states[field.name][slots]) for field in schema.fields))
+    return schema.make(*(_state_column(field, states[field.name][slots]) for field in schema.fields))
 
 
 def keep_state(schema: Schema, states: Array, slots: Array, state: Any) -> None:
@@ -74,20 +77,22 @@ def several_of(schema: Schema, returned: Any, rows: int) -> Results:
     """The results that a function gave with the row that each is of. Raises WrongColumnsError."""
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise WrongColumnsError(
-            f"returned {type(returned).__name__}, expected ({schema.name} of columns, places)"
+            f"returned {type(returned).__name__}, expected ({schema.name} of columns, row indexes)"
         )
     message, sources = returned
-    places = _array("places", sources)
-    if places.ndim != 1 or places.dtype.kind not in "iu":
-        raise WrongColumnsError(f"places: {places.dtype} {places.shape}, expected whole numbers in one row")
-    places = places.astype(np.int64)
-    if len(places) and (places[0] < 0 or places[-1] >= rows or (np.diff(places) < 0).any()):
-        raise WrongColumnsError(f"places: expected 0 to {rows - 1}, in rising order")
-    columns, violations = _fitting(schema, message, len(places))
+    indexes = _array("row indexes", sources)
+    if indexes.ndim != 1 or indexes.dtype.kind not in "iu":
+        raise WrongColumnsError(
+            f"row indexes: {indexes.dtype} {indexes.shape}, expected whole numbers in one row"
+        )
+    indexes = indexes.astype(np.int64)
+    if len(indexes) and (indexes[0] < 0 or indexes[-1] >= rows or (np.diff(indexes) < 0).any()):
+        raise WrongColumnsError(f"row indexes: expected 0 to {rows - 1}, in rising order")
+    columns, violations = _fitting(schema, message, len(indexes))
     if not violations:
-        return Results(columns, places)
-    failures = [(int(places[result]), reason) for result, reason in violations.items()]
-    return Results(columns, np.delete(places, list(violations)), failures)
+        return Results(columns, indexes)
+    failures = [(int(indexes[result]), reason) for result, reason in violations.items()]
+    return Results(columns, np.delete(indexes, list(violations)), failures)
 
 
 def rows_kept(returned: Any, rows: int) -> Array:
@@ -104,9 +109,12 @@ def rows_kept(returned: Any, rows: int) -> Array:
 
 def _fitting(schema: Schema, returned: Any, results: int) -> tuple[Columns, dict[int, str]]:
     """The results that fit their schema, and why each other one does not. Raises WrongColumnsError."""
-    if not isinstance(returned, schema.message):
+    if not isinstance(returned, schema.made_class):
         raise WrongColumnsError(f"returned {type(returned).__name__}, expected {schema.name} of columns")
-    values = [getattr(returned, field.name) for field in schema.fields]
+    try:
+        values = [schema.getter(field.name)(returned) for field in schema.fields]
+    except KeyError as error:
+        raise WrongColumnsError(f"returned {schema.name} without {error}") from None
 
     def made(part: Sequence[int] | slice) -> Columns:
         if part == slice(0, results):
@@ -120,7 +128,7 @@ def _fitting(schema: Schema, returned: Any, results: int) -> tuple[Columns, dict
 
 
 def _part(value: Any, part: Sequence[int] | slice) -> Any:
-    if type(value) in _PLAIN:
+    if not isinstance(value, pa.Array | pa.ChunkedArray | np.ndarray):
         return value
     if isinstance(part, slice) or isinstance(value, np.ndarray):
         return value[part]
@@ -170,7 +178,31 @@ def _state_dtype(field: Field, states: Array) -> np.dtype[Any]:
     return np.dtype("u1") if field.kind is Kind.BOOL else dtype
 
 
+def _form_column(field: Field, form: Form, value: Any, rows: int) -> pa.Array:
+    """A column of a kind with a form: an Arrow array, an array of Python objects, or one value for all rows."""
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "O":
+        array = column_of_values(field, value.tolist())
+    elif isinstance(value, np.ndarray):
+        array = pa.array(value)
+    elif isinstance(value, pa.Array | pa.ChunkedArray):
+        array = value
+    else:
+        return column_of_values(field, [value]).take(pa.array(np.zeros(rows, np.int64)))
+    if len(array) != rows:
+        raise WrongColumnsError(
+            f"field {field.name!r}: {len(array)} values, expected one for each of {rows} rows"
+        )
+    try:
+        array = cast_to(field, array)
+        form.check(array)
+    except UnfitValueError as error:
+        raise SchemaError(f"field {field.name + error.path!r}: {error.reason}") from None
+    return array
+
+
 def _column(field: Field, value: Any, rows: int) -> Column:
+    if field.form is not None:
+        return _form_column(field, field.form, value, rows)
     if type(value) in _PLAIN:
         one = column_of_values(field, [value])
         return np.repeat(one, rows) if isinstance(one, np.ndarray) else pa.repeat(one[0], rows)

@@ -9,7 +9,7 @@ from numba.extending import lower_builtin, overload, overload_method
 
 from bettong.worker.libraries import of_library
 from bettong.worker.numba_types.callables import is_compiling_kernel
-from bettong.worker.numba_types.texts import TextType, decoded, is_one_of, letters, text_of
+from bettong.worker.numba_types.texts import TextType, characters, decoded, is_one_of, text_of
 
 _STR = types.UnicodeType | types.StringLiteral
 
@@ -88,17 +88,17 @@ def _refuse(_context: Any, _builder: Any, call: Any, _arguments: Any) -> Any:
 
 @overload(len, strict=False)
 def _len(text: Any) -> Any:
-    return letters if isinstance(text, TextType) else None
+    return characters if isinstance(text, TextType) else None
 
 
 @overload(bool, strict=False)
 def _bool(text: Any) -> Any:
-    return (lambda text: letters(text) > 0) if isinstance(text, TextType) else None
+    return (lambda text: characters(text) > 0) if isinstance(text, TextType) else None
 
 
 @overload(operator.not_, strict=False)
 def _not(text: Any) -> Any:
-    return (lambda text: letters(text) == 0) if isinstance(text, TextType) else None
+    return (lambda text: characters(text) == 0) if isinstance(text, TextType) else None
 
 
 @overload(operator.getitem, strict=False)

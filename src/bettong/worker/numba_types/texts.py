@@ -28,7 +28,7 @@ intrinsic: Any = numba.extending.intrinsic
 # Where a str of any length and text of a message are one variable: room for it; a longer str raises ValueError there.
 MIXED_BYTES = 64
 _BYTE = ir.IntType(8)
-# Of Python's str: a byte a letter.
+# Of Python's str: a byte a character.
 _ONE_BYTE = 1
 
 
@@ -150,7 +150,7 @@ def _difference(context: Any, builder: Any, *texts: tuple[Any, Any]) -> Any:
 
 @intrinsic
 def _packed(_context: Any, data: Any, kind: Any) -> Any:
-    """Text of a type, of a str whose letters are bytes: as many as there is room for."""
+    """Text of a type, of a str whose characters are bytes: as many as there is room for."""
     text = kind.instance_type
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -191,7 +191,7 @@ def _size(text: Any) -> Any:
 
 
 @register_jitable
-def _letter(text: Any, index: Any) -> Any:
+def _character(text: Any, index: Any) -> Any:
     """The code point that begins at an index, and the index of the next one."""
     first, second = numba.uint32(_byte(text, index)), numba.uint32(_at(text, index + 1) & 0x3F)
     if first < 0x80:
@@ -209,20 +209,20 @@ def _letter(text: Any, index: Any) -> Any:
 def decoded(text: Any) -> Any:
     """The str that text stands for."""
     size = _size(text)
-    letters, largest, index = 0, numba.uint32(0), 0
+    characters, largest, index = 0, numba.uint32(0), 0
     while index < size:
-        code, index = _letter(text, index)
-        letters, largest = letters + 1, max(largest, code)
-    made = unicode._empty_string(unicode._codepoint_to_kind(largest), letters, largest < 0x80)  # noqa: SLF001
+        code, index = _character(text, index)
+        characters, largest = characters + 1, max(largest, code)
+    made = unicode._empty_string(unicode._codepoint_to_kind(largest), characters, largest < 0x80)  # noqa: SLF001
     index = 0
-    for letter in range(letters):
-        code, index = _letter(text, index)
-        unicode._set_code_point(made, letter, code)  # noqa: SLF001
+    for character in range(characters):
+        code, index = _character(text, index)
+        unicode._set_code_point(made, character, code)  # noqa: SLF001
     return made
 
 
 @register_jitable
-def letters(text: Any) -> Any:
+def characters(text: Any) -> Any:
     """How many code points text has."""
     found = 0
     for index in range(_size(text)):
@@ -231,8 +231,8 @@ def letters(text: Any) -> Any:
 
 
 @register_jitable
-def _encoded_letters(value: Any) -> Any:
-    """A str whose letters are the bytes of another str."""
+def _encoded_characters(value: Any) -> Any:
+    """A str whose characters are the bytes of another str."""
     if value._is_ascii:  # noqa: SLF001
         return value
     size = 0
@@ -277,12 +277,12 @@ def _never(_one: Any, _other: Any) -> bool:
 
 
 def _equal_to_str(a: Any, b: Any) -> Any:
-    return _has_bytes(a, b if b._is_ascii else _encoded_letters(b))  # noqa: SLF001
+    return _has_bytes(a, b if b._is_ascii else _encoded_characters(b))  # noqa: SLF001
 
 
 @register_jitable
 def _has_bytes(text: Any, data: Any) -> Any:
-    """Whether text is these bytes, the letters of a str, and NULs behind them."""
+    """Whether text is these bytes, the characters of a str, and NULs behind them."""
     size, width = len(data), _width(text)
     if size > width or (size > 0 and unicode._get_code_point(data, size - 1) == 0):  # noqa: SLF001
         return False
@@ -313,7 +313,7 @@ def _is_longer(value: Any, size_bytes: Any) -> Any:
     if isinstance(value, TextType):
         return lambda value, size_bytes: _size(value) > size_bytes
     if isinstance(value, types.UnicodeType):
-        return lambda value, size_bytes: len(_encoded_letters(value)) > size_bytes
+        return lambda value, size_bytes: len(_encoded_characters(value)) > size_bytes
     return None
 
 
@@ -350,7 +350,7 @@ def _cast_str(context: Any, builder: Any, given: Any, wanted: TextType, value: A
     count, message = wanted.count, f"text longer than {wanted.count} bytes"
 
     def packed(value: Any) -> Any:
-        data = _encoded_letters(value)
+        data = _encoded_characters(value)
         if len(data) > count:
             raise ValueError(message)
         for index in range(0 if value._is_ascii else len(value)):  # noqa: SLF001

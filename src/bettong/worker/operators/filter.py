@@ -1,9 +1,15 @@
 """`Stream.filter`: the messages for which a predicate is true."""
 
+from bettong.application.nodes.stateless import Stateless
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling
-from bettong.worker.operators.operator import WithoutTime, failed
+from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, failed
 from bettong.worker.output.dead_letters import DeadLetters
+
+
+def filter_operator(node: Stateless, parts: OperatorParts) -> Operator:
+    """Of `filter`."""
+    return FilterOperator(node.name, parts.calling(node))
 
 
 class FilterOperator(WithoutTime):
@@ -17,5 +23,5 @@ class FilterOperator(WithoutTime):
         """See Operator."""
         results = self._calling.call(batch, None)
         failed(self.name, batch, results, dead_letters)
-        assert results.rows is not None  # noqa: S101 - a predicate's tell which rows are kept
+        assert results.rows is not None  # noqa: S101 - a predicate's results say which rows are kept
         return batch if len(results.rows) == batch.length else batch.take(results.rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,16 @@ FIRINGS_MAX = 1_000_000
 
 @dataclass(slots=True)
 class _KeyFirings:
-    """Of one key at the record. `stuck`: how many in a row were not for a later time."""
+    """Of one key at the record. `stuck`: how many in a row were not for a later time.
+
+    `reached_ns`: by timer, for some go by the log clock and others by event time, which may be far behind.
+    """
 
     number: int
     latest_ns: int
     count: int = 1
     stuck: int = 0
+    reached_ns: dict[str, int] = field(default_factory=dict)
 
 
 class FiringBounds:
@@ -42,8 +46,8 @@ class FiringBounds:
         self._latest_ns = array("q")
         self._numbers = array("q")
 
-    def take(self, keys: Sequence[Any], times_ns: Sequence[int]) -> dict[int, str]:
-        """These timers fire next, each of another key. Returns those that must not: by row, the reason."""
+    def take(self, timer: str, keys: Sequence[Any], times_ns: Sequence[int]) -> dict[int, str]:
+        """These timers of one field fire next, each of another key. Returns those that must not: by row, the reason."""
         refused = {}
         for row, (key, at_ns) in enumerate(zip(keys, times_ns, strict=True)):
             found = self._keys.get(key)
@@ -51,12 +55,13 @@ class FiringBounds:
                 found = self._keys[key] = _KeyFirings(len(self._keys), at_ns)
             else:
                 found.count += 1
-                found.stuck = 0 if at_ns > found.latest_ns else found.stuck + 1
+                found.stuck = 0 if at_ns > found.reached_ns.get(timer, at_ns - 1) else found.stuck + 1
                 found.latest_ns = max(found.latest_ns, at_ns)
                 if found.stuck >= STUCK_MAX:
                     refused[row] = _stuck()
                 elif found.count > FIRINGS_MAX:
                     refused[row] = _many()
+            found.reached_ns[timer] = max(found.reached_ns.get(timer, at_ns), at_ns)
             self._latest_ns.append(found.latest_ns)
             self._numbers.append(found.number)
         return refused

@@ -1,4 +1,4 @@
-"""What fires in one call of `Operator.on_time`: in rounds, and told in the order of an interpreter's queue.
+"""What fires in one call of `Operator.on_time`: in rounds, with results in the order of an interpreter's queue.
 
 That queue holds (due time, key), and gives the earliest; a function may put its key in again, for a time that has
 come, too. Keys have nothing to do with one another. So it gives the same to call for the first timer of every key at
@@ -8,7 +8,7 @@ once, then for the next one of each key that has one, and to sort by the latest 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -52,14 +52,15 @@ class Firings:
     # None before the second ones: nearly always there is one round, of one field.
     _bounds: FiringBounds | None = None
 
-    def refused(self, due: DueTimers) -> Collection[int]:
-        """The rows of the timers that fire next that must not be called; `add` has to follow."""
+    def refused(self, due: DueTimers) -> Mapping[int, str | ExcludedTimer]:
+        """The rows of the timers that fire next that must not be called, and why; `add` has to follow."""
         refused: dict[int, str | ExcludedTimer] = {}
         if self._fired:
             if self._bounds is None:
                 self._bounds = FiringBounds()
-                self._take(self._bounds, self._fired[0].rows)
-            refused |= self._take(self._bounds, due.rows)
+                first = self._fired[0]
+                self._take(self._bounds, first.fields[0] if first.fields else "", first.rows)
+            refused |= self._take(self._bounds, due.field, due.rows)
         if self.left_out:
             for row in range(due.rows.length):
                 why = self.left_out.get(b"") or self.left_out.get(due.text(due.rows.source(row)))
@@ -70,8 +71,8 @@ class Firings:
         return refused
 
     @staticmethod
-    def _take(bounds: FiringBounds, rows: Batch) -> Mapping[int, str]:
-        return bounds.take(rows.key_values(), rows.columns.values(1))
+    def _take(bounds: FiringBounds, timer: str, rows: Batch) -> Mapping[int, str]:
+        return bounds.take(timer, rows.key_values(), rows.columns.values(1))
 
     def add(self, due: DueTimers, results: Results) -> None:
         """These timers fired, and gave this."""
@@ -112,7 +113,7 @@ class Firings:
         results = _results(self.schema, self._fired)
         if results.columns is None or not results.columns.length:
             return ()
-        assert results.rows is not None  # noqa: S101 - of what is joined each is told
+        assert results.rows is not None  # noqa: S101 - joined results say which row each is of
         sources = ranks[results.rows]
         by_source = np.argsort(sources, kind="stable")
         keys = keys_in_order([each.rows for each in self._fired], order)
@@ -120,8 +121,8 @@ class Firings:
         return [Batch(results.columns.take(by_source), keys, sources[by_source], EventTimes.of(times))]
 
     def _at(self, number: int, starts: Sequence[int]) -> Firing:
-        place = bisect_right(starts, number) - 1
-        fired, row = self._fired[place], number - starts[place]
+        index = bisect_right(starts, number) - 1
+        fired, row = self._fired[index], number - starts[index]
         own = fired.rows.slice(row, row + 1)
         return Firing(fired.fields[row], own.key_values()[0], own.columns.values(1)[0])
 

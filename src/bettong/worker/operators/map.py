@@ -1,9 +1,15 @@
 """`Stream.map` and `Stream.flat_map`: new messages of each message."""
 
+from bettong.application.nodes.stateless import Stateless
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling
-from bettong.worker.operators.operator import WithoutTime, derived
+from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, derived
 from bettong.worker.output.dead_letters import DeadLetters
+
+
+def map_operator(node: Stateless, parts: OperatorParts) -> Operator:
+    """Of `map` and `flat_map`, whose functions say how many they give."""
+    return MapOperator(node.name, parts.calling(node))
 
 
 class MapOperator(WithoutTime):

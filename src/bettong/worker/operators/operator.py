@@ -1,12 +1,22 @@
 """What every computation of a stage is to the partition that runs it."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from bettong.application.nodes.stateful import Stateful
+from bettong.application.nodes.stateless import Stateless
+from bettong.application.timers import NEVER, StateTimer
+from bettong.frames.columns import Array
 from bettong.worker.batch import Batch
-from bettong.worker.calling.results import Results
+from bettong.worker.calling.results import Calling, Results
 from bettong.worker.due import Due
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
+from bettong.worker.progress import FoldProgress
+from bettong.worker.state.table import StateTable
 
 
 class Operator(Protocol):
@@ -34,6 +44,38 @@ class Operator(Protocol):
         Never raises for what the user's function raises.
         """
 
+    def soonest_due(self, times: Array) -> Array | None:
+        """By row of that event time: when it makes something due by the watermark, or some time before. None: at any.
+
+        Of rows that are not late; a late one makes nothing due by the watermark before it. Asked once a frame in which
+        messages are late. The nearer it is, the less often the frame is folded in parts.
+        """
+
+
+class OperatorParts(Protocol):
+    """What operators of one partition are made of. `made`: those that come before."""
+
+    @property
+    def tables(self) -> Mapping[str, StateTable]:
+        """The states of each computation."""
+
+    @property
+    def progress(self) -> FoldProgress:
+        """Where the fold reports how far it is."""
+
+    @property
+    def made(self) -> Mapping[str, Operator]:
+        """The operators before this one, by computation."""
+
+    def calling(self, node: Stateless) -> Calling[None]:
+        """How a function without state is called."""
+
+    def stateful_calling(self, node: Stateful) -> Calling[Any]:
+        """How the functions that change states are called."""
+
+    def timer_calling(self, node: Stateful, timer: StateTimer) -> Calling[Any]:
+        """How the function of a timer is called."""
+
 
 def failed(name: str, batch: Batch, results: Results, dead_letters: DeadLetters) -> None:
     """The messages of rows that failed become dead letters, or what `on_error` says."""
@@ -57,3 +99,7 @@ class WithoutTime:
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:  # noqa: ARG002
         """See Operator."""
         return ()
+
+    def soonest_due(self, times: Array) -> Array | None:
+        """See Operator."""
+        return np.full(len(times), NEVER, np.int64)

@@ -1,21 +1,30 @@
 """`Stream.stateful`: folds each key's messages, and its timers, into a state of its own."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from bettong.application.streams import Stateful
-from bettong.frames.columns import Columns
+from bettong.application.nodes.stateful import Stateful
+from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling, Results
 from bettong.worker.due import Due
+from bettong.worker.exclusions import ExcludedTimer
 from bettong.worker.fired import DueTimers, one_by_one
 from bettong.worker.operators.firings import Firings
-from bettong.worker.operators.operator import derived
+from bettong.worker.operators.operator import Operator, OperatorParts, derived
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
 from bettong.worker.progress import FoldProgress
 from bettong.worker.state.table import StateTable
+
+
+def stateful_operator(node: Stateful, parts: OperatorParts) -> Operator:
+    """Of `stateful`."""
+    timers = {timer.field: parts.timer_calling(node, timer) for timer in node.timers}
+    return StatefulOperator(
+        node, parts.tables[node.name], parts.stateful_calling(node), timers, parts.progress
+    )
 
 
 class StatefulOperator:
@@ -46,18 +55,27 @@ class StatefulOperator:
         """See Operator."""
         return self.table.due if self._timers else None
 
+    def soonest_due(self, times: Array) -> Array | None:  # noqa: ARG002 - the user's function sets any time
+        """See Operator."""
+        return None
+
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
         """See Operator. A timer is NEVER before its function is called."""
         exclusion = dead_letters.exclusion
         firings = Firings(self._node.schema, exclusion.of_timers(self.name) if exclusion is not None else {})
-        while due := self.table.take_due(log_ns, watermark_ns):
+        while due := self._take_due(log_ns, watermark_ns):
             for each in due if self._progress.mark is None else one_by_one(due):
                 refused = firings.refused(each)
-                firings.add(each, self._fire(each, refused))
+                results = self._fire(each, refused)
+                firings.add(self._fired(each), results)
         return firings.results(self.name, dead_letters)
 
-    def _fire(self, due: DueTimers, refused: Collection[int]) -> Results:
-        """Calls their function, but for these rows."""
+    def _take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
+        """See StateTable.take_due."""
+        return self.table.take_due(log_ns, watermark_ns)
+
+    def _fire(self, due: DueTimers, refused: Mapping[int, str | ExcludedTimer]) -> Results:
+        """Calls their function, but for these rows; see `Firings.refused`."""
         if not refused:
             return self._call(due)
         kept = np.array([row for row in range(due.rows.length) if row not in refused], np.int64)
@@ -66,6 +84,10 @@ class StatefulOperator:
         found = self._call(DueTimers(due.field, due.rows.take(kept)))
         rows = kept if found.rows is None else kept[found.rows]
         return Results(found.columns, rows, [(int(kept[row]), reason) for row, reason in found.failures])
+
+    def _fired(self, due: DueTimers) -> DueTimers:
+        """These timers, when they have fired: with the event times of what they gave."""
+        return due
 
     def _call(self, due: DueTimers) -> Results:
         self._progress.fire(self.name, due.rows, due.text)

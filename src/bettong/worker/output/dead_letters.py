@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.frames.columns import Columns
 from bettong.frames.refused import Refused, reason_text
-from bettong.frames.text import json_line
+from bettong.frames.text import json_line_of_values
+from bettong.identifiers import PartitionId
 from bettong.topics import DEAD_LETTERS, dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch
@@ -37,6 +37,14 @@ class DeadLetters:
     found: list[FailedMessage] = field(default_factory=list)
     skipped: int = 0
     stopping: FailedMessage | None = None
+    # By computation: how many of `found` `take_new` has gone through.
+    _passed: dict[str, int] = field(default_factory=dict)
+
+    def take_new(self, computation: str) -> list[FailedMessage]:
+        """Those of a computation since this was last asked."""
+        start = self._passed.get(computation, 0)
+        self._passed[computation] = len(self.found)
+        return [failed for failed in self.found[start:] if failed.computation == computation]
 
     def add(self, computation: str, reason: str, index: int) -> None:
         """Notes that a message could not be processed."""
@@ -56,6 +64,10 @@ class DeadLetters:
             self.found.append(failed)
         elif self.stopping is None or index < self.stopping.index:
             self.stopping = failed
+
+    def is_stopped_before(self, index: int) -> bool:
+        """Whether a message before that one stops the partition."""
+        return self.stopping is not None and self.stopping.index < index
 
     def before_stop(self, batches: Sequence[Batch]) -> Sequence[Batch]:
         """The rows of messages before the one that stops the partition; all where none does."""
@@ -95,14 +107,13 @@ class FiringDeadLetters(DeadLetters):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFraming:
-    """Frames the dead letters of input frames. `stage` and `partition` tell who found them.
+    """Frames the dead letters of input frames. `id`: the partition where they were found.
 
     `emitter`, here and below, makes the frames of the input frame that they come from.
     """
 
     application: str
-    stage: str
-    partition: int
+    id: PartitionId
 
     def failed(
         self,
@@ -143,7 +154,7 @@ class DeadLetterFraming:
                     each.index,
                     each.message,
                     as_received=each.as_received,
-                    cut=each.cut,
+                    truncated=each.truncated,
                 )
                 for each in messages
             ),
@@ -158,7 +169,7 @@ class DeadLetterFraming:
         message: bytes,
         *,
         as_received: bool,
-        cut: bool = False,
+        truncated: bool = False,
         whole_record: bool = False,
         fired: bool = False,
     ) -> bytes:
@@ -172,14 +183,14 @@ class DeadLetterFraming:
             index=index,
             message=message[:size_max],
             as_received=as_received,
-            cut=cut or len(message) > size_max,
+            truncated=truncated or len(message) > size_max,
             whole_record=whole_record,
             fired=fired,
         ).SerializeToString()
 
     def _framed(self, emitter: FrameEmitter, dead_letters: Iterator[bytes]) -> Iterator[OutputRecord]:
-        origin = origin_of(DEAD_LETTERS, self.stage, self.partition)
-        to = FrameDestination(dead_letter_topic(self.application), self.partition, origin)
+        origin = origin_of(DEAD_LETTERS, self.id)
+        to = FrameDestination(dead_letter_topic(self.application), self.id.partition, origin)
         return emitter.rows(to, list(dead_letters))
 
 
@@ -188,7 +199,7 @@ def message_text(columns: Columns) -> Callable[[int], bytes]:
 
     def text(index: int) -> bytes:
         row = columns.slice(index, index + 1)
-        values = {field.name: row.values(at)[0] for at, field in enumerate(columns.schema.fields)}
-        return json_line(columns.schema, SimpleNamespace(**values))
+        values = [row.values(at)[0] for at in range(len(columns.schema.fields))]
+        return json_line_of_values(columns.schema, values)
 
     return text

@@ -72,10 +72,12 @@ class DownstreamWatermarks:
 
     def load(self, known: Iterable[tuple[Origin, int, DownstreamWatermark]]) -> None:
         """Takes over what `stored` gave, by origin and partition, as far as there are such destinations now."""
-        places: dict[tuple[str, int], FrameDestination] = {(to.origin, to.partition): to for to in self._sent}
+        destinations: dict[tuple[Origin, int], FrameDestination] = {
+            (to.origin, to.partition): to for to in self._sent
+        }
         for origin, partition, sent in known:
-            if (origin, partition) in places:
-                self._sent[places[origin, partition]] = sent
+            if (origin, partition) in destinations:
+                self._sent[destinations[origin, partition]] = sent
 
 
 def _needs_tick(sent: DownstreamWatermark, of: Watermarks) -> bool:

@@ -1,20 +1,20 @@
 """Results of one input frame as the frames that carry them on: within the size limit, numbered, in order."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import ENVELOPE_BYTES_MAX, Frame, encode
-from bettong.identifiers import Origin, stage_producer
+from bettong.identifiers import Origin, PartitionId, stage_producer
+from bettong.immutable import immutable
 from bettong.worker.output.numbering import SentTable
 
 # What protobuf adds to a message among a frame's rows: a tag, and a length of at most 5 bytes.
 _ROW_BYTES = 6
 
 
-@dataclass(frozen=True, slots=True)
+@immutable()
 class OutputRecord:
     """A frame to be appended: `value`, which holds `count` messages, to `partition` of `topic`."""
 
@@ -32,13 +32,13 @@ class FrameDestination(NamedTuple):
     origin: Origin
 
 
-def origin_of(target: str, stage: str, partition: int) -> Origin:
+def origin_of(target: str, partition: PartitionId) -> Origin:
     """Who numbers the frames that a partition of a stage writes for a sink, a stream that `key_by` made, dead letters.
 
     It stays the same whatever streams of the stage lead there, and whatever their messages are, so that a replay by
     a changed application repeats numbers. Frames of several schemas are parts of one input frame: see `numbering`.
     """
-    return Origin(f"{stage_producer(target, stage)}/{partition}")
+    return Origin(f"{stage_producer(target, partition.stage)}/{partition.partition}")
 
 
 class Piece(NamedTuple):
@@ -49,7 +49,7 @@ class Piece(NamedTuple):
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@immutable()
 class FrameEmitter:
     """Makes the frames that one input frame, at `offset`, leads to; they inherit its times.
 
@@ -95,7 +95,12 @@ class FrameEmitter:
         )
 
     def columns(
-        self, to: FrameDestination, piece: Piece, schema: int, event_times: bytes = b""
+        self,
+        to: FrameDestination,
+        piece: Piece,
+        schema: int,
+        event_times: bytes = b"",
+        message_watermarks: bytes = b"",
     ) -> OutputRecord:
         """A frame of columns; `schema` is their fingerprint. `event_times`: for a stage that needs time."""
         if event_times and self.note_sent is not None:
@@ -106,6 +111,7 @@ class FrameEmitter:
             columns=piece.payload,
             schema=schema,
             event_times=event_times,
+            message_watermarks=message_watermarks,
         )
 
     def rows(self, to: FrameDestination, messages: Sequence[bytes]) -> Iterator[OutputRecord]:
@@ -130,6 +136,7 @@ class FrameEmitter:
         rows: Sequence[bytes] | None = None,
         schema: int = 0,
         event_times: bytes = b"",
+        message_watermarks: bytes = b"",
     ) -> OutputRecord:
         sequence, previous = self.sent.number(to.origin, to.partition, self.offset)
         frame = Frame(
@@ -144,5 +151,6 @@ class FrameEmitter:
             rows=rows,
             columns=columns,
             event_times=event_times,
+            message_watermarks=message_watermarks,
         )
         return OutputRecord(to.topic, to.partition, encode(frame), count)

@@ -9,33 +9,31 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Self
 
-from bettong.identifiers import Origin, Sequence
+from bettong.identifiers import NO_SEQUENCE, Origin, SequenceNumber
 
 # Frames that one input frame may lead to at one destination. 2**20 leaves 2**44 offsets before a sequence
 # outgrows 64 bits: at 10,000 frames a second in one partition, 55 years.
 PARTS_MAX = 2**20
-
-_NONE = Sequence(0)
 
 
 @dataclass(slots=True)
 class SentTable:
     """The last sequence sent, by origin and destination partition. Part of the partition's state."""
 
-    sequences: dict[tuple[Origin, int], Sequence] = field(default_factory=dict)
+    sequences: dict[tuple[Origin, int], SequenceNumber] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, sent: Iterable[tuple[str, int, int]]) -> Self:
+    def of(cls, sent: Iterable[tuple[Origin, int, SequenceNumber]]) -> Self:
         """From origins, partitions and sequences, as a snapshot holds them."""
-        return cls({(Origin(origin), partition): Sequence(sequence) for origin, partition, sequence in sent})
+        return cls({(origin, partition): sequence for origin, partition, sequence in sent})
 
-    def last(self, origin: Origin, partition: int) -> Sequence:
+    def last(self, origin: Origin, partition: int) -> SequenceNumber:
         """The last number that was given; 0 before the first."""
-        return self.sequences.get((origin, partition), _NONE)
+        return self.sequences.get((origin, partition), NO_SEQUENCE)
 
-    def number(self, origin: Origin, partition: int, offset: int) -> tuple[Sequence, Sequence]:
+    def number(self, origin: Origin, partition: int, offset: int) -> tuple[SequenceNumber, SequenceNumber]:
         """The `(sequence, previous)` of the next frame that input `offset` leads to there."""
         previous = self.last(origin, partition)
-        sequence = Sequence(max((offset + 1) * PARTS_MAX, previous + 1))
+        sequence = SequenceNumber(max((offset + 1) * PARTS_MAX, previous + 1))
         self.sequences[origin, partition] = sequence
         return sequence, previous

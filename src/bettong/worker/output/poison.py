@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from bettong.errors import PoisonError
+from bettong.identifiers import PartitionId
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
 from bettong.worker.output.framing import FrameEmitter
 
@@ -12,8 +13,7 @@ _REASON_SHOWN = 300
 
 
 def poison(
-    stage: str,
-    partition: int,
+    partition: PartitionId,
     emitter: FrameEmitter,
     dead_letters: DeadLetters,
     text: Callable[[int], bytes],
@@ -28,7 +28,7 @@ def poison(
     return PoisonError(
         f'{failed.computation!r} (on_error="stop") cannot process {what}:'
         f" {_shortened(' '.join(failed.reason.split()), _REASON_SHOWN)};"
-        f" stage {stage!r}, partition {partition}, offset {emitter.offset}, origin"
+        f" stage {partition.stage!r}, partition {partition.partition}, offset {emitter.offset}, origin"
         f" {frame.origin}, sequence {frame.sequence}{index}. Mend the function, or give it"
         f' on_error="dead-letter" or "skip", and start the processor again: it goes on with this very {again}:'
         f" {shown}",

@@ -1,17 +1,22 @@
 """Where the rows of a batch leave their stage: for a sink, or by their new keys for the partitions of a stage."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import length_hint
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bettong.application.key import key_reader
+from bettong.application.nodes.keyed import Keyed
 from bettong.application.plan import StageOutput
-from bettong.application.streams import Keyed
 from bettong.errors import SchemaError
 from bettong.frames.columns import Array
+from bettong.frames.times import TIME_BYTES, encode_times
+from bettong.identifiers import PartitionId
 from bettong.routing import partition_of, partitions_of, split
 from bettong.topics import sink_topic, stage_topic
 from bettong.user_errors import ANY_ERROR, reason_of
@@ -20,13 +25,48 @@ from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.output.framing import FrameDestination, FrameEmitter, OutputRecord, Piece, origin_of
 
 
+class RowTimes(NamedTuple):
+    """Event times of rows, for a stage that needs time; the watermarks before them, for one that judges lateness."""
+
+    times: Array | None = None
+    watermarks: Array | None = None
+    needs_each_watermark: bool = False
+
+    @classmethod
+    def of(cls, output: StageOutput, batch: Batch, rows: Array) -> RowTimes:
+        """Of those rows of a batch, in that order."""
+        return cls(
+            batch.event_times().take(rows) if output.needs_time else None,
+            batch.message_watermarks().take(rows) if output.judges_lateness else None,
+            output.needs_each_watermark,
+        )
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row at most."""
+        return sum(TIME_BYTES for each in (self.times, self.watermarks) if each is not None)
+
+    def encoded(self, start: int, stop: int) -> tuple[bytes, bytes]:
+        """Both, as the frame of the rows from `start` up to but not including `stop` carries them."""
+        if self.times is None:
+            return b"", b""
+        times = self.times[start:stop]
+        if self.watermarks is None or not (
+            self.needs_each_watermark or (times < self.watermarks[start:stop]).any()
+        ):
+            return encode_times(times), b""
+        return encode_times(times), encode_times(self.watermarks[start:stop])
+
+
+_NO_TIMES = RowTimes()
+
+
 @dataclass(frozen=True, slots=True)
 class Router:
-    """Routes what input frames of a partition of a stage lead to. `partitions`: of every stage."""
+    """Routes what input frames of a partition, `id`, lead to. `partitions`: of every stage."""
 
     application: str
-    stage: str
-    partition: int
+    id: PartitionId
     partitions: int
 
     def route(
@@ -41,10 +81,10 @@ class Router:
             yield from self._by_key(emitter, output, output.target, batch, dead_letters)
         elif output.target.encoder is None:
             pieces = emitter.pieces(columns, 0, columns.length, columns.payload())
-            yield from self._columns(emitter, output, self.partition, pieces, batch.source, dead_letters)
+            yield from self._columns(emitter, output, self.id.partition, pieces, batch.source, dead_letters)
         else:
             encoded = self._encoded(emitter, output.target.name, output.target.encoder, batch, dead_letters)
-            yield from emitter.rows(self._destination(output, self.partition), encoded)
+            yield from emitter.rows(self._destination(output, self.id.partition), encoded)
 
     def timed_destinations(self, outputs: Sequence[StageOutput]) -> list[FrameDestination]:
         """The partitions of stages that need time, where these outputs lead."""
@@ -60,7 +100,7 @@ class Router:
             topic = stage_topic(self.application, output.stage)
         else:
             topic = sink_topic(self.application, output.target.name)
-        return FrameDestination(topic, partition, origin_of(output.target.name, self.stage, self.partition))
+        return FrameDestination(topic, partition, origin_of(output.target.name, self.id))
 
     def _by_key(
         self,
@@ -79,7 +119,7 @@ class Router:
             division = split(partitions, self.partitions)
             order = kept.take(division.order)
         ordered = columns.take(order)
-        times = batch.event_times().take(order) if output.needs_time else None
+        times = RowTimes.of(output, batch, order)
         stops = [stop for start, stop in pairwise(division.bounds) if start < stop]
         touched = [
             partition for partition, (start, stop) in enumerate(pairwise(division.bounds)) if start < stop
@@ -87,8 +127,7 @@ class Router:
         for partition, (start, stop), payload in zip(
             touched, pairwise([0, *stops]), ordered.payloads([0, *stops]), strict=True
         ):
-            beside = 0 if times is None else times.itemsize
-            pieces = emitter.pieces(ordered, start, stop, payload, beside=beside)
+            pieces = emitter.pieces(ordered, start, stop, payload, beside=times.row_bytes)
             source = lambda row: batch.source(int(order[row]))  # noqa: E731 - as short as it can be
             yield from self._columns(emitter, output, partition, pieces, source, dead_letters, times)
 
@@ -100,19 +139,17 @@ class Router:
         pieces: Iterator[Piece],
         source: Callable[[int], int],
         dead_letters: DeadLetters,
-        times: Array | None = None,
+        times: RowTimes = _NO_TIMES,
     ) -> Iterator[OutputRecord]:
-        """A record for each piece. A row that no frame can hold becomes a dead letter. `times`: event times of rows."""
+        """A record for each piece. A row that no frame can hold becomes a dead letter. `times`: of the rows."""
         to, schema = self._destination(output, partition), output.schema.fingerprint
         for piece in pieces:
-            event_times = (
-                b"" if times is None else times[piece.start : piece.stop].astype("<i8", copy=False).tobytes()
-            )
-            if len(piece.payload) + len(event_times) > emitter.body_bytes_max:
+            beside = times.row_bytes * (piece.stop - piece.start)
+            if len(piece.payload) + beside > emitter.body_bytes_max:
                 reason = emitter.oversized(len(piece.payload))
                 dead_letters.add(output.target.name, str(reason), source(piece.start))
                 continue
-            yield emitter.columns(to, piece, schema, event_times)
+            yield emitter.columns(to, piece, schema, *times.encoded(piece.start, piece.stop))
 
     def _encoded(
         self,
@@ -140,10 +177,10 @@ def _keyable(target: Keyed, batch: Batch, dead_letters: DeadLetters, partitions:
     """The rows whose key can be computed, and their partitions; the others become dead letters."""
     kept: list[int] = []
     found: list[int] = []
+    read = key_reader(target.key, batch.schema)
 
     def keep(row: int, message: Any) -> None:
-        key = getattr(message, target.key) if isinstance(target.key, str) else target.key(message)
-        found.append(partition_of(key, partitions))
+        found.append(partition_of(read(message), partitions))
         kept.append(row)
 
     _each(batch, target.name, keep, dead_letters)

@@ -46,7 +46,7 @@ class BlockBounds:
         return int(self._bounds.min(initial=NEVER))
 
     def due(self, times_ns: Array, until_ns: int) -> Array:
-        """The slots whose time is not later. They count no more, until they are told of again by `lower`."""
+        """The slots whose time is not later. They count no more, until `lower` names them again."""
         found: Array = _due(times_ns, self._bounds, until_ns)
         return found
 

@@ -15,12 +15,12 @@ from functools import cached_property, partial
 from types import FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from bettong.application.streams import Stateful
+from bettong.application.nodes.stateful import Stateful
 from bettong.loaded_modules import loaded_module
 from bettong.worker.libraries import of_library
 
 # By these a class says how its objects are to be taken apart and made again, which only pickle would ask.
-_OWN_WAYS = (
+_PICKLING_METHODS = (
     "__reduce__",
     "__reduce_ex__",
     "__getstate__",
@@ -54,7 +54,7 @@ def form_of(kind: type[Any]) -> ClassForm | None:
         # Without attributes besides: a class that derives from a NamedTuple has them, unless it has `__slots__`.
         plain = isinstance(names, tuple) and not kind.__dictoffset__
         return ClassForm(NAMED_TUPLE, reference, names) if plain and names is not None else None
-    if not dataclasses.is_dataclass(kind) or any(_says(kind, way) for way in _OWN_WAYS):
+    if not dataclasses.is_dataclass(kind) or any(_says(kind, method) for method in _PICKLING_METHODS):
         return None
     names = tuple(field.name for field in dataclasses.fields(kind))
     if not _is_made_bare(kind) or not all(is_plain_attribute(kind, name) for name in names):

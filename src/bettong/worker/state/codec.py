@@ -88,7 +88,7 @@ class _Writer:
         self.table: list[list[Any]] = []
         self._classes = classes
         self._careful = careful
-        self._places: dict[tuple[type[Any], tuple[str, ...]], int] = {}
+        self._indexes: dict[tuple[type[Any], tuple[str, ...]], int] = {}
         self._left = _VALUES_MAX
 
     def column(self, values: list[Any], above: tuple[list[Any], ...]) -> list[Any]:
@@ -106,7 +106,7 @@ class _Writer:
         return self._union([order[each] for each in kinds], values, above)
 
     def _union(self, tags: list[Any], values: list[Any], above: tuple[list[Any], ...]) -> list[Any]:
-        """Values of several sorts, told by equal tags; None: simple ones. `above`: see `column`."""
+        """Values of several sorts: those of one sort have equal tags, simple ones None. `above`: see `column`."""
         groups: dict[Any, list[Any]] = {}
         for tag, value in zip(tags, values, strict=True):
             groups.setdefault(tag, []).append(value)
@@ -116,8 +116,8 @@ class _Writer:
         ]
         if len(columns) == 1:
             return columns[0]
-        places = {tag: place for place, tag in enumerate(groups)}
-        return [UNION, [places[tag] for tag in tags], columns]
+        indexes = {tag: index for index, tag in enumerate(groups)}
+        return [UNION, [indexes[tag] for tag in tags], columns]
 
     def _of_one(self, kind: type[Any], values: list[Any], above: tuple[list[Any], ...]) -> list[Any]:
         if len(above) >= DEPTH_MAX:
@@ -183,9 +183,9 @@ class _Writer:
     ) -> list[Any]:
         if form.kind == ENUM:
             names: list[Any] = [each.name if each.name in kind.__members__ else each.value for each in values]
-            return [OBJECTS, self._place(kind, form, ()), self.column(names, (*above, values))]
+            return [OBJECTS, self._index(kind, form, ()), self.column(names, (*above, values))]
         if form.kind != DATACLASS:
-            columns = [list(map(itemgetter(place), values)) for place in range(len(form.names))]
+            columns = [list(map(itemgetter(index), values)) for index in range(len(form.names))]
             return self._fields(kind, form, form.names, values, columns, above)
         if not _differ(form.names, values):
             try:
@@ -210,8 +210,8 @@ class _Writer:
             )
             for names, group in groups.items()
         ]
-        places = {tag: place for place, tag in enumerate(groups)}
-        return [UNION, [places[tag] for tag in tags], columns]
+        indexes = {tag: index for index, tag in enumerate(groups)}
+        return [UNION, [indexes[tag] for tag in tags], columns]
 
     def _fields(
         self,
@@ -230,16 +230,16 @@ class _Writer:
                 error.path.insert(0, name if error.path else f"{kind.__qualname__}.{name}")
                 raise
         # An object takes a byte at least, so that no few bytes stand for many.
-        return [OBJECTS, self._place(kind, form, names), *(made or [[PLAIN, [None] * len(values)]])]
+        return [OBJECTS, self._index(kind, form, names), *(made or [[PLAIN, [None] * len(values)]])]
 
-    def _place(self, kind: type[Any], form: ClassForm, names: tuple[str, ...]) -> int:
-        place = self._places.setdefault((kind, names), len(self.table))
-        if place == len(self.table):
-            # What it has besides its declared fields is told only where there is something.
+    def _index(self, kind: type[Any], form: ClassForm, names: tuple[str, ...]) -> int:
+        index = self._indexes.setdefault((kind, names), len(self.table))
+        if index == len(self.table):
+            # Attributes besides the declared fields are listed only where there are any.
             self.table.append(
                 [form.kind, form.reference, form.names, *([] if names == form.names else [names])]
             )
-        return place
+        return index
 
 
 def _is_simple(held: Iterable[Iterable[Any]]) -> bool:

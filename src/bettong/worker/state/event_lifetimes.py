@@ -7,32 +7,42 @@ kept of many keys is a time that none of them is before; it costs a look at them
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from heapq import heapify, heappop, heappush
-from itertools import count
 from typing import Any
 
 import numpy as np
 
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array
+from bettong.user_errors import ANY_ERROR
 from bettong.worker.batch import Batch, NoKey
+from bettong.worker.lazy_heap import LazyHeap
 from bettong.worker.state.block_bounds import BlockBounds
-from bettong.worker.state.lifetimes import NO_KEY_NS, KeyClocks, SlotClocks
-
-# Entries of a heap beyond twice its keys: so few that to make it anew would cost more than they do.
-_SPARE = 64
+from bettong.worker.state.lifetimes import NO_KEY_NS, KeyLifetimes, SlotLifetimes
 
 
-class EventKeyLifetimes(KeyClocks):
-    """Of a table whose keys are Python objects."""
+class EventKeyLifetimes(KeyLifetimes):
+    """See KeyLifetimes."""
+
+    by_event = True
 
     def __init__(self, ttl_ns: int) -> None:
         super().__init__(ttl_ns)
-        # (time, number, key): the key's last message is not before that time. Numbers, so that keys are never compared.
-        self._heap: list[tuple[int, int, Any]] = []
-        self._numbers = count()
+        self._oldest = LazyHeap(self._last_of)
+        # What `_newest_behind` gives for the open batch, once a state was deleted in it.
+        self._behind: list[int | None] | None = None
 
-    def renew(self, messages: Iterable[tuple[Any, int]]) -> None:
+    def open(self, batch: Batch, *, renews: bool) -> None:
+        """See KeyLifetimes."""
+        self._behind = None
+        if not renews:
+            return
+        messages = list(zip(batch.key_values(), batch.event_times().tolist(), strict=True))
+        try:
+            self._renew(messages)
+        except ANY_ERROR:  # a NoKey raises what the user's function raised
+            self._renew(each for each in messages if not isinstance(each[0], NoKey))
+
+    def _renew(self, messages: Iterable[tuple[Any, int]]) -> None:
         """These keys have messages of these times. Raises what a key raises that has no hash, and renews none."""
         newest: dict[Any, int] = {}
         for key, at_ns in messages:
@@ -45,44 +55,43 @@ class EventKeyLifetimes(KeyClocks):
             elif known < at_ns:
                 self._last_ns[key] = at_ns
 
-    def restart(self, key: Any, newest_ns: int) -> None:
-        """The state of a key has ended, and messages up to that time have come since."""
-        self._add(key, newest_ns)
+    def restart(self, key: Any, batch: Batch, row: int) -> None:
+        """See KeyLifetimes."""
+        if self._behind is None:
+            self._behind = _newest_behind(batch)
+        if (newest_ns := self._behind[row]) is not None:
+            self._add(key, newest_ns)
 
     def expired(self, watermark_ns: int) -> list[Any]:
-        """The watermark is there now: the keys whose time is over. They are forgotten."""
+        """See KeyLifetimes."""
         until_ns, found = watermark_ns - self._ttl_ns, []
-        while self._heap and self._heap[0][0] <= until_ns:
-            _, number, key = heappop(self._heap)
-            last_ns = self._last_ns.get(key)
-            if last_ns is None:
-                continue
-            if last_ns <= until_ns:
-                found.append(key)
-                del self._last_ns[key]
-            else:
-                heappush(self._heap, (last_ns, number, key))
+        while (oldest := self._oldest.first(until_ns)) is not None:
+            self._oldest.drop_first()
+            found.append(oldest[1])
+            del self._last_ns[oldest[1]]
         return found
 
     @property
     def due_ns(self) -> int | None:
-        """The watermark at which the next key's time is over, or some time before; None without a key."""
-        return self._heap[0][0] + self._ttl_ns if self._heap else None
+        """See KeyLifetimes."""
+        bound_ns = self._oldest.bound_ns
+        return bound_ns + self._ttl_ns if bound_ns != NEVER else None
 
     def load(self, keys: Collection[Any], last_ns: Array) -> None:
-        """Takes over what was stored for these keys."""
+        """See KeyLifetimes."""
         for key, at_ns in zip(keys, last_ns.tolist(), strict=True):
             self._add(key, at_ns)
 
     def _add(self, key: Any, at_ns: int) -> None:
         self._last_ns[key] = at_ns
-        heappush(self._heap, (at_ns, next(self._numbers), key))
-        if len(self._heap) > 2 * len(self._last_ns) + _SPARE:
-            self._heap = [(at, next(self._numbers), each) for each, at in self._last_ns.items()]
-            heapify(self._heap)
+        self._oldest.push(key, at_ns)
+        self._oldest.tidy(len(self._last_ns))
+
+    def _last_of(self, key: Any) -> int:
+        return self._last_ns.get(key, NEVER)
 
 
-def newest_behind(batch: Batch) -> list[int | None]:
+def _newest_behind(batch: Batch) -> list[int | None]:
     """By row, the newest event time among the rows behind it that have its key; None where there is none."""
     found: list[int | None] = []
     newest: dict[Any, int] = {}
@@ -95,41 +104,50 @@ def newest_behind(batch: Batch) -> list[int | None]:
     return found[::-1]
 
 
-class EventSlotLifetimes(SlotClocks):
-    """Of a table whose keys have slots of an array."""
+class EventSlotLifetimes(SlotLifetimes):
+    """See SlotLifetimes."""
+
+    by_event = True
 
     def __init__(self, ttl_ns: int) -> None:
         super().__init__(ttl_ns)
         self._bounds = BlockBounds()
 
     def grow(self, slots: int) -> None:
-        """There are so many slots now."""
+        """See SlotLifetimes."""
         super().grow(slots)
         self._bounds.grow(slots)
 
-    def renew(self, slots: Array, times_ns: Array) -> None:
-        """The keys of these slots have messages of these times."""
+    def renew(self, slots: Array, batch: Batch) -> None:
+        """See SlotLifetimes."""
+        self._renew(slots, batch.event_times())
+
+    def _renew(self, slots: Array, times_ns: Array) -> None:
         np.maximum.at(self._last_ns, slots, times_ns)
         self._bounds.lower(self._last_ns, slots)
 
-    def restart(self, slots: Array, times_ns: Array) -> None:
-        """The states at these slots have ended, and messages of these times have come since."""
-        self.forget(slots)
-        self.renew(slots, times_ns)
+    def restart(self, slots: Array, batch: Batch, rows: Array) -> None:
+        """See SlotLifetimes."""
+        ends = np.full(len(self._last_ns), len(slots))
+        ends[slots[rows]] = rows
+        behind = np.flatnonzero(ends[slots] < np.arange(len(slots)))
+        if len(behind):
+            self.forget(slots[behind])
+            self._renew(slots[behind], batch.event_times()[behind])
 
     def expired(self, watermark_ns: int) -> Array:
-        """The watermark is there now: the slots of keys whose time is over."""
+        """See SlotLifetimes."""
         over = self._bounds.due(self._last_ns, max(watermark_ns - self._ttl_ns, NO_KEY_NS))
         found: Array = over[self._last_ns[over] != NO_KEY_NS]
         return found
 
     @property
     def due_ns(self) -> int | None:
-        """The watermark at which the next key's time is over, or some time before; None without a key."""
+        """See SlotLifetimes."""
         first_ns = self._bounds.first_ns
         return first_ns + self._ttl_ns if first_ns != NEVER else None
 
     def load(self, slots: Array, last_ns: Array) -> None:
-        """Takes over what was stored for the keys at these slots."""
+        """See SlotLifetimes."""
         self._last_ns[slots] = last_ns
         self._bounds.lower(self._last_ns, slots)

@@ -3,12 +3,12 @@
 Open addressing with linear probing, at most half full. Keys are compared whole: a hash that collides costs a probe,
 never a wrong answer.
 
-    table, a row for each place:   | tag, 64 bits | slot + 1, 64 bits; 0: nobody's |
+    table, a row for each bucket:  | tag, 64 bits | slot + 1, 64 bits; 0: nobody's |
     keys, a row for each slot:     | words of the key, 64 bits each                |
 
-A key of one word is its own tag, and found by looking at one place of memory; one of several has a hash of them there,
-and its words are compared too. With many keys the wait for memory is what a search costs: in calls of many rows the
-place in a large table is asked for some rows before.
+A key of one word is its own tag, and found by one look into memory; one of several words has their hash there, and
+its words are compared too. With many keys a search costs the wait for memory: in calls of many rows a bucket of a large
+table is prefetched some rows ahead.
 """
 
 from typing import Any
@@ -103,20 +103,20 @@ class KeyTable:
         _insert_all(self._keys, self._table, self.count)
 
 
-class Distinct:
+class DistinctSlots:
     """The different ones among slots, in the order in which they come. Keeps a table, so that it need not sort."""
 
     def __init__(self) -> None:
         self._numbers = np.empty(0, np.int32)
 
     def of(self, slots: Array, *, capacity: int) -> tuple[Array, Array]:
-        """The different ones, and for each slot its place among them. All are below `capacity`."""
+        """The different ones, and for each slot its index among them. All are below `capacity`."""
         if len(self._numbers) < capacity:
             self._numbers = np.full(capacity, -1, np.int32)
         found = np.empty(min(len(slots), capacity), np.int32)
-        places = np.empty(len(slots), np.int64)
-        count = _number(slots, self._numbers, found, places)
-        return found[:count], places
+        indexes = np.empty(len(slots), np.int64)
+        count = _number(slots, self._numbers, found, indexes)
+        return found[:count], indexes
 
 
 def words_per_key(dtype: np.dtype[Any]) -> int:
@@ -136,7 +136,7 @@ def words_of(column: Array) -> Array:
     return column.astype(f"S{8 * words}").view("<u8").reshape(-1, words)
 
 
-# Places are unsigned below: Numba would make each signed one ready to count from the end. And what is called for each
+# Buckets are unsigned below: Numba would make each signed one ready to count from the end. And what is called for each
 # row is inlined by Numba: a call counts references to the arrays, which makes a search five to ten times as slow.
 
 
@@ -146,8 +146,8 @@ def _tag(words: Any, row: Any) -> Any:
     if words.shape[1] == 1:
         return words[row, 0]
     state = np.uint64(0)
-    for place in range(words.shape[1]):
-        state = (state ^ words[row, place]) * _MIX
+    for word in range(words.shape[1]):
+        state = (state ^ words[row, word]) * _MIX
         state ^= state >> _FOLD
     return state
 
@@ -162,7 +162,7 @@ def _home(tag: Any, shift: Any) -> Any:
 
 @numba.njit(cache=True)
 def _shift(table: Any) -> Any:
-    """How far a hash is shifted to give a place in a table, whose size is a power of two."""
+    """How far a hash is shifted to give a bucket of a table, whose size is a power of two."""
     bits = 64
     while 1 << (64 - bits) < len(table):
         bits -= 1
@@ -173,22 +173,22 @@ def _shift(table: Any) -> Any:
 def _same(left: Any, left_row: Any, right: Any, right_row: Any) -> Any:
     """Whether keys with the same tag are the same."""
     if left.shape[1] > 1:
-        for place in range(left.shape[1]):
-            if left[left_row, place] != right[right_row, place]:
+        for word in range(left.shape[1]):
+            if left[left_row, word] != right[right_row, word]:
                 return False
     return True
 
 
 @numba.njit(cache=True, inline="always")
-def _place(words: Any, row: Any, keys: Any, table: Any, shift: Any) -> Any:
+def _bucket(words: Any, row: Any, keys: Any, table: Any, shift: Any) -> Any:
     """Where in the table a key is, or would be."""
     mask, tag = np.uint64(len(table) - 1), _tag(words, row)
-    place = _home(tag, shift)
-    while table[place, 1] and not (
-        table[place, 0] == tag and _same(words, row, keys, table[place, 1] - _ONE)
+    bucket = _home(tag, shift)
+    while table[bucket, 1] and not (
+        table[bucket, 0] == tag and _same(words, row, keys, table[bucket, 1] - _ONE)
     ):
-        place = (place + _ONE) & mask
-    return place
+        bucket = (bucket + _ONE) & mask
+    return bucket
 
 
 @numba.njit(cache=True)
@@ -196,7 +196,7 @@ def _find(words: Any, keys: Any, table: Any, slots: Any) -> None:
     """The slot of each key, or -1."""
     shift = _shift(table)
     for row in range(np.uint64(len(words))):
-        slots[row] = np.int64(table[_place(words, row, keys, table, shift), 1]) - 1
+        slots[row] = np.int64(table[_bucket(words, row, keys, table, shift), 1]) - 1
 
 
 @numba.njit(cache=True)
@@ -211,8 +211,8 @@ def _find_or_add(
             for row in range(behind, min(behind + AHEAD, rows)):
                 prefetch(table, _home(_tag(words, row), shift))
         for row in range(block, behind):
-            place = _place(words, row, keys, table, shift)
-            if not table[place, 1]:
+            bucket = _bucket(words, row, keys, table, shift)
+            if not table[bucket, 1]:
                 if free_count:
                     free_count -= 1
                     slot = np.int64(free[free_count])
@@ -223,17 +223,17 @@ def _find_or_add(
                     count += 1
                 for word in range(words.shape[1]):
                     keys[slot, word] = words[row, word]
-                table[place, 0], table[place, 1] = _tag(words, row), slot + 1
-            slots[row] = table[place, 1] - _ONE
+                table[bucket, 0], table[bucket, 1] = _tag(words, row), slot + 1
+            slots[row] = table[bucket, 1] - _ONE
     return len(words), count, free_count
 
 
 @numba.njit(cache=True)
 def _remove(slots: Any, keys: Any, table: Any) -> None:
-    """Empties the places of keys, and moves what was probed past them back: Knuth, TAOCP 3, 6.4, algorithm R."""
+    """Empties the buckets of keys, and moves what was probed past them back: Knuth, TAOCP 3, 6.4, algorithm R."""
     mask, shift = np.uint64(len(table) - 1), _shift(table)
     for index in range(len(slots)):
-        hole = _place(keys, np.uint64(slots[index]), keys, table, shift)
+        hole = _bucket(keys, np.uint64(slots[index]), keys, table, shift)
         probed = (hole + _ONE) & mask
         while table[probed, 1]:
             home = _home(table[probed, 0], shift)
@@ -249,14 +249,14 @@ def _insert_all(keys: Any, table: Any, count: Any) -> None:
     mask, shift = np.uint64(len(table) - 1), _shift(table)
     for slot in range(count):
         tag = _tag(keys, slot)
-        place = _home(tag, shift)
-        while table[place, 1]:
-            place = (place + _ONE) & mask
-        table[place, 0], table[place, 1] = tag, slot + 1
+        bucket = _home(tag, shift)
+        while table[bucket, 1]:
+            bucket = (bucket + _ONE) & mask
+        table[bucket, 0], table[bucket, 1] = tag, slot + 1
 
 
 @numba.njit(cache=True)
-def _number(slots: Any, numbers: Any, found: Any, places: Any) -> Any:
+def _number(slots: Any, numbers: Any, found: Any, indexes: Any) -> Any:
     """Numbers slots as they come; `numbers` is all -1 before and after."""
     count = 0
     for row in range(len(slots)):
@@ -265,7 +265,7 @@ def _number(slots: Any, numbers: Any, found: Any, places: Any) -> Any:
             numbers[slot] = count
             found[count] = slots[row]
             count += 1
-        places[row] = numbers[slot]
+        indexes[row] = numbers[slot]
     for number in range(count):
         numbers[np.uint64(found[number])] = -1
     return count

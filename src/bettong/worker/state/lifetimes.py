@@ -6,29 +6,48 @@ are at its beginning. To find them costs nothing for those that live.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
 
 from bettong.frames.columns import Array
 from bettong.frames.frame import CLOCK_NS_MAX
+from bettong.user_errors import ANY_ERROR
+from bettong.worker.batch import Batch, NoKey
 
 _STORED = np.dtype("<i8")
-# In place of the clock at its last message: of a slot that no key has.
+# Instead of the clock at its last message: of a slot that no key has.
 NO_KEY_NS = -1
 _ONE = np.uint64(1)
 
 
-class KeyClocks:
-    """Of a table whose keys are Python objects: the clock at each key's last message."""
+class KeyLifetimes(ABC):
+    """How long states live, by one of the clocks, of a table whose keys are Python objects."""
+
+    by_event: ClassVar[bool]
 
     def __init__(self, ttl_ns: int) -> None:
         self._ttl_ns = ttl_ns
+        # The clock at each key's last message.
         self._last_ns: dict[Any, int] = {}
+
+    def note_clock(self, log_ns: int) -> None:  # noqa: B027 - event time comes with the messages
+        """The log clock is there now."""
+
+    @abstractmethod
+    def open(self, batch: Batch, *, renews: bool) -> None:
+        """The keys of a batch have messages, or are looked up without one. All until the next call is of that batch."""
+
+    def begin(self, key: Any) -> None:  # noqa: B027 - nothing where `restart` has done it
+        """A key of the open batch has a new state."""
+
+    def restart(self, key: Any, batch: Batch, row: int) -> None:  # noqa: B027 - nothing where `begin` does it
+        """The state of a key was deleted at that row of the open batch: the next one lives by the rows behind it."""
 
     def end_ns(self, key: Any) -> int:
         """When the time of a key is over."""
@@ -39,16 +58,32 @@ class KeyClocks:
         for key in keys:
             self._last_ns.pop(key, None)
 
+    @abstractmethod
+    def expired(self, clock_ns: int) -> list[Any]:
+        """The clock is there now: the keys whose time is over. They are forgotten."""
+
+    @property
+    @abstractmethod
+    def due_ns(self) -> int | None:
+        """When the next key's time is over, or some time before; None without a key."""
+
     def dump(self, keys: Iterable[Any]) -> bytes:
         """The clock at the last message of each key, to be stored."""
         return np.array([self._last_ns[key] for key in keys], _STORED).tobytes()
 
+    @abstractmethod
+    def load(self, keys: Collection[Any], last_ns: Array) -> None:
+        """Takes over what `stored_clocks` read for these keys."""
 
-class SlotClocks:
-    """Of a table whose keys have slots of an array: the clock at each slot's last message."""
+
+class SlotLifetimes(ABC):
+    """The same of a table whose keys have slots of an array."""
+
+    by_event: ClassVar[bool]
 
     def __init__(self, ttl_ns: int) -> None:
         self._ttl_ns = ttl_ns
+        # The clock at each slot's last message.
         self._last_ns = np.zeros(0, np.int64)
 
     def grow(self, slots: int) -> None:
@@ -56,6 +91,16 @@ class SlotClocks:
         more = slots - len(self._last_ns)
         if more > 0:
             self._last_ns = np.concatenate([self._last_ns, np.full(more, NO_KEY_NS)])
+
+    def note_clock(self, log_ns: int) -> None:  # noqa: B027 - event time comes with the messages
+        """The log clock is there now."""
+
+    @abstractmethod
+    def renew(self, slots: Array, batch: Batch) -> None:
+        """The keys of these slots have the messages of a batch."""
+
+    def restart(self, slots: Array, batch: Batch, rows: Array) -> None:  # noqa: B027 - where all rows have one time
+        """The states at `slots[rows]` were deleted at those rows: the next ones live by the rows behind them."""
 
     def ends_ns(self, slots: Array) -> Array:
         """When the times of the keys of these slots are over."""
@@ -65,13 +110,28 @@ class SlotClocks:
         """The states at these slots have ended."""
         self._last_ns[slots] = NO_KEY_NS
 
+    @abstractmethod
+    def expired(self, clock_ns: int) -> Array:
+        """The clock is there now: the slots of keys whose time is over."""
+
+    @property
+    @abstractmethod
+    def due_ns(self) -> int | None:
+        """When the next key's time is over, or some time before; None without a key."""
+
     def dump(self, slots: Array | slice) -> bytes:
         """The clock at the last message of the key at each slot, to be stored."""
         return self._last_ns[slots].astype(_STORED).tobytes()
 
+    @abstractmethod
+    def load(self, slots: Array, last_ns: Array) -> None:
+        """Takes over what `stored_clocks` read for the keys at these slots."""
 
-class KeyLifetimes(KeyClocks):
-    """By the log clock, of a table whose keys are Python objects."""
+
+class LogKeyLifetimes(KeyLifetimes):
+    """By the log clock. See KeyLifetimes."""
+
+    by_event = False
 
     def __init__(self, ttl_ns: int) -> None:
         super().__init__(ttl_ns)
@@ -80,23 +140,28 @@ class KeyLifetimes(KeyClocks):
         self._is_ordered = True
 
     def note_clock(self, log_ns: int) -> None:
-        """The log clock is there now."""
+        """See KeyLifetimes."""
         self._log_ns = log_ns
 
-    def renew(self, keys: Iterable[Any]) -> None:
-        """These keys have a message now."""
+    def open(self, batch: Batch, *, renews: bool) -> None:
+        """See KeyLifetimes."""
+        if renews:
+            with_keys(batch, self._renew)
+
+    def _renew(self, keys: Iterable[Any]) -> None:
         last_ns, log_ns = self._last_ns, self._log_ns
         for key in set(keys):
             last_ns[key] = log_ns
             last_ns.move_to_end(key)
 
     def begin(self, key: Any) -> None:
-        """This key, which has a message now, has a new state."""
+        """See KeyLifetimes."""
+        # Its state may have been deleted since the batch was opened.
         if key not in self._last_ns:
             self._last_ns[key] = self._log_ns
 
     def expired(self, log_ns: int) -> list[Any]:
-        """The log clock is there now: the keys whose time is over. They are forgotten."""
+        """See KeyLifetimes."""
         self._log_ns = log_ns
         self._put_in_order()
         found = []
@@ -109,12 +174,12 @@ class KeyLifetimes(KeyClocks):
 
     @property
     def due_ns(self) -> int | None:
-        """The log clock at which the next key's time is over; None without a key."""
+        """See KeyLifetimes."""
         self._put_in_order()
         return next((last_ns + self._ttl_ns for last_ns in self._last_ns.values()), None)
 
     def load(self, keys: Collection[Any], last_ns: Array) -> None:
-        """Takes over what `stored_clocks` read for these keys: in order at once, unless it is of older messages."""
+        """See KeyLifetimes. In order at once, unless it is of older messages."""
         known = self._last_ns
         newest_ns = known[next(reversed(known))] if known else 0
         moved = [each for each in zip(keys, last_ns.tolist(), strict=True) if known.get(each[0]) != each[1]]
@@ -131,34 +196,36 @@ class KeyLifetimes(KeyClocks):
             self._is_ordered = True
 
 
-class SlotLifetimes(SlotClocks):
-    """By the log clock, of a table whose keys have slots of an array."""
+class LogSlotLifetimes(SlotLifetimes):
+    """By the log clock. See SlotLifetimes."""
+
+    by_event = False
 
     def __init__(self, ttl_ns: int) -> None:
         super().__init__(ttl_ns)
         self._log_ns = 0
-        # A ring of places, a slot's number + 1: for each the place before and the one after. Place 0 is its beginning
-        # and end; a place that is not in it stands before and after itself.
+        # A doubly linked list in the order of age: for each node the one before and the one after. A slot's node is its
+        # number + 1; node 0 is the beginning and the end. A node out of the list stands before and after itself.
         self._ring = _no_ring(0)
         self._is_ordered = True
 
     def grow(self, slots: int) -> None:
-        """There are so many slots now."""
+        """See SlotLifetimes."""
         super().grow(slots)
         if len(self._ring) <= slots:
             self._ring = np.concatenate([self._ring, _no_ring(slots)[len(self._ring) :]])
 
     def note_clock(self, log_ns: int) -> None:
-        """The log clock is there now."""
+        """See SlotLifetimes."""
         self._log_ns = log_ns
 
-    def renew(self, slots: Array) -> None:
-        """The keys of these slots have a message now."""
+    def renew(self, slots: Array, _batch: Batch) -> None:
+        """See SlotLifetimes."""
         self._last_ns[slots] = self._log_ns
         _move_to_end(slots, self._ring)
 
     def expired(self, log_ns: int) -> Array:
-        """The log clock is there now: the slots of keys whose time is over."""
+        """See SlotLifetimes."""
         self._log_ns = log_ns
         self._put_in_order()
         found: Array = _first_until(log_ns - self._ttl_ns, self._ring, self._last_ns)
@@ -166,18 +233,18 @@ class SlotLifetimes(SlotClocks):
 
     @property
     def due_ns(self) -> int | None:
-        """The log clock at which the next key's time is over; None without a key."""
+        """See SlotLifetimes."""
         self._put_in_order()
         first = int(self._ring[0, 1])
         return int(self._last_ns[first - 1]) + self._ttl_ns if first else None
 
     def forget(self, slots: Array) -> None:
-        """The states at these slots have ended."""
+        """See SlotLifetimes."""
         super().forget(slots)
         _take_out(slots, self._ring)
 
     def load(self, slots: Array, last_ns: Array) -> None:
-        """Takes over what `stored_clocks` read for the keys at these slots."""
+        """See SlotLifetimes."""
         last = int(self._ring[0, 0])
         newest_ns = self._last_ns[last - 1] if last else 0
         moved = np.flatnonzero(self._last_ns[slots] != last_ns)
@@ -193,6 +260,15 @@ class SlotLifetimes(SlotClocks):
             self._ring = _no_ring(len(self._last_ns))
             _move_to_end(known[np.argsort(self._last_ns[known], kind="stable")], self._ring)
             self._is_ordered = True
+
+
+def with_keys(batch: Batch, use: Callable[[list[Any]], object]) -> None:
+    """Calls `use` with the keys of a batch that could be computed; a second time when the first one raised."""
+    keys = batch.key_values()
+    try:
+        use(keys)
+    except ANY_ERROR:  # a NoKey raises what the user's function raised
+        use([key for key in keys if not isinstance(key, NoKey)])
 
 
 def stored_clocks(data: bytes, keys: int, log_ns: int, *, by_event: bool = False) -> Array:
@@ -212,43 +288,43 @@ def stored_clocks(data: bytes, keys: int, log_ns: int, *, by_event: bool = False
 
 
 def _no_ring(slots: int) -> Array:
-    """A ring with no place in it but the first, for so many slots."""
+    """An empty list, for so many slots."""
     return np.repeat(np.arange(slots + 1, dtype=np.uint32), 2).reshape(-1, 2)
 
 
 @numba.njit(cache=True, inline="always")
-def _unlink(place: Any, ring: Any) -> Any:
-    before, after = np.uint64(ring[place, 0]), np.uint64(ring[place, 1])
+def _unlink(node: Any, ring: Any) -> Any:
+    before, after = np.uint64(ring[node, 0]), np.uint64(ring[node, 1])
     ring[before, 1], ring[after, 0] = after, before
 
 
 @numba.njit(cache=True)
 def _move_to_end(slots: Any, ring: Any) -> None:
     for row in range(len(slots)):
-        place = np.uint64(slots[row]) + _ONE
-        _unlink(place, ring)
+        node = np.uint64(slots[row]) + _ONE
+        _unlink(node, ring)
         last = np.uint64(ring[0, 0])
-        ring[last, 1], ring[place, 0] = place, last
-        ring[place, 1], ring[0, 0] = 0, place
+        ring[last, 1], ring[node, 0] = node, last
+        ring[node, 1], ring[0, 0] = 0, node
 
 
 @numba.njit(cache=True)
 def _take_out(slots: Any, ring: Any) -> None:
     for row in range(len(slots)):
-        place = np.uint64(slots[row]) + _ONE
-        _unlink(place, ring)
-        ring[place, 0], ring[place, 1] = place, place
+        node = np.uint64(slots[row]) + _ONE
+        _unlink(node, ring)
+        ring[node, 0], ring[node, 1] = node, node
 
 
 @numba.njit(cache=True)
 def _first_until(until_ns: Any, ring: Any, last_ns: Any) -> Any:
-    """The slots at the beginning of the ring whose last message is not later than `until_ns`."""
-    count, place = 0, np.uint64(ring[0, 1])
-    while place and last_ns[place - _ONE] <= until_ns:
+    """The slots at the beginning of the list whose last message is not later than `until_ns`."""
+    count, node = 0, np.uint64(ring[0, 1])
+    while node and last_ns[node - _ONE] <= until_ns:
         count += 1
-        place = np.uint64(ring[place, 1])
-    found, place = np.empty(count, np.int32), np.uint64(ring[0, 1])
+        node = np.uint64(ring[node, 1])
+    found, node = np.empty(count, np.int32), np.uint64(ring[0, 1])
     for index in range(count):
-        found[index] = place - _ONE
-        place = np.uint64(ring[place, 1])
+        found[index] = node - _ONE
+        node = np.uint64(ring[node, 1])
     return found

@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
+from bettong.application.joins.joined import Joined
 from bettong.application.lifetime import Lifetime
-from bettong.application.streams import Stateful
+from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import NEVER, Clock, StateTimer
+from bettong.application.windows.windowed import Windowed
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
 from bettong.schema.fields import Field
 from bettong.schema.key_types import KeyValue
-from bettong.user_errors import ANY_ERROR
-from bettong.worker.batch import Batch, NoKey
+from bettong.worker.batch import Batch
 from bettong.worker.due import Due
 from bettong.worker.fired import DueTimers, rows_of_keys
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state import codec, reading
 from bettong.worker.state.classes import Classes
-from bettong.worker.state.event_lifetimes import EventKeyLifetimes, newest_behind
-from bettong.worker.state.lifetimes import KeyLifetimes, stored_clocks
+from bettong.worker.state.event_lifetimes import EventKeyLifetimes
+from bettong.worker.state.lifetimes import KeyLifetimes, LogKeyLifetimes, stored_clocks, with_keys
 from bettong.worker.state.pickles import SignedPickles
-from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
+from bettong.worker.state.state_schemas import INCREMENT_KEYS, WHOLE_FROM, Migration
 from bettong.worker.state.table import SavedStates
 from bettong.worker.state.timers import DueTimer, KeyTimers, without_never
 
-# What a signature covers of keys that have ended, beside their place: so that they are not taken for states.
+# Added to the scope of keys that have ended, so that their signature does not hold for states.
 _ENDED = b"\0ended"
+# The timers of states of windows: see `application.windows.states`.
+_WINDOW_TIMERS = ("due", "early", "timeout")
 
 
 class StateCodec(Protocol):
-    """States as bytes. `place` tells whose they are: application, stage, partition, offset, computation."""
+    """States as bytes. `scope` says whose they are: application, stage, partition, offset, computation."""
 
-    def encode(self, keys: Collection[Any], states: Collection[Any], place: bytes) -> bytes:
+    def encode(self, keys: Collection[Any], states: Collection[Any], scope: bytes) -> bytes:
         """The bytes of states by their keys. Raises UnfitError, or what else says that they cannot be written."""
 
-    def decode(self, data: bytes, place: bytes, *, old: bool) -> tuple[list[Any], list[Any]]:
+    def decode(self, data: bytes, scope: bytes, *, old: bool) -> tuple[list[Any], list[Any]]:
         """Keys and states. `old`: of classes that may have changed. Raises any error for what it has not written."""
 
 
@@ -46,11 +49,11 @@ class PlainStates:
     def __init__(self, node: Stateful) -> None:
         self._classes = Classes(node)
 
-    def encode(self, keys: Collection[Any], states: Collection[Any], place: bytes) -> bytes:  # noqa: ARG002
+    def encode(self, keys: Collection[Any], states: Collection[Any], scope: bytes) -> bytes:  # noqa: ARG002
         """See StateCodec."""
         return codec.encode(keys, states, self._classes)
 
-    def decode(self, data: bytes, place: bytes, *, old: bool) -> tuple[list[Any], list[Any]]:  # noqa: ARG002
+    def decode(self, data: bytes, scope: bytes, *, old: bool) -> tuple[list[Any], list[Any]]:  # noqa: ARG002
         """See StateCodec."""
         return reading.decode(data, self._classes, old=old)
 
@@ -75,41 +78,28 @@ class ObjectTable:
         self._ended: set[Any] = set()
         self._ends = node.lifetime is not None or node.delete_when is not None
         self._lifetimes = _lifetimes(node.lifetime)
-        # What `newest_behind` gives for the open batch, once a state that lives by event time was deleted in it.
-        self._behind: list[int | None] | None = None
         self._timers = KeyTimers(node.timers) if node.timers else None
         # Whether states were taken over whose timers are not known yet.
         self._is_restored = False
         self._deleted = 0
+        # Where the log clock was last said to be.
+        self.log_ns = 0
         self.get = self._states.get
 
     def open(self, batch: Batch, *, renews: bool = True) -> ObjectTable:
         """See StateTable. Itself: `get` gives the state of a key, None where it has none; `create` makes it."""
         if self._lifetimes is not None:
-            self._behind = None
-            if renews:
-                self._renew(batch, self._lifetimes)
+            self._lifetimes.open(batch, renews=renews)
         if self._changed is not None:
-            _with_keys(batch, self._changed.update)
+            with_keys(batch, self._changed.update)
         return self
-
-    def _renew(self, batch: Batch, lifetimes: KeyLifetimes | EventKeyLifetimes) -> None:
-        if isinstance(lifetimes, KeyLifetimes):
-            _with_keys(batch, lifetimes.renew)
-            return
-        messages = list(zip(batch.key_values(), batch.event_times().tolist(), strict=True))
-        try:
-            lifetimes.renew(messages)
-        except ANY_ERROR:  # a NoKey raises what the user's function raised
-            lifetimes.renew(each for each in messages if not isinstance(each[0], NoKey))
 
     def create(self, key: Any) -> Any:
         """The first state of a key."""
         state = self._states[key] = self._node.state()
         if self._made is not None:
             self._made.add(key)
-        if isinstance(self._lifetimes, KeyLifetimes):
-            # Its state may have been deleted since the batch was opened.
+        if self._lifetimes is not None:
             self._lifetimes.begin(key)
         return state
 
@@ -117,15 +107,12 @@ class ObjectTable:
         """The state of a key ends with that row of the batch that is open: its next message finds a fresh one."""
         self._end((key,))
         self._deleted += 1
-        if isinstance(self._lifetimes, EventKeyLifetimes):
-            if self._behind is None:
-                self._behind = newest_behind(batch)
-            if (newest_ns := self._behind[row]) is not None:
-                self._lifetimes.restart(key, newest_ns)
+        if self._lifetimes is not None:
+            self._lifetimes.restart(key, batch, row)
 
     @property
     def timers(self) -> KeyTimers | None:
-        """To be told, after each call for a key, that its state may have changed; None without timers."""
+        """Wants a `note` after each call for a key, whose state may have changed; None without timers."""
         if self._is_restored and self._timers is not None:
             self._timers.rebuild(self._states)
             self._is_restored = False
@@ -168,7 +155,8 @@ class ObjectTable:
 
     def note_clock(self, clock_ns: int) -> None:
         """See StateTable."""
-        if isinstance(self._lifetimes, KeyLifetimes):
+        self.log_ns = clock_ns
+        if self._lifetimes is not None:
             self._lifetimes.note_clock(clock_ns)
 
     def expire(self, clock_ns: int) -> int:
@@ -202,11 +190,11 @@ class ObjectTable:
         if self._timers is not None:
             self._timers.forget(keys)
 
-    def dump(self, place: bytes = b"") -> SavedStates:
+    def dump(self, scope: bytes = b"") -> SavedStates:
         """The states of all keys, in an order that the keys alone decide."""
-        return self._saved(dict(sorted(self._states.items(), key=lambda each: repr(each[0]))), (), place)
+        return self._saved(dict(sorted(self._states.items(), key=lambda each: repr(each[0]))), (), scope)
 
-    def increment(self, *, begins: bool, place: bytes = b"") -> SavedStates:
+    def increment(self, *, begins: bool, scope: bytes = b"") -> SavedStates:
         """See StateTable."""
         states, changed = self._states, self._changed
         if changed is None or len(states) <= max(INCREMENT_KEYS, WHOLE_FROM * len(changed)):
@@ -220,13 +208,13 @@ class ObjectTable:
             others = list(islice(self._waiting, max(INCREMENT_KEYS, len(written))))
             self._waiting.difference_update(others)
             written |= {key: states[key] for key in others}
-        saved = self._saved(written, self._ended, place)
+        saved = self._saved(written, self._ended, scope)
         self._note_stored()
         self._changed = set() if len(states) > INCREMENT_KEYS else None
         return saved
 
     @property
-    def settled(self) -> bool:
+    def round_complete(self) -> bool:
         """See StateTable."""
         return not self._waiting
 
@@ -237,16 +225,17 @@ class ObjectTable:
         log_ns: int,
         begins: bool,
         migration: Migration | None = None,
-        place: bytes = b"",
+        scope: bytes = b"",
     ) -> None:
         """See StateTable."""
         try:
-            keys, states = self._codec.decode(data.states, place, old=migration is not None)
+            keys, states = self._codec.decode(data.states, scope, old=migration is not None)
             written = dict(zip(keys, states, strict=True))
-            ended = self._codec.decode(data.ended, place + _ENDED, old=False)[0] if data.ended else []
-            by_event = isinstance(self._lifetimes, EventKeyLifetimes)
+            ended = self._codec.decode(data.ended, scope + _ENDED, old=False)[0] if data.ended else []
             last_ns = (
-                stored_clocks(data.last_ns, len(keys), log_ns, by_event=by_event) if self._lifetimes else None
+                stored_clocks(data.last_ns, len(keys), log_ns, by_event=self._lifetimes.by_event)
+                if self._lifetimes is not None
+                else None
             )
         except StateChangedError as error:
             raise StateChangedError(f"state of {self.name!r}: {error}") from None
@@ -284,16 +273,16 @@ class ObjectTable:
         if self._ends:
             self._made = set()
 
-    def _saved(self, states: dict[Any, Any], ended: Collection[Any], place: bytes) -> SavedStates:
+    def _saved(self, states: dict[Any, Any], ended: Collection[Any], scope: bytes) -> SavedStates:
         return SavedStates(
-            self._packed(states, place),
-            self._packed(dict.fromkeys(ended), place + _ENDED) if ended else b"",
+            self._packed(states, scope),
+            self._packed(dict.fromkeys(ended), scope + _ENDED) if ended else b"",
             self._lifetimes.dump(states) if self._lifetimes is not None else b"",
         )
 
-    def _packed(self, states: dict[Any, Any], place: bytes) -> bytes:
+    def _packed(self, states: dict[Any, Any], scope: bytes) -> bytes:
         try:
-            return self._codec.encode(states, states.values(), place)
+            return self._codec.encode(states, states.values(), scope)
         except Exception as error:
             raise ApplicationError(
                 f"stateful {self.name!r}: a state cannot be saved: {_reason(error)}; {_remedy(self._node)}"
@@ -313,22 +302,19 @@ class ObjectTable:
         return ((key, self._shown(state)) for key, state in self._states.items())
 
     def _shown(self, state: Any) -> Any:
-        return without_never(to_jsonable(state), self._node.timers)
+        # States of windows have fields for timers that these windows may not need.
+        unset = (
+            _WINDOW_TIMERS
+            if isinstance(self._node, Windowed | Joined)
+            else [each.field for each in self._node.timers]
+        )
+        return without_never(to_jsonable(state), unset)
 
 
-def _lifetimes(lifetime: Lifetime | None) -> KeyLifetimes | EventKeyLifetimes | None:
+def _lifetimes(lifetime: Lifetime | None) -> KeyLifetimes | None:
     if lifetime is None:
         return None
-    return (EventKeyLifetimes if lifetime.clock is Clock.EVENT else KeyLifetimes)(lifetime.ttl_ns)
-
-
-def _with_keys(batch: Batch, take: Callable[[list[Any]], object]) -> None:
-    """Calls `take` with the keys of a batch that could be computed; a second time when the first one raised."""
-    keys = batch.key_values()
-    try:
-        take(keys)
-    except ANY_ERROR:  # a NoKey raises what the user's function raised
-        take([key for key in keys if not isinstance(key, NoKey)])
+    return (EventKeyLifetimes if lifetime.clock is Clock.EVENT else LogKeyLifetimes)(lifetime.ttl_ns)
 
 
 def check_state(node: Stateful, state_key: bytes | None = None) -> None:

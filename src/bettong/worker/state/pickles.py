@@ -1,9 +1,9 @@
-"""States as pickles, each signed: the one place where anything is unpickled, and only behind its signature.
+"""States as pickles, each signed: the one module in which anything is unpickled, and only behind its signature.
 
     "BTK" version | HMAC-SHA-256, 32 bytes | pickle of (keys, states)
 
-The signature is over the place (application, stage, partition, offset, computation) and the pickle, so one of another
-place is refused, too. An older state of the same place would be taken: it is one that we have written.
+The signature is over the scope (application, stage, partition, offset, computation) and the pickle, so one of another
+scope is refused, too. An older state of the same scope would be taken: it is one that we have written.
 """
 
 import hmac
@@ -32,25 +32,25 @@ class SignedPickles:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def encode(self, keys: Collection[Any], states: Collection[Any], place: bytes) -> bytes:
+    def encode(self, keys: Collection[Any], states: Collection[Any], scope: bytes) -> bytes:
         """See StateCodec. Raises what pickle raises."""
         pickled = pickle.dumps((list(keys), list(states)), protocol=5)
-        return MARK + self._signature(place, pickled) + pickled
+        return MARK + self._signature(scope, pickled) + pickled
 
-    def decode(self, data: bytes, place: bytes, *, old: bool) -> tuple[list[Any], list[Any]]:
+    def decode(self, data: bytes, scope: bytes, *, old: bool) -> tuple[list[Any], list[Any]]:
         """See StateCodec."""
         signature, pickled = data[len(MARK) : _SIGNED], data[_SIGNED:]
-        if data[: len(MARK)] != MARK or not hmac.compare_digest(signature, self._signature(place, pickled)):
+        if data[: len(MARK)] != MARK or not hmac.compare_digest(signature, self._signature(scope, pickled)):
             raise SnapshotError(
-                "it is not signed by the key in BETTONG_STATE_KEY_FILE for this place, so it is not read: give the key"
+                "it is not signed by the key in BETTONG_STATE_KEY_FILE for this state, so it is not read: give the key"
                 " that it was saved with, or delete the state with `bettong state reset`"
             )
         file = io.BytesIO(pickled)
         keys, states = (OldStates(file) if old else pickle.Unpickler(file)).load()  # noqa: S301 - signed by us
         return keys, states
 
-    def _signature(self, place: bytes, pickled: bytes) -> bytes:
-        made = hmac.new(self._key, MARK + len(place).to_bytes(8) + place, sha256)
+    def _signature(self, scope: bytes, pickled: bytes) -> bytes:
+        made = hmac.new(self._key, MARK + len(scope).to_bytes(8) + scope, sha256)
         made.update(pickled)
         return made.digest()
 

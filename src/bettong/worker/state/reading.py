@@ -167,8 +167,8 @@ class _Reader:
             which, columns = rest
             return _united(which, [self.column(each, depth - 1) for each in columns])
         if code == OBJECTS:
-            place, *columns = rest
-            return self._objects(_place(place), [self.column(each, depth - 1) for each in columns])
+            index, *columns = rest
+            return self._objects(_checked_index(index), [self.column(each, depth - 1) for each in columns])
         if code == SEQUENCES:
             return self._sequences(*rest, depth=depth - 1)
         if code == MAPPINGS:
@@ -176,8 +176,8 @@ class _Reader:
         parts = [self.column(each, depth - 1) for each in rest]
         return [MAKERS[code](*row) for row in _rows(parts)]
 
-    def _objects(self, place: int, columns: list[list[Any]]) -> list[Any]:
-        entry = self._table[place]
+    def _objects(self, index: int, columns: list[list[Any]]) -> list[Any]:
+        entry = self._table[index]
         if len(columns) != max(len(entry.names), 1):
             raise ValueError(f"{len(columns)} columns for {len(entry.names)} fields")
         return entry.make(columns)
@@ -185,7 +185,7 @@ class _Reader:
     def _sequences(
         self, kind: int, lengths: list[int], flat: Any, bounds: Any = None, *, depth: int
     ) -> list[Any]:
-        make, values = SEQUENCE_TYPES[_place(kind)], self.column(flat, depth)
+        make, values = SEQUENCE_TYPES[_checked_index(kind)], self.column(flat, depth)
         _add_up(lengths, values)
         held = iter(values)
         if make is deque:
@@ -195,7 +195,7 @@ class _Reader:
     def _mappings(
         self, kind: int, lengths: list[int], keys: Any, values: Any, names: Any = None, *, depth: int
     ) -> list[Any]:
-        make = MAPPING_TYPES[_place(kind)]
+        make = MAPPING_TYPES[_checked_index(kind)]
         columns = self.column(keys, depth), self.column(values, depth)
         _add_up(lengths, columns[0])
         pairs = zip(*columns, strict=True)
@@ -211,17 +211,17 @@ class _Reader:
             found = list(map(OrderedDict, made))
         else:
             found = list(map(Counter, made))
-        # As many values as keys, told by `strict`.
+        # There are as many values as keys: `strict` has checked it.
         if next(pairs, None) is not None:
             raise ValueError("more keys than mappings hold")
         return found
 
 
-def _place(place: Any) -> int:
+def _checked_index(index: Any) -> int:
     # Python would count a negative one from the end.
-    if type(place) is not int or place < 0:
-        raise ValueError(f"{place!r:.20} is no place in a table")
-    return place
+    if type(index) is not int or index < 0:
+        raise ValueError(f"{index!r:.20} is no index in a table")
+    return index
 
 
 def _native(values: Any) -> list[Any]:
@@ -242,10 +242,10 @@ def _add_up(lengths: list[int], values: list[Any]) -> None:
 
 
 def _united(which: list[int], columns: list[list[Any]]) -> list[Any]:
-    if Counter(which) != {place: len(each) for place, each in enumerate(columns) if each}:
+    if Counter(which) != {index: len(each) for index, each in enumerate(columns) if each}:
         raise ValueError("a union's columns do not add up")
     held = list(map(iter, columns))
-    return [next(held[place]) for place in which]
+    return [next(held[index]) for index in which]
 
 
 def _rows(columns: list[list[Any]], *, fields: int = 1) -> Iterable[tuple[Any, ...]]:

@@ -8,21 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bettong.application.lifetime import Lifetime
-from bettong.application.streams import Stateful
+from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import Clock, StateTimer
-from bettong.errors import ApplicationError, SchemaError, SnapshotError
-from bettong.frames.columns import Array, Columns
-from bettong.schema.fields import Kind
+from bettong.errors import SnapshotError
+from bettong.frames.columns import Array
+from bettong.frames.composite_keys import packed_key, unpacked
+from bettong.schema.fields import Field, Kind
 from bettong.schema.key_types import KeyValue
-from bettong.schema.schema import Schema, schema_of
+from bettong.schema.schema import schema_of
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
 from bettong.worker.fired import DueTimers, fired_schema, rows_of_column
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.event_lifetimes import EventSlotLifetimes
 from bettong.worker.state.key_table import KeyTable, words_per_key
-from bettong.worker.state.lifetimes import SlotLifetimes, stored_clocks
-from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
+from bettong.worker.state.lifetimes import LogSlotLifetimes, SlotLifetimes, stored_clocks
+from bettong.worker.state.record_layout import first_state, records_of
+from bettong.worker.state.state_schemas import INCREMENT_KEYS, WHOLE_FROM, Migration
 from bettong.worker.state.table import SavedStates
 from bettong.worker.state.timers import SlotTimers, without_never
 
@@ -39,16 +41,27 @@ class Records(NamedTuple):
 class RecordTable:
     """One record of an array a key. See StateTable."""
 
-    def __init__(self, node: Stateful, key: np.dtype[Any], kind: Kind | None = None) -> None:
-        """`kind`: of the key; text or an integer when it is not told."""
+    def __init__(
+        self,
+        node: Stateful,
+        key: np.dtype[Any],
+        kind: Kind | None = None,
+        parts: tuple[Field, ...] | None = None,
+        *,
+        first: Any = None,
+    ) -> None:
+        """`kind`: of the key; text or an integer when it is not given. `parts`: its fields, where it is a tuple.
+
+        `first`: see below; by default the node's.
+        """
         self.name = node.name
         # What the functions of timers take.
         self.fired = fired_schema(kind or (Kind.TEXT if key.kind == "S" else Kind.INT), key)
         self._node = node
         # The state of a new key, an array of one.
-        self.first = first_state(node)
-        self._state = schema_of(node.state)
+        self.first = first_state(node) if first is None else first
         self._key = key
+        self._parts = parts
         self._table = KeyTable(words_per_key(key))
         self.states = self._fresh(0)
         self._deleted = 0
@@ -66,28 +79,28 @@ class RecordTable:
 
     def open(self, batch: Batch, *, renews: bool = True) -> Records:
         """See StateTable. New keys get a first state."""
-        slots = self._table.slots(batch.key_column())
+        slots = self._table.slots(self._column_of(batch))
         self._make_room()
         if renews and self._lifetimes is not None:
-            if isinstance(self._lifetimes, EventSlotLifetimes):
-                self._lifetimes.renew(slots, batch.event_times())
-            else:
-                self._lifetimes.renew(slots)
+            self._lifetimes.renew(slots, batch)
         if self._timers is not None:
             self._timers.note(slots, self.states)
         if self._changed is not None:
             self._changed[slots] = True
         return Records(slots, self.states, self._table.count, self)
 
+    def _column_of(self, batch: Batch) -> Array:
+        """The keys of a batch. Those of what fired are values, for a timer knows no fields of its key."""
+        if self._parts is None or not batch.keys.are_fired:
+            return batch.key_column()
+        packed = (packed_key(self._parts, key) for key in batch.key_values())
+        return np.concatenate([np.empty(0, self._key), *(each for each in packed if each is not None)])
+
     def delete(self, batch: Batch, slots: Array, rows: Array) -> None:
         """The states at `slots[rows]` ended with those rows of a batch; they go on where a later row made a new one."""
         self._deleted += len(rows)
-        if isinstance(self._lifetimes, EventSlotLifetimes):
-            ends = np.full(len(self.states), len(slots))
-            ends[slots[rows]] = rows
-            behind = np.flatnonzero(ends[slots] < np.arange(len(slots)))
-            if len(behind):
-                self._lifetimes.restart(slots[behind], batch.event_times()[behind])
+        if self._lifetimes is not None:
+            self._lifetimes.restart(slots, batch, rows)
         last = np.empty(len(self.states), np.int64)
         last[slots] = np.arange(len(slots))
         ended = slots[rows]
@@ -133,7 +146,7 @@ class RecordTable:
 
     def note_clock(self, clock_ns: int) -> None:
         """See StateTable."""
-        if isinstance(self._lifetimes, SlotLifetimes):
+        if self._lifetimes is not None:
             self._lifetimes.note_clock(clock_ns)
 
     def expire(self, clock_ns: int) -> int:
@@ -171,12 +184,12 @@ class RecordTable:
         if self._lifetimes is not None:
             self._lifetimes.forget(slots)
 
-    def dump(self, place: bytes = b"") -> SavedStates:  # noqa: ARG002 - arrays of numbers are not signed
+    def dump(self, scope: bytes = b"") -> SavedStates:  # noqa: ARG002 - arrays of numbers are not signed
         """The states of all keys, in the order of the keys."""
         slots = self._table.in_use()
         return self._saved(slots[np.lexsort(self._table.keys[slots].T)])
 
-    def increment(self, *, begins: bool, place: bytes = b"") -> SavedStates:  # noqa: ARG002
+    def increment(self, *, begins: bool, scope: bytes = b"") -> SavedStates:  # noqa: ARG002
         """See StateTable. Two arrays in numpy's own format: keys and states."""
         count, live, changed = self._table.count, self._table.live, self._changed
         written = np.flatnonzero(changed[:count]) if changed is not None else np.arange(0)
@@ -190,13 +203,13 @@ class RecordTable:
             others = np.flatnonzero(self._waiting)[: max(INCREMENT_KEYS, len(written))]
             self._waiting[others] = False
             saved = self._saved(np.concatenate([written, others]))
-        saved = saved._replace(ended=_bytes_of(np.concatenate(self._ended)) if self._ended else b"")
+        saved = saved._replace(ended=bytes_of(np.concatenate(self._ended)) if self._ended else b"")
         self._note_stored()
         self._changed = np.zeros(len(self.states), np.bool_) if live > INCREMENT_KEYS else None
         return saved
 
     @property
-    def settled(self) -> bool:
+    def round_complete(self) -> bool:
         """See StateTable."""
         return not self._waiting.any()
 
@@ -207,17 +220,19 @@ class RecordTable:
         log_ns: int,
         begins: bool,
         migration: Migration | None = None,
-        place: bytes = b"",  # noqa: ARG002
+        scope: bytes = b"",  # noqa: ARG002
     ) -> None:
         """See StateTable."""
         file = io.BytesIO(data.states)
         try:
             keys = np.load(file, allow_pickle=False)
             states = np.load(file, allow_pickle=False)
+            beside = self._read_beside(file)
             ended = np.load(io.BytesIO(data.ended), allow_pickle=False) if data.ended else keys[:0]
-            by_event = isinstance(self._lifetimes, EventSlotLifetimes)
             last_ns = (
-                stored_clocks(data.last_ns, len(keys), log_ns, by_event=by_event) if self._lifetimes else None
+                stored_clocks(data.last_ns, len(keys), log_ns, by_event=self._lifetimes.by_event)
+                if self._lifetimes is not None
+                else None
             )
         except (ValueError, TypeError, EOFError, OSError) as error:
             raise SnapshotError(f"state of {self.name!r}: {error}") from None
@@ -239,7 +254,7 @@ class RecordTable:
             self._waiting = self._table.used()
         slots = self._table.slots_of(np.ascontiguousarray(keys))
         self._make_room()
-        self.states[slots] = states
+        self._take_over(slots, states, beside)
         if self._timers is not None:
             self._timers.rebuild()
         self._waiting[slots[slots < len(self._waiting)]] = False
@@ -249,9 +264,17 @@ class RecordTable:
         tracked = self._table.live > INCREMENT_KEYS and not migration
         self._changed = np.zeros(len(self.states), np.bool_) if tracked else None
 
+    def _read_beside(self, file: io.BytesIO) -> Any:  # noqa: ARG002 - for tables that keep more
+        """What `_saved` wrote behind the states. Raises what `numpy.load` raises."""
+        return None
+
+    def _take_over(self, slots: Array, states: Array, beside: Any) -> None:  # noqa: ARG002 - see _read_beside
+        """These are the states at the slots now. Raises SnapshotError when they cannot be."""
+        self.states[slots] = states
+
     def _saved(self, slots: Array | slice) -> SavedStates:
         last_ns = self._lifetimes.dump(slots) if self._lifetimes is not None else b""
-        return SavedStates(_bytes_of(self._table.keys[slots], self.states[slots]), last_ns=last_ns)
+        return SavedStates(bytes_of(self._table.keys[slots], self.states[slots]), last_ns=last_ns)
 
     def _note_stored(self) -> None:
         """All keys are in increments, and none of those has ended."""
@@ -281,46 +304,47 @@ class RecordTable:
 
     def state_of(self, key: KeyValue) -> Any:
         """See StateTable."""
-        column = key_column(key, self._key)
+        column = key_column(key, self._key) if self._parts is None else packed_key(self._parts, key)
         slots = self._table.find(column) if column is not None else np.full(1, -1)
         return self._plain(int(slots[0])) if slots[0] >= 0 else None
 
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""
         slots = self._table.in_use()
-        keys = self._keys_at(slots).tolist()
+        found = self._keys_at(slots)
+        keys = found.tolist() if self._parts is None else unpacked(self._parts, found)
         return ((key, self._plain(slot)) for slot, key in zip(slots.tolist(), keys, strict=True))
 
     def _keys_at(self, slots: Array) -> Array:
         """The keys of these slots."""
         words = np.ascontiguousarray(self._table.keys[slots])
         if self._key.kind == "S":
-            keys = words.view(f"S{words.itemsize * self._table.words}")
+            keys = words.view(f"S{words.itemsize * self._table.words}").astype(self._key)
         else:
             keys = words.view(np.uint64 if self._key == np.uint64 else np.int64)
         return keys.ravel()
 
     def _plain(self, slot: int) -> Any:
         """A state as JSON can hold it."""
-        record = self.states[slot]
-        values = {field.name: record[field.name].item() for field in self._state.fields}
-        for field in self._state.fields:
+        record, fields = self.states[slot], schema_of(self._node.state).fields
+        values = {field.name: record[field.name].item() for field in fields}
+        for field in fields:
             if field.kind is Kind.TEXT:
                 values[field.name] = values[field.name].decode("utf-8", "replace")
-        return without_never(to_jsonable(values), self._node.timers)
+        return without_never(to_jsonable(values), [timer.field for timer in self._node.timers])
 
     def _fresh(self, held: int) -> Any:
         """New states: enough to double those held, and never fewer than the table's next keys."""
         return np.repeat(self.first, max(held, 2 * self._table.count, 1024))
 
 
-def _lifetimes(lifetime: Lifetime | None) -> SlotLifetimes | EventSlotLifetimes | None:
+def _lifetimes(lifetime: Lifetime | None) -> SlotLifetimes | None:
     if lifetime is None:
         return None
-    return (EventSlotLifetimes if lifetime.clock is Clock.EVENT else SlotLifetimes)(lifetime.ttl_ns)
+    return (EventSlotLifetimes if lifetime.clock is Clock.EVENT else LogSlotLifetimes)(lifetime.ttl_ns)
 
 
-def _bytes_of(*arrays: Array) -> bytes:
+def bytes_of(*arrays: Array) -> bytes:
     """Arrays in numpy's own format."""
     file = io.BytesIO()
     for each in arrays:
@@ -328,37 +352,10 @@ def _bytes_of(*arrays: Array) -> bytes:
     return file.getvalue()
 
 
-def first_state(node: Stateful) -> Any:
-    """The record that a new key starts with. Raises ApplicationError when the state cannot be one."""
-    try:
-        schema_of(node.state)
-        return records_of(node, [node.state()])
-    except (SchemaError, TypeError) as error:
-        raise ApplicationError(f"{node.way.value} {node.name!r}: state: {error}") from None
-
-
-def records_of(node: Stateful, states: list[Any]) -> Any:
-    """States of the computation as records. Raises ApplicationError for what cannot be one."""
-    try:
-        schema = schema_of(node.state)
-        check_fixed(node.way.value, node.name, schema)
-        values = Columns.of_messages(schema, states)
-    except SchemaError as error:
-        raise ApplicationError(f"{node.way.value} {node.name!r}: state: {error}") from None
-    records = np.zeros(len(states), state_dtype(schema))
-    for field, column in zip(schema.fields, values.columns, strict=True):
-        records[field.name] = column
-    return records
-
-
-def state_dtype(schema: Schema) -> np.dtype[Any]:
-    """The record of one key's state: numbers as wide as Python's arithmetic needs them."""
-    wide = {Kind.INT: np.dtype("<i8"), Kind.FLOAT: np.dtype("<f8"), Kind.BOOL: np.dtype("?")}
-    return np.dtype([(field.name, wide.get(field.kind, field.dtype)) for field in schema.fields], align=True)
-
-
 def key_column(key: KeyValue, dtype: np.dtype[Any]) -> Array | None:
     """A key as a column of one row; None for one that no message of that type can have."""
+    if isinstance(key, tuple):
+        return None
     if dtype.kind == "S" and not isinstance(key, int):
         data = (key.encode() if isinstance(key, str) else key).rstrip(b"\0")
         return np.array([data], dtype) if len(data) <= dtype.itemsize else None
@@ -366,12 +363,3 @@ def key_column(key: KeyValue, dtype: np.dtype[Any]) -> Array | None:
         limits = np.iinfo(dtype)
         return np.array([key], dtype) if limits.min <= key <= limits.max else None
     return None
-
-
-def check_fixed(way: str, name: str, schema: Schema) -> None:
-    """Raises ApplicationError for fields whose width varies."""
-    if loose := [field.name for field in schema.fields if field.dtype is None]:
-        raise ApplicationError(
-            f"{way} {name!r}: {schema.name}: {', '.join(loose)} has no fixed width;"
-            " use Annotated[str, Width(n)] or Annotated[bytes, Width(n)]"
-        )

@@ -7,7 +7,7 @@ from bettong.schema.key_types import KeyValue
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
 from bettong.worker.fired import DueTimers
-from bettong.worker.state.shapes import Migration
+from bettong.worker.state.state_schemas import Migration
 
 
 class SavedStates(NamedTuple):
@@ -22,14 +22,14 @@ class StateTable(Protocol):
     """A state a key, and what changed since they were last saved.
 
     Memory is that of the most keys that had a state at once. Beside it stand the keys of the last increment that have
-    ended since, until the next one tells them.
+    ended since, until the next one names them.
     """
 
     def open(self, batch: Batch, *, renews: bool = True) -> Any:
         """The states of a batch's rows, as the computation's Calling takes them; they may change from now on.
 
-        With a time to live, these keys have a message now: at the log clock that was told last, or at the rows' event
-        times. Unless `renews` is off, for rows of timers.
+        With a time to live, these keys have a message now: at the log clock of the last `note_clock`, or at the rows'
+        event times. Unless `renews` is off, for rows of timers.
         """
 
     @property
@@ -56,17 +56,20 @@ class StateTable(Protocol):
     def take_deleted(self) -> int:
         """How many states the Calling has deleted, as `delete_when=` said, since this was last asked."""
 
-    def dump(self, place: bytes = b"") -> SavedStates:
-        """The states of all keys; equal states have equal bytes. `place`, here and below: what a signature covers."""
+    def dump(self, scope: bytes = b"") -> SavedStates:
+        """The states of all keys; equal states have equal bytes.
 
-    def increment(self, *, begins: bool, place: bytes = b"") -> SavedStates:
+        `scope`, here and below, says whose states they are; a signature covers it.
+        """
+
+    def increment(self, *, begins: bool, scope: bytes = b"") -> SavedStates:
         """The states that changed since the last increment, and some of the others (see `snapshots.chain`).
 
         `begins`: a new round of writing every key again begins with it.
         """
 
     @property
-    def settled(self) -> bool:
+    def round_complete(self) -> bool:
         """Whether the present round has come to every key."""
 
     def load(
@@ -76,7 +79,7 @@ class StateTable(Protocol):
         log_ns: int,
         begins: bool,
         migration: Migration | None = None,
-        place: bytes = b"",
+        scope: bytes = b"",
     ) -> None:
         """Takes over what `increment` (or `dump`) gave, in the order in which it was given.
 

@@ -2,7 +2,7 @@
 
 | of a table of | kept                                                           | to find what is due                |
 | ------------- | -------------------------------------------------------------- | ---------------------------------- |
-| objects       | a heap of (time, key), with entries that no longer hold in it  | takes the heap's beginning off     |
+| objects       | a heap of keys for each timer: `lazy_heap`                     | takes the heap's beginning off     |
 | records       | bounds of blocks of slots: `block_bounds`                      | looks through slots of due blocks  |
 
 The times themselves are fields of the states. So nothing of this is saved: it is made anew from restored states.
@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from heapq import heapify, heappop, heappush
-from itertools import count
+from functools import partial
 from operator import attrgetter, index
 from typing import Any, NamedTuple
 
@@ -24,10 +23,9 @@ from bettong.frames.columns import Array
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.due import Due
 from bettong.worker.fired import order_of_key
+from bettong.worker.lazy_heap import LazyHeap
 from bettong.worker.state.block_bounds import BlockBounds
 
-# Entries of a heap beyond twice its timers: so few that to make it anew would cost more than they do.
-_SPARE = 64
 # The first nanosecond of 64 bits.
 _EARLIEST = -NEVER - 1
 
@@ -53,13 +51,11 @@ class KeyTimers:
         self._noted: dict[Any, Any] = {}
         # Of each key that has a timer set, the times of all of them.
         self._times: dict[Any, tuple[int, ...]] = {}
-        self._heaps: dict[Clock, list[tuple[int, int, Any, int]]] = {clock: [] for clock in Clock}
-        # In an entry before its key, so that keys are never compared.
-        self._numbers = count()
+        self._heaps = [LazyHeap(partial(self._time_of, timer)) for timer in range(len(timers))]
 
     def note(self, key: Any, state: Any) -> None:
         """The state of a key may have changed. Raises what `times_of` raises: then the timer is NEVER."""
-        # Nearly always one timer, and a time: told without making a tuple of it.
+        # Nearly always one timer, which holds a time: checked without making a tuple of it.
         found = self._read(state) if self._is_single else None
         if type(found) is not int or not _EARLIEST <= found <= NEVER:
             self.times_of(state)
@@ -79,13 +75,13 @@ class KeyTimers:
             del self._times[key]
             return
         self._times[key] = times
-        for timer, at_ns in enumerate(times):
-            if at_ns != known[timer] and at_ns != NEVER:
-                heappush(self._heaps[self._clocks[timer]], (at_ns, next(self._numbers), key, timer))
-        self._tidy()
+        for heap, at_ns, known_ns in zip(self._heaps, times, known, strict=True):
+            if at_ns < known_ns:
+                heap.push(key, at_ns)
+                heap.tidy(len(self._times))
 
     def note_failed(self, key: Any, state: Any) -> None:
-        """The same after a call that raised, which is told already: what is no time is NEVER, and that is all."""
+        """The same after a call that raised, which is reported already: what is no time is NEVER, and that is all."""
         self._mended(state)
         self._noted[key] = state
 
@@ -117,39 +113,45 @@ class KeyTimers:
         for key in keys:
             self._times.pop(key, None)
             self._noted.pop(key, None)
-        self._tidy()
+        for heap in self._heaps:
+            heap.tidy(len(self._times))
 
     def rebuild(self, states: Mapping[Any, Any]) -> None:
         """Takes over restored states."""
         self._noted = {}
         found = ((key, self.times_of(state)) for key, state in states.items())
         self._times = {key: times for key, times in found if times != self._never}
-        self._order()
+        for timer, heap in enumerate(self._heaps):
+            heap.rebuild((key, times[timer]) for key, times in self._times.items() if times[timer] != NEVER)
 
     @property
     def due(self) -> Due:
         """When the first one is due."""
         self._look()
-        log, event = (self._first(self._heaps[clock]) for clock in (Clock.LOG, Clock.EVENT))
-        return Due(log, event)
+        first_ns = dict.fromkeys(Clock, NEVER)
+        for heap, clock in zip(self._heaps, self._clocks, strict=True):
+            if (first := heap.first(first_ns[clock])) is not None:
+                first_ns[clock] = first[0]
+        return Due(first_ns[Clock.LOG], first_ns[Clock.EVENT])
 
     def take(self, log_ns: int, watermark_ns: int) -> list[DueTimer]:
         """Of each key that has timers due, the first one; by time, then by key. It is NEVER for this index."""
         self._look()
         found: dict[Any, DueTimer] = {}
-        later: list[tuple[Clock, DueTimer]] = []
-        for clock, until_ns in ((Clock.LOG, log_ns), (Clock.EVENT, watermark_ns)):
-            heap = self._heaps[clock]
-            while self._first(heap) <= min(until_ns, NEVER - 1):
-                at_ns, _, key, timer = heappop(heap)
+        later: list[DueTimer] = []
+        for timer, (heap, clock) in enumerate(zip(self._heaps, self._clocks, strict=True)):
+            until_ns = min(log_ns if clock is Clock.LOG else watermark_ns, NEVER - 1)
+            while (entry := heap.first(until_ns)) is not None:
+                heap.drop_first()
+                at_ns, key = entry
                 due = DueTimer(at_ns, key, timer)
                 first = found.setdefault(key, due)
-                if (at_ns, timer) < (first.at_ns, first.timer):
+                if at_ns < first.at_ns:
                     found[key], due = due, first
                 if due != found[key]:
-                    later.append((self._clocks[due.timer], due))
-        for clock, due in later:
-            heappush(self._heaps[clock], (due.at_ns, next(self._numbers), due.key, due.timer))
+                    later.append(due)
+        for due in later:
+            self._heaps[due.timer].push(due.key, due.at_ns)
         for due in found.values():
             self._unset(due)
         return sorted(found.values(), key=lambda due: (due.at_ns, order_of_key(due.key)))
@@ -160,29 +162,8 @@ class KeyTimers:
         if times != self._never:
             self._times[due.key] = times
 
-    def _first(self, heap: list[tuple[int, int, Any, int]]) -> int:
-        """The time of the first entry that still holds; those before it are dropped."""
-        while heap:
-            at_ns, _, key, timer = heap[0]
-            if self._times.get(key, self._never)[timer] == at_ns:
-                return at_ns
-            heappop(heap)
-        return NEVER
-
-    def _tidy(self) -> None:
-        if sum(map(len, self._heaps.values())) > 2 * len(self._never) * len(self._times) + _SPARE:
-            self._order()
-
-    def _order(self) -> None:
-        """Heaps of what holds, and nothing else."""
-        for heap in self._heaps.values():
-            heap.clear()
-        for key, times in self._times.items():
-            for timer, at_ns in enumerate(times):
-                if at_ns != NEVER:
-                    self._heaps[self._clocks[timer]].append((at_ns, next(self._numbers), key, timer))
-        for heap in self._heaps.values():
-            heapify(heap)
+    def _time_of(self, timer: int, key: Any) -> int:
+        return self._times.get(key, self._never)[timer]
 
 
 class SlotTimers:
@@ -248,11 +229,11 @@ class SlotTimers:
         self._changed = np.empty(0, np.int32)
 
 
-def without_never(shown: Any, timers: Sequence[StateTimer]) -> Any:
+def without_never(shown: Any, fields: Iterable[str]) -> Any:
     """A state as JSON can hold it, where a timer that is not set is null."""
-    for timer in timers if isinstance(shown, dict) else ():
-        if shown.get(timer.field) == NEVER:
-            shown[timer.field] = None
+    for field in fields if isinstance(shown, dict) else ():
+        if shown.get(field) == NEVER:
+            shown[field] = None
     return shown
 
 

@@ -1,0 +1,95 @@
+"""What Spark's Java is started with. Pure but for a look at the files of Spark.
+
+`spark-submit` starts a Java of its own that puts the command line together: a third of a second of each start. On one
+machine, with Spark as it was installed, that line is always the same, and is made here. Whatever else could change it
+(a Spark of the user's, his `spark-env.sh`, his arguments) goes through `spark-submit` as ever.
+
+On the class path MLlib is missing. It has an extension of Spark SQL that every session loads, and describes its
+functions by Scala's reflection: a second of each start, for functions that nothing here calls.
+"""
+
+import os
+import shlex
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from bettong.errors import SettingsError
+
+_MAIN = "org.apache.spark.deploy.SparkSubmit"
+_SHELL = "pyspark-shell"
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+# Where one of these is set, Spark's launcher looks further than its own folder.
+_LOOKED_AT = (
+    "SPARK_HOME",
+    "SPARK_CONF_DIR",
+    "SPARK_DIST_CLASSPATH",
+    "HADOOP_CONF_DIR",
+    "YARN_CONF_DIR",
+    _ARGUMENTS,
+)
+_LEFT_OUT = "spark-mllib_"
+# As Spark's launcher has it (`JavaModuleOptions`); `tests/unit/test_processor_java.py` compares.
+_OPENED = (
+    "java.base/java.lang",
+    "java.base/java.lang.invoke",
+    "java.base/java.lang.reflect",
+    "java.base/java.io",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
+    "java.base/sun.util.calendar",
+    "java.security.jgss/sun.security.krb5",
+)
+_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "--add-modules=jdk.incubator.vector",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Dderby.connection.requireAuthentication=false",
+)
+
+
+def java_command(conf: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
+    """The command that starts Spark's Java with `conf`. Raises SettingsError where there is no Spark."""
+    home = _spark_home(environment)
+    settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    looked_at = any(environment.get(name) for name in _LOOKED_AT) or (home / "conf").exists()
+    # `local-cluster[...]` starts executors, by what Spark's launcher tells Java.
+    is_alone = conf["spark.master"].partition("[")[0] == "local"
+    if looked_at or not is_alone:
+        arguments = shlex.split(environment.get(_ARGUMENTS, _SHELL))
+        return [str(home / "bin" / "spark-submit"), *settings, *arguments]
+    java_home = environment.get("JAVA_HOME")
+    jars = [str(jar) for jar in sorted((home / "jars").glob("*.jar")) if not jar.name.startswith(_LEFT_OUT)]
+    return [
+        str(Path(java_home) / "bin" / "java") if java_home else "java",
+        *("-cp", os.pathsep.join([conf["spark.driver.extraClassPath"], *jars])),
+        *shlex.split(environment.get("SPARK_SUBMIT_OPTS", "")),
+        f"-Xmx{conf['spark.driver.memory']}",
+        *shlex.split(conf["spark.driver.extraJavaOptions"]),
+        *_OPTIONS,
+        *(_MAIN, *settings, _SHELL),
+    ]
+
+
+def _spark_home(environment: Mapping[str, str]) -> Path:
+    """Where Spark lies: SPARK_HOME, else in the package pyspark, which is not loaded for that."""
+    if environment.get("SPARK_HOME"):
+        return Path(environment["SPARK_HOME"])
+    package = find_spec("pyspark")
+    if package is None or package.origin is None:
+        raise SettingsError(
+            "the package pyspark is not installed in this environment, and SPARK_HOME not set"
+        )
+    return Path(package.origin).parent

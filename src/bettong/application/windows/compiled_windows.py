@@ -1,0 +1,88 @@
+"""Which windows run compiled, over columns: of a fixed size, of aggregates of fields whose width is fixed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bettong.application.windows.aggregates import (
+    Aggregate,
+    Aggregated,
+    Count,
+    First,
+    Last,
+    Max,
+    Mean,
+    Min,
+    Sum,
+)
+from bettong.application.windows.kinds import Ranges, WindowKind
+from bettong.errors import ApplicationError
+from bettong.schema.fields import Field, Kind
+from bettong.schema.schema import Schema, schema_of
+
+_OF_NUMBERS = (Sum, Mean, Min, Max)
+_COMPILED = (Count, First, Last, *_OF_NUMBERS)
+_NUMBERS = (Kind.INT, Kind.FLOAT)
+# What the window itself fills; its key is known when the stage is made ready.
+_OF_WINDOW: Mapping[str, Kind] = {"start": Kind.INT, "end": Kind.INT, "final": Kind.BOOL}
+
+
+def check_compiled(
+    owner: str, schema: Schema, kind: WindowKind, aggregated: Aggregated[Any], *, option: str
+) -> None:
+    """Raises ApplicationError for what has no compiled form. `option`: one that has none, if it was given."""
+    owner = f"{owner}: compiled"
+    if not isinstance(kind, Ranges):
+        raise ApplicationError(f"{owner}: only tumbling and sliding windows are; take off bettong.compiled")
+    if option:
+        raise ApplicationError(
+            f"{owner}: {option}= has no compiled form; leave it out, or take off bettong.compiled"
+        )
+    for field in schema_of(aggregated.result).fields:
+        if field.dtype is None:
+            raise ApplicationError(f"{owner}: {aggregated.__name__}.{_loose(field)}")
+        if field.name in aggregated.fields:
+            aggregate = aggregated.fields[field.name]
+            _check_filled(owner, field, _kind_of(owner, field.name, aggregate, schema))
+        elif field.name in _OF_WINDOW:
+            _check_filled(owner, field, _OF_WINDOW[field.name])
+
+
+def check_key(owner: str, field: Field, key: Kind) -> None:
+    """Raises ApplicationError where a window's key does not fill that field of its result."""
+    _check_filled(f"{owner}: compiled", field, key)
+
+
+def _check_filled(owner: str, field: Field, kind: Kind) -> None:
+    if field.kind is not kind and (kind, field.kind) != _NUMBERS:
+        raise ApplicationError(f"{owner}: {field.name}: {kind.value} is no {field.kind.value}")
+
+
+def _loose(field: Field) -> str:
+    """Why a field cannot be compiled."""
+    if field.form is not None:
+        return (
+            f"{field.name} is {field.kind_name}: numbers, bools, and text and bytes of a fixed width are all that can"
+            " be there"
+        )
+    return f"{field.name} has no fixed width; use Annotated[str, Width(n)]"
+
+
+def _kind_of(owner: str, name: str, aggregate: Aggregate, schema: Schema) -> Kind:
+    """What kind of value an aggregate gives."""
+    owner = f"{owner}: {name}={type(aggregate).__name__}(...)"
+    # Not what derives from one, which may mean something else.
+    if type(aggregate) not in _COMPILED:
+        raise ApplicationError(f"{owner} has no compiled form; take off bettong.compiled")
+    if isinstance(aggregate, Count):
+        return Kind.INT
+    if not isinstance(aggregate.of, str):
+        raise ApplicationError(
+            f"{owner} is of a function: compiled ones are of a field; map the messages before, or take off"
+            " bettong.compiled"
+        )
+    field = schema.fields[schema.position(aggregate.of)]
+    if field.dtype is None:
+        raise ApplicationError(f"{owner}: {_loose(field)}")
+    if isinstance(aggregate, _OF_NUMBERS) and field.kind not in _NUMBERS:
+        raise ApplicationError(f"{owner}: {field.name} is {field.kind.value}, expected a number")
+    return Kind.FLOAT if isinstance(aggregate, Mean) else field.kind

@@ -1,0 +1,123 @@
+"""The kinds of windows: how the event times of a key's messages, or their number, are divided.
+
+Made by `tumbling`, `sliding`, `sessions`, `counts` and `ephemeral`, which check what they are given when the
+application is built.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from math import gcd
+from typing import TypeAlias
+
+from bettong.application.durations import duration_ns
+from bettong.errors import ApplicationError
+
+_ZERO = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Windows of a fixed size on a grid: from k * slide + offset on, for every whole k, counted from 1970.
+
+    One fires when the watermark is `delay_ns` past its end.
+    """
+
+    size_ns: int
+    slide_ns: int
+    offset_ns: int
+    delay_ns: int
+
+    @property
+    def pane_ns(self) -> int:
+        """The longest stretch of time of which each window has all or nothing."""
+        return gcd(self.size_ns, self.slide_ns)
+
+    @property
+    def panes(self) -> int:
+        """How many panes a window has."""
+        return self.size_ns // self.pane_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Messages at most `gap_ns` apart. One fires when the watermark is `delay_ns` past the gap behind its last one."""
+
+    gap_ns: int
+    delay_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Groups of `count` messages; `timeout_ns` of log clock after its first message a group is what it is by then."""
+
+    count: int
+    timeout_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ephemeral:
+    """One window a key, for `trigger_ns` from its first message on. Then the key is remembered for `keep_ns`."""
+
+    trigger_ns: int
+    keep_ns: int
+
+
+WindowKind: TypeAlias = Ranges | Sessions | Counts | Ephemeral
+
+
+def tumbling(size: timedelta, *, offset: timedelta = _ZERO, delay: timedelta = _ZERO) -> Ranges:
+    """Windows of `size`, one behind the other: `tumbling(timedelta(minutes=1))` is each minute of the clock.
+
+    `offset` moves the grid, which starts at 1970. `delay`: how much longer than to its end a window waits for late
+    messages. Raises ApplicationError for what is no such time; so do the others here.
+    """
+    return _ranges("tumbling", size, size, offset, delay)
+
+
+def sliding(
+    size: timedelta, slide: timedelta, *, offset: timedelta = _ZERO, delay: timedelta = _ZERO
+) -> Ranges:
+    """Windows of `size`, a new one each `slide`: a message is in all that cover its event time. See `tumbling`."""
+    return _ranges("sliding", size, slide, offset, delay)
+
+
+def sessions(gap: timedelta, *, delay: timedelta = _ZERO) -> Sessions:
+    """Messages of a key at most `gap` apart are a session. It ends when none came for longer than that."""
+    return Sessions(duration_ns("sessions", "gap", gap), duration_ns("sessions", "delay", delay, zero=True))
+
+
+def counts(count: int, *, timeout: timedelta | None = None) -> Counts:
+    """Every `count` messages of a key. `timeout`: a group that is not full then (log clock) gives its result, too."""
+    if type(count) is not int or not 1 <= count < 2**63:
+        raise ApplicationError(f"counts: count={count!r}; expected a number from 1 on")
+    return Counts(count, None if timeout is None else duration_ns("counts", "timeout", timeout))
+
+
+def ephemeral(trigger_after: timedelta, *, keep_for: timedelta = _ZERO) -> Ephemeral:
+    """One window a key, for keys that come once, as orders do: it opens with the key's first message.
+
+    It fires `trigger_after` that. Messages that come later, for `keep_for`, are late; then the key is forgotten.
+    """
+    return Ephemeral(
+        duration_ns("ephemeral", "trigger_after", trigger_after),
+        duration_ns("ephemeral", "keep_for", keep_for, zero=True),
+    )
+
+
+def _ranges(owner: str, size: timedelta, slide: timedelta, offset: timedelta, delay: timedelta) -> Ranges:
+    found = Ranges(
+        duration_ns(owner, "size", size),
+        duration_ns(owner, "slide", slide),
+        duration_ns(owner, "offset", offset, zero=True),
+        duration_ns(owner, "delay", delay, zero=True),
+    )
+    if found.slide_ns > found.size_ns:
+        raise ApplicationError(
+            f"{owner}: slide={slide} is longer than size={size}: messages between two windows would be in none; filter"
+            " them out, or take a shorter slide"
+        )
+    if found.offset_ns >= found.slide_ns and found.offset_ns:
+        raise ApplicationError(
+            f"{owner}: offset={offset}: the grid repeats after {slide}; expected less than that"
+        )
+    return found

@@ -1,0 +1,70 @@
+"""`bettong log`: what clients have sent, as a file or as a test."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from bettong.cli.check import APPLICATION
+from bettong.cli.directory import HERE
+from bettong.cli.keys import key_in, stage_named
+from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag
+
+_TIMES = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d"]
+
+
+def log(
+    application: Annotated[str, APPLICATION],
+    *,
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only of one key; bytes may be written as base64:...")
+    ] = None,
+    stage: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only of one stage; needed with --key when there are several."),
+    ] = None,
+    since: Annotated[
+        datetime | None, typer.Option(formats=_TIMES, help="Only what was taken in from then on (UTC).")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option(formats=_TIMES, help="Only what was taken in before (UTC).")
+    ] = None,
+    test: Annotated[bool, typer.Option("--test", help="As a test to paste, instead of records.")] = False,
+    kafka: KafkaFlag = None,
+    redis: RedisFlag = None,
+    directory: DirectoryFlag = HERE,
+) -> None:
+    """Print what clients have sent: records for `bettong.testing.read_log`, or a test of these messages.
+
+    Reads the log beside what runs: nothing is stopped and nothing is written. --key alone narrows records to its
+    partition; those of a test are of the key.
+    """
+    from bettong.application.plan import plan
+    from bettong.inspection.live.application import loaded_application
+    from bettong.inspection.live.source_logs import source_records, source_stages
+    from bettong.local.locations import locations
+    from bettong.testing import case_from, write_log
+    from bettong.testing.pasted_test import case_test
+    from bettong.testing.recorded import is_within
+
+    app = loaded_application(application)
+    planned = plan(app)
+    stages = source_stages(planned)
+    if stage is not None or key is not None:
+        stages = [stage_named(planned, stage if stage is not None or len(stages) > 1 else stages[0].name)]
+    value = key_in(stages[0], key) if key is not None else None
+    where = locations(application, planned.application, directory, kafka=kafka, redis=redis)
+    records = source_records(planned, stages, where, value)
+    span = (_utc(since), _utc(until))
+    if test:
+        sys.stdout.write(case_test(app, case_from(app, records, key=value, span=span)))
+        return
+    for line in write_log(record for record in records if is_within(record.value, span)):
+        sys.stdout.write(line)
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    return at.replace(tzinfo=UTC) if at is not None else None

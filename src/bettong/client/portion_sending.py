@@ -1,0 +1,34 @@
+"""Files of messages sent so that sending one again adds nothing twice: a frame's number is that of its last message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bettong.client.message_files import Portion
+from bettong.client.sender import Sender
+from bettong.errors import RefusedError
+
+
+def send_portions(sender: Sender, found: Iterable[Portion]) -> int:
+    """Sends all of a file; returns how many messages that were.
+
+    Raises RefusedError when the stream was fed before, but not with these frames, and what the sender raises.
+    """
+    durable, last = sender.acknowledged, 0
+    for portion in found:
+        if last < durable < portion.last:
+            raise RefusedError(
+                f"stream {sender.stream!r} was fed before, up to message {durable}, and that is inside a frame now:"
+                " send the same file with the same --frame, or another file under another name"
+            )
+        last = portion.last
+        if isinstance(portion.body, list):
+            sender.send_rows(portion.body, sequence=last)
+        else:
+            sender.send_columns(portion.body, sequence=last)
+    if last < durable:
+        raise RefusedError(
+            f"stream {sender.stream!r} was fed before, up to message {durable}, and this file ends at {last}: send"
+            " another file under another name"
+        )
+    return last

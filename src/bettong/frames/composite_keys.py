@@ -1,0 +1,100 @@
+"""Keys of several fields as one column of bytes, in which they are looked up: the values one behind the other.
+
+    text, bytes    as wide as the field, padded with NUL
+    integers       8 bytes, the highest first; all but unsigned ones of 64 bits have their sign turned over
+
+So that bytes are sorted as the keys are. A key of no field, which all messages have, is one NUL.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bettong.frames.columns import Array
+from bettong.schema.fields import Field, Kind
+from bettong.schema.key_types import KeyPart, KeyValue
+
+_SIGN = np.uint64(1 << 63)
+
+
+def packed_dtype(fields: Sequence[Field]) -> np.dtype[np.bytes_]:
+    """The type of the column for keys of these fields, all of a fixed width."""
+    return np.dtype(f"S{max(1, sum(map(_width, fields)))}")
+
+
+def packed(fields: Sequence[Field], columns: Sequence[Array], rows: int) -> Array:
+    """The column of the keys whose parts these columns hold."""
+    dtype = packed_dtype(fields)
+    found = np.zeros((rows, dtype.itemsize), np.uint8)
+    start = 0
+    for field, column in zip(fields, columns, strict=True):
+        if field.kind in (Kind.TEXT, Kind.BYTES):
+            values = np.ascontiguousarray(column)
+        else:
+            values = (
+                column.astype(np.uint64 if _is_u64(field) else np.int64).view(np.uint64) ^ _flip(field)
+            ).astype(">u8")
+        width = _width(field)
+        found[:, start : start + width] = values.view(np.uint8).reshape(rows, width)
+        start += width
+    return found.reshape(-1).view(dtype)
+
+
+def packed_key(fields: Sequence[Field], key: KeyValue) -> Array | None:
+    """A key as a column of one row; None for one that no message can have."""
+    if not isinstance(key, tuple) or len(key) != len(fields):
+        return None
+    parts = [_part(field, value) for field, value in zip(fields, key, strict=True)]
+    columns = [part for part in parts if part is not None]
+    return packed(fields, columns, 1) if len(columns) == len(fields) else None
+
+
+def unpacked(fields: Sequence[Field], keys: Array) -> list[tuple[KeyPart, ...]]:
+    """The keys of a column."""
+    if not fields:
+        return [()] * len(keys)
+    matrix = np.ascontiguousarray(keys).view(np.uint8).reshape(len(keys), keys.dtype.itemsize)
+    parts: list[list[KeyPart]] = []
+    start = 0
+    for field in fields:
+        width = _width(field)
+        own = np.ascontiguousarray(matrix[:, start : start + width])
+        parts.append(_values(field, own))
+        start += width
+    return list(zip(*parts, strict=True))
+
+
+def _values(field: Field, matrix: Array) -> list[KeyPart]:
+    if field.kind is Kind.TEXT:
+        return [
+            each.decode("utf-8", "replace") for each in matrix.view(f"S{matrix.shape[1]}").ravel().tolist()
+        ]
+    if field.kind is Kind.BYTES:
+        return list(matrix.view(f"V{matrix.shape[1]}").ravel().tolist())
+    words = matrix.view(">u8").astype(np.uint64).ravel() ^ _flip(field)
+    return list((words if _is_u64(field) else words.view(np.int64)).tolist())
+
+
+def _part(field: Field, value: KeyPart) -> Array | None:
+    if field.kind in (Kind.TEXT, Kind.BYTES):
+        if isinstance(value, int):
+            return None
+        data = value.encode() if isinstance(value, str) else value
+        return np.array([data], f"S{_width(field)}") if len(data) <= _width(field) else None
+    if not isinstance(value, int):
+        return None
+    limits = np.iinfo(np.uint64 if _is_u64(field) else np.int64)
+    return np.array([value], limits.dtype) if limits.min <= value <= limits.max else None
+
+
+def _width(field: Field) -> int:
+    assert field.dtype is not None  # noqa: S101 - checked when the computation was made
+    return field.dtype.itemsize if field.kind in (Kind.TEXT, Kind.BYTES) else 8
+
+
+def _is_u64(field: Field) -> bool:
+    return field.dtype == np.uint64
+
+
+def _flip(field: Field) -> np.uint64:
+    return np.uint64(0) if _is_u64(field) else _SIGN

@@ -1,0 +1,21 @@
+"""How a frame is read that somebody died over. Pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """How a frame is read that somebody died over: message by message.
+
+    `mark` gets each message before code of users sees it. `refused`: messages that are not to be read, and why;
+    `all_refused`, unless empty, is why none is.
+    """
+
+    mark: Callable[[int], None]
+    refused: Mapping[int, str] = field(default_factory=dict)
+    all_refused: str = ""
+
+    def reason(self, row: int) -> str | None:
+        """Why that message is refused unread; None when it is to be read."""
+        return self.all_refused or self.refused.get(row)

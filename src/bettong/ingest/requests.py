@@ -1,0 +1,104 @@
+"""A client's requests, from the bytes of the wire to what they say. Pure.
+
+gRPC would parse on the event loop, whatever came. So requests arrive as bytes: a hello is small, or it is refused
+unread; a frame is parsed where it is split, in its turn, and refused before its messages are touched when they are too
+many. Parsing is cheap beside what follows: 2,000,000 empty messages in 4 MB take 20 ms and 65 MB, given back at once.
+"""
+
+import re
+
+from google.protobuf.message import DecodeError
+
+from bettong.identifiers import Origin, SequenceNumber
+from bettong.ingest.refusal import exhausted, invalid
+from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest
+
+# Three names of at most 128 characters of at most 4 bytes, a number, and what fields a later version may add.
+HELLO_BYTES_MAX = 4096
+
+# Of each name in a hello. A source's own are shorter.
+NAME_CHARACTERS_MAX = 128
+
+# Unix nanoseconds with a sign, as most programs keep them, end in the year 2262. A negative one looks larger.
+SENT_NS_MAX = 2**63 - 1
+
+_STREAM = re.compile(rf"[A-Za-z0-9._-]{{1,{NAME_CHARACTERS_MAX}}}")
+
+# The first byte of a request that is a frame: field 2, with a length.
+_FRAME_TAG = 0x12
+
+
+def read_hello(data: bytes) -> Hello:
+    """The first request of a session. Raises Refusal (INVALID_ARGUMENT) for one that is no hello, or has strange names.
+
+    So whatever is said of a session afterwards, in a log or to anybody, is short and printable.
+    """
+    if data[:1] != bytes([_FRAME_TAG]):
+        if len(data) > HELLO_BYTES_MAX:
+            raise invalid(
+                f"the hello has {len(data)} bytes, at most {HELLO_BYTES_MAX} are taken; shorten its names"
+            )
+        request = _parsed(data, "the first message of the session")
+        if request.WhichOneof("request") == "hello":
+            _check_names(request.hello)
+            return request.hello
+    raise invalid("the first message of a session must be a hello, this one was a frame; say hello first")
+
+
+def check_stream(source: str, stream: str) -> None:
+    """Raises Refusal (INVALID_ARGUMENT) for a name that cannot be a stream's."""
+    if not _STREAM.fullmatch(stream):
+        raise invalid(
+            f"stream {_shortened(stream)} of source {_shortened(source)}: expected 1 to {NAME_CHARACTERS_MAX} letters,"
+            " digits, '.', '_' or '-'; choose a name that is unique among the clients of the source"
+        )
+
+
+def _check_names(hello: Hello) -> None:
+    for name, value in (("source", hello.source), ("client", hello.client)):
+        if len(value) > NAME_CHARACTERS_MAX:
+            raise invalid(f"Hello.{name} has {len(value)} characters, expected at most {NAME_CHARACTERS_MAX}")
+    if not hello.client.isprintable():
+        raise invalid(f"Hello.client is {_shortened(hello.client)}, expected printable characters")
+    check_stream(hello.source, hello.stream)
+
+
+def _shortened(name: str) -> str:
+    return repr(name[:NAME_CHARACTERS_MAX])
+
+
+def read_frame(data: bytes, origin: Origin, *, messages_max: int) -> IngestFrame:
+    """A later request. Raises Refusal for one that is no frame, or holds more rows than the sender takes."""
+    request = _parsed(data, f"a message of {origin!r}")
+    if request.WhichOneof("request") != "frame":
+        raise invalid(f"a message of {origin!r} is no frame; say hello once, then send frames only")
+    frame = request.frame
+    check_count(len(frame.rows.messages), SequenceNumber(frame.sequence), origin, messages_max=messages_max)
+    return frame
+
+
+def check_count(count: int, sequence: SequenceNumber, origin: Origin, *, messages_max: int) -> None:
+    """Raises Refusal (RESOURCE_EXHAUSTED) for a frame of too many messages."""
+    if count > messages_max:
+        raise exhausted(
+            f"frame {sequence} of {origin!r} has {count} messages, at most {messages_max} are taken"
+            " (BETTONG_FRAME_MESSAGES_MAX); send fewer messages a frame"
+        )
+
+
+def check_sent(frame: IngestFrame, origin: Origin) -> None:
+    """Raises Refusal (INVALID_ARGUMENT) for a frame that was sent at no time."""
+    if frame.sent_ns > SENT_NS_MAX:
+        raise invalid(
+            f"frame {frame.sequence} of {origin!r}: IngestFrame.sent_ns is {frame.sent_ns}, expected Unix nanoseconds,"
+            f" at most {SENT_NS_MAX} (in the year 2262), or 0"
+        )
+
+
+def _parsed(data: bytes, what: str) -> IngestRequest:
+    try:
+        return IngestRequest.FromString(data)
+    except DecodeError:
+        raise invalid(
+            f"{what} is no IngestRequest; expected protobuf as protos/bettong/v1/ingest.proto says"
+        ) from None

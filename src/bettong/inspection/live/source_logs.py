@@ -1,0 +1,35 @@
+"""What clients have sent, as it lies in the log: the records of stages that sources lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from bettong.application.plan import Plan, Stage
+from bettong.edges.kafka_log import LogAdmin, Record
+from bettong.inspection.live.log_stretch import stretch
+from bettong.inspection.locations import Locations
+from bettong.routing import partition_of
+from bettong.schema.key_types import KeyValue
+from bettong.topics import stage_topic
+
+
+def source_stages(plan: Plan) -> list[Stage]:
+    """The stages that sources lead to."""
+    names = {plan.stage_of(source.name).name for source in plan.sources}
+    return [stage for stage in plan.stages if stage.name in names]
+
+
+def source_records(
+    plan: Plan, stages: Iterable[Stage], where: Locations, key: KeyValue | None = None
+) -> Iterator[Record]:
+    """All records that there are now of these stages; with `key`, of the partition that it is in.
+
+    Those of one partition in their order. Raises LogError.
+    """
+    topics = [stage_topic(plan.application, stage.name) for stage in stages]
+    with LogAdmin(where.kafka) as admin:
+        beginnings, ends = admin.beginnings(topics), admin.ends(topics)
+    if key is not None:
+        partition = partition_of(key, len(ends) // len(topics))
+        beginnings = {each: offset for each, offset in beginnings.items() if each.partition == partition}
+    return stretch(where.kafka, beginnings, ends, frame_bytes_max=where.frame_bytes_max)

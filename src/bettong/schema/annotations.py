@@ -1,0 +1,121 @@
+"""What a field is: by the annotation of a class, or by the Arrow field that a sender sent."""
+
+from functools import partial
+from typing import Annotated, Any, get_args, get_origin
+
+import numpy as np
+import pyarrow as pa
+
+from bettong.errors import SchemaError
+from bettong.schema.fields import (
+    Field,
+    Kind,
+    Scalar,
+    Width,
+    field_with,
+    kind_name_of,
+    kind_of,
+    may_be_left_out,
+)
+from bettong.schema.form import Form, StatedType
+from bettong.schema.forms.decimals import DecimalForm
+from bettong.schema.forms.dicts import DictForm
+from bettong.schema.forms.enums import EnumForm
+from bettong.schema.forms.json_documents import JsonForm
+from bettong.schema.forms.lists import ListForm
+from bettong.schema.forms.nullable import NullableForm
+from bettong.schema.forms.objects import ObjectForm
+from bettong.schema.forms.times import DateForm, DatetimeForm, TimedeltaForm
+from bettong.schema.forms.uuids import UuidForm
+
+# Every kind but the plain ones. A further kind is its class and its line here.
+FORMS: tuple[type[Form], ...] = (
+    JsonForm,
+    NullableForm,
+    DatetimeForm,
+    DateForm,
+    TimedeltaForm,
+    DecimalForm,
+    EnumForm,
+    UuidForm,
+    ListForm,
+    DictForm,
+    ObjectForm,
+)
+
+# Fields within fields: deeper than anybody reads, and where a class that holds itself ends.
+DEPTH_MAX = 16
+
+_BY_NAME = {form.name: form for form in FORMS}
+_EXPECTED = (
+    "expected int, float, bool, str, bytes, one of bettong.u8 ... bettong.f64, Annotated[str, Width(n)], datetime,"
+    " date, timedelta, Annotated[Decimal, Precision(18, 4)], an Enum, UUID, bettong.Json, list[...], dict[str, ...],"
+    " a dataclass, TypedDict or pydantic model, or one of them `| None`"
+)
+
+
+def field_of(name: str, annotation: Any, depth: int = 0) -> Field:
+    """The field that `annotation` describes, within `depth` others.
+
+    Raises SchemaError for a type that no field can have.
+    """
+    if depth > DEPTH_MAX:
+        raise SchemaError(f"field {name!r}: within more than {DEPTH_MAX} others; does a class hold itself?")
+    plain, marks = annotation, tuple[object, ...]()
+    if get_origin(annotation) is Annotated:
+        plain, *more = get_args(annotation)
+        marks = tuple(more)
+    try:
+        for form_class in FORMS:
+            form = form_class.of_annotation(StatedType(plain, marks, partial(field_of, depth=depth + 1)))
+            if form is not None:
+                return field_with(name, form)
+    except SchemaError as error:
+        raise SchemaError(f"field {name!r}: {error}" if name else str(error)) from None
+    width = next((mark.size_bytes for mark in marks if isinstance(mark, Width)), None)
+    scalar = next((mark.dtype for mark in marks if isinstance(mark, Scalar)), None)
+    if plain is bool:
+        return Field(name, Kind.BOOL, np.dtype("u1"), pa.uint8())
+    if plain is int:
+        return _number(name, Kind.INT, scalar or "<i8")
+    if plain is float:
+        return _number(name, Kind.FLOAT, scalar or "<f8")
+    if plain is str or plain is bytes:
+        kind = Kind.TEXT if plain is str else Kind.BYTES
+        if width is not None:
+            return Field(name, kind, np.dtype(f"S{width}"), pa.binary(width))
+        return Field(name, kind, None, pa.string() if plain is str else pa.binary())
+    where = f"field {name!r}: " if name else ""
+    raise SchemaError(f"{where}{annotation!r} is no field type; {_EXPECTED}")
+
+
+def field_of_arrow(name: str, field: pa.Field, depth: int = 0) -> Field:
+    """The field that an Arrow field stands for, as a sender sent it; by its type alone when it did not say its kind.
+
+    Raises SchemaError for one of a kind that this version does not know.
+    """
+    if depth > DEPTH_MAX:
+        raise SchemaError(f"field {name!r}: within more than {DEPTH_MAX} others")
+    describe = partial(field_of_arrow, depth=depth + 1)
+    if may_be_left_out(field):
+        return field_with(name, NullableForm.of_arrow(field, describe))
+    kind = kind_name_of(field)
+    if kind in _BY_NAME:
+        return field_with(name, _BY_NAME[kind].of_arrow(field, describe))
+    if kind and kind not in set(Kind):
+        raise SchemaError(
+            f"field {name!r} is a {kind}, which this version of Bettong does not know: upgrade it"
+        )
+    is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+    if is_number:
+        dtype = np.dtype(field.type.to_pandas_dtype())
+    elif pa.types.is_fixed_size_binary(field.type):
+        dtype = np.dtype(f"S{field.type.byte_width}")
+    else:
+        dtype = None
+    return Field(name, kind_of(field), dtype, field.type)
+
+
+def _number(name: str, kind: Kind, code: str) -> Field:
+    dtype = np.dtype(code)
+    return Field(name, kind, dtype, pa.from_numpy_dtype(dtype))

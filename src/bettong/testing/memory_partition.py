@@ -1,0 +1,83 @@
+"""A partition of a stage in memory: its log, what each record led to, and the worker of the moment.
+
+The worker, its increments and what it takes over are the real ones; a crash, too, is what it is in production: a new
+worker, the newest chain of increments, and the log behind it.
+"""
+
+from __future__ import annotations
+
+from bettong.errors import CaseError
+from bettong.frames.columns import Columns
+from bettong.frames.frame import FrameKind, decode
+from bettong.testing.source_text import text_of_value
+from bettong.worker.output.framing import OutputRecord
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.stage_program import StageProgram
+
+
+class ReplayError(AssertionError):
+    """A record that was folded again has led to something else: a function depends on more than message and state."""
+
+
+class MemoryPartition:
+    """One partition of one stage."""
+
+    def __init__(self, program: StageProgram, assignment: Assignment) -> None:
+        self.worker = PartitionWorker(program, assignment)
+        self._program = program
+        self._assignment = assignment
+        self._log: list[bytes] = []
+        self._given: list[list[OutputRecord]] = []
+        # The chain of increments, oldest first: (offset, bytes).
+        self._saved: list[tuple[int, bytes]] = []
+
+    def fold(self, value: bytes) -> list[OutputRecord]:
+        """Appends a record to the log, and folds it. Raises as PartitionWorker does."""
+        self._log.append(value)
+        self._given.append(self.worker.fold(self.worker.next_offset, value))
+        return self._given[-1]
+
+    def restore(self) -> None:
+        """Saves the states, and has a new worker take them over."""
+        if self.worker.next_offset:
+            increment, stored = self.worker.increment()
+            older = [each for each in self._saved if increment.root <= each[0] < increment.offset]
+            self._saved = [*older, (increment.offset, stored)]
+        self.crash()
+
+    def crash(self) -> None:
+        """The worker is gone; a new one folds again what was not saved. Raises ReplayError where that differs."""
+        self.worker = PartitionWorker(self._program, self._assignment)
+        for _, stored in self._saved:
+            self.worker.restore(stored)
+        for offset in range(self.worker.next_offset, len(self._log)):
+            again = self.worker.fold(offset, self._log[offset])
+            if again != self._given[offset]:
+                raise ReplayError(self._difference(offset, again))
+
+    def _difference(self, offset: int, again: list[OutputRecord]) -> str:
+        stage = self._program.stage.name
+        return (
+            f"stage {stage!r}: a record that was folded again after a crash led to something else. It"
+            f" gave {self._shown(self._given[offset])}, and now {self._shown(again)}. A function depends on more than"
+            " its message and its state: a global, a clock, a random number, or what a state holds beside its fields"
+        )
+
+    def _shown(self, records: list[OutputRecord]) -> str:
+        schemas = {each.schema.fingerprint: each.schema for each in self._program.stage.outputs}
+        found: list[str] = []
+        for record in records:
+            frame = decode(record.value)
+            if frame.kind is not FrameKind.DATA:
+                continue
+            if frame.columns is not None:
+                found += map(text_of_value, Columns.of_payload(schemas[frame.schema], frame.columns))
+            else:
+                found += map(repr, frame.rows or ())
+        return ", ".join(found) or "nothing"
+
+
+def check_partitions(partitions: int) -> None:
+    """Raises CaseError for what is no number of partitions."""
+    if type(partitions) is not int or not 1 <= partitions <= 1024:
+        raise CaseError(f"partitions={partitions!r}: expected a number from 1 to 1024")

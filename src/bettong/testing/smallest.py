@@ -1,0 +1,97 @@
+"""The smallest case that shows a fault: hypothesis leaves out what is not needed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from bettong.errors import CaseError
+from bettong.testing.inputs import Step
+from bettong.testing.variations import Variation
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+_Found = TypeVar("_Found")
+# Until hypothesis comes upon the whole case, which fails, or upon a part of it; it seldom takes two.
+_EXAMPLES = 50
+
+Fails = Callable[[Sequence[Step], Variation], bool]
+
+
+def find(
+    strategy: SearchStrategy[_Found], condition: Callable[[_Found], bool], *, examples: int
+) -> _Found | None:
+    """The smallest value that hypothesis finds for which `condition` holds; None when it finds none.
+
+    The same each time.
+    """
+    import hypothesis
+
+    settings = hypothesis.settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    try:
+        return hypothesis.find(strategy, condition, settings=settings, random=Random(0))  # noqa: S311 - repeatable
+    except (hypothesis.errors.NoSuchExample, hypothesis.errors.Flaky):
+        return None
+
+
+def require_hypothesis() -> None:
+    """Raises CaseError where it is not installed."""
+    try:
+        import hypothesis  # noqa: F401 - whether it is there
+    except ImportError:
+        raise CaseError(
+            "`check` and `cases` need hypothesis, which finds the smallest case that fails: pip install"
+            " 'bettong[testing]'"
+        ) from None
+
+
+def smallest(case: Sequence[Step], variation: Variation, fails: Fails) -> tuple[list[Step], Variation]:
+    """A part of a case, and of a variation, that fails as the whole does."""
+
+    def is_wanted(part: tuple[list[Step], Variation]) -> bool:
+        try:
+            return fails(*part)
+        except CaseError:  # what was left out was needed to make sense of the rest
+            return False
+
+    found = find(_parts(case, variation), is_wanted, examples=_EXAMPLES) or (list(case), variation)
+    part, varied = found
+    for simpler in _simpler(varied):
+        if is_wanted((part, simpler)):
+            return part, simpler
+    return part, varied
+
+
+def _parts(case: Sequence[Step], variation: Variation) -> SearchStrategy[tuple[list[Step], Variation]]:
+    from hypothesis import strategies as st
+
+    # Most draws keep all; a shrunken one is 0, and leaves out.
+    stays = st.integers(0, 4 * len(case) + 8).map(bool)
+
+    @st.composite
+    def parts(draw: DrawFn) -> tuple[list[Step], Variation]:
+        kept = [draw(stays) for _ in case]
+        joined = variation.joined and tuple(
+            draw(stays) and each for each, keeps in zip(variation.joined, kept, strict=True) if keeps
+        )
+        part = [step for step, keeps in zip(case, kept, strict=True) if keeps]
+        return part, replace(variation, joined=joined)
+
+    drawn: Any = parts()
+    return drawn  # type: ignore[no-any-return]
+
+
+def _simpler(variation: Variation) -> list[Variation]:
+    """Variations of which there is less, the simplest first."""
+    found = [replace(variation, partitions=partitions) for partitions in range(1, variation.partitions)]
+    if variation.partitions > 1 and any(variation.joined):
+        found = [replace(variation, joined=(), partitions=each.partitions) for each in found] + found
+    return found

@@ -1,0 +1,135 @@
+"""How the function of a join is called: for the pairs that a message makes, and for those that time makes."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from itertools import repeat
+from operator import length_hint
+from typing import Any
+
+import numpy as np
+
+from bettong.application.joins.joined import Joined
+from bettong.application.on_error import STOP
+from bettong.user_errors import ANY_ERROR, reason_of
+from bettong.worker.batch import Batch
+from bettong.worker.calling.result_builder import ResultBuilder
+from bettong.worker.calling.results import Results
+from bettong.worker.joins.key_join import Add, KeyJoin, Pair
+from bettong.worker.joins.sides import SidedColumns
+from bettong.worker.progress import FoldProgress
+from bettong.worker.state.objects import ObjectTable
+from bettong.worker.windows.window_rows import WindowRows
+
+_NO_TIMES = np.empty(0, np.int64)
+
+
+class JoinMessages:
+    """Takes messages into a join. See Calling. `rows`: those of the last call."""
+
+    def __init__(self, node: Joined, join: KeyJoin, progress: FoldProgress) -> None:
+        self.rows = WindowRows(_NO_TIMES, _NO_TIMES)
+        self.join = join
+        self._node = node
+        self._progress = progress
+
+    def call(self, batch: Batch, states: ObjectTable) -> Results:
+        """See Calling. `batch`: of SidedColumns. A pair that fails is no matter to the others of its message."""
+        self.rows = (
+            WindowRows(batch.event_times(), batch.message_watermarks())
+            if self._node.judges_lateness
+            else WindowRows(_NO_TIMES, _NO_TIMES)
+        )
+        output = ResultBuilder(self._node.schema)
+        adders = self.join.adders(self.rows, states, _pair(self._node, output))
+        rows, keys = range(batch.length), iter(batch.key_values())
+        messages = iter(self._progress.messages(self._node.name, batch, keys))
+        last = batch.length - 1
+        numbers, adds = iter(rows), _of_sides(batch, adders)
+        while True:
+            try:
+                # By the keys, which come first, it is seen how far the loop is.
+                for key, message, row, add in zip(keys, messages, numbers, adds, strict=False):
+                    add(row, key, message)
+            except ANY_ERROR as error:
+                failed = last - length_hint(keys)
+                output.failures.append((failed, reason_of(error)))
+                numbers, adds = iter(rows[failed + 1 :]), _of_sides(batch, adders, failed + 1)
+                if self._node.on_error != STOP:
+                    continue
+            return self._ended(batch, states, output)
+
+    def _ended(self, batch: Batch, states: ObjectTable, output: ResultBuilder) -> Results:
+        """Keys of which nothing is kept any more are forgotten."""
+        if self.rows.emptied:
+            keys, delete_when = batch.key_values(), self._node.delete_when
+            for row in self.rows.emptied:
+                state = states.get(keys[row])
+                if state is not None and delete_when is not None and delete_when(state):
+                    states.delete(keys[row], batch, row)
+        return output.results(batch.length)
+
+
+class JoinClosing:
+    """Calls for pairs that time makes. `times`: by row of the last call, the event time of what it gave."""
+
+    def __init__(self, node: Joined, join: KeyJoin) -> None:
+        self.times: Sequence[int] = ()
+        self._node = node
+        self._join = join
+
+    def call(self, batch: Batch, states: ObjectTable, refused: Container[int]) -> Results:
+        """The rows are timers that fired, of a key each; for those that are refused no function is called.
+
+        States and times are complete whatever a function raises.
+        """
+        output = ResultBuilder(self._node.schema)
+        pair, is_stopped = _pair(self._node, output), False
+        keys, due = batch.key_values(), batch.columns.values(1)
+        self.times = times = list(due)
+        for row, (key, at_ns) in enumerate(zip(keys, due, strict=True)):
+            state = states.get(key)
+            over = self._join.close(key, state, at_ns)
+            times[row] = over.at_ns
+            if row not in refused and not is_stopped:
+                try:
+                    for left, right in over.pairs:
+                        pair(left, right, row)
+                except ANY_ERROR as error:
+                    output.failures.append((row, reason_of(error)))
+                    is_stopped = True
+            self._go_on(key, state, batch, row, states)
+        return output.results(batch.length)
+
+    def _go_on(self, key: Any, state: Any, batch: Batch, row: int, states: ObjectTable) -> None:
+        """Forgets a key of which nothing is kept; else it may be due again."""
+        if self._node.delete_when is not None and self._node.delete_when(state):
+            states.delete(key, batch, row)
+        elif states.timers is not None:
+            states.timers.note(key, state)
+
+
+def _pair(node: Joined, output: ResultBuilder) -> Pair:
+    """Calls the function of a join for a pair. Raises what it raises where that stops the partition."""
+    combine, take, failures, stops = node.combine, output.add, output.failures, node.on_error == STOP
+
+    def pair(left: Any, right: Any, row: int) -> None:
+        try:
+            result = combine(left, right)
+            if result is not None:
+                take(result, row)
+        except ANY_ERROR as error:
+            if stops:
+                raise
+            failures.append((row, reason_of(error)))
+
+    return pair
+
+
+def _of_sides(batch: Batch, adders: tuple[Add, Add], start: int = 0) -> Iterator[Add]:
+    """What takes the message of each row, from that row on."""
+    columns = batch.columns
+    assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
+    if (one_side := columns.one_side) is not None:
+        return repeat(adders[one_side])
+    return iter([adders[is_right] for is_right in columns.of_right[start:].tolist()])

@@ -1,0 +1,80 @@
+"""The results of a batch, read from objects that a user's functions gave: plain Python's."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from bettong.frames.fitting import fitting_values
+from bettong.schema.schema import Schema
+from bettong.worker.calling.results import Failure, Results
+
+# Iterables that nobody means as several results.
+_TEXTS = (str, bytes, bytearray, memoryview)
+
+
+class ResultBuilder:
+    """The results of one batch: the values of their fields, by result."""
+
+    def __init__(self, schema: Schema) -> None:
+        names = [field.name for field in schema.fields]
+        self.values: list[Any] = []
+        self.rows: list[int] = []
+        self.failures: list[Failure] = []
+        self._read: Callable[[Any], Any] = schema.getter(*names)
+        self._unreadable = schema.unreadable
+        self._schema = schema
+        self._is_single = len(names) == 1
+
+    def add(self, result: Any, row: int) -> None:
+        """Takes the result of a row. Raises what its attributes raise."""
+        try:
+            values = self._read(result)
+        except self._unreadable:
+            self.failures.append((row, self._is_no(result)))
+            return
+        self.values.append(values)
+        self.rows.append(row)
+
+    def extend(self, results: Iterable[Any], row: int) -> None:
+        """Takes all results of a row, or, when to make one of them raises, none. None among them is nothing."""
+        if isinstance(results, _TEXTS):
+            raise TypeError(f"returned {type(results).__name__}, expected an iterable of {self._schema.name}")
+        found: list[Any] = []
+        strange: list[Failure] = []
+        for each in results:
+            try:
+                found.append(self._read(each))
+            except self._unreadable:
+                if each is not None:
+                    strange.append((row, self._is_no(each)))
+        self.values += found
+        self.rows += [row] * len(found)
+        self.failures += strange
+
+    @property
+    def count(self) -> tuple[int, int]:
+        """How many results and failures there are."""
+        return len(self.rows), len(self.failures)
+
+    def keep(self, results: int, failures: int) -> None:
+        """Drops all results and failures but the first ones."""
+        del self.values[results:], self.rows[results:], self.failures[failures:]
+
+    def results(self, length: int) -> Results:
+        """The results of a batch of so many rows: those that do not fit the schema become failures."""
+        values: list[list[Any]] = (
+            [self.values]
+            if self._is_single
+            else [list(each) for each in zip(*self.values, strict=True)] or [[] for _ in self._schema.fields]
+        )
+        columns, violations = fitting_values(self._schema, values)
+        rows = self.rows
+        if violations:
+            self.failures += [(rows[result], reason) for result, reason in violations.items()]
+            rows = [row for result, row in enumerate(rows) if result not in violations]
+        is_each = len(rows) == length and not self.failures and rows == list(range(length))
+        return Results(columns, None if is_each else np.array(rows, np.int64), self.failures)
+
+    def _is_no(self, value: object) -> str:
+        return f"{type(value).__name__} is no {self._schema.name}"

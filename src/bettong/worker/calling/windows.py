@@ -1,0 +1,105 @@
+"""How the functions of windows are called: message by message, and for each window that is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import length_hint
+from typing import Any
+
+import numpy as np
+
+from bettong.application.on_error import STOP
+from bettong.application.windows.windowed import Windowed
+from bettong.user_errors import ANY_ERROR, reason_of
+from bettong.worker.batch import Batch
+from bettong.worker.calling.result_builder import ResultBuilder
+from bettong.worker.calling.results import Results
+from bettong.worker.progress import FoldProgress
+from bettong.worker.state.objects import ObjectTable
+from bettong.worker.windows.window_rows import KeyWindows, WindowRows
+
+
+class WindowMessages:
+    """Puts messages into windows. See Calling. `rows`: those of the last call."""
+
+    def __init__(self, node: Windowed, windows: KeyWindows, progress: FoldProgress) -> None:
+        self.rows = WindowRows(np.empty(0, np.int64), np.empty(0, np.int64))
+        self._node = node
+        self.windows = windows
+        self._progress = progress
+
+    def call(self, batch: Batch, states: ObjectTable) -> Results:
+        """See Calling. A key whose first message raises has no state."""
+        self.rows = WindowRows(batch.event_times(), batch.message_watermarks())
+        output = ResultBuilder(self._node.schema)
+        add = self.windows.adder(self.rows, states, output.add)
+        rows, keys = range(batch.length), iter(batch.key_values())
+        messages = iter(self._progress.messages(self._node.name, batch, keys))
+        last = batch.length - 1
+        numbers = iter(rows)
+        while True:
+            try:
+                for key, message, row in zip(keys, messages, numbers, strict=True):
+                    add(row, key, message)
+            except ANY_ERROR as error:
+                failed = last - length_hint(keys)
+                output.failures.append((failed, reason_of(error)))
+                numbers = iter(rows[failed + 1 :])
+                if self._node.on_error != STOP:
+                    continue
+            return self._ended(batch, states, output)
+
+    def _ended(self, batch: Batch, states: ObjectTable, output: ResultBuilder) -> Results:
+        """Keys that have nothing open any more are forgotten: of groups that are full."""
+        delete_when = self._node.delete_when
+        if delete_when is not None and self.rows.emptied:
+            keys = batch.key_values()
+            for row in self.rows.emptied:
+                state = states.get(keys[row])
+                if state is not None and delete_when(state):
+                    states.delete(keys[row], batch, row)
+        return output.results(batch.length)
+
+
+class WindowClosing:
+    """Calls for the results of windows. `times`: by row of the last call, the event time of what it gave."""
+
+    def __init__(self, node: Windowed, windows: KeyWindows, timer: str) -> None:
+        self.times: Sequence[int] = ()
+        self._node = node
+        self._windows = windows
+        self._timer = timer
+
+    def call(self, batch: Batch, states: ObjectTable) -> Results:
+        """See Calling. The rows are timers that fired, of a key each."""
+        output = ResultBuilder(self._node.schema)
+        keys, due = batch.key_values(), batch.columns.values(1)
+        self.times = times = list(due)
+        for row, (key, at_ns) in enumerate(zip(keys, due, strict=True)):
+            state = states.get(key)
+            try:
+                closed = self._windows.close(key, state, self._timer, at_ns)
+                times[row] = closed.at_ns
+                for result in closed.results:
+                    if result is not None:
+                        output.add(result, row)
+            except ANY_ERROR as error:
+                output.failures.append((row, reason_of(error)))
+                if self._node.on_error == STOP:
+                    break
+            self._go_on(key, state, batch, row, states)
+        return output.results(batch.length)
+
+    def skip(self, batch: Batch, states: ObjectTable, *, empty: bool) -> None:
+        """These timers fired, and no function is called for them: what was due is gone. `empty`: see KeyWindows."""
+        for row, (key, at_ns) in enumerate(zip(batch.key_values(), batch.columns.values(1), strict=True)):
+            state = states.get(key)
+            self._windows.skip(key, state, self._timer, at_ns, empty=empty)
+            self._go_on(key, state, batch, row, states)
+
+    def _go_on(self, key: Any, state: Any, batch: Batch, row: int, states: ObjectTable) -> None:
+        """Forgets a key without an open window; else it may be due again."""
+        if self._node.delete_when is not None and self._node.delete_when(state):
+            states.delete(key, batch, row)
+        elif states.timers is not None:
+            states.timers.note(key, state)

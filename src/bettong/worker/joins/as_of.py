@@ -1,0 +1,154 @@
+"""`join_as_of`: the version of a table that was valid when a message happened.
+
+A message waits until the watermark is past its time: by then each version at or before it has come. Of versions, those
+are kept that a message which is not late may ask for: the latest one at or before the watermark, and all behind it.
+
+A message that is late gets its pair at once if that version is still there. A version that is late is taken unless a
+later one at or before the watermark is there, for then nobody can ask for it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bettong.application.joins.kinds import AsOf, How
+from bettong.application.joins.states import AsOfState, TimedMessage
+from bettong.application.timers import NEVER
+from bettong.frames.columns import Array
+from bettong.worker.joins.key_join import Add, Over, Pair
+from bettong.worker.state.objects import ObjectTable
+from bettong.worker.windows.window_rows import WindowRows
+
+# Versions that a key may have which nobody can ask for, when no message comes for it: a timer for each would cost more.
+_SPARE_VERSIONS = 8
+
+
+class AsOfJoin:
+    """See KeyJoin."""
+
+    def __init__(self, kind: AsOf, how: How) -> None:
+        self._gives_alone = how == "left"
+        self._tolerance_ns = kind.tolerance_ns
+        # Later ones are due beyond 64 bits.
+        self._latest_ns = NEVER - 2 - (kind.tolerance_ns or 0)
+
+    def adders(self, rows: WindowRows, states: ObjectTable, pair: Pair) -> tuple[Add, Add]:
+        """See KeyJoin."""
+        times, watermarks = rows.times.tolist(), rows.watermarks.tolist()
+        find, create, timers, latest_ns = states.get, states.create, states.timers, self._latest_ns
+        assert timers is not None  # noqa: S101 - it has one
+
+        def ask(row: int, key: Any, message: Any) -> None:
+            at_ns, reached_ns = times[row], watermarks[row]
+            _check(at_ns, latest_ns)
+            state = find(key)
+            if at_ns < reached_ns:
+                valid = self._valid(state.versions, at_ns, reached_ns) if state is not None else None
+                if valid is None:
+                    rows.late.append(row)
+                else:
+                    pair(message, valid.message, row)
+                return
+            if state is None:
+                state = create(key)
+            waiting = state.waiting
+            waiting.insert(bisect_left(waiting, (at_ns + 1,)), TimedMessage(at_ns, message))
+            if at_ns + 1 < state.due:
+                state.due = at_ns + 1
+                timers.note(key, state)
+
+        def renew(row: int, key: Any, message: Any) -> None:
+            at_ns, reached_ns = times[row], watermarks[row]
+            _check(at_ns, latest_ns)
+            state = find(key)
+            versions = state.versions if state is not None else []
+            if at_ns < reached_ns and self._is_of_no_use(versions, at_ns, reached_ns):
+                rows.late.append(row)
+                return
+            if state is None:
+                state = create(key)
+                versions = state.versions
+            _put(versions, TimedMessage(at_ns, message))
+            if len(versions) > 1:
+                waiting = state.waiting
+                _forget_before(versions, min(reached_ns, waiting[0].at_ns) if waiting else reached_ns)
+            if state.due == NEVER and (due_ns := self._of_no_use_ns(versions)) < NEVER:
+                state.due = due_ns
+                timers.note(key, state)
+
+        return ask, renew
+
+    def soonest_due(self, times: Array) -> Array:
+        """See KeyJoin."""
+        return np.minimum(times, self._latest_ns) + 1
+
+    def due_ns(self, state: AsOfState, at_ns: int, until_ns: int) -> Sequence[int]:
+        """See KeyJoin."""
+        waiting = state.waiting
+        times = {each.at_ns + 1 for each in waiting[: bisect_left(waiting, (until_ns,))]}
+        return sorted({at_ns, *times})
+
+    def close(self, key: Any, state: AsOfState, at_ns: int) -> Over:  # noqa: ARG002
+        """See KeyJoin. All that wait for this time happened just before it."""
+        waiting, versions, pairs = state.waiting, state.versions, []
+        stop = bisect_left(waiting, (at_ns,))
+        for each in waiting[:stop]:
+            valid = self._valid(versions, each.at_ns, each.at_ns)
+            if valid is not None or self._gives_alone:
+                pairs.append((each.message, None if valid is None else valid.message))
+        del waiting[:stop]
+        _forget_before(versions, at_ns)
+        if self._tolerance_ns is not None:
+            del versions[: bisect_left(versions, (at_ns - self._tolerance_ns,))]
+        state.due = waiting[0].at_ns + 1 if waiting else self._of_no_use_ns(versions)
+        return Over(at_ns - 1, pairs)
+
+    def _valid(self, versions: Sequence[TimedMessage], at_ns: int, reached_ns: int) -> TimedMessage | None:
+        """The version that was valid then; None if there is none, or that of an earlier time may be gone.
+
+        `reached_ns`: the watermark, or that time where it is later.
+        """
+        index = bisect_left(versions, (reached_ns + 1,)) - 1
+        if index < 0:
+            return None
+        found, tolerance_ns = versions[index], self._tolerance_ns
+        is_old = tolerance_ns is not None and found.at_ns + tolerance_ns < reached_ns
+        return None if is_old or found.at_ns > at_ns else found
+
+    def _is_of_no_use(self, versions: Sequence[TimedMessage], at_ns: int, reached_ns: int) -> bool:
+        """Whether nobody can ask for a version of that time any more."""
+        if self._tolerance_ns is not None and at_ns + self._tolerance_ns < reached_ns:
+            return True
+        index = bisect_left(versions, (reached_ns + 1,)) - 1
+        return index >= 0 and versions[index].at_ns > at_ns
+
+    def _of_no_use_ns(self, versions: Sequence[TimedMessage]) -> int:
+        """When versions can be thrown away, if nothing comes until then: all, or all but the last one."""
+        if self._tolerance_ns is not None and versions:
+            return versions[-1].at_ns + self._tolerance_ns + 1
+        return versions[-1].at_ns if len(versions) > _SPARE_VERSIONS else NEVER
+
+
+def _check(at_ns: int, latest_ns: int) -> None:
+    if at_ns > latest_ns:
+        raise ValueError(f"its event time is {at_ns} ns: it is due after the year 2262")
+
+
+def _put(versions: list[TimedMessage], version: TimedMessage) -> None:
+    """Of versions of one time, the newest one in the log counts."""
+    if not versions or versions[-1].at_ns < version.at_ns:
+        versions.append(version)
+        return
+    index = bisect_left(versions, (version.at_ns,))
+    is_known = versions[index].at_ns == version.at_ns
+    versions[index : index + is_known] = [version]
+
+
+def _forget_before(versions: list[TimedMessage], at_ns: int) -> None:
+    """Nobody asks for a version of an earlier time: the last one at or before it stays."""
+    if len(versions) > 1 and versions[1].at_ns <= at_ns:
+        del versions[: bisect_left(versions, (at_ns + 1,)) - 1]

@@ -1,0 +1,180 @@
+"""`join_within`: pairs whose event times are near each other.
+
+A message of event time t has its partners from `t + first` to `t + last`; which these are depends on its side. It is
+kept until the watermark is past `t + last`. So what a message at t finds is, of a partner's reach that ends at
+`p - first`, what is not before the watermark: from `max(t, watermark) + first` to `t + last`. Where that is empty,
+nothing that could be its partner may be kept any more, and it is late.
+
+This is asked of the times themselves. So it does not matter when what is past is thrown away, which happens once while
+a message is kept, not once for each.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from bettong.application.joins.kinds import How, Within
+from bettong.application.joins.states import KeptMessage, OuterState, WithinState
+from bettong.application.timers import NEVER
+from bettong.frames.columns import Array
+from bettong.worker.joins.key_join import Add, Over, Pair
+from bettong.worker.state.objects import ObjectTable
+from bettong.worker.windows.window_rows import WindowRows
+
+_by_number = attrgetter("number")
+# Half the time of the class's own constructor, which is Python.
+_held = partial(tuple.__new__, KeptMessage)
+
+
+class WithinJoin:
+    """See KeyJoin."""
+
+    def __init__(self, kind: Within, how: How) -> None:
+        self._reaches = [kind.reach_ns(is_right=is_right) for is_right in (False, True)]
+        self._gives_alone = (how in ("left", "outer"), how in ("right", "outer"))
+        # Of later ones the bounds lie beyond 64 bits.
+        self._latest_ns = NEVER - 2 - max(abs(bound) for bound in (kind.lower_ns, kind.upper_ns))
+
+    def adders(self, rows: WindowRows, states: ObjectTable, pair: Pair) -> tuple[Add, Add]:
+        """See KeyJoin."""
+        times, watermarks = rows.times.tolist(), rows.watermarks.tolist()
+        left, right = (
+            self._adder(rows, times, watermarks, states, pair, is_right=is_right)
+            for is_right in (False, True)
+        )
+        return left, right
+
+    def _adder(
+        self,
+        rows: WindowRows,
+        times: Sequence[int],
+        watermarks: Sequence[int],
+        states: ObjectTable,
+        pair: Pair,
+        *,
+        is_right: bool,
+    ) -> Add:
+        first_ns, last_ns = self._reaches[is_right]
+        latest_ns, late = self._latest_ns, rows.late
+        gives_alone, partner_gives_alone = self._gives_alone[is_right], self._gives_alone[not is_right]
+        find, create, timers = states.get, states.create, states.timers
+        assert timers is not None  # noqa: S101 - it has one
+        note = timers.note
+
+        def add(row: int, key: Any, message: Any) -> None:
+            at_ns, reached_ns = times[row], watermarks[row]
+            until_ns = at_ns + last_ns
+            from_ns = (max(reached_ns, at_ns)) + first_ns
+            if from_ns > until_ns:
+                late.append(row)
+                return
+            if at_ns > latest_ns:
+                raise ValueError(f"its event time is {at_ns} ns: its bounds end after the year 2262")
+            state = find(key)
+            if state is None:
+                partners: Sequence[KeptMessage] = ()
+            else:
+                partners = _between(state.left if is_right else state.right, from_ns, until_ns)
+                for partner in partners:
+                    if is_right:
+                        pair(partner[2], message, row)
+                    else:
+                        pair(message, partner[2], row)
+                if partners and partner_gives_alone:
+                    _pair_off(state.left_alone if is_right else state.right_alone, partners)
+            is_alone = gives_alone and not partners
+            if until_ns < reached_ns and not is_alone:
+                return
+            if state is None:
+                state = create(key)
+            number = state.count
+            state.count = number + 1
+            own, held = state.right if is_right else state.left, _held((at_ns, number, message))
+            if not own or own[-1][0] <= at_ns:
+                own.append(held)
+            else:
+                own.insert(bisect_left(own, (at_ns + 1,)), held)
+            if is_alone:
+                alone = state.right_alone if is_right else state.left_alone
+                alone.insert(bisect_left(alone, (at_ns + 1,)), (at_ns, number))
+            if state.due == NEVER or (is_alone and until_ns + 1 < state.due):
+                state.due = until_ns + 1
+                note(key, state)
+
+        return add
+
+    def soonest_due(self, times: Array) -> Array:
+        """See KeyJoin. Where pairs alone count, nobody sees when a message is thrown away."""
+        found = np.full(len(times), NEVER, np.int64)
+        known = np.minimum(times, self._latest_ns)
+        for (_, last_ns), gives_alone in zip(self._reaches, self._gives_alone, strict=True):
+            if gives_alone:
+                np.minimum(found, known + last_ns + 1, out=found)
+        return found
+
+    def due_ns(self, state: WithinState, at_ns: int, until_ns: int) -> Sequence[int]:
+        """See KeyJoin. A time comes twice where messages of both sides are known to stay alone."""
+        if not isinstance(state, OuterState):
+            return (at_ns,)
+        times: list[int] = []
+        for alone, (_, last_ns) in zip((state.left_alone, state.right_alone), self._reaches, strict=True):
+            times += {each + last_ns + 1 for each, _ in alone[: bisect_left(alone, (until_ns - last_ns,))]}
+        return sorted(times if at_ns in times else [at_ns, *times])
+
+    def close(self, key: Any, state: WithinState, at_ns: int) -> Over:  # noqa: ARG002
+        """See KeyJoin. The left side first; then the right one, which is due again."""
+        pairs: list[tuple[Any, Any]] = []
+        result_ns = at_ns - 1
+        for is_right, (_, last_ns) in enumerate(self._reaches):
+            own = state.right if is_right else state.left
+            last_at_ns = at_ns - 1 - last_ns
+            if isinstance(state, OuterState):
+                alone = state.right_alone if is_right else state.left_alone
+                stop = bisect_left(alone, (last_at_ns + 1,))
+                if stop and pairs:
+                    break
+                for each in alone[:stop]:
+                    message = own[bisect_left(own, each)].message
+                    pairs.append((None, message) if is_right else (message, None))
+                    # A reach may end before the message: its result is not older than itself.
+                    result_ns = last_at_ns + max(0, last_ns)
+                del alone[:stop]
+            del own[: bisect_left(own, (last_at_ns + 1,))]
+        state.due = self._next_due_ns(state)
+        return Over(result_ns, pairs)
+
+    def _next_due_ns(self, state: WithinState) -> int:
+        """When the first message is known to stay alone; else when the last one can be thrown away."""
+        ends, alone_ends = [], []
+        for is_right, (_, last_ns) in enumerate(self._reaches):
+            if own := state.right if is_right else state.left:
+                ends.append(own[-1].at_ns + last_ns + 1)
+            if isinstance(state, OuterState) and (
+                alone := state.right_alone if is_right else state.left_alone
+            ):
+                alone_ends.append(alone[0][0] + last_ns + 1)
+        return min(alone_ends) if alone_ends else max(ends, default=NEVER)
+
+
+def _between(held: Sequence[KeptMessage], from_ns: int, until_ns: int) -> Sequence[KeptMessage]:
+    """Those of these event times, in the log's order."""
+    if not held or held[-1][0] < from_ns:
+        return ()
+    start = bisect_left(held, (from_ns,))
+    stop = bisect_left(held, (until_ns + 1,), start) if held[-1][0] > until_ns else len(held)
+    found = held[start:stop]
+    return sorted(found, key=_by_number) if len(found) > 1 else found
+
+
+def _pair_off(alone: list[tuple[int, int]], partners: Sequence[KeptMessage]) -> None:
+    """These are alone no more."""
+    for at_ns, number, _ in partners:
+        index = bisect_left(alone, (at_ns, number))
+        if index < len(alone) and alone[index] == (at_ns, number):
+            del alone[index]

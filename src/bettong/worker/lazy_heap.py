@@ -1,0 +1,70 @@
+"""The earliest of many times, each of a key, where times change and keys go: a heap whose entries may be out of date.
+
+An entry says that its key's time is not earlier. It is compared with the key's time only when it comes first: then an
+entry that is too early moves to that time, and one of a key that has no time, or an earlier one, is dropped. So it
+costs nothing that a time becomes later.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import count
+from typing import Generic, TypeVar
+
+from bettong.application.timers import NEVER
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+# Entries beyond twice the keys: so few that to make the heap anew would cost more than they do.
+_SPARE = 64
+
+
+class LazyHeap(Generic[_Key]):
+    """`time_of`: a key's time now; NEVER where it has none."""
+
+    def __init__(self, time_of: Callable[[_Key], int]) -> None:
+        self._time_of = time_of
+        # (time, number, key): numbers, so that keys are never compared.
+        self._entries: list[tuple[int, int, _Key]] = []
+        self._numbers = count()
+
+    def __len__(self) -> int:
+        """How many entries there are, among them those that are out of date."""
+        return len(self._entries)
+
+    @property
+    def bound_ns(self) -> int:
+        """The earliest time, or some time before; NEVER without an entry."""
+        return self._entries[0][0] if self._entries else NEVER
+
+    def push(self, key: _Key, at_ns: int) -> None:
+        """The key has this time now. To be called unless it had an earlier one before."""
+        heappush(self._entries, (at_ns, next(self._numbers), key))
+
+    def first(self, until_ns: int = NEVER) -> tuple[int, _Key] | None:
+        """The earliest time and its key; None where none is at `until_ns` or before."""
+        entries, time_of = self._entries, self._time_of
+        while entries and entries[0][0] <= until_ns:
+            at_ns, number, key = entries[0]
+            now_ns = time_of(key)
+            if now_ns == at_ns:
+                return at_ns, key
+            if at_ns < now_ns < NEVER:
+                heapreplace(entries, (now_ns, number, key))
+            else:
+                heappop(entries)
+        return None
+
+    def drop_first(self) -> None:
+        """Drops the entry that `first` found."""
+        heappop(self._entries)
+
+    def tidy(self, keys: int) -> None:
+        """Bounds the entries to twice as many as `keys`, those that have a time. To be called where keys come or go."""
+        if len(self._entries) > 2 * keys + _SPARE:
+            times = {key: self._time_of(key) for _, _, key in self._entries}
+            self.rebuild((key, at_ns) for key, at_ns in times.items() if at_ns != NEVER)
+
+    def rebuild(self, times: Iterable[tuple[_Key, int]]) -> None:
+        """These are the keys that have a time, and their times."""
+        self._entries = [(at_ns, next(self._numbers), key) for key, at_ns in times]
+        heapify(self._entries)

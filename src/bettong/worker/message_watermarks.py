@@ -1,0 +1,61 @@
+"""The watermark before each message of a frame: a message that is older is late. Pure.
+
+It is where the messages before it in its origin had brought the watermark, so that it does not matter how messages were
+cut into frames, nor in which partitions those before it are:
+
+    own          how far the origin had come before the message (`Frame.message_watermarks`)
+    others       the lowest watermark of the other live origins
+    before       the partition's watermark before the record's messages
+
+    the watermark before a message  =  max(before, min(others, own))
+
+A frame without that column has no message older than its `own`. So none is older than min(others, own): whether one is
+late hangs on `before` alone, and `before` is what is given for all of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bettong.frames.columns import Array
+from bettong.frames.frame import CLOCK_NS_MAX, Frame
+from bettong.frames.times import decode_times
+
+
+class MessageWatermarks:
+    """Of the messages of one frame, or of what fired in one call. Its arguments: see the module."""
+
+    __slots__ = ("_before_ns", "_others_ns", "_own", "_values")
+
+    def __init__(self, before_ns: int, own: Array | None = None, others_ns: int = CLOCK_NS_MAX) -> None:
+        self._before_ns = before_ns
+        self._own = own
+        self._others_ns = others_ns
+        self._values: Array | None = None
+
+    @property
+    def are_one(self) -> bool:
+        """Whether it is the same for all messages."""
+        return self._own is None
+
+    def of_messages(self, indexes: Array) -> Array:
+        """Unix ns, as 64-bit integers: of the messages with these indexes."""
+        if self._own is None:
+            return np.full(len(indexes), self._before_ns, np.int64)
+        if self._values is None:
+            self._values = np.maximum(np.minimum(self._own, self._others_ns), self._before_ns)
+        return self._values.take(indexes)
+
+    def own_ns(self, index: int) -> int:
+        """`own` of a message, where there is a column."""
+        assert self._own is not None  # noqa: S101 - nobody asks otherwise
+        return int(self._own[index])
+
+
+def own_watermarks(frame: Frame, messages: int) -> Array | None:
+    """What a frame says of its messages; None: none of them is older than that.
+
+    Raises FrameError where it says it of another number of messages.
+    """
+    given = frame.message_watermarks
+    return decode_times(given, messages, "watermarks") if given else None

@@ -1,0 +1,126 @@
+"""`Stream.window` of what is marked `bettong.compiled`: batches at once, and all windows that are over at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+
+import numpy as np
+
+from bettong.application.windows.windowed import Windowed
+from bettong.frames.columns import Array, Columns
+from bettong.user_errors import reason_of
+from bettong.worker.batch import Batch
+from bettong.worker.calling.results import Results
+from bettong.worker.due import Due
+from bettong.worker.event_times import EventTimes
+from bettong.worker.exclusions import ExcludedTimer
+from bettong.worker.fired import Firing
+from bettong.worker.operators.operator import derived
+from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
+from bettong.worker.state.pane_table import PaneTable
+from bettong.worker.windows.late_rows import LateRows
+from bettong.worker.windows.pane_kernels import BEYOND, LATE, PARTLY_LATE
+from bettong.worker.windows.range_columns import range_columns
+
+
+class ColumnWindowOperator:
+    """See Operator. No function of the user's is called here, so nothing raises."""
+
+    def __init__(self, node: Windowed, table: PaneTable) -> None:
+        self.name = node.name
+        self.table = table
+        self.late_rows = LateRows(are_kept=node.windowing.late == "side")
+        self._late = node.windowing.late
+        self._windows, self._accumulators = range_columns(node, table)
+        self._nothing = Results(Columns.of_messages(node.schema, []), np.empty(0, np.int64))
+        (self._timer,) = (timer.field for timer in node.timers)
+
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
+        """See Operator."""
+        times = batch.event_times()
+        rows = self._windows.find_panes(times, batch.message_watermarks())
+        kept, results = batch, self._nothing
+        if rows.marked:
+            is_late, is_beyond = rows.marks == LATE, rows.marks == BEYOND
+            late = np.flatnonzero(is_late)
+            self.late_rows.note(batch, late, int(np.count_nonzero(rows.marks == PARTLY_LATE)))
+            is_kept = ~is_beyond if self._late == "oldest" else ~(is_beyond | is_late)
+            if self._late == "fire" and len(late):
+                results = self._each_alone(batch, late, times[late])
+            if is_beyond.any():
+                failures = [(row, _beyond(times[row])) for row in np.flatnonzero(is_beyond).tolist()]
+                results = results._replace(failures=[*failures, *results.failures])
+            if not is_kept.all():
+                chosen = np.flatnonzero(is_kept)
+                kept, rows = batch.take(chosen), rows.take(chosen)
+        if kept.length:
+            self._windows.add(kept.columns, self.table.slots(kept), rows)
+        return derived(self.name, batch, results, dead_letters)
+
+    def _each_alone(self, batch: Batch, late: Array, times: Array) -> Results:
+        """What late rows give at once."""
+        rows = batch.take(late)
+        starts, ends = self._windows.newest_windows(times)
+        keys = self.table.keys_of(rows)
+        words = self._windows.alone(rows.columns)
+        columns, violations = self._accumulators.results(keys, starts, ends, words)
+        failures = [(int(late[row]), reason) for row, reason in violations.items()]
+        return Results(columns, np.delete(late, list(violations)), failures)
+
+    @property
+    def due(self) -> Due | None:
+        """See Operator."""
+        return self.table.due
+
+    def soonest_due(self, times: Array) -> Array | None:
+        """See Operator."""
+        return self._windows.soonest_due(times)
+
+    def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:  # noqa: ARG002
+        """See Operator. A window fires once, so how often a key fires is bounded by its panes."""
+        closed = self._windows.close(watermark_ns)
+        if closed is None:
+            return ()
+        fired = self.table.rows_of(closed.keys, closed.dues)
+
+        def firing(index: int) -> Firing:
+            return Firing(self._timer, fired.key_values()[index], int(closed.dues[index]))
+
+        dead_letters.firing = firing
+        starts, ends = self._windows.windows_due(closed.dues)
+        columns, violations = self._accumulators.results(closed.keys, starts, ends, closed.words)
+        fit = np.delete(np.arange(fired.length), list(violations))
+        left_out = _left_out(self.name, fired, firing, dead_letters)
+        if left_out:
+            is_in = ~np.isin(fit, list(left_out))
+            columns, fit = columns.take(np.flatnonzero(is_in)), fit[is_in]
+        failures: dict[int, str | ExcludedTimer] = {**violations, **left_out}
+        for index, why in sorted(failures.items(), key=itemgetter(0)):
+            if isinstance(why, str):
+                dead_letters.add(self.name, why, index)
+            else:
+                dead_letters.exclude(why, index)
+        if not columns.length:
+            return ()
+        rows = fired.at(EventTimes.of(np.maximum(ends - 1, 0)))
+        return [rows.derived(columns, fit if failures else None)]
+
+
+def _left_out(
+    name: str, fired: Batch, firing: Callable[[int], Firing], dead_letters: FiringDeadLetters
+) -> Mapping[int, ExcludedTimer]:
+    """The windows that a record of the log leaves out."""
+    if dead_letters.exclusion is None:
+        return {}
+    timers = dead_letters.exclusion.of_timers(name)
+    found = {}
+    for index in range(fired.length) if timers else ():
+        why = timers.get(b"") or timers.get(firing(index).text())
+        if why is not None:
+            found[index] = why
+    return found
+
+
+def _beyond(at_ns: int) -> str:
+    return reason_of(ValueError(f"its event time is {at_ns} ns: its window ends after the year 2262"))

@@ -1,0 +1,137 @@
+"""`Stream.join_within` and its like: messages of two streams in pairs, and those that are too late for any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bettong.application.joins.joined import Joined, LateSide
+from bettong.application.joins.kinds import Latest
+from bettong.frames.columns import Array
+from bettong.worker.batch import Batch
+from bettong.worker.calling.joins import JoinClosing, JoinMessages
+from bettong.worker.calling.results import Results
+from bettong.worker.exclusions import ExcludedTimer
+from bettong.worker.fired import DueTimers, fired_at, order_of_key, rows_of_keys
+from bettong.worker.joins.key_joins import key_join
+from bettong.worker.joins.sides import SidedColumns
+from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, derived
+from bettong.worker.operators.stateful import StatefulOperator
+from bettong.worker.output.dead_letters import DeadLetters
+from bettong.worker.progress import FoldProgress
+from bettong.worker.state.table import StateTable
+
+
+def join_operator(node: Joined, parts: OperatorParts) -> Operator:
+    """Of `join_within`, `join_latest`, `join_as_of` and `join_window`."""
+    return JoinOperator(node, parts.tables[node.name], parts.progress)
+
+
+def late_side_operator(node: LateSide, parts: OperatorParts) -> Operator:
+    """Of a join's late messages."""
+    join = parts.made[node.joined.name]
+    assert isinstance(join, JoinOperator)  # noqa: S101 - it is of a join
+    return LateSideOperator(node, join)
+
+
+class JoinOperator(StatefulOperator):
+    """See Operator. It reads batches of SidedColumns. What time makes has an event time of its own.
+
+    `late`, `partly_late`: how many messages were, since somebody set these to 0.
+    """
+
+    def __init__(self, node: Joined, table: StateTable, progress: FoldProgress) -> None:
+        join = key_join(node)
+        self._taking = JoinMessages(node, join, progress)
+        self._closing = JoinClosing(node, join)
+        super().__init__(
+            node,
+            table,
+            self._taking,
+            dict.fromkeys((each.field for each in node.timers), self._taking),
+            progress,
+        )
+        self.late = self.partly_late = 0
+        self._changes_by_right_alone = isinstance(node.kind, Latest)
+        # By side: its late rows, where somebody wants them.
+        self._late_rows: dict[bool, list[Batch]] = {}
+        self._times: Array = np.empty(0, np.int64)
+
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
+        """See Operator."""
+        columns = batch.columns
+        assert isinstance(columns, SidedColumns)  # noqa: S101 - it reads nothing else
+        changing = batch.take(np.flatnonzero(columns.of_right)) if self._changes_by_right_alone else batch
+        results = self._taking.call(batch, self.table.open(changing))
+        rows = self._taking.rows
+        self.late += len(rows.late)
+        self.partly_late += rows.partly_late
+        if rows.late and self._late_rows:
+            late = np.array(rows.late, np.int64)
+            of_right = columns.of_right[late]
+            for is_right, found in self._late_rows.items():
+                own = late[of_right == is_right]
+                if len(own):
+                    found.append(batch.derived(columns.of_side(own, is_right=is_right), own))
+        return derived(self.name, batch, results, dead_letters)
+
+    def soonest_due(self, times: Array) -> Array | None:
+        """See Operator."""
+        return self._taking.join.soonest_due(times)
+
+    def keep_late(self, *, is_right: bool) -> None:
+        """The late messages of that side are wanted."""
+        self._late_rows[is_right] = []
+
+    def take_late(self, *, is_right: bool) -> list[Batch]:
+        """Those since this was last asked."""
+        late, self._late_rows[is_right] = self._late_rows[is_right], []
+        return late
+
+    def _take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
+        """See StatefulOperator. With all that is due of these keys: to fire takes time, and a key may have much."""
+        return [self._with_more(each, watermark_ns) for each in super()._take_due(log_ns, watermark_ns)]
+
+    def _with_more(self, due: DueTimers, watermark_ns: int) -> DueTimers:
+        states = self.table.open(due.rows, renews=False)
+        found = [
+            (each_ns, key)
+            for key, at_ns in zip(due.rows.key_values(), due.rows.columns.values(1), strict=True)
+            for each_ns in self._taking.join.due_ns(states.get(key), at_ns, watermark_ns)
+        ]
+        if len(found) == due.rows.length:
+            return due
+        found.sort(key=lambda each: (each[0], order_of_key(each[1])))
+        (rows,) = rows_of_keys(
+            [key for _, key in found], [at_ns for at_ns, _ in found], due.rows.schema.fields[0]
+        )
+        return DueTimers(due.field, rows)
+
+    def _fire(self, due: DueTimers, refused: Mapping[int, str | ExcludedTimer]) -> Results:
+        rows = due.rows
+        if called := [row for row in range(rows.length) if row not in refused]:
+            of_called = rows if len(called) == rows.length else rows.take(np.array(called, np.int64))
+            self._progress.fire(self.name, of_called, due.text)
+        results = self._closing.call(rows, self.table.open(rows, renews=False), refused)
+        self._progress.rest(self.name)
+        self._times = np.maximum(np.array(self._closing.times, np.int64), 0)
+        return results
+
+    def _fired(self, due: DueTimers) -> DueTimers:
+        return DueTimers(due.field, fired_at(due.rows, self._times))
+
+
+class LateSideOperator(WithoutTime):
+    """See Operator. What it reads is what its join reads, which comes first."""
+
+    def __init__(self, node: LateSide, join: JoinOperator) -> None:
+        self.name = node.name
+        self._join = join
+        self._is_right = node.is_right
+        join.keep_late(is_right=node.is_right)
+
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:  # noqa: ARG002
+        """See Operator."""
+        late = self._join.take_late(is_right=self._is_right)
+        return Batch.concatenated(late) if late else batch.slice(0, 0)

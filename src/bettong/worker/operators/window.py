@@ -1,0 +1,99 @@
+"""`Stream.window`: each key's messages by windows, and what becomes of those that are late."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bettong.application.windows.windowed import LateMessages, Windowed
+from bettong.frames.columns import Array
+from bettong.worker.batch import Batch
+from bettong.worker.calling.results import Results
+from bettong.worker.calling.windows import WindowClosing, WindowMessages
+from bettong.worker.exclusions import ExcludedTimer
+from bettong.worker.fired import DueTimers, fired_at
+from bettong.worker.operators.column_window import ColumnWindowOperator
+from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime
+from bettong.worker.operators.stateful import StatefulOperator
+from bettong.worker.output.dead_letters import DeadLetters
+from bettong.worker.progress import FoldProgress
+from bettong.worker.state.pane_table import PaneTable
+from bettong.worker.state.table import StateTable
+from bettong.worker.windows.key_windows import key_windows
+from bettong.worker.windows.late_rows import LateRows
+
+
+def window_operator(node: Windowed, parts: OperatorParts) -> Operator:
+    """Of `window`."""
+    table = parts.tables[node.name]
+    if isinstance(table, PaneTable):
+        return ColumnWindowOperator(node, table)
+    windows = key_windows(node.windowing)
+    closing = {timer.field: WindowClosing(node, windows, timer.field) for timer in node.timers}
+    adding = WindowMessages(node, windows, parts.progress)
+    return WindowOperator(node, table, adding, closing, parts.progress)
+
+
+def late_operator(node: LateMessages, parts: OperatorParts) -> Operator:
+    """Of a window's late messages."""
+    window = parts.made[node.windowed.name]
+    assert isinstance(window, WindowOperator | ColumnWindowOperator)  # noqa: S101 - it is of a window
+    return LateOperator(node.name, window.late_rows)
+
+
+class WindowOperator(StatefulOperator):
+    """See Operator. A window that is over fires as a timer does; its result has an event time of its own."""
+
+    def __init__(
+        self,
+        node: Windowed,
+        table: StateTable,
+        calling: WindowMessages,
+        closing: Mapping[str, WindowClosing],
+        progress: FoldProgress,
+    ) -> None:
+        super().__init__(node, table, calling, closing, progress)
+        self.late_rows = LateRows(are_kept=node.windowing.late == "side")
+        self._adding = calling
+        self._closing = closing
+        self._times: Array = np.empty(0, np.int64)
+
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
+        """See Operator."""
+        given = super().on_batch(batch, dead_letters)
+        rows = self._adding.rows
+        self.late_rows.note(batch, rows.late, rows.partly_late)
+        return given
+
+    def soonest_due(self, times: Array) -> Array | None:
+        """See Operator."""
+        return self._adding.windows.soonest_due(times)
+
+    def _fire(self, due: DueTimers, refused: Mapping[int, str | ExcludedTimer]) -> Results:
+        closing, rows = self._closing[due.field], due.rows
+        results = super()._fire(due, refused)
+        called = [row for row in range(rows.length) if row not in refused]
+        self._times = rows.event_times().copy()
+        if called:
+            self._times[called] = np.maximum(np.array(closing.times, np.int64), 0)
+        for row, why in refused.items():
+            # Too many windows at one record: then those without messages are not gone through.
+            closing.skip(
+                rows.slice(row, row + 1), self.table.open(rows, renews=False), empty=isinstance(why, str)
+            )
+        return results
+
+    def _fired(self, due: DueTimers) -> DueTimers:
+        return DueTimers(due.field, fired_at(due.rows, self._times))
+
+
+class LateOperator(WithoutTime):
+    """See Operator. What it reads is what its window reads, which comes first."""
+
+    def __init__(self, name: str, late_rows: LateRows) -> None:
+        self.name = name
+        self._late_rows = late_rows
+
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:  # noqa: ARG002
+        """See Operator."""
+        late = self._late_rows.take()
+        return Batch.concatenated(late) if late else batch.slice(0, 0)

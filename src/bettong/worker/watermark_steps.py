@@ -1,0 +1,86 @@
+"""Where the watermark rises within a frame: it is folded in parts there, for late messages are to find fired what was
+due before them. Pure.
+
+What is due fires between records. A message that is not late does not depend on when: nothing that it concerns was due
+by the watermark before it. One that is late does, so the fold of a frame stops before it, as if it had been cut there.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bettong.application.timers import NEVER
+from bettong.frames.columns import Array
+from bettong.worker.batch import Batch
+
+# See `Operator.soonest_due`.
+SoonestDue = Callable[[Array], Array | None]
+
+
+class WatermarkStep(NamedTuple):
+    """Before `row` the watermark is `watermark_ns`, higher than at the step before.
+
+    `soonest_ns`: what the rows since the step before make due is due then, or later. `judged_ns`: what fires here is
+    late by that watermark; None: by that of the step before.
+    """
+
+    row: int
+    watermark_ns: int
+    soonest_ns: int
+    judged_ns: int | None = None
+
+
+def watermark_steps(
+    batch: Batch,
+    reached_ns: int,
+    soonest_due: Sequence[SoonestDue],
+    *,
+    due_ns: int = NEVER,
+    at_each: bool = False,
+) -> list[WatermarkStep]:
+    """Where the watermark rises within a frame's rows, so that it matters. By `reached_ns` everything due has fired.
+
+    `soonest_due`: of all computations to which something may become due by the watermark. `at_each`: also before rows
+    that are not late, where something may be due by then; `due_ns`: what is due already is due then, or later.
+    """
+    if batch.watermarks is None or batch.watermarks.are_one:
+        return []
+    watermarks, times = batch.message_watermarks(), batch.event_times()
+    late = np.flatnonzero(
+        _may_be_due(watermarks, _soonest(times, soonest_due), due_ns) if at_each else times < watermarks
+    )
+    highest = np.maximum.accumulate(watermarks[late])
+    rows = late[np.diff(highest, prepend=reached_ns) > 0]
+    if not len(rows):
+        return []
+    soonest = _soonest(times, soonest_due)
+    begins = [0, *rows[:-1].tolist()]
+    running = np.maximum.accumulate(np.concatenate(([reached_ns], watermarks)))
+    return [
+        WatermarkStep(
+            row,
+            int(watermarks[row]),
+            int(soonest[begin:row].min(initial=NEVER)),
+            # Of the message before it, which has moved the watermark to where it is.
+            int(running[row]) if at_each else None,
+        )
+        for begin, row in zip(begins, rows.tolist(), strict=True)
+    ]
+
+
+def _may_be_due(watermarks: Array, soonest: Array, due_ns: int) -> Array:
+    """By row, whether something may be due by the watermark before it: of before the frame, or of rows before it."""
+    before = np.minimum.accumulate(np.concatenate(([due_ns], soonest[:-1])))
+    return np.asarray(before <= watermarks)
+
+
+def _soonest(times: Array, soonest_due: Sequence[SoonestDue]) -> Array:
+    """By row, the time before which it makes nothing due."""
+    found = np.full(len(times), NEVER, np.int64)
+    for each in soonest_due:
+        bounds = each(times)
+        if bounds is None:
+            return np.zeros(len(times), np.int64)
+        np.minimum(found, bounds, out=found)
+    return found

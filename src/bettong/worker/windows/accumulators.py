@@ -1,0 +1,249 @@
+"""What built-in aggregates keep of a window when they run compiled: words of 64 bits, from columns and to columns.
+
+Each aggregate has as many words as its value needs: none for a count, for every window knows how many messages it has,
+one for a number, two for a sum of integers, which may outgrow 64 bits, and as many as hold it for text. What words
+hold, and what becomes of two of them, is decided here; `pane_kernels` only folds them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bettong.application.windows.aggregates import (
+    Aggregate,
+    Aggregated,
+    First,
+    Last,
+    Max,
+    Mean,
+    Min,
+    Sum,
+)
+from bettong.application.windows.compiled_windows import check_key
+from bettong.frames.columns import Array, Column, Columns
+from bettong.frames.fitting import fitting_values
+from bettong.schema.fields import Field, Kind
+from bettong.schema.schema import Schema, schema_of
+from bettong.worker.state.key_table import words_of, words_per_key
+from bettong.worker.windows.pane_kernels import (
+    ADD,
+    ADD_CARRYING,
+    ADD_FLOATS,
+    KEEP_NEWER,
+    KEEP_OLDER,
+    LEAST,
+    LEAST_FLOAT,
+    MOST,
+    MOST_FLOAT,
+)
+
+# Of integers, of floats.
+_OPERATIONS: dict[type[Any], tuple[int, int]] = {
+    Min: (LEAST, LEAST_FLOAT),
+    Max: (MOST, MOST_FLOAT),
+    First: (KEEP_OLDER, KEEP_OLDER),
+    Last: (KEEP_NEWER, KEEP_NEWER),
+}
+# The sign bit. With it turned, integers without a sign are in the order of those with one.
+_SIGN = np.uint64(1 << 63)
+# Up to here floats hold every integer, so that to divide them rounds once, as Python does.
+_EXACT = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class _Accumulator:
+    """Of one aggregate: `field` is what it is of, None for a count. Its words are those from `start` to `stop`."""
+
+    aggregate: Aggregate
+    field: Field | None
+    start: int
+    stop: int
+
+    @property
+    def operations(self) -> list[int]:
+        """What becomes of each word."""
+        if isinstance(self.aggregate, Sum | Mean):
+            return [ADD_FLOATS] if self._is_float else [ADD_CARRYING, ADD]
+        if self.field is None:
+            return []
+        return [_OPERATIONS[type(self.aggregate)][self._is_float]] * (self.stop - self.start)
+
+    @property
+    def _is_float(self) -> bool:
+        return self.field is not None and self.field.kind is Kind.FLOAT
+
+    @property
+    def _is_turned(self) -> bool:
+        """Whether its words are compared, and have no sign."""
+        compared = isinstance(self.aggregate, Min | Max)
+        return compared and self.field is not None and self.field.dtype == np.uint64
+
+    def load(self, column: Column, into: Array) -> None:
+        """Fills rows of words, one for each of its own, with the values of a column."""
+        assert isinstance(column, np.ndarray)  # noqa: S101 - its width is fixed
+        if column.dtype.kind == "S":
+            into[:] = words_of(column).view(np.int64).T
+        elif self._is_float:
+            into.view(np.float64)[0] = column
+        elif self._is_turned:
+            into[0] = (column ^ _SIGN).view(np.int64)
+        else:
+            into[0] = column.view(np.int64) if column.dtype == np.uint64 else column
+            if len(into) == 2:
+                into[1] = 0 if column.dtype == np.uint64 else into[0] >> 63
+
+    def values(self, messages: Array, words: Array) -> Array:
+        """The result of each row of words."""
+        if self.field is None:
+            return messages
+        found = self.accumulated(words)
+        if not isinstance(self.aggregate, Mean):
+            return found
+        if self._is_float:
+            return np.asarray(found / messages)
+        means = found.astype(np.float64) / messages
+        wide = (found > _EXACT) | (found < -_EXACT if found.dtype != np.uint64 else False)
+        for row in np.flatnonzero(wide).tolist():
+            means[row] = int(found[row]) / int(messages[row])
+        return means
+
+    def accumulated(self, words: Array) -> Array:
+        """What each row of words holds: in the type that it was loaded from, or a wider one, maybe Python's."""
+        own = np.ascontiguousarray(words[:, self.start : self.stop])
+        assert self.field is not None  # noqa: S101 - a count has no words
+        dtype = self.field.dtype
+        assert dtype is not None  # noqa: S101 - its width is fixed
+        if dtype.kind == "S":
+            return own.view(f"S{own.itemsize * (self.stop - self.start)}").ravel().astype(dtype)
+        if self._is_float:
+            return own.view(np.float64).ravel()
+        if self.stop - self.start == 2:
+            return _sums(own[:, 0], own[:, 1])
+        if dtype == np.uint64:
+            return own.view(np.uint64).ravel() ^ (_SIGN if self._is_turned else np.uint64(0))
+        return own.ravel()
+
+
+class Accumulators:
+    """Of `bettong.aggregate`, over messages of a schema, by keys of a field's type."""
+
+    def __init__(self, owner: str, aggregated: Aggregated[Any], takes: Schema, key: Field) -> None:
+        """Raises ApplicationError where the key does not fill the result's."""
+        self.schema = schema_of(aggregated.result)
+        # Messages of the computation, none of them.
+        self.nothing = Columns.of_messages(takes, [])
+        self._takes = takes
+        self._key = key
+        self._found: dict[str, _Accumulator] = {}
+        start = 0
+        for name, aggregate in aggregated.fields.items():
+            field = takes.fields[takes.position(aggregate.of)] if isinstance(aggregate.of, str) else None
+            stop = start + _words(aggregate, field)
+            self._found[name] = _Accumulator(aggregate, field, start, stop)
+            start = stop
+        self.words = start
+        self.operations = np.array(
+            [operation for each in self._found.values() for operation in each.operations], np.int64
+        )
+        for field in self.schema.fields:
+            if field.name == "key" and field.name not in self._found:
+                check_key(owner, field, key.kind)
+
+    def load(self, columns: Columns) -> Array:
+        """The words of each row: shape (words, rows)."""
+        loaded = np.empty((self.words, columns.length), np.int64)
+        for each in self._found.values():
+            if each.field is not None:
+                column = columns.columns[self._takes.position(each.field.name)]
+                each.load(column, loaded[each.start : each.stop])
+        return loaded
+
+    def results(
+        self, keys: Array, starts: Array, ends: Array, words: Array
+    ) -> tuple[Columns, dict[int, str]]:
+        """The results of windows, and why those that do not fit their schema do not, by window.
+
+        `words`: of each window how many messages it has, and its accumulators.
+        """
+        own = {"key": (self._key.kind, keys), "start": (Kind.INT, starts), "end": (Kind.INT, ends)}
+        own["final"] = (Kind.BOOL, np.ones(len(keys), np.uint8))
+        values: list[tuple[Kind, Array]] = []
+        for field in self.schema.fields:
+            if (found := self._found.get(field.name)) is not None:
+                kind = Kind.INT if found.field is None else found.field.kind
+                kind = Kind.FLOAT if isinstance(found.aggregate, Mean) else kind
+                values.append((kind, found.values(words[:, 0], words[:, 1:])))
+            else:
+                values.append(own[field.name])
+        columns = [_fitting(field, each) for field, (_, each) in zip(self.schema.fields, values, strict=True)]
+        fit = [column for column in columns if column is not None]
+        if len(fit) == len(columns):
+            return Columns(self.schema, len(keys), tuple(fit)), {}
+        return fitting_values(self.schema, [_python(kind, each) for kind, each in values])
+
+    def shown(self, words: Array) -> list[Any]:
+        """The accumulators of one window as JSON can hold them; `words`: see `results`."""
+        row, found = words.reshape(1, -1), list[Any]()
+        for each in self._found.values():
+            if each.field is None:
+                found.append(int(words[0]))
+                continue
+            (value,) = _python(each.field.kind, each.accumulated(row[:, 1 : 1 + self.words]))
+            found.append([value, int(words[0])] if isinstance(each.aggregate, Mean) else value)
+        return found
+
+
+def _words(aggregate: Aggregate, field: Field | None) -> int:
+    """How many words an aggregate of the field has."""
+    if field is None or field.dtype is None:
+        return 0
+    if field.dtype.kind == "S":
+        return words_per_key(field.dtype)
+    return 2 if isinstance(aggregate, Sum | Mean) and field.kind is Kind.INT else 1
+
+
+def _sums(lower: Array, upper: Array) -> Array:
+    """Integers of 128 bits: of 64 where these hold all, else Python's."""
+    if np.array_equal(upper, lower >> 63):
+        return lower
+    if not upper.any():
+        return lower.view(np.uint64)
+    pairs = zip(upper.tolist(), lower.view(np.uint64).tolist(), strict=True)
+    return np.array([(high << 64) + low for high, low in pairs], object)
+
+
+def _fitting(field: Field, values: Array) -> Array | None:
+    """The values as a column of the field; None where one does not fit."""
+    dtype = field.dtype
+    assert dtype is not None  # noqa: S101 - compiled results have fixed widths
+    if field.kind is Kind.INT:
+        if values.dtype == object:
+            return None
+        limits = np.iinfo(dtype)
+        narrow = len(values) and not np.can_cast(values.dtype, dtype)
+        if narrow and not limits.min <= int(values.min()) <= int(values.max()) <= limits.max:
+            return None
+        return values.astype(dtype)
+    if field.kind is Kind.FLOAT:
+        # By way of 64 bits, as Python does: to round an integer to 32 at once may give another number.
+        wide = values.astype(np.float64)
+        with np.errstate(over="ignore"):
+            numbers = wide.astype(dtype)
+        return None if (np.isinf(numbers) & np.isfinite(wide)).any() else numbers
+    if dtype.kind == "S" and values.dtype.itemsize > dtype.itemsize:
+        is_longer = field.kind is Kind.BYTES or np.strings.str_len(values).max(initial=0) > dtype.itemsize
+        if is_longer:
+            return None
+    return values.astype(dtype)
+
+
+def _python(kind: Kind, values: Array) -> list[Any]:
+    """The values as plain Python has them."""
+    if kind is Kind.TEXT:
+        return [value.decode("utf-8", "replace") for value in values.tolist()]
+    if kind is Kind.BYTES:
+        return list(np.ascontiguousarray(values).view(f"V{values.itemsize}").tolist())
+    return list(values.astype(bool).tolist() if kind is Kind.BOOL else values.tolist())

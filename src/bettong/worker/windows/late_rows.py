@@ -1,0 +1,32 @@
+"""What became of the messages of a window that came late: counted, and kept for the stream of late messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bettong.frames.columns import Array
+from bettong.worker.batch import Batch
+
+
+class LateRows:
+    """`late`, `partly_late`: how many messages were, since somebody set these to 0."""
+
+    def __init__(self, *, are_kept: bool) -> None:
+        """`are_kept`: for `take`."""
+        self.late = self.partly_late = 0
+        self._are_kept = are_kept
+        self._batches: list[Batch] = []
+
+    def note(self, batch: Batch, late: Sequence[int] | Array, partly_late: int) -> None:
+        """These rows of a batch were late, and so many partly."""
+        self.late += len(late)
+        self.partly_late += partly_late
+        if len(late) and self._are_kept:
+            self._batches.append(batch.take(np.asarray(late, np.int64)))
+
+    def take(self) -> list[Batch]:
+        """The late messages since this was last asked."""
+        late, self._batches = self._batches, []
+        return late

@@ -1,0 +1,363 @@
+"""Windows of a fixed size over columns, as machine code: rows into panes, and panes into windows that are over.
+
+The same as `ranges` and `pane_stack` do with objects. Panes: see `state.pane_pool`. Accumulators are words, one for
+each operation: a row's values are folded into those of its pane, and panes into each other, with the older one first.
+
+Panes of sliding windows are combined in blocks of as many as a window has. The second accumulators of a pane are those
+of it and all behind it in its block. Of the next block a key has, in `fronts`:
+
+    | block | number of the first pane that is not in | last pane that is in | messages | accumulators ... |
+
+Numba compiles this when the library is first run, not for each application, so what differs is data.
+"""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from bettong.application.timers import NEVER
+from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
+from bettong.worker.state.pane_pool import (
+    DUE,
+    FREE,
+    MESSAGES,
+    NEWER,
+    NEWEST,
+    NUMBER,
+    OLDER,
+    OLDEST,
+    SOONER,
+    USED,
+    VALUES,
+)
+
+# What becomes of two words, that of the older accumulator first. A float is told from an integer by its operation. Sums
+# of integers have two words, the lower one of which carries into the next.
+KEEP_OLDER, KEEP_NEWER, ADD, ADD_CARRYING, LEAST, MOST, ADD_FLOATS, LEAST_FLOAT, MOST_FLOAT = range(9)
+# What is to say of a row: nothing; some of its windows are over, or all; its windows end beyond 64 bits.
+IN_TIME, PARTLY_LATE, LATE, BEYOND = range(4)
+# The words of `fronts`.
+BLOCK, STOP, LAST, FRONT = range(4)
+NO_BLOCK = -(2**63)
+# Rows between asking for a pane and needing it: half of those for its key, which says where it is.
+_PANES_AHEAD = AHEAD // np.uint64(2)
+
+
+class Grid(NamedTuple):
+    """Of windows: see `Ranges`. `latest_ns`: later event times have windows that end beyond 64 bits."""
+
+    size_ns: int
+    slide_ns: int
+    offset_ns: int
+    delay_ns: int
+    pane_ns: int
+    panes: int
+    latest_ns: int
+
+
+@numba.njit(cache=True)
+def first_end(at_ns: Any, grid: Any) -> Any:
+    """The end of the first window that covers a time."""
+    return at_ns + grid.slide_ns - (at_ns - grid.offset_ns - grid.size_ns) % grid.slide_ns
+
+
+@numba.njit(cache=True)
+def find_panes(times: Any, watermarks: Any, grid: Any, numbers: Any, dues: Any, marks: Any) -> Any:
+    """By row its pane, when the first of its windows that are open is due, and its mark; returns how many have one.
+
+    The pane of a row that is late is the first one of the oldest open window.
+    """
+    marked, begin, end, number, due = 0, 0, 0, 0, 0
+    for row in range(len(times)):
+        at_ns, watermark_ns = times[row], watermarks[row]
+        if at_ns > grid.latest_ns:
+            marks[row] = BEYOND
+            marked += 1
+            continue
+        # Nearly always the pane of the row before: a division costs more than all else here.
+        if not begin <= at_ns < end:
+            number = (at_ns - grid.offset_ns) // grid.pane_ns
+            begin = number * grid.pane_ns + grid.offset_ns
+            end = begin + grid.pane_ns
+            due = first_end(at_ns, grid) + grid.delay_ns
+        numbers[row], dues[row], marks[row] = number, due, IN_TIME
+        if due <= watermark_ns:
+            marked += 1
+            last = due + (at_ns + grid.size_ns + grid.delay_ns - due) // grid.slide_ns * grid.slide_ns
+            dues[row] = due + ((watermark_ns - due) // grid.slide_ns + 1) * grid.slide_ns
+            marks[row] = PARTLY_LATE
+            if last <= watermark_ns:
+                marks[row] = LATE
+                oldest = dues[row] - grid.delay_ns - grid.size_ns
+                numbers[row] = (oldest - grid.offset_ns) // grid.pane_ns
+    return marked
+
+
+@numba.njit(cache=True)
+def add_rows(
+    start: Any,
+    slots: Any,
+    rows: Any,
+    values: Any,
+    operations: Any,
+    keys: Any,
+    pool: Any,
+    fronts: Any,
+    sooner: Any,
+) -> Any:
+    """Folds rows into panes from `start` on; stops before the first one that finds no free pane, and returns it.
+
+    `rows`: what `find_panes` gave. `values` and `fronts`: twice, as integers and as floats. `pool`: words of the panes
+    twice, those that are free, counts. `sooner`: filled with the slots of keys that are due sooner than before.
+    """
+    numbers, dues, marks = rows
+    panes, floats, free, counts = pool
+    is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
+    for row in range(np.uint64(start), count):
+        if is_large and row + AHEAD < count:
+            prefetch(keys, np.uint64(slots[row + AHEAD]))
+            # Of a key that was asked for some rows before.
+            prefetch(panes, np.uint64(max(keys[np.uint64(slots[row + _PANES_AHEAD]), NEWEST], 0)))
+        slot = np.uint64(slots[row])
+        pane = keys[slot, NEWEST]
+        if pane < 0 or panes[np.uint64(pane), NUMBER] != numbers[row]:
+            before = _at_or_before(keys[slot, OLDEST], pane, numbers[row], panes)
+            if before >= 0 and panes[before, NUMBER] == numbers[row]:
+                pane = before
+            else:
+                pane = _new_pane(slot, before, numbers[row], keys, panes, free, counts)
+                if pane < 0:
+                    return np.int64(row)
+                if dues[row] < keys[slot, DUE]:
+                    keys[slot, DUE] = dues[row]
+                    sooner[counts[SOONER]] = slot
+                    counts[SOONER] += 1
+        if marks[row] and len(fronts[0]):
+            fronts[0][slot, BLOCK] = NO_BLOCK
+        at = np.uint64(pane)
+        panes[at, MESSAGES] += 1
+        for operation in range(len(operations)):
+            word = VALUES + operation
+            if panes[at, MESSAGES] == 1:
+                panes[at, word] = values[0][operation, row]
+            else:
+                _fold(
+                    operations[operation],
+                    panes,
+                    floats,
+                    at,
+                    word,
+                    values[0][operation, row],
+                    values[1][operation, row],
+                )
+    return len(slots)
+
+
+@numba.njit(cache=True, inline="always")
+def _fold(operation: Any, words: Any, floats: Any, at: Any, word: Any, newer: Any, newer_float: Any) -> None:
+    """An accumulator takes in one that is newer: of a message, or of a pane."""
+    if operation == ADD:
+        words[at, word] += newer
+    elif operation == ADD_CARRYING:
+        words[at, word] += newer
+        words[at, word + 1] += np.uint64(words[at, word]) < np.uint64(newer)
+    elif operation == KEEP_NEWER:
+        words[at, word] = newer
+    elif operation == LEAST:
+        words[at, word] = min(words[at, word], newer)
+    elif operation == MOST:
+        words[at, word] = max(words[at, word], newer)
+    elif operation == ADD_FLOATS:
+        floats[at, word] += newer_float
+    elif (operation == LEAST_FLOAT and newer_float < floats[at, word]) or (
+        operation == MOST_FLOAT and newer_float > floats[at, word]
+    ):
+        words[at, word] = newer
+
+
+@numba.njit(cache=True)
+def _at_or_before(oldest: Any, newest: Any, number: Any, panes: Any) -> Any:
+    """The last pane of a key whose number is not greater, -1 where there is none: looked for from the nearer end."""
+    if newest < 0 or panes[oldest, NUMBER] > number:
+        return -1
+    if panes[newest, NUMBER] - number <= number - panes[oldest, NUMBER]:
+        pane = newest
+        while panes[pane, NUMBER] > number:
+            pane = panes[pane, OLDER]
+        return pane
+    pane = oldest
+    while panes[panes[pane, NEWER], NUMBER] <= number:
+        pane = panes[pane, NEWER]
+    return pane
+
+
+@numba.njit(cache=True)
+def _new_pane(slot: Any, before: Any, number: Any, keys: Any, panes: Any, free: Any, counts: Any) -> Any:
+    """A pane without messages, behind another one of its key or as its first; -1 where none is free."""
+    if counts[FREE]:
+        counts[FREE] -= 1
+        pane = free[counts[FREE]]
+    elif counts[USED] < len(panes):
+        pane = counts[USED]
+        counts[USED] += 1
+    else:
+        return -1
+    behind = keys[slot, OLDEST] if before < 0 else panes[before, NEWER]
+    panes[pane, NUMBER], panes[pane, MESSAGES] = number, 0
+    panes[pane, OLDER], panes[pane, NEWER] = before, behind
+    if before < 0:
+        keys[slot, OLDEST] = pane
+    else:
+        panes[before, NEWER] = pane
+    if behind < 0:
+        keys[slot, NEWEST] = pane
+    else:
+        panes[behind, OLDER] = pane
+    return pane
+
+
+@numba.njit(cache=True)
+def close_windows(
+    start: Any,
+    slots: Any,
+    dues: Any,
+    until_ns: Any,
+    grid: Any,
+    operations: Any,
+    keys: Any,
+    pool: Any,
+    fronts: Any,
+    found: Any,
+    count: Any,
+) -> Any:
+    """Fires the windows of keys that are due; `dues` goes on with them. Returns the key at which it stopped for want of
+    room, and how many windows are in `found`: slots, when each was due, and its accumulators (words twice).
+    """
+    panes, floats, free, counts = pool
+    found_slots, found_dues, words, word_floats = found
+    for index in range(start, len(slots)):
+        slot = np.uint64(slots[index])
+        while dues[index] <= until_ns:
+            if count == len(found_slots):
+                return index, count
+            end = dues[index] - grid.delay_ns
+            first = (end - grid.size_ns - grid.offset_ns) // grid.pane_ns
+            oldest = keys[slot, OLDEST]
+            if panes[oldest, NUMBER] < first + grid.panes:
+                if grid.panes == 1:
+                    _copy(len(operations), words, count, 0, panes, oldest, MESSAGES)
+                else:
+                    edge = _combine(slot, first, grid.panes, operations, oldest, panes, floats, fronts)
+                    words[count, 0] = 0
+                    if panes[oldest, NUMBER] < edge:
+                        _copy(len(operations), words, count, 0, panes, oldest, VALUES + len(operations))
+                    if fronts[0][slot, FRONT]:
+                        _join(operations, words, word_floats, count, 0, fronts[0], fronts[1], slot, FRONT)
+                found_slots[count], found_dues[count] = slots[index], dues[index]
+                count += 1
+            dues[index] = _go_on(slot, first, end, grid, keys, panes, free, counts)
+            if dues[index] == NEVER and len(fronts[0]):
+                fronts[0][slot, BLOCK] = NO_BLOCK
+        keys[slot, DUE] = dues[index]
+    return len(slots), count
+
+
+@numba.njit(cache=True)
+def _go_on(slot: Any, first: Any, end: Any, grid: Any, keys: Any, panes: Any, free: Any, counts: Any) -> Any:
+    """The window that ends there has fired: when the next one that has messages is due; NEVER without one."""
+    behind = first + grid.slide_ns // grid.pane_ns
+    pane = keys[slot, OLDEST]
+    while pane >= 0 and panes[pane, NUMBER] < behind:
+        free[counts[FREE]] = pane
+        counts[FREE] += 1
+        pane = panes[pane, NEWER]
+    keys[slot, OLDEST] = pane
+    if pane < 0:
+        keys[slot, NEWEST] = -1
+        return NEVER
+    panes[pane, OLDER] = -1
+    next_end = end + grid.slide_ns
+    if panes[pane, NUMBER] >= behind + grid.panes:
+        next_end = max(next_end, first_end(panes[pane, NUMBER] * grid.pane_ns + grid.offset_ns, grid))
+    return next_end + grid.delay_ns
+
+
+@numba.njit(cache=True)
+def _combine(
+    slot: Any, first: Any, count: Any, operations: Any, oldest: Any, panes: Any, floats: Any, fronts: Any
+) -> Any:
+    """Brings what is combined of a key to the window of `count` panes from `first` on. Returns the end of its block.
+
+    The window is the second accumulators of the oldest pane, if that is before this end, and the front.
+    """
+    ints = fronts[0]
+    block = first // count
+    edge = (block + 1) * count
+    if ints[slot, BLOCK] != block:
+        ints[slot, BLOCK], ints[slot, STOP], ints[slot, LAST], ints[slot, FRONT] = block, edge, -1, 0
+        _combine_block(slot, operations, oldest, panes, floats, ints)
+    pane = oldest
+    if panes[oldest, NUMBER] < ints[slot, STOP]:
+        pane = panes[ints[slot, LAST], NEWER]
+    while pane >= 0 and panes[pane, NUMBER] < first + count:
+        _join(operations, ints, fronts[1], slot, FRONT, panes, floats, pane, MESSAGES)
+        ints[slot, LAST] = pane
+        pane = panes[pane, NEWER]
+    ints[slot, STOP] = max(ints[slot, STOP], first + count)
+    return edge
+
+
+@numba.njit(cache=True)
+def _combine_block(slot: Any, operations: Any, oldest: Any, panes: Any, floats: Any, ints: Any) -> None:
+    """Each pane of a key's block with those behind it."""
+    stop, combined = ints[slot, STOP], VALUES + len(operations)
+    if panes[oldest, NUMBER] >= stop:
+        return
+    pane = oldest
+    while panes[pane, NEWER] >= 0 and panes[panes[pane, NEWER], NUMBER] < stop:
+        pane = panes[pane, NEWER]
+    ints[slot, LAST] = pane
+    _copy(len(operations), panes, pane, combined, panes, pane, MESSAGES)
+    while pane != oldest:
+        newer, pane = pane, panes[pane, OLDER]
+        _copy(len(operations), panes, pane, combined, panes, pane, MESSAGES)
+        _join(operations, panes, floats, pane, combined, panes, floats, newer, combined)
+
+
+@numba.njit(cache=True)
+def _copy(values: Any, into: Any, row: Any, at: Any, words: Any, other_row: Any, other_at: Any) -> None:
+    """Messages and so many accumulators, from column `other_at` on, to column `at` on."""
+    for word in range(1 + values):
+        into[row, at + word] = words[other_row, other_at + word]
+
+
+@numba.njit(cache=True)
+def _join(
+    operations: Any,
+    words: Any,
+    floats: Any,
+    row: Any,
+    at: Any,
+    newer: Any,
+    newer_floats: Any,
+    newer_row: Any,
+    newer_at: Any,
+) -> None:
+    """Messages and accumulators, from column `at` on, take in those that are newer; without any they become them."""
+    is_first = words[row, at] == 0
+    words[row, at] += newer[newer_row, newer_at]
+    for operation in range(len(operations)):
+        word, other = at + 1 + operation, newer_at + 1 + operation
+        if is_first:
+            words[row, word] = newer[newer_row, other]
+        else:
+            _fold(
+                operations[operation],
+                words,
+                floats,
+                row,
+                word,
+                newer[newer_row, other],
+                newer_floats[newer_row, other],
+            )

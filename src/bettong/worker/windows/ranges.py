@@ -1,0 +1,211 @@
+"""Windows of a fixed size on a grid: tumbling and sliding ones.
+
+A message goes into one pane, whatever the number of windows that cover it; windows share panes. The grid is that of
+1970, so what a window covers depends on no message. A window that ends at `end` is over when the watermark is `delay`
+past it: that time, at which its key is due next, is the timer of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from bettong.application.timers import NEVER
+from bettong.application.windows.kinds import Ranges
+from bettong.application.windows.states import RangeState
+from bettong.application.windows.window import Window
+from bettong.application.windows.windowing import Windowing
+from bettong.frames.columns import Array
+from bettong.user_errors import ANY_ERROR
+from bettong.worker.state.objects import ObjectTable
+from bettong.worker.windows.pane_stack import NOTHING, PaneStack
+from bettong.worker.windows.window_rows import Add, Closed, Take, WindowRows
+
+
+class RangeWindows:
+    """See KeyWindows."""
+
+    def __init__(self, kind: Ranges, windowing: Windowing) -> None:
+        self._kind = kind
+        self._windowing = windowing
+        self._aggregation = windowing.aggregation
+        # Of the kind, which would work them out each time.
+        self._pane_ns, self._panes = kind.pane_ns, kind.panes
+        # Later event times have windows that end beyond 64 bits.
+        self._latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
+        self._stacks: dict[Any, PaneStack] = {}
+
+    def adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
+        """See KeyWindows."""
+        panes, dues, late, partly_late = self._placed(rows)
+        aggregation, early_ns, latest_ns = self._aggregation, self._windowing.early_ns, self._latest_ns
+        initial, update = aggregation.initial, aggregation.update
+        find, create, timers, stacks = states.get, states.create, states.timers, self._stacks
+        assert timers is not None  # noqa: S101 - it has at least one
+        is_left = self._windowing.late != "oldest"
+        is_checked = bool(len(rows.times)) and int(rows.times.max()) > latest_ns
+
+        def add_known(row: int, key: Any, message: Any) -> None:
+            """Nearly every row: its pane is there, so its windows are awaited."""
+            state = find(key)
+            if state is not None:
+                pane, accumulators = panes[row], state.panes
+                if pane in accumulators:
+                    accumulators[pane] = update(accumulators[pane], message)
+                    return
+            add(row, key, message)
+
+        def add(row: int, key: Any, message: Any) -> None:
+            if is_checked and rows.times[row] > latest_ns:
+                raise ValueError(
+                    f"its event time is {rows.times[row]} ns: its window ends after the year 2262"
+                )
+            if row in late and is_left:
+                self._leave(row, key, message, rows, take)
+                rows.late.append(row)
+                return
+            pane, due = panes[row], dues[row]
+            state = find(key)
+            found = state.panes.get(pane, NOTHING) if state is not None else NOTHING
+            changed = update(initial() if found is NOTHING else found, message)
+            if state is None:
+                state = create(key)
+            state.panes[pane] = changed
+            if row in late or row in partly_late:
+                if row in late:
+                    rows.late.append(row)
+                else:
+                    rows.partly_late += 1
+                stacks.pop(key, None)
+            if due < state.due:
+                state.due = due
+                timers.note(key, state)
+            if early_ns is not None:
+                if pane not in state.changed:
+                    state.changed.append(pane)
+                if state.early == NEVER:
+                    state.early = states.log_ns + early_ns
+                    timers.note(key, state)
+
+        return add if late or partly_late or is_checked or early_ns is not None else add_known
+
+    def soonest_due(self, times: Array) -> Array:
+        """See KeyWindows. The end of the first window that covers it; nothing ends later than 64 bits can tell."""
+        kind, times = self._kind, np.minimum(times, self._latest_ns)
+        first: Array = times + kind.slide_ns - (times - kind.offset_ns - kind.size_ns) % kind.slide_ns
+        return first + kind.delay_ns
+
+    def close(self, key: Any, state: RangeState, timer: str, at_ns: int) -> Closed:
+        """See KeyWindows."""
+        if timer == "early":
+            return self._early(key, state)
+        kind, aggregation = self._kind, self._aggregation
+        end = at_ns - kind.delay_ns
+        start = end - kind.size_ns
+        try:
+            found = self._combined(key, state, start)
+        except ANY_ERROR:
+            # It is half-way: for the next window it is made anew.
+            self._stacks.pop(key, None)
+            raise
+        finally:
+            self._go_on(key, state, end, empty=self._windowing.emit_empty)
+        if found is NOTHING:
+            if not self._windowing.emit_empty:
+                return Closed(end - 1, [])
+            found = aggregation.initial()
+        return Closed(end - 1, [aggregation.output(key, found, Window(start, end))])
+
+    def skip(self, key: Any, state: RangeState, timer: str, at_ns: int, *, empty: bool) -> None:
+        """See KeyWindows."""
+        if timer == "early":
+            state.changed = []
+        else:
+            end = at_ns - self._kind.delay_ns
+            self._go_on(key, state, end, empty=self._windowing.emit_empty and not empty)
+
+    def _placed(self, rows: WindowRows) -> tuple[list[int], list[int], Collection[int], Collection[int]]:
+        """By row its pane, and when its first open window is due; the rows that are late, and partly late."""
+        kind, times = self._kind, rows.times
+        panes = (times - kind.offset_ns) // self._pane_ns
+        # Of the windows that cover it, the one that ends first.
+        dues = self.soonest_due(times)
+        missed = np.flatnonzero((dues <= rows.watermarks) & (times < rows.watermarks))
+        if not len(missed):
+            return panes.tolist(), dues.tolist(), (), ()
+        is_late = self._last_due(times[missed], dues[missed]) <= rows.watermarks[missed]
+        dues[missed] += ((rows.watermarks[missed] - dues[missed]) // kind.slide_ns + 1) * kind.slide_ns
+        late = missed[is_late]
+        # Where they are taken in: the first pane of the oldest open window, which none that opens later has.
+        oldest = dues[late] - kind.delay_ns - kind.size_ns
+        panes[late] = (oldest - kind.offset_ns) // self._pane_ns
+        return panes.tolist(), dues.tolist(), set(late.tolist()), set(missed[~is_late].tolist())
+
+    def _last_due(self, times: Array, dues: Array) -> Array:
+        """When the last window that covers these times is due. `dues`: the first ones."""
+        kind = self._kind
+        last: Array = dues + (times + kind.size_ns + kind.delay_ns - dues) // kind.slide_ns * kind.slide_ns
+        return last
+
+    def _leave(self, row: int, key: Any, message: Any, rows: WindowRows, take: Take) -> None:
+        """What becomes of a late message that goes into no open window."""
+        if self._windowing.late != "fire":
+            return
+        aggregation, kind = self._aggregation, self._kind
+        time = int(rows.times[row])
+        start = time - (time - kind.offset_ns) % kind.slide_ns
+        alone = aggregation.update(aggregation.initial(), message)
+        result = aggregation.output(key, alone, Window(start, start + kind.size_ns))
+        if result is not None:
+            take(result, row)
+
+    def _combined(self, key: Any, state: RangeState, start: int) -> Any:
+        """The accumulator of the window that starts there; NOTHING without messages."""
+        kind = self._kind
+        pane = (start - kind.offset_ns) // self._pane_ns
+        if self._panes == 1:
+            return state.panes.get(pane, NOTHING)
+        stack = self._stacks.get(key)
+        if stack is None:
+            stack = self._stacks[key] = PaneStack()
+        return stack.combined(state.panes, pane, self._panes, self._aggregation.combine)
+
+    def _go_on(self, key: Any, state: RangeState, end: int, *, empty: bool) -> None:
+        """The window that ends there has fired: the next one of the key is due, with `empty` also without messages."""
+        kind, panes = self._kind, state.panes
+        # Those that no later window has.
+        first = (end - kind.size_ns - kind.offset_ns) // self._pane_ns
+        behind = first + kind.slide_ns // self._pane_ns
+        for pane in range(first, behind):
+            panes.pop(pane, None)
+        if not panes:
+            self._stacks.pop(key, None)
+            return
+        state.changed = [pane for pane in state.changed if pane >= behind]
+        next_end = end + kind.slide_ns
+        if not empty and next(iter(panes)) >= behind + self._panes:
+            # Maybe the next ones are without messages.
+            oldest = min(panes) * self._pane_ns + kind.offset_ns
+            first_end = oldest + kind.slide_ns - (oldest - kind.offset_ns - kind.size_ns) % kind.slide_ns
+            next_end = max(next_end, first_end)
+        state.due = next_end + kind.delay_ns
+
+    def _early(self, key: Any, state: RangeState) -> Closed:
+        """The results so far of the open windows that have changed. Their event time is that of the oldest open one."""
+        kind, aggregation, panes = self._kind, self._aggregation, state.panes
+        oldest_end = state.due - kind.delay_ns
+        changed, state.changed = sorted(state.changed), []
+        results = []
+        last_end = changed[-1] * self._pane_ns + kind.offset_ns + kind.size_ns if changed else oldest_end - 1
+        for end in range(oldest_end, last_end + 1, kind.slide_ns):
+            first = (end - kind.size_ns - kind.offset_ns) // self._pane_ns
+            if any(first <= pane < first + self._panes for pane in changed):
+                found = NOTHING
+                for pane in range(first, first + self._panes):
+                    if pane in panes:
+                        found = panes[pane] if found is NOTHING else aggregation.combine(found, panes[pane])
+                window = Window(end - kind.size_ns, end, final=False)
+                results.append(aggregation.output(key, found, window))
+        return Closed(oldest_end - 1, results)

@@ -1,0 +1,69 @@
+"""A partition whose workers die between records: each new one takes over what was saved, and folds the rest again."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from bettong.worker.output.framing import OutputRecord
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.stage_program import StageProgram
+from tests.samples.state_tables import small_increments
+
+# Of a record: something is saved before it, and the worker dies before it.
+_SAVES, _DIES = 0.3, 0.15
+
+
+class LivingPartition:
+    """The log of a partition, what its records led to, and the worker of the moment."""
+
+    def __init__(self, program: StageProgram, of: Assignment, random: Random) -> None:
+        self.worker = PartitionWorker(program, of)
+        self._program = program
+        self._of = of
+        self._random = random
+        self._log: list[bytes] = []
+        self._given: list[list[OutputRecord]] = []
+        # A snapshot, or the increments of a chain, oldest first: (root, offset, bytes) of each.
+        self._saved: list[tuple[int, int, bytes]] = []
+
+    def fold(self, value: bytes) -> list[OutputRecord]:
+        """Folds the next record. Raises as PartitionWorker does."""
+        self._log.append(value)
+        self._given.append(self.worker.fold(self.worker.next_offset, value))
+        return self._given[-1]
+
+    def die(self) -> None:
+        """Saves, and dies, now and then. Raises AssertionError where a new worker gives something else."""
+        with small_increments():
+            if self._random.random() < _SAVES and self.worker.next_offset:
+                self._save()
+            if self._random.random() < _DIES:
+                self._restore()
+
+    def _save(self) -> None:
+        if self._random.random() < 0.3:
+            self._saved = [(0, self.worker.next_offset, self.worker.snapshot())]
+            # What goes on from a snapshot are increments of a worker that was made from it.
+            self._restore()
+            return
+        increment, stored = self.worker.increment()
+        self._saved.append((increment.root, increment.offset, stored))
+
+    def _restore(self) -> None:
+        before = self._state()
+        self.worker = PartitionWorker(self._program, self._of)
+        root = self._saved[-1][0] if self._saved else 0
+        for _, offset, stored in self._saved:
+            if offset >= root:
+                self.worker.restore(stored)
+        for offset in range(self.worker.next_offset, len(self._log)):
+            again = self.worker.fold(offset, self._log[offset])
+            assert again == self._given[offset], f"record {offset} gives something else after a restore"
+        assert self._state() == before, "another state after a restore"
+
+    def _state(self) -> list[Any]:
+        """What the worker knows, as people see it: whatever a state holds, a restored one looks the same."""
+        tables = {name: sorted(table.items(), key=repr) for name, table in self.worker.tables.items()}
+        watermark_ns, _ = self.worker.watermark
+        return [tables, watermark_ns, self.worker.due_ns, self.worker.counters.SerializeToString()]

@@ -1,0 +1,82 @@
+"""Aggregations of windows of random graphs: they raise, give nothing or what does not fit, and change messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bettong import Window
+from tests.simulation.messages import KEYS, SLOTS_PER_KEY, Item, Part
+
+
+class _OfSlots:
+    """Accumulators are (slot, number) of each message, in the order in which they came to be together."""
+
+    def initial(self) -> list[list[int]]:
+        return []
+
+    def combine(self, left: list[list[int]], right: list[list[int]]) -> list[list[int]]:
+        return [*left, *right]
+
+
+class SlotSums(_OfSlots):
+    """The same whatever the order: sliding windows and sessions put together what came at different times."""
+
+    def update(self, accumulator: list[list[int]], item: Item) -> list[list[int]]:
+        if item.value == 13:
+            raise ValueError("thirteen")
+        accumulator.append([item.slot, item.value])
+        item.value = -5
+        return accumulator
+
+    def output(self, key: Any, accumulator: list[list[int]], window: Window) -> Part | None:
+        total = sum(number for _, number in accumulator) + window.start + 3 * window.end
+        if total % 11 == 5:
+            raise ValueError("five")
+        if total % 11 == 3:
+            return None
+        slot = _slot(key, accumulator)
+        return Part(KEYS[slot // SLOTS_PER_KEY], slot, total % 300, str(len(accumulator)))
+
+
+class PartSums(_OfSlots):
+    """Of what other windows gave, among others."""
+
+    def update(self, accumulator: list[list[int]], part: Part) -> list[list[int]]:
+        if part.small == 7:
+            raise KeyError("seven")
+        return [*accumulator, [part.slot, part.small]]
+
+    def output(self, key: Any, accumulator: list[list[int]], window: Window) -> Item | None:
+        total = sum(number for _, number in accumulator) + 1000 * len(accumulator)
+        slot = _slot(key, accumulator)
+        return Item(KEYS[slot // SLOTS_PER_KEY], slot, total + window.end - window.start)
+
+
+class Sequences(_OfSlots):
+    """What came when: of windows that nothing is put together for."""
+
+    def update(self, accumulator: list[list[int]], item: Item) -> list[list[int]]:
+        if item.value == 40:
+            raise ValueError("forty")
+        accumulator.append([item.slot, item.value])
+        return accumulator
+
+    def combine(self, left: list[list[int]], right: list[list[int]]) -> list[list[int]]:
+        raise AssertionError(f"{left} and {right} are of different windows")
+
+    def output(self, key: Any, accumulator: list[list[int]], window: Window) -> Item | None:
+        found = 0
+        for _, number in accumulator:
+            found = (31 * found + number) % 1009
+        if found % 13 == 1:
+            raise ValueError("one")
+        slot = _slot(key, accumulator)
+        return Item(KEYS[slot // SLOTS_PER_KEY], slot, found + window.start)
+
+
+def _slot(key: Any, accumulator: list[list[int]]) -> int:
+    """One that belongs to the key."""
+    if isinstance(key, tuple):
+        key = key[-1] if key else 0
+    own = KEYS.index(key) * SLOTS_PER_KEY if isinstance(key, str) else key
+    return max((slot for slot, _ in accumulator), default=int(own))

@@ -1,0 +1,72 @@
+"""Types that no field can have, and places where a kind of field cannot be: each refusal says what to write."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import bettong
+from bettong import Application, ApplicationError
+from bettong.errors import SchemaError
+from bettong.schema.annotations import DEPTH_MAX, field_of
+from bettong.schema.schema import schema_of
+from tests.samples.kinds import KINDS
+
+
+@pytest.mark.parametrize(
+    ("annotation", "reason"),
+    [
+        (int | str, "a union of several types; a field has one"),
+        (int | str | None, "a union of several types"),
+        (bettong.Json | None, "leave `. None` out"),
+        (list, "a list says what it holds"),
+        (dict, "a dict is by text and says what it holds"),
+        (dict[int, str], "a dict is by text"),
+        (tuple[int, str], "use a dataclass, or tuple"),
+        (bettong.__all__.__class__, "a list says what it holds"),
+        (KINDS["decimal"].annotation.__origin__, "a Decimal needs its precision: Annotated"),
+        (list[complex], r"field 'item': .* is no field type; expected int, float"),
+        (set[int], "is no field type"),
+        (Any, "bettong.Json"),
+    ],
+)
+def test_an_annotation_that_no_field_can_have_says_what_to_write(annotation: Any, reason: str) -> None:
+    with pytest.raises(SchemaError, match=rf"^field 'x': .*{reason}"):
+        field_of("x", annotation)
+
+
+@dataclass
+class Tree:
+    """Holds itself."""
+
+    left: Tree | None
+    right: Tree | None
+
+
+def test_a_class_that_holds_itself_is_refused() -> None:
+    with pytest.raises(SchemaError, match=f"within more than {DEPTH_MAX} others; does a class hold itself"):
+        schema_of(Tree)
+
+
+@pytest.mark.parametrize("kind", ["uuid", "datetime", "text_enum", "optional_int"])
+def test_such_a_field_is_no_key_but_a_function_of_it_is(kind: str) -> None:
+    case = KINDS[kind]
+    app = Application("meters")
+    with pytest.raises(ApplicationError, match="give a function of the message"):
+        app.source("samples", schema=case.message, key="value")
+    app.source("samples", schema=case.message, key=lambda message: str(message.value))
+
+
+def test_schemas_of_dataclasses_import_no_pydantic() -> None:
+    code = (
+        "import sys, dataclasses, datetime, bettong\n"
+        "from bettong.schema.schema import schema_of\n"
+        "@dataclasses.dataclass\nclass A:\n    at: datetime.datetime\n    b: list[int]\n"
+        "schema_of(A)\nprint('pydantic' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"

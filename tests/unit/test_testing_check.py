@@ -1,0 +1,161 @@
+"""`bettong.testing.check`: finds what depends on what it must not depend on, and shows the smallest case as a test."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from bettong import Application
+from bettong.testing import CRASH, CaseError, CheckError, cases, check, clock, frame, run, watermark
+from bettong.testing.inputs import ClientFrame, Step
+from bettong.testing.pasted_test import case_test
+from bettong.testing.variations import PARTITIONS, one_message_a_frame, variations
+from tests.samples import clicks
+from tests.samples.clicks import MINUTE_NS, Click
+
+ROOT = Path(__file__).resolve().parents[2]
+USERS = "abcdefgh"
+
+
+def many(number: int = 12) -> list[Any]:
+    return [
+        ("clicks", Click(USERS[each % 5], f"p{each % 2}", each * MINUTE_NS // 3)) for each in range(number)
+    ]
+
+
+PLANTED = {
+    "frames": (clicks.frames_app, many(), "how messages are divided into frames", 3),
+    "neighbours": (clicks.neighbours_app, many(), "how messages are divided into frames", 2),
+    "partitions": (clicks.partitions_app, many(), "the number of partitions, and frames", 3),
+    "crashes": (clicks.crashes_app, many(), "crashes and restarts", 2),
+    "repetitions": (clicks.repetitions_app, [("lines", b"%d" % each) for each in range(8)], "repetitions", 1),
+    "speeds": (
+        clicks.speeds_app,
+        [("clicks", Click("a", at=2**40 + each)) for each in range(6)],
+        "compiled",
+        1,
+    ),
+}
+
+
+def test_applications_that_are_right_pass() -> None:
+    check(clicks.counting_app, [*many(), CRASH, ("clicks", Click("")), clock(5)])
+    check(clicks.pages_app, many())
+    check(clicks.hours_app, [*many(20), ("clicks", Click("a", "p0", 3)), watermark(2**50)])
+    check(clicks.compiled_app, many())
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_a_planted_mistake_is_found_shrunk_and_shown_as_a_test_that_fails(kind: str, tmp_path: Path) -> None:
+    app, case, what, messages_max = PLANTED[kind]
+    with pytest.raises(CheckError) as caught:
+        check(app, case)
+    text, test = str(caught.value), caught.value.test
+    assert text.startswith(f"results depend on {what}") or what in text.splitlines()[0], text
+    assert text.endswith(test)
+    assert messages_in(test) <= messages_max, test
+    assert "from tests.samples.clicks import" in test
+    file = tmp_path / "test_pasted.py"
+    file.write_text(test)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=240)
+    assert done.returncode == 1, f"{test}\n{done.stdout}{done.stderr}"
+    assert "1 failed" in done.stdout
+    assert "AssertionError" in done.stdout or "ReplayError" in done.stdout, done.stdout
+
+
+def messages_in(test: str) -> int:
+    """Of the first of the two runs."""
+    first = test.partition("found = ")[0]
+    return len(re.findall(r"Click\(|, b'", first))
+
+
+def test_a_strategy_is_tried_and_its_values_are_shrunk() -> None:
+    message = st.builds(Click, st.sampled_from(USERS), st.just("p"), st.integers(0, 10**6))
+    case = st.lists(message.map(lambda each: ("clicks", each)), max_size=6)
+    check(clicks.counting_app, case, examples=5)
+    with pytest.raises(CheckError) as caught:
+        check(clicks.neighbours_app, case)
+    assert messages_in(caught.value.test) == 2
+    assert {"at=0", "at=1"} == {
+        part.rstrip(")],\n") for part in caught.value.test.split() if part.startswith("at=")
+    }
+
+
+def test_cases_are_drawn_from_the_schemas_of_sources() -> None:
+    for app in (clicks.counting_app, clicks.pages_app, clicks.hours_app):
+        check(app, cases(app), examples=8)
+    with pytest.raises(CheckError) as caught:
+        check(clicks.neighbours_app, cases(clicks.neighbours_app))
+    assert messages_in(caught.value.test) == 2
+    check(clicks.neighbours_app, cases(clicks.neighbours_app, fields={"at": st.just(5)}), examples=8)
+
+
+def test_a_function_that_gives_something_else_each_time_is_found() -> None:
+    app = Application("chance")
+    numbers = iter(range(10**6))
+
+    def drawn(click: Click) -> clicks.Total:
+        return clicks.Total(click.user, next(numbers))
+
+    app.source("clicks", schema=Click, key="user").map(drawn).sink("out")
+    with pytest.raises(CheckError, match="depend on which run it is"):
+        check(app, many())
+
+
+def test_without_hypothesis_check_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    for call in (lambda: check(clicks.counting_app, many(2)), lambda: cases(clicks.counting_app)):
+        with pytest.raises(CaseError, match=r"pip install 'bettong\[testing\]'"):
+            call()
+    assert run(clicks.counting_app, many(2)).outputs["counts"]
+
+
+def test_a_case_that_makes_no_sense_is_refused_before_anything_runs() -> None:
+    with pytest.raises(CaseError, match="input 1: unknown source"):
+        check(clicks.counting_app, [("clicks", Click("a")), ("clock", Click("a"))])
+
+
+def test_every_kind_of_variation_is_tried() -> None:
+    steps = one_message_a_frame([ClientFrame("clicks", tuple(each for _, each in many(6))), CRASH])
+    assert len(steps) == 7
+    found = list(variations(steps, has_compiled=True))
+    assert {each.partitions for each in found} == {1, *PARTITIONS}
+    assert {each.at_each_record for each in found} >= {None}
+    sizes = [
+        [len(step.messages) for step in each.inputs(steps) if isinstance(step, ClientFrame)] for each in found
+    ]
+    assert [6] in sizes
+    assert [1] * 6 in sizes
+    assert any(1 < len(each) < 6 for each in sizes)
+    assert not any(each.compiled for each in variations(steps, has_compiled=False))
+
+
+def test_frames_of_two_clients_are_never_put_together() -> None:
+    steps: list[Step] = [
+        frame("clicks", Click("a")),
+        frame("clicks", Click("b"), client="x"),
+        clock(5),
+        frame("clicks", Click("c")),
+    ]
+    for each in variations(steps, has_compiled=False):
+        frames = [step for step in each.inputs(steps) if isinstance(step, ClientFrame)]
+        assert [len(one.messages) for one in frames] == [1, 1, 1]
+
+
+def test_a_case_as_a_test_runs() -> None:
+    case: list[Step] = [frame("clicks", Click("a"), Click("b"), client="x"), clock(5), CRASH]
+    text = case_test(clicks.counting_app, case)
+    module = ModuleType("pasted")
+    exec(text, module.__dict__)  # noqa: S102 - that is what it is for
+    with pytest.raises(AssertionError):
+        module.test_recorded_case()
+    exec(text.replace("== []", "!= []"), module.__dict__)  # noqa: S102
+    module.test_recorded_case()
