@@ -13,9 +13,10 @@ from tests.kubernetes.building import CHART_TOOLS, CONTROL_PLANE
 from tests.servers.postgres import PostgresServer
 from tests.servers.s3 import S3Server
 
-# No deadlines, for the machine may be busy; a failure prints what reproduces it.
+# No deadlines, for the machine may be busy; a failure prints what reproduces it. `ci` draws the same cases each time.
 settings.register_profile("bettong", deadline=None, print_blob=True)
-settings.load_profile("bettong")
+settings.register_profile("ci", settings.get_profile("bettong"), derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "bettong"))
 
 
 def pytest_report_header() -> list[str]:

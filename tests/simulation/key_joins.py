@@ -80,45 +80,52 @@ class WithinKey(KeyJoin):
             first_ns, last_ns = -last_ns, -first_ns
         return range(at_ns + first_ns, at_ns + last_ns + 1)
 
-    def _is_kept(self, right: bool, at_ns: int) -> bool:  # noqa: FBT001
+    def _is_found(self, right: bool, at_ns: int) -> bool:  # noqa: FBT001
         """Until the watermark is past the last possible partner."""
         return self._partner_times(right, at_ns)[-1] >= self.watermark_ns
+
+    def _until_ns(self, right: bool, at_ns: int) -> int:  # noqa: FBT001
+        """The last watermark at which it is kept."""
+        last_ns = self._partner_times(right, at_ns)[-1]
+        return max(at_ns, last_ns) if self._gives_alone(right=right) else last_ns
 
     def _pairs(self, mine: Came) -> Iterator[tuple[Any, Any]]:
         times = self._partner_times(mine.right, mine.at_ns)
         # The last one is kept the longest.
-        mine.is_late = not self._is_kept(not mine.right, times[-1])
+        mine.is_late = not self._is_found(not mine.right, times[-1])
         for other in () if mine.is_late else self._side(right=not mine.right):
-            if other.at_ns in times and self._is_kept(other.right, other.at_ns):
+            if other.at_ns in times and self._is_found(other.right, other.at_ns):
                 mine.is_paired = other.is_paired = True
                 left, right = (other, mine) if mine.right else (mine, other)
                 yield left.message, right.message
+        is_over = not mine.is_late and self._until_ns(mine.right, mine.at_ns) < self.watermark_ns
+        if is_over and not mine.is_paired and self._gives_alone(right=mine.right):
+            mine.is_paired = True
+            yield (None, mine.message) if mine.right else (mine.message, None)
 
     def due(self) -> Due | None:
         """See KeyJoin."""
         over = [
-            each
+            (until_ns, right, each.at_ns, each.number, each)
             for right in (False, True)
             if self._gives_alone(right=right)
             for each in self._side(right=right)
-            if not each.is_paired and not self._is_kept(right, each.at_ns)
+            if not each.is_paired and (until_ns := self._until_ns(right, each.at_ns)) < self.watermark_ns
         ]
         if not over:
             return None
-        first = min(over, key=lambda each: (self._last_ns(each), each.right, each.at_ns, each.number))
+        until_ns, *_, first = min(over)
         first.is_paired = True
-        last_ns = self._last_ns(first)
         sides = (None, first.message) if first.right else (first.message, None)
-        return Due(last_ns + 1, max(last_ns, first.at_ns), *sides)
-
-    def _last_ns(self, each: Came) -> int:
-        return self._partner_times(each.right, each.at_ns)[-1]
+        return Due(until_ns + 1, until_ns, *sides)
 
     @property
     def is_known(self) -> bool:
         """See KeyJoin."""
         return any(
-            self._is_kept(right, each.at_ns) for right in (False, True) for each in self._side(right=right)
+            self._until_ns(right, each.at_ns) >= self.watermark_ns
+            for right in (False, True)
+            for each in self._side(right=right)
         )
 
 

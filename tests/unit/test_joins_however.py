@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bettong
+from bettong.application.joins.joined import Joined
+from bettong.application.joins.kinds import Within
 from bettong.application.plan import Plan, plan
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.frames.frame import tick_record
@@ -101,6 +103,7 @@ def run(name: str, events: list[Event], cuts: set[int], partitions: int) -> Any:
 
     Which of these two come first hangs on where records end.
     """
+    alone_at_once = over_when_they_come(name, events)
     of = made(name)
     workers = [worker(of, partition=partition, partitions=partitions) for partition in range(partitions)]
     client = Client(planned(name), partitions)
@@ -112,7 +115,9 @@ def run(name: str, events: list[Event], cuts: set[int], partitions: int) -> Any:
     def note(records: list[OutputRecord]) -> None:
         for each in results(records, OUT, Pair):
             # A pair of `join_within` that has both sides is made by messages.
-            is_by_time = not name.startswith("within") or -1 in (each.left, each.right)
+            is_by_time = not name.startswith("within") or (
+                -1 in (each.left, each.right) and max(each.left, each.right) not in alone_at_once
+            )
             found[each.key][is_by_time].append(each)
         for kind in (Event, Entry):
             for each in late_of(records, kind):
@@ -128,6 +133,20 @@ def run(name: str, events: list[Event], cuts: set[int], partitions: int) -> Any:
         sum(getattr(each.counters, name) for each in workers) for name in ("late", "partly_late", "results")
     ]
     return dict(found), dict(late), sorted(dead), counters, sum(each.keys for each in workers)
+
+
+def over_when_they_come(name: str, events: list[Event]) -> set[int]:
+    """The values of messages of `join_within` that nobody can find any more when they come."""
+    nodes = [each.node for each in planned(name).stages[0].operators]
+    kind = next(each.kind for each in nodes if isinstance(each, Joined))
+    if not isinstance(kind, Within):
+        return set()
+    newest = accumulate((each.at for each in events), max, initial=0)
+    return {
+        each.value
+        for each, before in zip(events, newest, strict=False)
+        if each.at + max(0, kind.reach_ns(is_right=each.right)[1]) < before
+    }
 
 
 def test_a_history_says_what_a_join_kept_and_made() -> None:

@@ -3,10 +3,15 @@
 A message of event time t has its partners from `t + first` to `t + last`; which these are depends on its side. It is
 kept until the watermark is past `t + last`. So what a message at t finds is, of a partner's reach that ends at
 `p - first`, what is not before the watermark: from `max(t, watermark) + first` to `t + last`. Where that is empty,
-nothing that could be its partner may be kept any more, and it is late.
+nothing that could be its partner may be kept any more, and it is late. One that finds nobody, and whose own reach is
+over when it comes, stays alone: it is a result at once.
 
 This is asked of the times themselves. So it does not matter when what is past is thrown away, which happens once while
 a message is kept, not once for each.
+
+A message that may be a result alone is kept until the watermark is past its own time, too. Its reach may end before
+that, but the watermark by which it is judged is no measure then: of messages that are not late it hangs on how frames
+are cut.
 """
 
 from __future__ import annotations
@@ -38,6 +43,11 @@ class WithinJoin:
     def __init__(self, kind: Within, how: How) -> None:
         self._reaches = [kind.reach_ns(is_right=is_right) for is_right in (False, True)]
         self._gives_alone = (how in ("left", "outer"), how in ("right", "outer"))
+        # By side: for how long after its time a message is kept.
+        self._kept_ns = [
+            max(0, last_ns) if gives_alone else last_ns
+            for (_, last_ns), gives_alone in zip(self._reaches, self._gives_alone, strict=True)
+        ]
         # Of later ones the bounds lie beyond 64 bits.
         self._latest_ns = NEVER - 2 - max(abs(bound) for bound in (kind.lower_ns, kind.upper_ns))
 
@@ -60,7 +70,7 @@ class WithinJoin:
         *,
         is_right: bool,
     ) -> Add:
-        first_ns, last_ns = self._reaches[is_right]
+        (first_ns, last_ns), kept_ns = self._reaches[is_right], self._kept_ns[is_right]
         latest_ns, late = self._latest_ns, rows.late
         gives_alone, partner_gives_alone = self._gives_alone[is_right], self._gives_alone[not is_right]
         find, create, timers = states.get, states.create, states.timers
@@ -69,7 +79,7 @@ class WithinJoin:
 
         def add(row: int, key: Any, message: Any) -> None:
             at_ns, reached_ns = times[row], watermarks[row]
-            until_ns = at_ns + last_ns
+            until_ns, kept_until_ns = at_ns + last_ns, at_ns + kept_ns
             from_ns = (max(reached_ns, at_ns)) + first_ns
             if from_ns > until_ns:
                 late.append(row)
@@ -89,7 +99,9 @@ class WithinJoin:
                 if partners and partner_gives_alone:
                     _pair_off(state.left_alone if is_right else state.right_alone, partners)
             is_alone = gives_alone and not partners
-            if until_ns < reached_ns and not is_alone:
+            if kept_until_ns < reached_ns:
+                if is_alone:
+                    pair(None if is_right else message, message if is_right else None, row)
                 return
             if state is None:
                 state = create(key)
@@ -103,8 +115,8 @@ class WithinJoin:
             if is_alone:
                 alone = state.right_alone if is_right else state.left_alone
                 alone.insert(bisect_left(alone, (at_ns + 1,)), (at_ns, number))
-            if state.due == NEVER or (is_alone and until_ns + 1 < state.due):
-                state.due = until_ns + 1
+            if state.due == NEVER or (is_alone and kept_until_ns + 1 < state.due):
+                state.due = kept_until_ns + 1
                 note(key, state)
 
         return add
@@ -113,9 +125,9 @@ class WithinJoin:
         """See KeyJoin. Where pairs alone count, nobody sees when a message is thrown away."""
         found = np.full(len(times), NEVER, np.int64)
         known = np.minimum(times, self._latest_ns)
-        for (_, last_ns), gives_alone in zip(self._reaches, self._gives_alone, strict=True):
+        for kept_ns, gives_alone in zip(self._kept_ns, self._gives_alone, strict=True):
             if gives_alone:
-                np.minimum(found, known + last_ns + 1, out=found)
+                np.minimum(found, known + kept_ns + 1, out=found)
         return found
 
     def due_ns(self, state: WithinState, at_ns: int, until_ns: int) -> Sequence[int]:
@@ -123,17 +135,16 @@ class WithinJoin:
         if not isinstance(state, OuterState):
             return (at_ns,)
         times: list[int] = []
-        for alone, (_, last_ns) in zip((state.left_alone, state.right_alone), self._reaches, strict=True):
-            times += {each + last_ns + 1 for each, _ in alone[: bisect_left(alone, (until_ns - last_ns,))]}
+        for alone, kept_ns in zip((state.left_alone, state.right_alone), self._kept_ns, strict=True):
+            times += {each + kept_ns + 1 for each, _ in alone[: bisect_left(alone, (until_ns - kept_ns,))]}
         return sorted(times if at_ns in times else [at_ns, *times])
 
     def close(self, key: Any, state: WithinState, at_ns: int) -> Over:  # noqa: ARG002
         """See KeyJoin. The left side first; then the right one, which is due again."""
         pairs: list[tuple[Any, Any]] = []
-        result_ns = at_ns - 1
-        for is_right, (_, last_ns) in enumerate(self._reaches):
+        for is_right, kept_ns in enumerate(self._kept_ns):
             own = state.right if is_right else state.left
-            last_at_ns = at_ns - 1 - last_ns
+            last_at_ns = at_ns - 1 - kept_ns
             if isinstance(state, OuterState):
                 alone = state.right_alone if is_right else state.left_alone
                 stop = bisect_left(alone, (last_at_ns + 1,))
@@ -142,23 +153,21 @@ class WithinJoin:
                 for each in alone[:stop]:
                     message = own[bisect_left(own, each)].message
                     pairs.append((None, message) if is_right else (message, None))
-                    # A reach may end before the message: its result is not older than itself.
-                    result_ns = last_at_ns + max(0, last_ns)
                 del alone[:stop]
             del own[: bisect_left(own, (last_at_ns + 1,))]
         state.due = self._next_due_ns(state)
-        return Over(result_ns, pairs)
+        return Over(at_ns - 1, pairs)
 
     def _next_due_ns(self, state: WithinState) -> int:
         """When the first message is known to stay alone; else when the last one can be thrown away."""
         ends, alone_ends = [], []
-        for is_right, (_, last_ns) in enumerate(self._reaches):
+        for is_right, kept_ns in enumerate(self._kept_ns):
             if own := state.right if is_right else state.left:
-                ends.append(own[-1].at_ns + last_ns + 1)
+                ends.append(own[-1].at_ns + kept_ns + 1)
             if isinstance(state, OuterState) and (
                 alone := state.right_alone if is_right else state.left_alone
             ):
-                alone_ends.append(alone[0][0] + last_ns + 1)
+                alone_ends.append(alone[0][0] + kept_ns + 1)
         return min(alone_ends) if alone_ends else max(ends, default=NEVER)
 
 
