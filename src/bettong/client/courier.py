@@ -68,6 +68,8 @@ class Courier:
         self._trouble = "not connected yet"
         # Who held the stream when it was first refused is dead, and its lease has run out by then, or is alive.
         self._held_until_s: float | None = None
+        # When the session began that is under way.
+        self._asked_s = 0.0
         # Counts sessions; the generator of an earlier one sees that it is over.
         self._session = 0
         self._finishing = False
@@ -171,7 +173,7 @@ class Courier:
             call = stub.Ingest(
                 self._requests(self._session), metadata=self._credentials.metadata(self._target)
             )
-            self._call = call
+            self._call, self._asked_s = call, time.monotonic()
         welcomed = fruitful = False
         try:
             for response in call:
@@ -215,16 +217,18 @@ class Courier:
             raise ClientError(f"{text}; tried for {self._reconnect_s:.0f} s") from None
 
     def _is_held(self, error: grpc.RpcError) -> bool:
-        """Whether another client holds the stream and is alive; one that is dead loses its lease in a while."""
+        """Whether another client holds the stream and is alive; one that is dead loses its lease in a while.
+
+        Only who asked after that can tell. An answer may take longer than what was left of the lease.
+        """
         if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
             return False
-        now_s = time.monotonic()
         if self._held_until_s is None:
             leases_ms = [
                 each.value for each in error.trailing_metadata() or () if each.key == _LEASE_METADATA
             ]
-            self._held_until_s = now_s + int(leases_ms[0] if leases_ms else 0) / 1000
-        return now_s > self._held_until_s
+            self._held_until_s = time.monotonic() + int(leases_ms[0] if leases_ms else 0) / 1000
+        return self._asked_s > self._held_until_s
 
     def _requests(self, session: int) -> Iterator[IngestRequest]:
         """In gRPC's thread: hello, then frames as there are credits. Ends with the session or when all is sent."""
