@@ -20,6 +20,11 @@ def producer_of(origin: Origin) -> str:
     return origin.rpartition("/")[0]
 
 
+def partition_origin(producer: str, partition: int) -> Origin:
+    """The origin of a stage's partition. `producer`: see `stage_producer`."""
+    return Origin(f"{producer}/{partition}")
+
+
 def stage_producer(target: str, stage: str) -> str:
     """The partitions of a stage, as those who write for a sink, a stream that `key_by` made, or dead letters."""
     return f"{target}/{stage}"

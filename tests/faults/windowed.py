@@ -1,6 +1,7 @@
 r"""Windows, a timer and a time to live, all by event time. `windowed_model.py` says what must come out.
 
 payments --> minutes (tumbling) --> minutes, and what is late for them --> late
+         |          \--> key_by start --> all (tumbling) --> all: a second stage, behind the windows of the first
          \--> trends (sliding) --> trends
           \--> sprees (sessions) --> sprees
            \--> activity (a timer, a time to live) --> quiet
@@ -39,6 +40,17 @@ class Minute:
     payments: int
     amount: int
     shops: int
+
+
+@dataclass
+class MinuteOfAll:
+    """What all accounts have paid in a minute, whose start is the key."""
+
+    key: int
+    start: int
+    accounts: int
+    payments: int
+    amount: int
 
 
 @dataclass
@@ -120,6 +132,9 @@ def on_quiet(fired: bettong.Fired[str], activity: Activity) -> Quiet:
 per_minute = bettong.aggregate(
     Minute, payments=bettong.Count(), amount=bettong.Sum("amount"), shops=bettong.Distinct("shop")
 )
+of_all = bettong.aggregate(
+    MinuteOfAll, accounts=bettong.Count(), payments=bettong.Sum("payments"), amount=bettong.Sum("amount")
+)
 trend = bettong.aggregate(Trend, payments=bettong.Count(), highest=bettong.Max("amount"))
 
 app = bettong.Application("windowed")
@@ -134,6 +149,7 @@ minute = bettong.tumbling(timedelta(seconds=MINUTE_S))
 minutes = payments.window(minute, per_minute, name="minutes", late="side")
 minutes.sink("per-minute")
 minutes.late.sink("late")
+minutes.key_by("start", name="starts").window(minute, of_all, name="all").sink("per-minute-of-all")
 trends = bettong.sliding(timedelta(seconds=TREND_S), timedelta(seconds=TREND_EACH_S))
 payments.window(trends, trend, name="trends").sink("trend")
 payments.window(bettong.sessions(timedelta(seconds=GAP_S)), Sprees(), name="sprees").sink("spree")

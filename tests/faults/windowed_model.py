@@ -31,6 +31,7 @@ from tests.faults.windowed import (
     TREND_S,
     TTL_S,
     Minute,
+    MinuteOfAll,
     Payment,
     Quiet,
     Spree,
@@ -103,6 +104,18 @@ def per_minute(sent: Sent) -> Iterator[Minute]:
             yield Minute(account, start, len(of_minute), amount, len(shops))
 
 
+def per_minute_of_all(sent: Sent) -> Iterator[MinuteOfAll]:
+    """One a minute in which anybody has paid."""
+    minutes: dict[int, list[Minute]] = defaultdict(list)
+    for minute in per_minute(sent):
+        minutes[minute.start].append(minute)
+    for start, found in minutes.items():
+        payments, amount = (
+            sum(each) for each in zip(*((each.payments, each.amount) for each in found), strict=True)
+        )
+        yield MinuteOfAll(start, start, len(found), payments, amount)
+
+
 def late(sent: Sent) -> Iterator[Payment]:
     """As they came."""
     for payments in sent.values():
@@ -136,6 +149,7 @@ def quiet(sent: Sent) -> Iterator[Quiet]:
 # By sink: what must come out, of each key in its order. A new operator that goes by time is one more row.
 CASES: dict[str, Callable[[Sent], Iterator[Any]]] = {
     "per-minute": per_minute,
+    "per-minute-of-all": per_minute_of_all,
     "late": late,
     "trend": trends,
     "spree": sprees,

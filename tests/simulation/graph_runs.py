@@ -22,7 +22,7 @@ from bettong.application.plan import Plan, plan
 from bettong.errors import PoisonError
 from bettong.frames.frame import Frame, FrameKind, decode, tick_record
 from bettong.frames.times import encode_times
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, partition_origin
 from bettong.routing import partition_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_of_topic, stage_topic
 from bettong.worker.kernel import KernelCache
@@ -147,13 +147,24 @@ class _Run:
             output.target.name for stage in self.plan.stages for output in stage.outputs if output.needs_time
         }
         self._partitions = {}
+        sources = {source.name for source in self.plan.sources}
         for stage in self.plan.stages:
             ready = program(stage, compiled=case.compiled, cache=cache)
             for partition in range(case.partitions):
                 of = Assignment(APPLICATION, partition, case.partitions, FRAME_BYTES_MAX)
                 self._partitions[stage.name, partition] = (
                     LivingPartition(ready, of, self._random),
-                    Interpreter(case.graph, [name for each in stage.inputs for name in each.producers]),
+                    Interpreter(
+                        case.graph,
+                        [name for each in stage.inputs for name in each.producers],
+                        [
+                            partition_origin(name, of_before)
+                            for each in stage.inputs
+                            if each.stream not in sources
+                            for name in each.producers
+                            for of_before in range(case.partitions)
+                        ],
+                    ),
                 )
         self._channels: defaultdict[tuple[str, int, str], deque[bytes]] = defaultdict(deque)
 

@@ -6,7 +6,7 @@ take is made up: a slot looks every 20 ms, a micro-batch takes 0.3 s, and the dr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, cast
@@ -160,11 +160,12 @@ class MicroBatch:
         self._checked_s = self._batch_begun_s = float("-inf")
         self._batch_until: int | None = None
 
-    def ticking_of(self, stages: Mapping[str, str]) -> Ticking:
+    def ticking_of(self, stages: Mapping[str, str], awaited: Collection[str] = ()) -> Ticking:
         """What writes TICKs, where something may be due in these stages."""
         return Ticking(
             stages,
             self.progress.idle,
+            awaited=awaited,
             clock=CheckedClock(self._machine_ns, SILENT),
             redis=cast("Any", self),
             connect=lambda: cast("LogWriter", self._log),

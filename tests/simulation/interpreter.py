@@ -68,11 +68,11 @@ class Given:
 
 
 class Origins:
-    """How far each origin has come. None of them ends, or falls idle."""
+    """How far each origin has come. None of them ends, or falls idle. `awaited`: those known before they send."""
 
-    def __init__(self, producers: Collection[str]) -> None:
+    def __init__(self, producers: Collection[str], awaited: Collection[str]) -> None:
         self._producers = producers
-        self._reached: dict[str, int] = {}
+        self._reached = dict.fromkeys(awaited, 0)
         self.watermark_ns = 0
 
     def reach(self, origin: str, watermark_ns: int) -> None:
@@ -89,10 +89,10 @@ class Origins:
 class Interpreter:
     """One partition of every stage: states by computation and key, counters, and the frames that were taken."""
 
-    def __init__(self, graph: Graph, producers: Collection[str] = ()) -> None:
-        """`producers`: of the stage's messages, see `producer_of`."""
+    def __init__(self, graph: Graph, producers: Collection[str] = (), awaited: Collection[str] = ()) -> None:
+        """`producers`: of the stage's messages, see `producer_of`; `awaited`: the origins of stages before."""
         self.graph = graph
-        self.origins = Origins(producers)
+        self.origins = Origins(producers, awaited)
         self.states: dict[tuple[str, Any], Any] = {}
         self.windows: dict[tuple[str, Any], OpenWindows] = {}
         self.joins: dict[tuple[str, Any], KeyJoin] = {}

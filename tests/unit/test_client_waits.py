@@ -1,4 +1,4 @@
-"""A client whose stream another one holds: it waits until that one's lease has run out, and not for one that is alive."""
+"""A client whose stream another one holds waits until that one's lease has run out, and not for one that is alive."""
 
 from __future__ import annotations
 
@@ -16,23 +16,28 @@ from bettong.errors import RefusedError
 from bettong.local.addresses import LOOPBACK
 from bettong.v1.ingest_pb2 import Hello, IngestResponse
 from bettong.v1.ingest_pb2_grpc import IngestServiceServicer, add_IngestServiceServicer_to_server
+from tests.waiting import eventually
 
 LEASE_S = 0.4
 
 
 class Holds(IngestServiceServicer):
-    """Says in its first sessions that another client holds the stream: how long still, and how long that takes to say."""
+    """Says in its first sessions that another client holds the stream: how long, and how long it takes to say so."""
 
     def __init__(self, answers: list[tuple[float, float]]) -> None:
         self.answers = answers
         self.sessions = 0
 
-    def Ingest(self, request_iterator: Any, context: grpc.ServicerContext) -> Iterator[IngestResponse]:  # noqa: N802
+    def ListSources(self, request: Any, context: Any) -> Any:  # noqa: N802
+        raise NotImplementedError
+
+    def Ingest(self, request_iterator: Any, context: Any) -> Iterator[IngestResponse]:  # noqa: N802
         next(request_iterator)
         self.sessions += 1
         if self.answers:
             left_s, takes_s = self.answers.pop(0)
-            time.sleep(takes_s)
+            said_s = time.monotonic() + takes_s
+            eventually(lambda: time.monotonic() >= said_s)
             context.set_trailing_metadata((("bettong-lease-ms", str(round(left_s * 1000))),))
             context.abort(grpc.StatusCode.ALREADY_EXISTS, "held")
         response = IngestResponse()

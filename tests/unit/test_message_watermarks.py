@@ -78,7 +78,7 @@ def test_a_late_message_is_judged_by_all_messages_before_it_in_its_origin(
     client = Client(of, partitions)
     readings = [Reading(number, number * spread % 7, each) for number, each in enumerate(at)]
     expected = own_before(at, out_of_order_ns)
-    clocks = [EventClock(of.stages[0], ()) for _ in range(partitions)]
+    clocks = [EventClock(of.stages[0], (), 1) for _ in range(partitions)]
     seen = 0
     for part in parts_of(readings, places):
         for partition, frame in decoded(client.send(part)):
@@ -103,7 +103,7 @@ def test_between_several_origins_the_order_of_the_log_decides_and_not_how_frames
 
     def late(*, one_by_one: bool) -> list[tuple[int, int]]:
         clients = {name: Client(of, 1, name) for name in "abc"}
-        clock, now_ns, number = EventClock(of.stages[0], ()), 1000, 0
+        clock, now_ns, number = EventClock(of.stages[0], (), 1), 1000, 0
         verdicts = []
         for name, at, passed in found:
             now_ns += passed * 1000
@@ -124,7 +124,7 @@ def test_between_several_origins_the_order_of_the_log_decides_and_not_how_frames
 
 def test_the_slowest_other_origin_holds_back_what_a_message_is_judged_by() -> None:
     of = judging()
-    clock, slow, fast = EventClock(of.stages[0], ()), Client(of, 1, "slow"), Client(of, 1, "fast")
+    clock, slow, fast = EventClock(of.stages[0], (), 1), Client(of, 1, "slow"), Client(of, 1, "fast")
     sent = [
         *fast.send([Reading(1, 1, 1)]),
         *slow.send([Reading(2, 1, 100)]),
@@ -233,7 +233,7 @@ def test_the_next_stage_judges_messages_as_this_one_and_nothing_late_that_time_m
     expected = dict(zip(range(1, len(at) + 1), own_before(at), strict=True))
     found = []
     for cut in ([[each] for each in readings], [readings], parts_of(readings, places)):
-        clock, late = EventClock(judging().stages[1], ()), []
+        clock, late = EventClock(judging().stages[1], (), 1), []
         for frame in frames(folded(cut), PLACES):
             if frame.kind is not FrameKind.DATA:
                 clock.pass_time(frame.ingest_ns)
@@ -311,7 +311,7 @@ def test_watermarks_that_nobody_can_have_made_hold_no_worker_up(values: list[int
 
 def test_an_origin_that_this_stage_does_not_know_moves_nothing() -> None:
     stage: Stage = judging().stages[1]
-    clock = EventClock(stage, ())
+    clock = EventClock(stage, (), 1)
     frame = Frame(
         origin=Origin("places/gone/0"),
         sequence=SequenceNumber(1),

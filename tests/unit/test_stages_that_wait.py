@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.identifiers import Origin, PartitionId
 from bettong.snapshots import snapshot as codec
-from bettong.worker.output.downstream_watermarks import TICK_NS
+from bettong.worker.output.downstream_watermarks import BEGIN_NS, TICK_NS
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from tests.samples.event_time import IDLE_NS, STAGE, Visit, control, programs, sender_tick, visits
@@ -42,7 +42,7 @@ def before(partition: int, *, client: str, at_ns: int) -> tuple[PartitionWorker,
 def test_a_partition_that_stands_still_holds_the_next_stage_however_long_it_does() -> None:
     stopped, of_stopped = before(0, client="a", at_ns=50)
     going, of_going = before(1, client="b", at_ns=50)
-    behind = worker(SECOND)
+    behind = worker(SECOND, partitions=2)
     fold(behind, of_stopped + of_going)
     for number in range(2, 9):
         log_ns = number * HOUR_NS
@@ -57,7 +57,7 @@ def test_a_partition_that_stands_still_holds_the_next_stage_however_long_it_does
 def test_a_partition_whose_clients_are_idle_holds_nobody() -> None:
     quiet, of_quiet = before(0, client="a", at_ns=50)
     going, of_going = before(1, client="b", at_ns=50)
-    behind = worker(SECOND)
+    behind = worker(SECOND, partitions=2)
     fold(behind, of_quiet + of_going)
     assert due_ns(quiet) == 1 + IDLE_NS
     says = to_stage(fold(quiet, [tick(1 + IDLE_NS)]))
@@ -89,14 +89,15 @@ def test_a_partition_whose_clients_have_ended_does_not_wait_until_they_would_be_
 
 
 def test_a_stage_that_the_application_has_no_more_holds_nobody() -> None:
-    behind = worker(SECOND)
+    behind = worker(SECOND, partitions=2)
     gone = Origin("places/gone/0")
     stored = codec.decode(behind.snapshot(), application="meters", partition=PartitionId("places", 0))
     stored.event_clock.origins.add(origin=gone, watermark_ns=7, heard_ns=1)
-    behind = worker(SECOND)
+    stored.event_clock.awaited.append(Origin("places/gone/1"))
+    behind = worker(SECOND, partitions=2)
     behind.restore(codec.encode(stored))
     one, of_going = before(1, client="b", at_ns=50)
-    fold(behind, of_going)
+    fold(behind, before(0, client="a", at_ns=60)[1] + of_going)
     assert behind.watermark == (50, "places/visits/1")
     assert one.watermark == (50, "visits/b")
 
@@ -111,7 +112,7 @@ def held(behind: PartitionWorker, by: PartitionWorker) -> bool:
 def test_to_be_told_again_that_a_partition_was_idle_changes_nothing_once_it_has_sent_a_frame() -> None:
     quiet, of_quiet = before(0, client="a", at_ns=50)
     going, of_going = before(1, client="b", at_ns=50)
-    behind = worker(SECOND)
+    behind = worker(SECOND, partitions=2)
     says = to_stage(fold(quiet, [tick(1 + IDLE_NS)]))
     fold(behind, of_quiet + of_going + says)
     opens = control(FrameKind.OPEN, "a", acknowledged=1, log_ns=1 + IDLE_NS)
@@ -127,12 +128,45 @@ def test_to_be_told_again_that_a_partition_was_idle_changes_nothing_once_it_has_
 def test_to_be_told_again_that_a_partition_was_idle_changes_nothing_once_its_watermark_has_moved() -> None:
     quiet, of_quiet = before(0, client="a", at_ns=50)
     going, of_going = before(1, client="b", at_ns=50)
-    behind = worker(SECOND)
+    behind = worker(SECOND, partitions=2)
     says = to_stage(fold(quiet, [tick(1 + IDLE_NS)]))
     moved = to_stage(fold(quiet, [sender_tick(2 + IDLE_NS + TICK_NS, a=2 * IDLE_NS)]))
     assert [decode(each).kind for each in moved] == [FrameKind.TICK]
     fold(behind, of_quiet + of_going + says + moved + says)
     assert held(behind, going)
+
+
+def test_a_partition_that_has_never_sent_anything_holds_the_next_stage_until_it_says_that_it_is_idle() -> (
+    None
+):
+    quiet = worker(FIRST)
+    _, of_going = before(1, client="b", at_ns=50)
+    behind = worker(SECOND, partitions=2)
+    fold(behind, of_going)
+    assert behind.watermark == (0, "places/visits/0")
+    saved = behind.snapshot()
+    behind = worker(SECOND, partitions=2)
+    behind.restore(saved)
+    assert behind.snapshot() == saved
+    assert due_ns(quiet) == BEGIN_NS, "nobody has ever written to it: it wants a TICK"
+    assert to_stage(fold(quiet, [tick(HOUR_NS)])) == []
+    assert due_ns(quiet) == HOUR_NS + BEGIN_NS
+    says = to_stage(fold(quiet, [tick(HOUR_NS + BEGIN_NS)]))
+    assert [list(decode(each).idle) for each in says] == [["places/visits/0"]]
+    assert due_ns(quiet) is None, "it is said once"
+    fold(behind, says)
+    assert behind.watermark == (50, "places/visits/1")
+
+
+def test_a_partition_whose_clients_begin_before_it_says_that_it_is_idle_is_waited_for() -> None:
+    begins = worker(FIRST)
+    _, of_going = before(1, client="b", at_ns=50)
+    behind = worker(SECOND, partitions=2)
+    fold(behind, of_going)
+    told = to_stage(fold(begins, [tick(HOUR_NS), sender_tick(HOUR_NS + BEGIN_NS, b=40)]))
+    assert [decode(each).idle for each in told] == [{}]
+    fold(behind, told)
+    assert behind.watermark == (40, "places/visits/0")
 
 
 Step = tuple[str, int, int]
@@ -214,7 +248,7 @@ def test_whatever_is_written_again_the_next_stage_is_never_ahead_of_a_partition_
     steps: list[Step],
 ) -> None:
     both = [Before(partition, worker(FIRST, partition=partition)) for partition in range(2)]
-    behind, log_ns = worker(SECOND), 1
+    behind, log_ns = worker(SECOND, partitions=2), 1
     # By partition, the newest thing that the next stage was told: the watermark, and whether it is idle.
     newest: dict[Origin, tuple[int, bool]] = {}
     seen = dict.fromkeys((Origin(f"places/visits/{each.partition}") for each in both), 0)
@@ -229,13 +263,14 @@ def test_whatever_is_written_again_the_next_stage_is_never_ahead_of_a_partition_
             frame = decode(value)
             origin = Origin(f"places/visits/{partition}")
             number = order.setdefault(value, len(order))
-            waited_for = {each for each, (_, is_idle) in newest.items() if not is_idle}
+            waited_for = {each for each in seen if each not in newest or not newest[each][1]}
             if number >= seen[origin]:
                 seen[origin] = number
                 newest[origin] = _said(frame, origin)
             before_ns = watermark(behind)
             fold(behind, [value])
-            held_ns = [newest[each][0] for each in waited_for if not newest[each][1]]
+            said = [newest.get(each, (0, False)) for each in waited_for]
+            held_ns = [watermark_ns for watermark_ns, is_idle in said if not is_idle]
             if watermark(behind) > before_ns and held_ns:
                 assert watermark(behind) <= min(held_ns)
         one.written = []

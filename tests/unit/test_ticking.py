@@ -13,6 +13,8 @@ from tests.simulation.idle_partition import (
     OWN,
     PARTITION,
     SECOND_NS,
+    STAGES,
+    TOPIC,
     TTL_S,
     MicroBatch,
     World,
@@ -51,14 +53,23 @@ def test_a_report_of_an_older_offset_is_taken_for_none() -> None:
     assert run.progress.idle() == {PARTITION: Idle(2, None, is_reported=False)}
 
 
-def test_a_partition_that_is_behind_or_never_had_a_record_is_not_idle() -> None:
+def test_a_partition_that_is_behind_is_not_idle() -> None:
     world, run = batches()
     world.pass_time(2.0)
-    assert run.progress.idle() == {}
     world.send(1)
     run.progress.check()
     assert run.progress.idle() == {}
     assert world.log.ticks == 0
+
+
+def test_where_no_record_ever_came_a_tick_is_written_once_if_stages_wait_for_the_partition() -> None:
+    world, run = batches()
+    world.pass_time(2.0)
+    assert run.progress.idle() == {PARTITION: Idle(0, None, is_reported=False)}
+    assert world.log.ticks == 0
+    run.ticking = run.ticking_of(STAGES, awaited=[TOPIC])
+    world.pass_time(6.0)
+    assert world.log.ticks == 1, "then it has reported what is due"
 
 
 def test_while_redis_does_not_tell_the_time_no_tick_is_written() -> None:

@@ -201,10 +201,10 @@ def idle(
     reported: Mapping[PartitionId, Mapping[str, str]],
     stages: Mapping[str, str],
 ) -> dict[TopicPartition, Idle]:
-    """The partitions that are folded to the end of their logs. One that never had a record has nothing due."""
+    """The partitions that are folded to the end of their logs, those without a record among them."""
     found = {}
     for log, offset in offsets.items():
-        if offset and offset == ends[log]:
+        if offset == ends[log]:
             record = reported.get(PartitionId(stages[log.topic], log.partition), {})
             is_reported = metrics.DUE.name in record and int(record.get(metrics.OFFSET.name) or 0) == offset
             due = record.get(metrics.DUE.name)

@@ -90,6 +90,11 @@ class Stage:
     # Whether frames whose messages are in order tell that, too.
     needs_each_watermark: bool = False
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether stages behind wait for each of its partitions, until that says that it is idle."""
+        return any(each.needs_time for each in self.outputs)
+
     def on_error(self) -> dict[str, OnError]:
         """What each computation, and each sink or `key_by` behind an output, does with what it cannot process."""
         computations = {operator.node.name: operator.node.on_error for operator in self.operators}

@@ -169,7 +169,7 @@ def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
         "p50 ms",
         "p99 ms",
     )
-    by_event_time = any(row.watermark_ns for row in found)
+    by_event_time = any(row.watermark_ns or row.watermark_held_by for row in found)
     for column in (*columns, *(("watermark", "held by") if by_event_time else ())):
         table.add_column(column, justify="left" if column in ("partition", "held by") else "right")
     for row in found:

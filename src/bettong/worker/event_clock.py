@@ -7,7 +7,7 @@ from bettong.application.plan import Stage
 from bettong.application.timers import NEVER
 from bettong.delivery import DeliveryTable
 from bettong.frames.frame import CLOCK_NS_MAX, Frame, FrameKind
-from bettong.identifiers import Origin, producer_of
+from bettong.identifiers import Origin, partition_origin, producer_of
 from bettong.v1 import snapshot_pb2
 from bettong.worker.message_watermarks import MessageWatermarks, own_watermarks
 from bettong.worker.output.downstream_watermarks import DownstreamWatermark, DownstreamWatermarks
@@ -17,13 +17,19 @@ from bettong.worker.watermarks import OriginClock, Watermarks
 
 
 class EventClock:
-    """The watermark, and what the next stages know of it. `destinations`: their partitions that need it."""
+    """The watermark, and what the next stages know of it. `destinations`: their partitions that need it.
 
-    def __init__(self, stage: Stage, destinations: Sequence[FrameDestination]) -> None:
+    `partitions`: how many each stage has.
+    """
+
+    def __init__(self, stage: Stage, destinations: Sequence[FrameDestination], partitions: int) -> None:
         self._idle_ns = {
             producer: entry.idle_timeout_ns for entry in stage.inputs for producer in entry.producers
         }
-        self._watermarks = Watermarks(self._idle_ns)
+        # What the stages before write, whose partitions say themselves that they wait for nothing.
+        before = [each for entry in stage.inputs if entry.event_time is None for each in entry.producers]
+        awaited = [partition_origin(each, partition) for each in before for partition in range(partitions)]
+        self._watermarks = Watermarks(self._idle_ns, awaited=awaited)
         self._has_destinations = bool(destinations)
         self._downstream = DownstreamWatermarks(destinations)
 
@@ -118,6 +124,7 @@ class EventClock:
         )
         for origin, clock in self._watermarks.origins:
             stored.origins.add(origin=origin, watermark_ns=clock.watermark_ns, heard_ns=clock.heard_ns)
+        stored.awaited.extend(self._watermarks.awaited)
         for to, sent in self._downstream.stored():
             stored.downstream.add(
                 origin=to.origin,
@@ -132,6 +139,9 @@ class EventClock:
         """Takes over what `stored` gave when the log clock was at `log_ns`."""
         self._watermarks = Watermarks(
             self._idle_ns,
+            awaited=[
+                origin for each in stored.awaited if producer_of(origin := Origin(each)) in self._idle_ns
+            ],
             log_ns=log_ns,
             watermark_ns=stored.watermark_ns,
             reached_ns=stored.reached_ns,

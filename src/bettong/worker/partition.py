@@ -63,7 +63,9 @@ class PartitionWorker:
         own, stage = assignment, program.stage
         router = program.router(own.application, own.partition, own.partitions)
         self._event_clock = (
-            EventClock(stage, router.timed_destinations(stage.outputs)) if stage.needs_time else None
+            EventClock(stage, router.timed_destinations(stage.outputs), own.partitions)
+            if stage.needs_time
+            else None
         )
         self._stage_run = StageRun(
             program,

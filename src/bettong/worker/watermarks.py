@@ -8,11 +8,14 @@
 An origin that is known of, but not its watermark, holds the partition's where it is. One that begins below it does so,
 too: what it sends below is late. An origin is forgotten when it ends or falls idle; so the table holds live ones only.
 
+The partitions of the stage before are known before they send anything. Each is awaited until it is heard of, or says
+that it is idle: until then the watermark stays where it is.
+
 Pure: no clock, no I/O. What happens between two records happens at its own time of the log clock, so it does not
 matter how many records, or TICKs, there are in between.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bettong.application.timers import NEVER
@@ -37,14 +40,15 @@ class Watermarks:
     """Of one partition. `idle_ns`: by producer, how long its origins are live after they were heard of; None: for ever.
 
     Origins of other producers are nobody's concern: one that the application has no more would hold it for ever.
-    `reached_ns`: how far origins have brought the watermark; it may have moved on since, by the log clock. The other
-    arguments are what a table before this one knew, `origins` in its order.
+    `awaited`: origins that were never heard of. `reached_ns`: how far origins have brought the watermark; it may have
+    moved on since, by the log clock. The other arguments are what a table before this one knew, `origins` in its order.
     """
 
     def __init__(
         self,
         idle_ns: Mapping[str, int | None],
         *,
+        awaited: Iterable[Origin] = (),
         log_ns: int = 0,
         watermark_ns: int = 0,
         reached_ns: int = 0,
@@ -54,6 +58,8 @@ class Watermarks:
         self.reached_ns = reached_ns
         self._idle_ns = idle_ns
         self._log_ns = log_ns
+        # In the order in which they were given.
+        self._awaited = dict.fromkeys(awaited)
         # The one that was heard of longest ago first.
         self._origins: dict[Origin, OriginClock] = {}
         # By their watermarks, and by the log clock at which they fall idle.
@@ -68,22 +74,29 @@ class Watermarks:
         return iter(self._origins.items())
 
     @property
+    def awaited(self) -> Iterable[Origin]:
+        """Those that were never heard of, and are to be."""
+        return self._awaited
+
+    @property
     def is_live(self) -> bool:
-        """Whether any origin is."""
-        return bool(self._origins)
+        """Whether any origin is, or may be."""
+        return bool(self._origins or self._awaited)
 
     @property
     def slowest(self) -> Origin | None:
-        """The live origin whose watermark is the lowest; None without one."""
+        """The origin that holds it: one that is awaited, else the live one that is lowest; None without any."""
+        if self._awaited:
+            return next(iter(self._awaited))
         lowest = self._lowest.first()
         return lowest[1] if lowest is not None else None
 
     def others_ns(self, origin: Origin) -> int:
         """The lowest watermark of the live origins but that one: CLOCK_NS_MAX without any.
 
-        0 for an origin that is nobody's concern here.
+        0 for an origin that is nobody's concern here, and where others are awaited.
         """
-        if producer_of(origin) not in self._idle_ns:
+        if producer_of(origin) not in self._idle_ns or self._awaited.keys() - {origin}:
             return 0
         own = None
         while (first := self._lowest.first()) is not None and first[1] == origin:
@@ -119,6 +132,7 @@ class Watermarks:
 
     def fall_idle(self, origin: Origin, watermark_ns: int) -> None:
         """An origin has come so far and waits for nothing. Changes nothing where it is known to have come further."""
+        self._expect_no_more(origin)
         clock = self._origins.get(origin)
         if clock is not None and clock.watermark_ns <= watermark_ns:
             self.reach(origin, watermark_ns)
@@ -138,6 +152,7 @@ class Watermarks:
         elif is_new and producer_of(origin) in self._idle_ns:
             clock = OriginClock(0, self._log_ns)
             self._add(origin, clock)
+            self._expect_no_more(origin)
             if len(self._origins) > ORIGINS_MAX:
                 self._remove(next(iter(self._origins)))
         return clock
@@ -147,6 +162,12 @@ class Watermarks:
         self._lowest.push(origin, clock.watermark_ns)
         if (idle_ns := self._idle_of(origin)) != NEVER:
             self._idle.push(origin, idle_ns)
+
+    def _expect_no_more(self, origin: Origin) -> None:
+        """It was heard of."""
+        if origin in self._awaited:
+            del self._awaited[origin]
+            self._settle()
 
     def _watermark_of(self, origin: Origin) -> int:
         clock = self._origins.get(origin)
@@ -166,11 +187,11 @@ class Watermarks:
     def _settle(self) -> None:
         """The watermark goes up to the lowest one of the live origins."""
         lowest = self._lowest.first()
-        if lowest is not None and lowest[0] > self.watermark_ns:
+        if not self._awaited and lowest is not None and lowest[0] > self.watermark_ns:
             self.watermark_ns = self.reached_ns = lowest[0]
 
     def _move_on(self, log_ns: int) -> None:
         if log_ns > self._log_ns:
-            if not self._origins and self.watermark_ns:
+            if not self.is_live and self.watermark_ns:
                 self.watermark_ns = min(self.watermark_ns + log_ns - self._log_ns, CLOCK_NS_MAX)
             self._log_ns = log_ns

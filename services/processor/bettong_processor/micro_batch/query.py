@@ -188,6 +188,7 @@ def _ticking(
     return Ticking(
         {topic: stage for topic, stage in stages.items() if ready[stage].is_ever_due()},
         progress.idle,
+        awaited={topic for topic, stage in stages.items() if ready[stage].stage.is_awaited},
         clock=CheckedClock(time.time_ns, log),
         redis=store,
         connect=lambda: LogWriter(

@@ -6,7 +6,7 @@ their ends. A batch folds the TICK as any record, and reports what is due then.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from bettong.clocks import CheckedClock
@@ -44,6 +44,7 @@ class Ticking:
         stages: Mapping[str, str],
         idle: Callable[[], Partitions],
         *,
+        awaited: Collection[str],
         clock: CheckedClock,
         redis: RedisClock,
         connect: Callable[[], LogWriter],
@@ -51,10 +52,12 @@ class Ticking:
     ) -> None:
         """`stages`: by their topics, those where something may be due. `idle`: see Progress.
 
+        `awaited`: the topics of stages of which each partition is due before it had a record: see `Stage.is_awaited`.
         `connect` makes a writer when a TICK is to be written; it may block, and raise a BettongError.
         """
         self._stages = stages
         self._idle = idle
+        self._awaited = awaited
         self._clock = clock
         self._redis = redis
         self._connect = connect
@@ -107,9 +110,13 @@ class Ticking:
             log
             for log, each in self._idle().items()
             if log.topic in self._stages
-            and (not each.is_reported if each.due_ns is None else each.due_ns <= log_ns)
+            and (self._may_be_due(log, each) if each.due_ns is None else each.due_ns <= log_ns)
             and self._pacing.setdefault(log, TickPacing()).allows(each.offset, now_s)
         ]
+
+    def _may_be_due(self, log: TopicPartition, idle: Idle) -> bool:
+        """Whether nobody knows if something is due. A partition that never had a record reports nothing."""
+        return not idle.is_reported and (idle.offset > 0 or log.topic in self._awaited)
 
     def _write_until_stopped(self) -> None:
         pause_s = _LOOK_S

@@ -3,6 +3,10 @@
 A frame carries the watermark to its destination. A partition that gets no frame for a while gets a TICK, but only
 when origins have brought the watermark further: one that moves on by the log clock alone, moves on there, too. It
 gets to know it once, when no origin is live here any more, and waits for this one no longer.
+
+A partition of which nobody was ever told a watermark says that it is idle, too, for all wait for it. That is BEGIN_NS
+after its first record, and its first record may be a TICK for that: those who begin to send when the application
+starts, and tell all partitions of it, do not find others ahead that did not wait.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,15 +20,27 @@ from bettong.worker.watermarks import Watermarks
 
 # Log clock. Less would cost more TICKs than the frames they stand for; more would delay windows of quiet partitions.
 TICK_NS = 200_000_000
+BEGIN_NS = 5_000_000_000
 
 
 @dataclass(slots=True)
 class DownstreamWatermark:
-    """The watermark that a destination was sent last, the log clock then, and whether as that of an idle origin."""
+    """The watermark that a destination was sent last, the log clock then, and whether as that of an idle origin.
+
+    Before it was ever sent one, the log clock of the first record here; 0 before that.
+    """
 
     watermark_ns: int = 0
     log_ns: int = 0
     is_idle: bool = False
+
+    def due_ns(self, of: Watermarks) -> int | None:
+        """The log clock at which it is to get a TICK; None: it knows how it stands."""
+        if self.watermark_ns < of.reached_ns:
+            return self.log_ns + TICK_NS
+        if of.is_live or self.is_idle:
+            return None
+        return self.log_ns + (TICK_NS if self.watermark_ns else BEGIN_NS)
 
 
 class DownstreamWatermarks:
@@ -44,15 +60,19 @@ class DownstreamWatermarks:
 
     def due_ns(self, of: Watermarks) -> int | None:
         """The log clock at which a TICK is due; None: all destinations know how it stands."""
-        first = min((each.log_ns for each in self._sent.values() if _needs_tick(each, of)), default=None)
-        return None if first is None else first + TICK_NS
+        return min(
+            (due for each in self._sent.values() if (due := each.due_ns(of)) is not None), default=None
+        )
 
     def ticks(self, frame: Frame, log_ns: int, of: Watermarks, numbers: SentTable) -> Iterator[OutputRecord]:
         """The TICKs that are due with a record. `numbers`: of the frames that were sent."""
         if log_ns < self._not_before_ns:
             return
         for to, sent in self._sent.items():
-            if sent.log_ns + TICK_NS <= log_ns and _needs_tick(sent, of):
+            if not (of.reached_ns or of.is_live or sent.log_ns):
+                sent.log_ns = log_ns
+            due_ns = sent.due_ns(of)
+            if due_ns is not None and due_ns <= log_ns:
                 self.note(to, of.watermark_ns, log_ns)
                 sent.is_idle = not of.is_live
                 idle = {to.origin: numbers.last(to.origin, to.partition)} if sent.is_idle else None
@@ -78,8 +98,3 @@ class DownstreamWatermarks:
         for origin, partition, sent in known:
             if (origin, partition) in destinations:
                 self._sent[destinations[origin, partition]] = sent
-
-
-def _needs_tick(sent: DownstreamWatermark, of: Watermarks) -> bool:
-    """Whether a destination does not know the watermark that origins have brought, or waits for it in vain."""
-    return sent.watermark_ns < of.reached_ns or (not of.is_live and sent.log_ns > 0 and not sent.is_idle)

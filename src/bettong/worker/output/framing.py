@@ -6,7 +6,7 @@ from typing import NamedTuple
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import ENVELOPE_BYTES_MAX, Frame, encode
-from bettong.identifiers import Origin, PartitionId, stage_producer
+from bettong.identifiers import Origin, PartitionId, partition_origin, stage_producer
 from bettong.immutable import immutable
 from bettong.worker.output.numbering import SentTable
 
@@ -38,7 +38,7 @@ def origin_of(target: str, partition: PartitionId) -> Origin:
     It stays the same whatever streams of the stage lead there, and whatever their messages are, so that a replay by
     a changed application repeats numbers. Frames of several schemas are parts of one input frame: see `numbering`.
     """
-    return Origin(f"{stage_producer(target, partition.stage)}/{partition.partition}")
+    return partition_origin(stage_producer(target, partition.stage), partition.partition)
 
 
 class Piece(NamedTuple):
