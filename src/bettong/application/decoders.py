@@ -24,6 +24,7 @@ class each:  # noqa: N801 - reads as a function in an application
     def decode(self, schema: Schema, rows: Sequence[bytes]) -> Decoded:
         """See Decoder."""
         messages: list[Any] = []
+        copied = schema.copied
         refused: dict[int, str] = {}
         for index, row in enumerate(rows):
             try:
@@ -32,7 +33,8 @@ class each:  # noqa: N801 - reads as a function in an application
                 refused[index] = reason_of(error)
                 continue
             if isinstance(message, schema.made_class):
-                messages.append(message)
+                # A function may give one object again.
+                messages.append(message if copied is None else copied(message))
             else:
                 refused[index] = f"the decoder returned {type(message).__name__}, not {schema.name}"
         return Decoded(messages=messages, refused=refused)

@@ -90,6 +90,11 @@ class Field:
         return self.form is not None and self.form.nullable
 
     @property
+    def changes(self) -> bool:
+        """Whether a value can be changed after it was given, as a list can."""
+        return self.form is not None and self.form.changes
+
+    @property
     def token(self) -> str:
         """The part of a schema's fingerprint that stands for this field."""
         if self.form is not None:

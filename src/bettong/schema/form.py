@@ -104,6 +104,17 @@ class Form(ABC):
             metadata={KIND: self.name.encode(), **self.metadata},
         )
 
+    @property
+    def changes(self) -> bool:
+        """Whether a value can be changed after it was given, as a list can."""
+        return False
+
+    def copied(self, value: Any) -> Any:
+        """Of a form that `changes`: an equal value that nobody else holds. What is none of this kind stays as it is,
+        for `array` to refuse.
+        """
+        return value
+
     @abstractmethod
     def array(self, values: Sequence[Any]) -> pa.Array:
         """An array of `arrow`. Raises UnfitValueError."""

@@ -23,7 +23,8 @@ class RecordClass:
     """How objects of a class are made and read.
 
     `hints`: the annotation of each field, in order. `make` takes their values in that order. `getter`: `operator`'s for
-    fields by name. `unreadable`: what a getter raises for an object of another class.
+    fields by name. `unreadable`: what a getter raises for an object of another class. `is_frozen`: its fields cannot be
+    set again.
     """
 
     name: str
@@ -32,6 +33,7 @@ class RecordClass:
     made_class: type[Any]
     getter: Getter = attrgetter
     unreadable: tuple[type[Exception], ...] = (AttributeError,)
+    is_frozen: bool = False
 
 
 def is_record_class(message: object) -> bool:
@@ -39,6 +41,14 @@ def is_record_class(message: object) -> bool:
     return isinstance(message, type) and (
         dataclasses.is_dataclass(message) or _is_typed_dict(message) or _is_model(message)
     )
+
+
+def is_frozen(message: Any) -> bool:
+    """Whether fields of its objects cannot be set again: a frozen dataclass, or a frozen model of pydantic."""
+    if dataclasses.is_dataclass(message):
+        params: Any = message.__dataclass_params__  # type: ignore[union-attr]
+        return bool(params.frozen)
+    return not _is_typed_dict(message) and bool(message.model_config.get("frozen"))
 
 
 def record_class_of(message: Any) -> RecordClass:
@@ -73,7 +83,8 @@ def _of_dataclass(message: type[Any]) -> RecordClass:
     names = [field.name for field in dataclasses.fields(message)]
     if names:
         _check_making(message, names)
-    return RecordClass(message.__name__, {name: hints[name] for name in names}, message, message)
+    held = {name: hints[name] for name in names}
+    return RecordClass(message.__name__, held, message, message, is_frozen=is_frozen(message))
 
 
 def _of_typed_dict(message: Any) -> RecordClass:
@@ -105,7 +116,11 @@ def _of_model(model: Any) -> RecordClass:
     }
     names, construct = tuple(hints), model.model_construct
     return RecordClass(
-        model.__name__, hints, lambda *values: construct(**dict(zip(names, values, strict=True))), model
+        model.__name__,
+        hints,
+        lambda *values: construct(**dict(zip(names, values, strict=True))),
+        model,
+        is_frozen=is_frozen(model),
     )
 
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from bettong.errors import SchemaError
 from bettong.schema.annotations import field_of
+from bettong.schema.copying import Copier, copier_of, reader_of
 from bettong.schema.fields import Field
-from bettong.schema.record_classes import Getter, is_record_class, record_class_of
+from bettong.schema.record_classes import Getter, RecordClass, is_frozen, is_record_class, record_class_of
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,29 @@ class Schema:
             if dataclasses.is_dataclass(self.message)
             else record_class_of(self.message).made_class
         )
+
+    @cached_property
+    def record(self) -> RecordClass:
+        """How messages are made and read."""
+        return RecordClass(
+            self.name,
+            {},
+            self.make,
+            self.made_class,
+            getter=self.getter,
+            unreadable=self.unreadable,
+            is_frozen=is_frozen(self.message),
+        )
+
+    @cached_property
+    def read(self) -> Callable[[Any], Any]:
+        """Reads a message: see `copying.reader_of`."""
+        return reader_of(self.record, self.fields)
+
+    @cached_property
+    def copied(self) -> Copier | None:
+        """Copies a message: see `copying.copier_of`."""
+        return copier_of(self.record, self.fields)
 
     @cached_property
     def dtypes(self) -> tuple[np.dtype[Any], ...] | None:

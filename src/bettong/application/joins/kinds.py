@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from operator import attrgetter
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from bettong.application.durations import duration_ns
 from bettong.application.joins.gathered import Gathered
@@ -27,6 +27,8 @@ class Within:
 
     lower_ns: int
     upper_ns: int
+    # Whether a message of the left side may have several partners, as each of the right side may.
+    left_has_several: ClassVar[bool] = True
 
     def reach_ns(self, *, is_right: bool) -> tuple[int, int]:
         """How much later than a message of that side its partners are, at least and at most."""
@@ -38,6 +40,7 @@ class Latest:
     """The newest message of the right side, in the log's order, unless it `deletes`."""
 
     deletes: Callable[[Any], Any] | None = field(default=None, repr=False)
+    left_has_several: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class AsOf:
     """
 
     tolerance_ns: int | None
+    left_has_several: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ class InWindow:
     """All messages of the right side that are in the same window."""
 
     windowing: Windowing
+    left_has_several: ClassVar[bool] = True
 
 
 JoinKind: TypeAlias = Within | Latest | AsOf | InWindow

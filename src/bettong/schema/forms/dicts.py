@@ -53,6 +53,20 @@ class DictForm(Form):
         """See Form."""
         return f"{self.name}({self.held.token})"
 
+    @property
+    def changes(self) -> bool:
+        """See Form."""
+        return True
+
+    def copied(self, value: Any) -> Any:
+        """See Form."""
+        if not isinstance(value, dict):
+            return value
+        held = self.held.form
+        if held is None or not held.changes:
+            return dict(value)
+        return {name: held.copied(each) for name, each in value.items()}
+
     def array(self, values: Sequence[Any]) -> pa.Array:
         """See Form."""
         for row, value in enumerate(values):

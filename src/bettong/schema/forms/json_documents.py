@@ -42,6 +42,15 @@ class JsonForm(ScalarForm):
         """See Form."""
         return pa.string()
 
+    @property
+    def changes(self) -> bool:
+        """See Form."""
+        return True
+
+    def copied(self, value: Any) -> Any:
+        """See Form."""
+        return _copied(value, 0)
+
     def array(self, values: Sequence[Any]) -> pa.Array:
         """See Form."""
         return pa.array(each(_text, values), self.arrow)
@@ -79,6 +88,16 @@ def _text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError as error:  # a number of too many digits for Python to write
         raise UnfitValueError(f"no JSON: {error}") from None
+
+
+def _copied(value: Any, depth: int) -> Any:
+    if depth >= DEPTH_MAX:
+        return value
+    if isinstance(value, list | tuple):
+        return [_copied(held, depth + 1) for held in value]
+    if isinstance(value, dict):
+        return {key: _copied(held, depth + 1) for key, held in value.items()}
+    return value
 
 
 def _read(text: str) -> Any:

@@ -57,6 +57,18 @@ class ListForm(Form):
         """See Form."""
         return f"{self.name}({self.item.token})"
 
+    @property
+    def changes(self) -> bool:
+        """See Form."""
+        return True
+
+    def copied(self, value: Any) -> Any:
+        """See Form."""
+        if not isinstance(value, list | tuple):
+            return value
+        item = self.item.form
+        return self.container(map(item.copied, value) if item is not None and item.changes else value)
+
     def array(self, values: Sequence[Any]) -> pa.Array:
         """See Form."""
         for row, value in enumerate(values):

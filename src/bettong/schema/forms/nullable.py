@@ -69,6 +69,15 @@ class NullableForm(Form):
         """See Form. Of the kind that it holds."""
         return pa.field(name, self.arrow, nullable=True, metadata=self.metadata)
 
+    @property
+    def changes(self) -> bool:
+        """See Form."""
+        return self.held.changes
+
+    def copied(self, value: Any) -> Any:
+        """See Form."""
+        return value if value is None or self.held.form is None else self.held.form.copied(value)
+
     def array(self, values: Sequence[Any]) -> pa.Array:
         """See Form."""
         rows = [row for row, value in enumerate(values) if value is not None]

@@ -8,6 +8,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from bettong.errors import SchemaError
+from bettong.schema.copying import copier_of
 from bettong.schema.fields import Field
 from bettong.schema.form import Describe, Form, StatedType, UnfitValueError, shown, without_nulls
 from bettong.schema.forms.spans import json_document
@@ -58,6 +59,22 @@ class ObjectForm(Form):
     def token(self) -> str:
         """See Form."""
         return f"{self.name}({','.join(field.token for field in self.fields)})"
+
+    @property
+    def changes(self) -> bool:
+        """See Form."""
+        return copier_of(self.record, self.fields) is not None
+
+    def copied(self, value: Any) -> Any:
+        """See Form."""
+        record = self.record
+        copied = copier_of(record, self.fields)
+        if copied is None or not isinstance(value, record.made_class):
+            return value
+        try:
+            return copied(value)
+        except record.unreadable:
+            return value
 
     def array(self, values: Sequence[Any]) -> pa.Array:
         """See Form."""

@@ -110,11 +110,21 @@ class JoinClosing:
 
 
 def _pair(node: Joined, output: ResultBuilder) -> Pair:
-    """Calls the function of a join for a pair. Raises what it raises where that stops the partition."""
+    """Calls the function of a join for a pair. Raises what it raises where that stops the partition.
+
+    A message that may have several partners is copied for each, so that no pair sees what the function did to it for
+    another one.
+    """
     combine, take, failures, stops = node.combine, output.add, output.failures, node.on_error == STOP
+    copied_left = node.parent.one_schema(node.name).copied if node.kind.left_has_several else None
+    copied_right = node.right.one_schema(node.name).copied
 
     def pair(left: Any, right: Any, row: int) -> None:
         try:
+            if copied_left is not None and left is not None:
+                left = copied_left(left)
+            if copied_right is not None and right is not None:
+                right = copied_right(right)
             result = combine(left, right)
             if result is not None:
                 take(result, row)

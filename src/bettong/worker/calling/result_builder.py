@@ -1,6 +1,6 @@
 """The results of a batch, read from objects that a user's functions gave: plain Python's."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,13 @@ class ResultBuilder:
     """The results of one batch: the values of their fields, by result."""
 
     def __init__(self, schema: Schema) -> None:
-        names = [field.name for field in schema.fields]
         self.values: list[Any] = []
         self.rows: list[int] = []
         self.failures: list[Failure] = []
-        self._read: Callable[[Any], Any] = schema.getter(*names)
+        self._read = schema.read
         self._unreadable = schema.unreadable
         self._schema = schema
-        self._is_single = len(names) == 1
+        self._is_single = len(schema.fields) == 1
 
     def add(self, result: Any, row: int) -> None:
         """Takes the result of a row. Raises what its attributes raise."""
