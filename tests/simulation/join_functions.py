@@ -1,4 +1,4 @@
-"""What joins of random graphs make of pairs: they raise, give nothing, or what does not fit."""
+"""What joins of random graphs make of pairs. They raise, give nothing or what does not fit, and change messages."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from tests.simulation.messages import Item, Part
 
 def meet(left: Item | None, right: Item | None) -> Part | None:
     """Of two of one class."""
-    total = (50 if left is None else 3 * left.value) + (70 if right is None else right.value)
+    one, total = _merged(left, right)
     if total % 11 == 5:
         raise ValueError("five")
-    one = left if left is not None else right
-    if one is None or total % 11 == 3:
+    if total % 11 == 3:
         return None
     return Part(one.key, one.slot, total % 300, "j")
+
+
+def _merged(left: Item | None, right: Item | None) -> tuple[Item, int]:
+    """Takes the numbers out of both."""
+    total = (50 if left is None else 3 * left.value) + (70 if right is None else right.value)
+    for each in filter(None, (left, right)):
+        each.value = -9
+    one = left if left is not None else right
+    assert one is not None
+    return one, total
 
 
 def weigh(left: Item | None, right: Part | None) -> Item:
@@ -23,4 +32,9 @@ def weigh(left: Item | None, right: Part | None) -> Item:
         raise KeyError("seven")
     one = left if left is not None else right
     assert one is not None
-    return Item(one.key, one.slot, small * 2000 + (-1 if left is None else left.value))
+    result = Item(one.key, one.slot, small * 2000 + (-1 if left is None else left.value))
+    if left is not None:
+        left.value = -9
+    if right is not None:
+        right.small = 0
+    return result
