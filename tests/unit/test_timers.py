@@ -54,7 +54,7 @@ def shown(at_ns: int) -> int | None:
     return at_ns if at_ns != NEVER else None
 
 
-def told(records: list[OutputRecord]) -> list[tuple[str, str]]:
+def reported(records: list[OutputRecord]) -> list[tuple[str, str]]:
     return [(each.reason, each.message.decode()) for each in dead_letters(records)]
 
 
@@ -78,7 +78,7 @@ def test_timers_fire_as_a_queue_of_them_would(
         one.progress.mark = (lambda _: None) if is_marked else None
         found = fold(one, [value_of(number, clock_ns, watermark_ns, notes)])
         given_ += rang(found)
-        dead += told(found)
+        dead += reported(found)
     assert given_ == meaning.results
     assert dead == meaning.dead_letters
     states = {
