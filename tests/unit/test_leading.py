@@ -11,7 +11,7 @@ from bettong_processor.leading import TTL_MS, VACANT_S, Candidate, Leading
 from tests.simulation.lease_model import MemoryLease
 from tests.waiting import eventually
 
-_LOOKS_S = st.sampled_from([0.05, 0.25, 0.3, 0.6, 2.5])
+_POLLS_S = st.sampled_from([0.05, 0.25, 0.3, 0.6, 2.5])
 
 
 class Lead:
@@ -42,7 +42,7 @@ class Leaders(RuleBasedStateMachine):
         self.look(name, VACANT_S)
         assert self.processes[name].leads
 
-    @rule(name=st.sampled_from("abc"), later_s=_LOOKS_S)
+    @rule(name=st.sampled_from("abc"), later_s=_POLLS_S)
     def look(self, name: str, later_s: float) -> None:
         """A process that looks as often as it should is never overtaken while Redis keeps its data."""
         self.now_s += later_s
@@ -99,7 +99,7 @@ def test_who_is_not_ready_leaves_the_lead_to_others_and_takes_it_at_once_when_re
     assert candidate.may_take(10 * VACANT_S)
 
 
-def test_a_thread_that_ends_by_what_nobody_foresaw_is_told_where_the_lead_is_asked_for() -> None:
+def test_a_thread_that_ends_by_what_nobody_foresaw_is_reported_where_the_lead_is_asked_for() -> None:
     class Garbled:
         def hold(self, process: str, *, take: bool) -> str:
             raise ValueError(f"{process} {take}")

@@ -53,7 +53,7 @@ class Tuner:
 
     def check(self) -> list[Decision]:
         """One pass; how each key stands after it."""
-        return self._pass(self._settings, if_not_reported="tried again at the next look")
+        return self._pass(self._settings, if_not_reported="tried again at the next pass")
 
     def revert(self) -> list[Decision]:
         """Sets everything back that is still ours. Who removes a release takes the right to report with it."""

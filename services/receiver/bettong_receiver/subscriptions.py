@@ -18,7 +18,7 @@ from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat, frame_of
 from bettong_receiver.progress import DeliveryProgress
 
-# How long a reader looks for results before it looks whether its subscriber is still there.
+# How long a reader waits for results before it checks whether its subscriber is still there.
 _POLL_MS = 200
 # Of a round: with the reader's limit on bytes, it bounds what a subscriber that stops reading holds in memory.
 _RECORDS_MAX = 256

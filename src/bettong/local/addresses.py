@@ -38,7 +38,7 @@ def free_ports(count: int) -> list[int]:
 def candidates(outgoing: str) -> range:
     """The ports to choose from. `outgoing`: the kernel's range for outgoing connections (ip_local_port_range).
 
-    Outside it as far as there is room: inside, a connection of anybody could take the port between our look and
+    Outside it as far as there is room: inside, a connection of anybody could take the port between our check and
     the server's start.
     """
     try:

@@ -18,7 +18,7 @@ from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Guard
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
-from bettong_processor.restoring import LOOKS_MAX, Restoring
+from bettong_processor.restoring import ATTEMPTS_MAX, Restoring
 
 
 class Partitions:
@@ -66,7 +66,7 @@ class Partitions:
         if memory is not None and memory.next_offset == first:
             return memory
         tried: tuple[StateCandidate, ...] = ()
-        for _ in range(LOOKS_MAX):
+        for _ in range(ATTEMPTS_MAX):
             saved = self._saved(id_, first)
             if memory is not None:
                 memory = self._advanced(memory, saved, first)

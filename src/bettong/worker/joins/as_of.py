@@ -19,7 +19,7 @@ from bettong.application.joins.kinds import AsOf, How
 from bettong.application.joins.states import AsOfState, TimedMessage
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array
-from bettong.worker.joins.key_join import Add, Over, Pair
+from bettong.worker.joins.key_join import Add, ClosedPairs, Pair
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.window_rows import WindowRows
 
@@ -92,7 +92,7 @@ class AsOfJoin:
         times = {each.at_ns + 1 for each in waiting[: bisect_left(waiting, (until_ns,))]}
         return sorted({at_ns, *times})
 
-    def close(self, key: Any, state: AsOfState, at_ns: int) -> Over:  # noqa: ARG002
+    def close(self, key: Any, state: AsOfState, at_ns: int) -> ClosedPairs:  # noqa: ARG002
         """See KeyJoin. All that wait for this time happened just before it."""
         waiting, versions, pairs = state.waiting, state.versions, []
         stop = bisect_left(waiting, (at_ns,))
@@ -105,7 +105,7 @@ class AsOfJoin:
         if self._tolerance_ns is not None:
             del versions[: bisect_left(versions, (at_ns - self._tolerance_ns,))]
         state.due = waiting[0].at_ns + 1 if waiting else self._of_no_use_ns(versions)
-        return Over(at_ns - 1, pairs)
+        return ClosedPairs(at_ns - 1, pairs)
 
     def _valid(self, versions: Sequence[TimedMessage], at_ns: int, reached_ns: int) -> TimedMessage | None:
         """The version that was valid then; None if there is none, or that of an earlier time may be gone.

@@ -11,7 +11,7 @@ from bettong.application.joins.kinds import How, Latest
 from bettong.application.joins.states import LatestState
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array
-from bettong.worker.joins.key_join import Add, Over, Pair
+from bettong.worker.joins.key_join import Add, ClosedPairs, Pair
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.window_rows import WindowRows
 
@@ -52,6 +52,6 @@ class LatestJoin:
         """See KeyJoin."""
         raise AssertionError(f"{state} has no timer for {at_ns} to {until_ns}")
 
-    def close(self, key: Any, state: LatestState, at_ns: int) -> Over:
+    def close(self, key: Any, state: LatestState, at_ns: int) -> ClosedPairs:
         """See KeyJoin."""
         raise AssertionError(f"{key!r}: {state} has no timer for {at_ns}")

@@ -28,7 +28,7 @@ from bettong.application.joins.kinds import How, Within
 from bettong.application.joins.states import KeptMessage, OuterState, WithinState
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array
-from bettong.worker.joins.key_join import Add, Over, Pair
+from bettong.worker.joins.key_join import Add, ClosedPairs, Pair
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.window_rows import WindowRows
 
@@ -139,7 +139,7 @@ class WithinJoin:
             times += {each + kept_ns + 1 for each, _ in alone[: bisect_left(alone, (until_ns - kept_ns,))]}
         return sorted(times if at_ns in times else [at_ns, *times])
 
-    def close(self, key: Any, state: WithinState, at_ns: int) -> Over:  # noqa: ARG002
+    def close(self, key: Any, state: WithinState, at_ns: int) -> ClosedPairs:  # noqa: ARG002
         """See KeyJoin. The left side first; then the right one, which is due again."""
         pairs: list[tuple[Any, Any]] = []
         for is_right, kept_ns in enumerate(self._kept_ns):
@@ -156,7 +156,7 @@ class WithinJoin:
                 del alone[:stop]
             del own[: bisect_left(own, (last_at_ns + 1,))]
         state.due = self._next_due_ns(state)
-        return Over(at_ns - 1, pairs)
+        return ClosedPairs(at_ns - 1, pairs)
 
     def _next_due_ns(self, state: WithinState) -> int:
         """When the first message is known to stay alone; else when the last one can be thrown away."""
