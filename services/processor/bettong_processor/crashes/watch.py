@@ -1,6 +1,6 @@
 """The thread that looks on while records are folded: reports one that stands still, and ends the process for a limit.
 
-A fold that never lets go of Python's lock would stop this thread, too: then the kernel ends the process, by a timer of
+A fold that never releases Python's lock would stop this thread, too: then the kernel ends the process, by a timer of
 CPU time (setitimer(2), ITIMER_PROF) that this thread winds up again and again. Which message it was is found in a
 trial, whose limit another process keeps.
 """
@@ -28,8 +28,8 @@ STANDS_S = 5.0
 _AGAIN_S = 2.0
 _LOOK_S_MAX = 0.5
 _LOOK_S_MIN = 0.01
-# CPU time within which this thread must have its turn, beyond what the fold that it has seen last is allowed: more than
-# any call into C takes that means well, for it may be another fold's.
+# CPU time within which this thread must have its turn, beyond what the fold that it has seen last is allowed: longer
+# than a legitimate C call takes, for that may be another fold's.
 TURN_S = 10.0
 
 

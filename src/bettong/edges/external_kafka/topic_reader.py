@@ -125,7 +125,7 @@ class TopicReader(Closing, ExternalReader):
         return total
 
     def close(self) -> None:
-        """Lets go of the connection. Never raises."""
+        """Closes the connection. Never raises."""
         self._consumer.close()
 
     def _topic_partition(self, partition: int, offset: int = OFFSET_INVALID) -> TopicPartition:

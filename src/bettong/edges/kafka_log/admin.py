@@ -29,7 +29,7 @@ _ATTEMPT_MS = 1_000
 
 _TOPIC_LIMIT = "max.message.bytes"
 
-# Nothing expires: a fold may go back to offset 0. The state of a topic is bounded by who runs it.
+# Nothing expires: a fold may go back to offset 0. Operators bound the size of a topic.
 _RETENTION = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -149,7 +149,7 @@ class LogAdmin(Closing):
         return self._offsets(topics, OffsetSpec.EARLIEST)
 
     def close(self) -> None:
-        """Lets go of the connection. The next question opens another."""
+        """Closes the connection. The next question opens another."""
         if self._client is not None:
             self._client.close()
             self._client = None

@@ -118,7 +118,7 @@ class RedisStore(Closing):
         )
 
     def close(self) -> None:
-        """Lets go of the connections. Never raises."""
+        """Closes the connections. Never raises."""
         self._client.close()
 
     def _attempts(

@@ -24,5 +24,5 @@ class LiveOverview(Closing):
             return None
 
     def close(self) -> None:
-        """Lets go of Redis."""
+        """Closes the connections to Redis."""
         self._store.close()
