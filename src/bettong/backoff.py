@@ -2,7 +2,7 @@
 
 pause_s    the rule, for who counts failures itself
 Backoff    for a loop that goes on until it is stopped
-attempts   for one call that is tried again for some seconds, with chance, lest many callers come at a time
+attempts   retries one call for some seconds, with jitter, so that callers do not retry in step
 """
 
 import threading

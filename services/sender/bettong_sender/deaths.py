@@ -1,4 +1,4 @@
-"""Frames that senders died over, and what follows for the next attempt at one. Pure.
+"""Frames during which senders crashed, and how the next attempt reads them. Pure.
 
     first death        nobody knows which message, and perhaps it was another source's frame: those that were being
                        read are read again with care, message by message, while no other frame is read

@@ -30,7 +30,7 @@ _SLOT_BYTES = 1024
 _HEAD = struct.Struct("<QQqQ")
 _ROW = struct.Struct("<q")
 _ROW_AT = 16
-# Longer names are not marked: they do not fit, and are nobody's who means well.
+# Longer names are not marked: they do not fit, and come from no legitimate client.
 _ORIGIN_BYTES_MAX = _SLOT_BYTES - _HEAD.size
 
 # Of what a crash said; the first lines say the fault and where it happened.

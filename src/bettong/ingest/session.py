@@ -256,8 +256,8 @@ class Session:
         self._numbering = Numbering(self._ends, acknowledged=durable)
 
     def _unread(self, frame: IngestFrame, care: Care) -> dict[int, str]:
-        """The rows that are refused unread. Of columns, what a key or event time function died over is refused where
-        they are called: no other code of users sees them, so whatever ended a sender there was not the frame.
+        """The rows that are refused unread. Of columns there are none here: only key and event time functions see their
+        rows, and a row at which one of these crashed a sender is refused where it is called.
         """
         if frame.WhichOneof("body") == "columns":
             return {}

@@ -44,9 +44,9 @@ class EventClock:
         return self._watermarks.slowest
 
     def pass_time(self, log_ns: int) -> None:
-        """The log clock is there: who has fallen idle holds nothing back, and with no live origin the watermark moves.
+        """Moves the log clock: an idle origin holds nothing back, and with no live origin the watermark moves.
 
-        First of all with each record, so that a TICK before it would change nothing.
+        Each record does this first, so that a TICK before it would change nothing.
         """
         self._watermarks.pass_time(log_ns)
 

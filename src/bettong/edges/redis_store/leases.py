@@ -34,8 +34,8 @@ from bettong.identifiers import SequenceNumber
 # known here longer can only prevent repetitions.
 STREAM_KEPT_MS = 2 * ORIGIN_TTL_NS // 1_000_000
 
-# One that its client has ended, as long as consumers know its origin: nobody comes back under its name, unless
-# its last receipts were lost, and streams that end are most of all.
+# A stream that its client has ended is kept as long as consumers know its origin. A client comes back under that name
+# only when its last receipts were lost, and most streams end.
 ENDED_KEPT_MS = ENDED_TTL_NS // 1_000_000
 
 # Renewals that travel to Redis together.
@@ -226,7 +226,7 @@ class RedisLeases:
     def skip_settling(self, epoch: str) -> None:
         """Ends the time in which Redis settles, if it has not started anew since that answer.
 
-        Only for who found, after the answer, that no session can have opened before it.
+        Only for callers that found, after the answer, that no session can have opened before it.
         """
         self._store.ask(
             "ending the time to settle",
