@@ -1,6 +1,6 @@
 """Pauses between attempts that fail, longer each time: the one module that says how they grow.
 
-pause_s    the rule, for who counts failures itself
+pause_s    the rule, for a caller that counts failures itself
 Backoff    for a loop that goes on until it is stopped
 attempts   retries one call for some seconds, with jitter, so that callers do not retry in step
 """

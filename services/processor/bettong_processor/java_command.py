@@ -1,4 +1,4 @@
-"""What Spark's Java is started with. Pure but for a look at the files of Spark.
+"""What Spark's Java is started with. Pure, but reads the files of Spark.
 
 `spark-submit` starts a Java of its own that puts the command line together: a third of a second of each start. On one
 machine, with Spark as it was installed, that line is always the same, and is made here. Whatever else could change it

@@ -1,11 +1,11 @@
 """Several processors of one application: one leads and folds, the others stand by, ready to go on within seconds.
 
-    starting ──ready──> standing by ──the lead is nobody's for VACANT_S──> leading ──another one leads──> standing by
+    starting ──ready──> standing by ──no leader for VACANT_S──> leading ──another one leads──> standing by
 
 Only a ready processor takes the lead, so that a restarted one cannot take it from a standby.
 
-A leader that cannot reach Redis goes on: nobody else can take the lead there either, and if two ever fold at a time,
-the delivery rule makes one of it.
+A leader that cannot reach Redis goes on: no other processor can take the lead there either, and if two ever fold at a
+time, the delivery rule skips what the second one repeats.
 """
 
 import threading

@@ -1,7 +1,7 @@
 """How far the stages' logs are folded, and which partitions stand still: what a driver reports, under either schedule.
 
-From where Kafka says that the logs end, against the offsets that partitions have reported: so it counts what nobody
-folds.
+Kafka's ends of the logs are compared with the offsets that partitions have reported, so records that no task folds
+count, too.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""The gRPC service: who may subscribe, and results to those who do. The contract is `subscribe.proto`."""
+"""The gRPC service: checks who may subscribe, and sends results to subscribers. The contract is `subscribe.proto`."""
 
 import asyncio
 import time

@@ -1,6 +1,6 @@
 """A subscriber: where it starts, and its own way through the log.
 
-It reads with a reader of its own and applies the delivery rule with a table of its own, so a slow one slows nobody,
+It reads with a reader of its own and applies the delivery rule with a table of its own, so a slow one slows no other,
 and holds at most one round of records in memory, of which it makes responses as they are asked for.
 """
 

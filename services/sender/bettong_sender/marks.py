@@ -1,7 +1,7 @@
 """Which frame each source's thread is reading, in a file that outlives the process.
 
 A folder holds, for each process, `{pid}-{random}.marks` and `.words`. The first is locked as long as the process
-lives, so whoever can lock it finds what a dead one was reading; it has a slot of 1,024 bytes a source:
+lives, so a process that can lock it finds what a dead one was reading; it has a slot of 1,024 bytes a source:
 
     0  u64  1 while a frame is read     16  i64  message, UNNAMED while it is not known     32  bytes of the origin
     8  u64  sequence                    24  u64  length of the origin

@@ -1,4 +1,4 @@
-"""Feeding a source: frames of rows, messages or columns, delivered once each although connections are lost."""
+"""Feeds a source: frames of rows, messages or columns, delivered once each although connections are lost."""
 
 import time
 import uuid

@@ -5,7 +5,7 @@
                     (and, with messages that were refused, for that of the       sequence 7, previous: see Numbering
                     origin: they lie in its record, beside columns or alone)
                     OPEN before it, to a partition that is not open
-    end          -> END to each partition that has heard of the origin, when nobody comes back under the stream's name
+    end          -> END to each partition that has heard of the origin, when no client returns under the stream's name
 
 What a resend repeats is a function of the frame's contents, number and origin alone: its partitions, the order in them,
 what was refused. So a consumer can recognize a repetition by its number. (What is refused as too far ahead of the clock

@@ -1,4 +1,4 @@
-"""Log files that stay small, although who writes them knows nothing of it."""
+"""Log files that stay small, although their writers do not know of it."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Event time in one partition of a stage that needs it: what moves its watermark, and who is to know of it."""
+"""Event time in one partition of a stage that needs it: what moves its watermark, and which partitions get it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""The thread that looks on while records are folded: reports one that stands still, and ends the process for a limit.
+"""The thread that watches while records are folded: reports one that stands still, and ends the process for a limit.
 
 A fold that never releases Python's lock would stop this thread, too: then the kernel ends the process, by a timer of
 CPU time (setitimer(2), ITIMER_PROF) that this thread winds up again and again. Which message it was is found in a

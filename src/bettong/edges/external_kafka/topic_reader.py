@@ -1,4 +1,4 @@
-"""Reading a topic of the user's from given offsets, committed records only, also where offsets are missing."""
+"""Reads a topic of the user's from given offsets, committed records only, also where offsets are missing."""
 
 from collections.abc import Mapping
 

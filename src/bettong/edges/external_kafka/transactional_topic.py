@@ -1,4 +1,4 @@
-"""Appending to a topic of the user's, with the position in the same transaction.
+"""Appends to a topic of the user's, with the position in the same transaction.
 
     topic       the records of a delivery  ─┐
     positions   key -> position            ─┴─ one transaction of one transactional id

@@ -1,4 +1,4 @@
-"""Reading the log from given offsets."""
+"""Reads the log from given offsets."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Appending to the log: durable, in order, each value once."""
+"""Appends to the log: durable, in order, each value once."""
 
 import itertools
 import threading

@@ -5,19 +5,19 @@ Beside the lease, one hash a stream, which outlives it, so that a stream is know
 
     token  client  instance  peer  since     the session that had the lease last; no token: it gave the stream back
     log  acknowledged                        up to here all is durable in that log; a lower bound
-    exact  but                               the epoch in which it is more than that: nobody holds a receipt for
-                                             anything above, or nobody but that client
+    exact  but                               the epoch in which it is more than that: no client holds a receipt
+                                             for anything above, or only that one does
 
 A Redis that started anew (or was emptied, or another one since a failover) may have forgotten leases that sessions
 still count on. So for one lease time after that it gives no stream to a stranger: sessions that are alive renew within
-that time, and the others have stopped by themselves. What it kept is honoured at once. Who knows that no session can be
-alive, because the log is empty, says so, and nobody waits.
+that time, and the others have stopped by themselves. What it kept is honoured at once. A sender that knows
+that no session can be alive, because the log is empty, says so, and no client waits.
 
 What is exact was so in one epoch: a Redis that came back older has forgotten the receipts of its last moment. A claim
 proves nothing of what other clients hold, so a session makes exact only what was in doubt for its client alone.
 
-A second session under a name is somebody's mistake; that resends count once is the delivery rule's doing and needs
-no lease (docs/delivery.md).
+A second session under a name is a mistake of its clients. Resends count once by the delivery rule, which needs no lease
+(docs/delivery.md).
 """
 
 from collections.abc import Sequence

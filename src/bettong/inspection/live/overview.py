@@ -1,4 +1,4 @@
-"""The overview of what runs, asked for again and again."""
+"""The overview of what runs, polled again and again."""
 
 from __future__ import annotations
 

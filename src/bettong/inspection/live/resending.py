@@ -1,4 +1,4 @@
-"""Dead letters sent to their sources again."""
+"""Sends dead letters to their sources again."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A message waits until the watermark is past its time: by then each version at or
 are kept that a message which is not late may ask for: the latest one at or before the watermark, and all behind it.
 
 A message that is late gets its pair at once if that version is still there. A version that is late is taken unless a
-later one at or before the watermark is there, for then nobody can ask for it.
+later one at or before the watermark is there, for then no message can ask for it.
 """
 
 from __future__ import annotations

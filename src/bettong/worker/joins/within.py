@@ -3,8 +3,8 @@
 A message of event time t has its partners from `t + first` to `t + last`; which these are depends on its side. It is
 kept until the watermark is past `t + last`. So what a message at t finds is, of a partner's reach that ends at
 `p - first`, what is not before the watermark: from `max(t, watermark) + first` to `t + last`. Where that is empty,
-nothing that could be its partner may be kept any more, and it is late. One that finds nobody, and whose own reach is
-over when it comes, stays alone: it is a result at once.
+nothing that could be its partner may be kept any more, and it is late. One that finds no partner, and whose own reach
+is over when it comes, stays alone: it is a result at once.
 
 This is asked of the times themselves. So it does not matter when what is past is thrown away, which happens once while
 a message is kept, not once for each.
