@@ -31,7 +31,7 @@ class AsOfJoin:
     """See KeyJoin."""
 
     def __init__(self, kind: AsOf, how: How) -> None:
-        self._gives_alone = how == "left"
+        self._emits_alone = how == "left"
         self._tolerance_ns = kind.tolerance_ns
         # Later ones are due beyond 64 bits.
         self._latest_ns = NEVER - 2 - (kind.tolerance_ns or 0)
@@ -98,7 +98,7 @@ class AsOfJoin:
         stop = bisect_left(waiting, (at_ns,))
         for each in waiting[:stop]:
             valid = self._valid(versions, each.at_ns, each.at_ns)
-            if valid is not None or self._gives_alone:
+            if valid is not None or self._emits_alone:
                 pairs.append((each.message, None if valid is None else valid.message))
         del waiting[:stop]
         _forget_before(versions, at_ns)

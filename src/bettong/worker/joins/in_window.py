@@ -19,7 +19,7 @@ class WindowJoin:
 
     def __init__(self, kind: InWindow, how: How) -> None:
         self._windows = key_windows(kind.windowing)
-        self._left_gives_alone, self._right_gives_alone = how in ("left", "outer"), how in ("right", "outer")
+        self._left_emits_alone, self._right_emits_alone = how in ("left", "outer"), how in ("right", "outer")
 
     def adders(self, rows: WindowRows, states: ObjectTable, pair: Pair) -> tuple[Add, Add]:
         """See KeyJoin. A window gives nothing before it is over."""
@@ -49,9 +49,9 @@ class WindowJoin:
     def _pairs(self, lefts: list[Any], rights: list[Any]) -> Iterator[tuple[Any, Any]]:
         if lefts and rights:
             yield from ((left, right) for left in lefts for right in rights)
-        elif self._left_gives_alone:
+        elif self._left_emits_alone:
             yield from ((left, None) for left in lefts)
-        if not lefts and self._right_gives_alone:
+        if not lefts and self._right_emits_alone:
             yield from ((None, right) for right in rights)
 
 

@@ -21,16 +21,16 @@ class LatestJoin:
 
     def __init__(self, kind: Latest, how: How) -> None:
         self._deletes = kind.deletes
-        self._gives_alone = how == "left"
+        self._emits_alone = how == "left"
 
     def adders(self, rows: WindowRows, states: ObjectTable, pair: Pair) -> tuple[Add, Add]:
         """See KeyJoin."""
-        find, create, deletes, gives_alone = states.get, states.create, self._deletes, self._gives_alone
+        find, create, deletes, emits_alone = states.get, states.create, self._deletes, self._emits_alone
 
         def look_up(row: int, key: Any, message: Any) -> None:
             state = find(key)
             value = None if state is None else state.value
-            if value is not None or gives_alone:
+            if value is not None or emits_alone:
                 pair(message, value, row)
 
         def renew(row: int, key: Any, message: Any) -> None:

@@ -42,11 +42,11 @@ class WithinJoin:
 
     def __init__(self, kind: Within, how: How) -> None:
         self._reaches = [kind.reach_ns(is_right=is_right) for is_right in (False, True)]
-        self._gives_alone = (how in ("left", "outer"), how in ("right", "outer"))
+        self._emits_alone = (how in ("left", "outer"), how in ("right", "outer"))
         # By side: for how long after its time a message is kept.
         self._kept_ns = [
-            max(0, last_ns) if gives_alone else last_ns
-            for (_, last_ns), gives_alone in zip(self._reaches, self._gives_alone, strict=True)
+            max(0, last_ns) if emits_alone else last_ns
+            for (_, last_ns), emits_alone in zip(self._reaches, self._emits_alone, strict=True)
         ]
         # Of later ones the bounds lie beyond 64 bits.
         self._latest_ns = NEVER - 2 - max(abs(bound) for bound in (kind.lower_ns, kind.upper_ns))
@@ -72,7 +72,7 @@ class WithinJoin:
     ) -> Add:
         (first_ns, last_ns), kept_ns = self._reaches[is_right], self._kept_ns[is_right]
         latest_ns, late = self._latest_ns, rows.late
-        gives_alone, partner_gives_alone = self._gives_alone[is_right], self._gives_alone[not is_right]
+        emits_alone, partner_emits_alone = self._emits_alone[is_right], self._emits_alone[not is_right]
         find, create, timers = states.get, states.create, states.timers
         assert timers is not None  # noqa: S101 - it has one
         note = timers.note
@@ -96,9 +96,9 @@ class WithinJoin:
                         pair(partner[2], message, row)
                     else:
                         pair(message, partner[2], row)
-                if partners and partner_gives_alone:
+                if partners and partner_emits_alone:
                     _pair_off(state.left_alone if is_right else state.right_alone, partners)
-            is_alone = gives_alone and not partners
+            is_alone = emits_alone and not partners
             if kept_until_ns < reached_ns:
                 if is_alone:
                     pair(None if is_right else message, message if is_right else None, row)
@@ -125,8 +125,8 @@ class WithinJoin:
         """See KeyJoin. Where pairs alone count, nobody sees when a message is thrown away."""
         found = np.full(len(times), NEVER, np.int64)
         known = np.minimum(times, self._latest_ns)
-        for kept_ns, gives_alone in zip(self._kept_ns, self._gives_alone, strict=True):
-            if gives_alone:
+        for kept_ns, emits_alone in zip(self._kept_ns, self._emits_alone, strict=True):
+            if emits_alone:
                 np.minimum(found, known + kept_ns + 1, out=found)
         return found
 
