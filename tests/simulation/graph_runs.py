@@ -204,14 +204,14 @@ class _Run:
             bound_ns = self.graph[source].out_of_order_ns
             by_partition: defaultdict[int, list[Any]] = defaultdict(list)
             before: defaultdict[int, list[int]] = defaultdict(list)
-            tells = self.plan.stage_of(source).needs_each_watermark
+            has_watermarks = self.plan.stage_of(source).needs_each_watermark
             for message in messages:
                 key = key_of(self.graph[source], message)
                 of = number % self.case.partitions if key is None else partition_of(key, self.case.partitions)
                 by_partition[of].append(message)
                 at_ns = clock_ns if bound_ns is None else message.at
                 before[of].append(max(highest[source] - (bound_ns or 0), 0))
-                tells |= at_ns < before[of][-1]
+                has_watermarks |= at_ns < before[of][-1]
                 highest[source] = max(highest[source], at_ns)
             watermark_ns = max(highest[source] - (bound_ns or 0), 0)
             for partition, part in sorted(by_partition.items()):
@@ -222,7 +222,7 @@ class _Run:
                     part,
                     ingest_ns=clock_ns,
                     watermark_ns=watermark_ns,
-                    message_watermarks=encode_times(np.array(before[partition])) if tells else b"",
+                    message_watermarks=encode_times(np.array(before[partition])) if has_watermarks else b"",
                 )
                 found.append((source, partition, value))
             for partition in range(self.case.partitions):

@@ -151,7 +151,7 @@ def _believes_the_client(session: Session, durable: int) -> None:
     _begin(session, SequenceNumber(max(durable, session.claimed)))
 
 
-def _gives_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
+def _grants_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
     del leases, claim
     return Granted(SequenceNumber(0))
 
@@ -173,7 +173,7 @@ def _gives_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
         (Session, "_begin", _believes_the_client),
         (Entry, "is_durable", Entry.is_answered),
         (MemoryLeases, "notice_restart", MemoryLeases.grow_old),
-        (MemoryLeases, "acquire", _gives_to_anybody),
+        (MemoryLeases, "acquire", _grants_to_anybody),
         (Worker, "_is_durable", lambda _worker, _run: True),
     ],
 )

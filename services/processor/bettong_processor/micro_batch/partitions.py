@@ -1,8 +1,8 @@
 """The partition workers of one Python process, and where their states come from.
 
 Spark binds no partition to a process: the next batch of a partition may come to another one. So what a batch has
-changed also lies in shared memory, as an increment named by its offset. The process that gets the next batch goes on from
-the state in its own memory, brought up to date by those increments, else from a saved state, and folds the log in
+changed also lies in shared memory, as an increment named by its offset. The process that gets the next batch goes on
+from the state in its own memory, brought up to date by those increments, else from a saved state, and folds the log in
 between again. Which one is a decision of `bettong.snapshots.recovery`; here it is carried out.
 """
 
