@@ -119,14 +119,14 @@ def is_ordered(of: Plan) -> bool:
     """
     keys = [entry.key for stage in of.stages for entry in stage.inputs]
     keyed = [
-        exit_.target for stage in of.stages for exit_ in stage.outputs if isinstance(exit_.target, Keyed)
+        output.target for stage in of.stages for output in stage.outputs if isinstance(output.target, Keyed)
     ]
     finest = ("slot", "by_slot", ("key", "slot"), "by_both")
     finer = all(getattr(node.key, "__name__", node.key) in finest for node in keyed)
     writers: defaultdict[str, set[str]] = defaultdict(set)
     for stage in of.stages:
-        for exit_ in stage.outputs:
-            writers[exit_.target.name].add(stage.name)
+        for output in stage.outputs:
+            writers[output.target.name].add(stage.name)
     sources = {source.name for source in of.sources}
     single_entry = all(
         len(stage.inputs) == 1 or all(each.stream in sources for each in stage.inputs) for stage in of.stages

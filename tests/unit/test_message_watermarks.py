@@ -323,7 +323,7 @@ def test_an_origin_that_this_stage_does_not_know_moves_nothing() -> None:
 
 
 @pytest.mark.parametrize("on_error", ["dead-letter", "stop"])
-def test_a_message_that_fails_is_named_by_its_place_in_the_whole_frame(on_error: OnError) -> None:
+def test_a_message_that_fails_is_named_by_its_index_in_the_whole_frame(on_error: OnError) -> None:
     one = worker(program(judging(on_error=on_error).stages[0], compiled=False))
     readings = [
         Reading(1, 1, 5),
