@@ -93,7 +93,7 @@ class _Stream:
         self._credits -= 1
         rows = Rows(messages=batch.values)
         frame = IngestFrame(sequence=batch.end, sent_ns=batch.sent_ns, rows=rows)
-        # Who has stored the boundaries has shut out all others: that is the lease.
+        # The sender that stored the boundaries has shut out all others: that is the lease.
         await self.feed.take(frame, lease=None, oversized=self._oversized(batch))
 
     def _oversized(self, batch: ExternalBatch) -> dict[int, str]:

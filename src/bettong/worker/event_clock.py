@@ -66,7 +66,7 @@ class EventClock:
     def pass_record(self, frame: Frame, delivery: DeliveryTable, *, is_taken: bool) -> None:
         """Moves the watermark to where a record takes it. `is_taken`: whether the delivery rule took its messages.
 
-        `delivery`: what it knows after the record. Who has ended there is passed on no more, until they open again.
+        `delivery`: what it knows after the record. An origin that ended there is passed on no more until it opens.
         """
         watermarks = self._watermarks
         if is_taken or frame.kind is FrameKind.OPEN:

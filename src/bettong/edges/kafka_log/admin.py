@@ -52,7 +52,7 @@ class LogAdmin(Closing):
     ) -> None:
         """`where`: host:port[,host:port], or how to speak to it, too. Does not connect yet.
 
-        `answer_wait_s_max`: less for who only looks, and says that Kafka is away when it does not answer.
+        `answer_wait_s_max`: less for a caller that only shows, and says that Kafka is away when it does not answer.
         """
         self._connection = KafkaConnection.of(where)
         self._answer_wait_s_max = answer_wait_s_max

@@ -177,7 +177,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """Redis has started anew: for `left_s` no stream is given to who did not hold it before. `epoch`: since when."""
+    """Redis has started anew: for `left_s` no stream goes to a client that did not hold it. `epoch`: since when."""
 
     left_s: float
     epoch: str
