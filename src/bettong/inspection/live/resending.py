@@ -72,9 +72,9 @@ def send_again(target: str, id_: DeadLetterId, resend: Resend) -> bool:
     """Sends a dead letter's message, and leaves the mark that it was; whether the source could read it.
 
     The stream is named after the dead letter and the message is its frame 1, so a consumer that has seen it knows it
-    again. The mark is that of a session at whose opening the sender knew that the frame had arrived. Where it did not, for the
-    leases of streams were lost in between, the frame is sent once more.
-    Raises ClientError, also when no session left the mark.
+    again. The mark is that of a session at whose opening the sender knew that the frame had arrived. Where it did
+    not, for the leases of streams were lost in between, the frame is sent once more. Raises ClientError, also when
+    no session left the mark.
     """
     taken = True
     for _ in range(_SESSIONS_MAX):
