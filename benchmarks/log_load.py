@@ -15,7 +15,7 @@ from bettong.identifiers import TopicPartition
 from bettong.routing import partitions_of, split
 
 S_MAX = 600.0
-_LOOK_S = 0.02
+_POLL_S = 0.02
 
 
 class Splitter:
@@ -73,7 +73,7 @@ def await_folded(live: LiveMetrics, messages: int) -> None:
     deadline = time.monotonic() + S_MAX
     while sum(int(each[metrics.MESSAGES.name]) for each in live.partitions().values()) < messages:
         assert time.monotonic() < deadline, f"{messages} messages are not folded after {S_MAX} s"
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def rounds(reader: LogReader) -> Iterator[list[Record]]:

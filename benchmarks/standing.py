@@ -21,7 +21,7 @@ WORD_COUNT = Path(__file__).parents[1] / "examples" / "word_count.py"
 
 _SETTLE_S = 10.0
 _IDLE_S = 20.0
-_LOOK_S = 0.02
+_POLL_S = 0.02
 _STOP_S_MAX = 60.0
 
 
@@ -54,7 +54,7 @@ def first_result(*, schedule: Schedule) -> Sample:
                     client.send_rows([b"first"])
                     while not any(path.stat().st_size for path in results.glob("*/*.jsonl")):
                         assert time.perf_counter() - begun < S_MAX, f"no result after {S_MAX} s"
-                        time.sleep(_LOOK_S)
+                        time.sleep(_POLL_S)
                 seconds = time.perf_counter() - begun
             finally:
                 running.terminate()

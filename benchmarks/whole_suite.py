@@ -15,7 +15,7 @@ from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES
 from examples.market_spread_oracle import by_symbol
 
-_LOOK_S = 0.02
+_POLL_S = 0.02
 
 
 def speed(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int) -> Sample:
@@ -53,5 +53,5 @@ def _await(folder: Path, size: int) -> bytes:
     deadline = time.monotonic() + S_MAX
     while sum(path.stat().st_size for path in folder.glob("*.bin")) < size:
         assert time.monotonic() < deadline, f"not all results within {S_MAX} s"
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     return b"".join(path.read_bytes() for path in sorted(folder.glob("*.bin")))

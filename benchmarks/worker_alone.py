@@ -56,16 +56,16 @@ def speed(ready: StageProgram, frames: list[bytes], load: Workload) -> Sample:
 def waits(ready: StageProgram, frames: list[bytes], load: Workload) -> list[Sample]:
     """Microseconds from a frame's bytes to its output's, of wall clock: `PERCENTILES` of the frames. Checked.
 
-    A closed loop: frame after frame, no one waits in line. A snapshot is cut each second, and the frame waits for it.
+    A closed loop: frame after frame, no one waits in line. A snapshot is taken each second, and the frame waits for it.
     """
     worker = PartitionWorker(ready, Assignment("market-spread", 0, 1, FRAME_BYTES_MAX))
     records, waits = [], Waits()
-    cut_ns = 0.0
+    snapshot_ns = 0.0
     for offset, frame in enumerate(frames):
         begun_ns = time.perf_counter_ns()
-        if begun_ns >= cut_ns:
+        if begun_ns >= snapshot_ns:
             worker.increment()
-            cut_ns = begun_ns + _SNAPSHOT_S * 1e9
+            snapshot_ns = begun_ns + _SNAPSHOT_S * 1e9
         with CollectionPaused():
             found = worker.fold(offset, frame)
         waits.note_ns(time.perf_counter_ns() - begun_ns)

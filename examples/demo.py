@@ -35,7 +35,7 @@ from examples.market_spread_oracle import Results, by_symbol, rejected
 
 APPLICATION = Path(__file__).with_name("market_spread.py")
 _RESULTS_S_MAX = 300.0
-_LOOK_S = 0.25
+_POLL_S = 0.25
 
 
 class Execution(StrEnum):
@@ -126,7 +126,7 @@ def run(
                     bars.update(folding, completed=watch.folded() - initial, detail=watch.line())
                 while not watch.complete(messages + initial):
                     watch.check_due(time.monotonic() - begun)
-                    suite.wait(_LOOK_S)
+                    suite.wait(_POLL_S)
                     bars.update(folding, completed=watch.folded() - initial, detail=watch.line())
                 seconds = time.monotonic() - begun
             latency_ms = watch.latency_ms()
@@ -156,7 +156,7 @@ def _await_initial(watch: "Watch", initial: int, suite: Suite) -> None:
                 f"{watch.folded():,} of {initial:,} initial quotes are folded after {_RESULTS_S_MAX:.0f} s:"
                 f" see {suite.record.directory / 'logs'}"
             )
-        suite.wait(_LOOK_S)
+        suite.wait(_POLL_S)
 
 
 class Watch:

@@ -34,12 +34,12 @@ def test_an_interpreter_is_one_that_runs_and_is_of_that_version(tmp_path: Path) 
     folder.mkdir(parents=True)
     here = {"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path)}
     assert find_interpreter(OWN, here) is None
-    for place, program in (
+    for at, program in (
         (tmp_path, "#!/bin/sh\nexit 127\n"),
         (folder, f'#!/bin/sh\nexec {sys.executable} "$@"\n'),
     ):
-        (place / f"python{OWN}").write_text(program)
-        (place / f"python{OWN}").chmod(0o755)
+        (at / f"python{OWN}").write_text(program)
+        (at / f"python{OWN}").chmod(0o755)
     assert find_interpreter(OWN, here) == folder / f"python{OWN}"
     (folder / f"python{OWN}").rename(folder / "python3.99")
     folder.parent.rename(tmp_path / "versions" / "3.99.1")

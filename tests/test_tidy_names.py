@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,8 +38,12 @@ WORDS = {
 # The same for names that the product gives; in prose they are English, and file.tell() is Python's.
 NAMES = {
     "cut": "batch boundary, snapshot, or truncated",
+    "gives": "returns",
     "holding": "ActivePartition",
     "letter": "dead letter, or character",
+    "look": "poll, check, or attempt",
+    "looked": "polled, or checked",
+    "looking": "polling, or checking",
     "lot": "batch",
     "place": "row, index, partition id, or position",
     "settled": "complete",
@@ -47,9 +52,11 @@ NAMES = {
     "told": "reported",
     "way": "ExecutionMode, or channel",
 }
+# Those that tests do not need either: the others are users' fields there, or ordinary words.
+TEST_NAMES = {word: NAMES[word] for word in ("gives", "holding", "looked", "tell", "telling", "told")}
 # What others call so (pydantic its digits), and what two words mean together: a chaos run cuts connections.
 NO_WORDS = re.compile(r"decisions/\d{4}[\w-]+|foreign_pre_chain|matplotlib\.\w+ import .*|FigureCanvasSVG")
-NO_NAMES = re.compile(r"in_?place|dead[_-]?letters?|decimal_places", re.IGNORECASE)
+NO_NAMES = re.compile(r"in_?place|dead[_-]?letters?|decimal_places|look(ed)?_?up", re.IGNORECASE)
 CUTS = "src/bettong/chaos/"
 HISTORY = re.compile(
     r"docs/decisions/|CHANGELOG\.md$|tests/test_tidy_names\.py$|tests/fuzz/corpus/|.*\.(lock|csv)$"
@@ -77,7 +84,11 @@ def words_are_the_fields(source: Source) -> Iterator[Finding]:
 
 
 def names_are_the_fields(source: Source) -> Iterator[Finding]:
-    """Of classes, functions, parameters, attributes, variables, keys and labels of the product, and of protos."""
+    """Of classes, functions, parameters, attributes, variables, keys and labels of the product, and of protos.
+
+    Of tests, classes, functions and variables; but a test is named as a sentence.
+    """
+    among = NAMES
     if source.path.suffix == ".proto":
         names = [
             (number, field["name"])
@@ -86,11 +97,15 @@ def names_are_the_fields(source: Source) -> Iterator[Finding]:
         ]
     elif PRODUCT.match(str(source.path)):
         names = [(getattr(node, "lineno", 1), _defined(node)) for node in source.nodes]
+    elif source.is_python and source.path.parts[0] == "tests":
+        among = TEST_NAMES
+        found_names = ((node, _defined(node)) for node in source.nodes if not isinstance(node, ast.Constant))
+        names = [(getattr(node, "lineno", 1), name) for node, name in found_names if name[:5] != "test_"]
     else:
         return
     for number, name in names:
         for word in WORD.findall(NO_NAMES.sub("", name)):
-            found = _singular(word.lower(), NAMES)
+            found = _singular(word.lower(), among)
             if found is not None and not (found == "cut" and str(source.path).startswith(CUTS)):
                 yield number, f"`{name}` is nobody else's name: {NAMES[found]}"
 
@@ -164,7 +179,7 @@ def classes_of_one_name(files: tuple[Source, ...]) -> dict[str, list[str]]:
 
 
 def drawn_errors(text: str) -> dict[str, str | None]:
-    """The classes of a drawn tree, each with the one above it; None for its root, the line before the first branch."""
+    """The classes of drawn trees, each with the one above it; None for a root, the line before the first branch."""
     found: dict[str, str | None] = {}
     above: list[tuple[int, str]] = []
     before = ""
@@ -172,6 +187,7 @@ def drawn_errors(text: str) -> dict[str, str | None]:
         branch = BRANCH.match(line)
         if branch is None:
             before = line
+            above.clear()
             continue
         depth, name = len(branch["lead"]), branch["name"]
         if not above:
@@ -195,6 +211,16 @@ def bases_of(files: Iterable[Source]) -> dict[str, str]:
     }
 
 
+def is_public_error(name: str, bases: Mapping[str, str]) -> bool:
+    """Whether a class is an exception that other modules may name."""
+    if name.startswith("_"):
+        return False
+    while name in bases:
+        name = bases[name].rpartition(".")[2]
+    found = getattr(builtins, name, None)
+    return isinstance(found, type) and issubclass(found, BaseException)
+
+
 @pytest.mark.parametrize(
     "rule", [words_are_the_fields, names_are_the_fields, parameters_are_used], ids=lambda rule: rule.__name__
 )
@@ -214,9 +240,10 @@ def test_the_drawn_tree_of_errors_is_that_of_the_classes(path: str) -> None:
     product = [each for each in sources() if PRODUCT.match(str(each.path))]
     (source,) = (each for each in product if str(each.path) == path)
     drawn = drawn_errors(ast.get_docstring(source.tree) or "")
-    assert set(bases_of([source])) <= set(drawn), "not drawn"
-    # A tree may show a class that lies with what raises it; and the errors of a distribution are its own.
+    # A class may lie with what raises it; and the errors of a distribution are its own.
     bases = bases_of(each for each in product if each.path.parts[:2] == source.path.parts[:2])
+    library = bases_of(each for each in product if each.path.parts[0] == "src")
+    assert {name for name in bases if is_public_error(name, library | bases)} <= set(drawn), "not drawn"
     edges = {name: above for name, above in drawn.items() if above is not None}
     assert {name: bases.get(name) for name in edges} == edges
 
@@ -232,7 +259,11 @@ def test_a_rule_finds_what_it_is_for() -> None:
     assert [line for line, _ in words_are_the_fields(link)] == [2]
     names = "told_s = f()\n\ndef tell(x): ...\n\ndef f(ways): ...\n\nself.is_told = file.tell()\n"
     assert sorted(line for line, _ in names_are_the_fields(Source(python, names))) == [1, 3, 5, 7]
-    assert not list(names_are_the_fields(Source(PurePosixPath("tests/unit/a.py"), names)))
+    tests = names + "\ndef test_who_is_told() -> None: ...\n"
+    found = names_are_the_fields(Source(PurePosixPath("tests/unit/a.py"), tests))
+    assert sorted(line for line, _ in found) == [1, 3, 7]
+    looks = "look_up = 1\n\n_LOOK_S = 1\n\nnode.gives = looked\n"
+    assert [line for line, _ in names_are_the_fields(Source(python, looks))] == [3, 5]
     assert not list(names_are_the_fields(Source(python, "configured(file.tell(), 'tell it')\n")))
     labels = "f(in_place=1)\n\nx = {'bettong_place': 1}\n\ny = f'{a}.cuts.{b}'\n\ndead_letters = ['dead-letters']\n"
     assert [line for line, _ in names_are_the_fields(Source(python, labels))] == [3, 5]
@@ -262,4 +293,8 @@ def test_two_classes_of_one_name_are_found() -> None:
 
 def test_a_drawn_tree_is_read_by_its_branches() -> None:
     text = "Errors.\n\n    Root\n    ├── One      first\n    │   └── Deep    second\n    └── Two    third\n"
-    assert drawn_errors(text) == {"Root": None, "One": "Root", "Deep": "One", "Two": "Root"}
+    root = {"Root": None, "One": "Root", "Deep": "One", "Two": "Root"}
+    assert drawn_errors(text) == root
+    assert drawn_errors(f"{text}\n    Other\n    └── Three\n") == root | {"Other": None, "Three": "Other"}
+    bases = {"One": "errors.Root", "Root": "Exception", "Form": "Value"}
+    assert [each for each in (*bases, "_Root", "Protocol") if is_public_error(each, bases)] == ["One", "Root"]

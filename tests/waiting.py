@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 # Between two looks; a twentieth of what was waited, within these: a look may cost as much as what it waits for.
-_LOOK_S_MIN, _LOOK_S_MAX = 0.02, 0.25
+_POLL_S_MIN, _POLL_S_MAX = 0.02, 0.25
 
 _Found = TypeVar("_Found")
 
@@ -16,5 +16,5 @@ def eventually(condition: Callable[[], _Found | None], *, seconds: float = 30.0,
     while not (found := condition()):
         waited_s = time.monotonic() - began_s
         assert waited_s < seconds, f"not within {seconds} s: {what or condition}"
-        time.sleep(min(max(waited_s / 20, _LOOK_S_MIN), _LOOK_S_MAX))
+        time.sleep(min(max(waited_s / 20, _POLL_S_MIN), _POLL_S_MAX))
     return found

@@ -20,7 +20,7 @@ from types import FrameType
 
 FOLDER = Path("/tmp/live")  # noqa: S108 - the container's own; the Tiltfile names it too
 MARK = ".changed"
-_LOOK_S = 0.2
+_POLL_S = 0.2
 _STOP_S_MAX = 40.0  # a processor lets its batch end
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPWR)
 
@@ -63,7 +63,7 @@ def run_command(words: Sequence[str], folder: Path) -> int:
         seen = (folder / MARK).stat().st_mtime_ns
         child = subprocess.Popen(words, env=environment)
         while (status := child.poll()) is None and (folder / MARK).stat().st_mtime_ns == seen:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         if status is not None:
             return status if status >= 0 else 128 - status
         print("live: files have changed, starting again", file=sys.stderr, flush=True)

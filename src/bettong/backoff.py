@@ -1,8 +1,8 @@
 """Pauses between attempts that fail, longer each time: the one module that says how they grow.
 
-pause_s    the rule, for who counts failures itself
+pause_s    the rule, for a caller that counts failures itself
 Backoff    for a loop that goes on until it is stopped
-attempts   for one call that is tried again for some seconds, with chance, lest many callers come at a time
+attempts   retries one call for some seconds, with jitter, so that callers do not retry in step
 """
 
 import threading

@@ -1,7 +1,7 @@
-"""Two clocks, so that one that is wrong does little harm: this machine's, and Redis', which all machines know.
+"""Two clocks, so that a wrong one does little harm: this machine's, and Redis', which all machines know.
 
 A log clock never goes back. So a machine that is a day ahead would end what has a day to live, and what comes next
-would live too long. Of two clocks both must be ahead for that; one that is behind only makes things late.
+would live too long. With two clocks that takes both to be ahead; one that is behind only makes things late.
 """
 
 import time
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from bettong.logs import Logger
 
-# Clocks that are kept by NTP differ by less, and what was heard of Redis' is older by its way here.
+# Clocks that NTP keeps differ by less, and Redis' clock as known here is older by the time of its answer.
 _AHEAD_NS_MAX = 1_000_000_000
 # Clocks that differ by more are logged: somebody has to set one of them.
 _APART_NS_MAX = 60 * 1_000_000_000

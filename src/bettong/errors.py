@@ -6,6 +6,7 @@
     │   └── PasswordError         the file of a password cannot be read
     ├── FrameError         bytes that are not a frame, or a frame that breaks its contract
     ├── SchemaError        values that do not fit a schema
+    │   └── UnfitValueError       a value that is none of its field's (see `schema.form`)
     ├── SnapshotError      a snapshot that cannot be trusted
     │   └── StateChangedError     a state that another version of the application has made
     ├── LogError           the log (Kafka) cannot do what is asked of it
@@ -17,9 +18,23 @@
     │   └── SupersededError         another processor of the application folds by now
     ├── ClientError        a client's call to a sender or receiver failed
     │   └── RefusedError   the service refused it for good: sending it again is no use
+    ├── Refusal            a session with a client ends, with this status (see `ingest.refusal`)
+    ├── WrongColumnsError  a vectorized function returned no such columns (see `worker.calling.vectors`)
     ├── CaseError          a case of `bettong.testing` that its application cannot meet
     ├── LocalError         a part that Bettong runs on this machine cannot be started
     └── ClusterError       a Kubernetes cluster cannot be reached, refuses, or has not what was asked for
+
+Beside the tree, for they end within the library, in a test, or with the process:
+
+    Exception
+    └── UnfitError         a state that cannot be written (see `worker.state.codec`)
+
+    AssertionError
+    ├── CheckError         a case of `bettong.testing` has different results in two of its variations
+    └── ReplayError        a record that was folded again led to something else
+
+    KeyboardInterrupt
+    └── Terminated         SIGTERM or SIGHUP came (see `local.interrupts`)
 
 An error's text names the object, what was expected and the remedy, in one line. Errors of other libraries are turned
 into these at the edges. `exit_code` is what the command line ends with.

@@ -9,9 +9,9 @@ Value = TypeVar("Value")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def immutable(*, kw_only: bool = False, eq: bool = True) -> Callable[[type[Value]], type[Value]]:
-    """For a type checker `dataclass(frozen=True, slots=True)`: it refuses who changes one.
+    """To a type checker `dataclass(frozen=True, slots=True)`: it rejects assignments to its fields.
 
-    At run time nothing does, for a frozen dataclass sets each field by a call of `object.__setattr__`. One that equals
-    others by its fields has no hash.
+    At run time assignments succeed: a frozen dataclass would set each field by a call of `object.__setattr__`, which is
+    slow. A value that equals others by its fields has no hash.
     """
     return dataclass(slots=True, kw_only=kw_only, eq=eq)

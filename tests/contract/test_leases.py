@@ -81,7 +81,7 @@ def claim(token: str, client: str = "", *, stream: str = "orders/feed", log: str
     )
 
 
-def test_a_stream_is_held_against_others_who_are_told_by_whom(make: Make) -> None:
+def test_a_stream_is_held_against_others_who_learn_by_whom(make: Make) -> None:
     leases = make(LONG_MS)
     before_s = time.time()
     assert leases.acquire(claim("one", "a")) == GRANTED
@@ -128,7 +128,7 @@ def test_the_same_client_takes_its_stream_over_and_its_older_session_has_lost_it
     )
 
 
-def test_a_session_that_has_lost_its_stream_still_tells_what_it_acknowledged(make: Make) -> None:
+def test_a_session_that_has_lost_its_stream_still_notes_what_it_acknowledged(make: Make) -> None:
     leases = make(LONG_MS)
     older, newer = claim("older", "a"), claim("newer", "a")
     assert [leases.acquire(older), leases.acquire(newer)] == [GRANTED, GRANTED]
@@ -149,7 +149,7 @@ def test_what_is_known_of_a_stream_is_exact_when_the_last_session_said_so_and_on
     leases.release(one, SequenceNumber(7), exact=True)
     assert leases.acquire(two) == Granted(SequenceNumber(7), exact=True)
     assert leases.acquire(three) == Granted(SequenceNumber(7)), (
-        "the second one was taken over, and may have told more"
+        "the second one was taken over, and may have acknowledged more"
     )
     leases.release(two, SequenceNumber(9), exact=True)
     assert leases.acquire(one) == Granted(SequenceNumber(9))
@@ -265,7 +265,7 @@ def test_what_is_acknowledged_only_grows_is_exact_to_the_last_bit_and_belongs_to
     assert leases.acquire(claim("new", "a", log="log-2")) == Granted(SequenceNumber(5))
 
 
-def test_many_streams_are_renewed_together_and_each_is_told_apart(make: Make) -> None:
+def test_many_streams_are_renewed_together_and_each_gets_its_own_answer(make: Make) -> None:
     leases = make(LONG_MS)
     claims = [claim(f"t{number}", stream=f"orders/{number}") for number in range(1100)]
     assert all(leases.acquire(each) == GRANTED for each in claims)

@@ -47,13 +47,13 @@ def test_streams_with_a_row_come_back_until_it_is_durable_once(
         name, tmp_path, kafka=kafka.bootstrap, redis=redis_server.url, BETTONG_SENDER_SESSIONS_MAX="64"
     ) as sender:
         sender.settle()
-        told: list[str] = []
+        reported: list[str] = []
         crowd = StreamCrowd(
             [sender.address],
             "orders",
             20 * STREAMS,
             row_of=lambda number: b"?%d" % number if number % 2 else None,
-            report=told.append,
+            report=reported.append,
         )
         eventually(lambda: crowd.done > STREAMS)
         sender.kill()
@@ -61,7 +61,7 @@ def test_streams_with_a_row_come_back_until_it_is_durable_once(
         sender.start()
         assert crowd.wait(60.0)
         assert crowd.is_over
-        assert told[-1].startswith("crowd: 800 of 800 streams, ")
+        assert reported[-1].startswith("crowd: 800 of 800 streams, ")
     counted = [
         refused.message
         for frames in frames_in(kafka.bootstrap, stage_topic(name, "orders")).values()

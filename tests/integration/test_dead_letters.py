@@ -193,7 +193,7 @@ def test_a_retry_that_died_before_it_left_its_mark_is_repeated_and_counts_once(w
     assert world.run("retry", "--all")[1].startswith(f"{id_} sent to numbers")
     total, _ = world.folded()
     assert total.messages == 1
-    # Also when the sender is told twice by hand, after the mark.
+    # Also when it is sent twice by hand, after the mark.
     send_again(world.sender.address, id_, Resend("numbers", row=b"!a=1"))
     assert world.folded()[0].messages == 1
 
@@ -238,7 +238,7 @@ def test_lists_have_pages_filters_and_counts(world: World) -> None:
     assert "older ones: --before " in text
 
 
-def test_wrong_names_and_places_say_what_to_do(world: World, tmp_path: Path) -> None:
+def test_wrong_names_and_positions_say_what_to_do(world: World, tmp_path: Path) -> None:
     for name, code, reported in (
         ("0.99.0", 1, "there is no dead letter 0.99.0 in"),
         ("77.0.0", 1, "there is no dead letter 77.0.0 in"),

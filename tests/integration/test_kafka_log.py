@@ -42,7 +42,7 @@ def test_values_are_answered_with_their_offsets_and_read_back_as_they_were(
 def test_the_largest_value_passes_and_one_byte_more_is_refused_at_once(
     kafka: KafkaBroker, topic: str
 ) -> None:
-    largest = 3 * FRAME_BYTES_MAX + 2 * 1024  # columns, refused messages with their places, and envelopes
+    largest = 3 * FRAME_BYTES_MAX + 2 * 1024  # columns, refused messages with their indexes, and envelopes
     outcomes: list[Outcome] = []
     with writer(kafka) as log:
         with pytest.raises(LogError, match=f"{topic}/0.*{largest + 1} bytes.*at most {largest}"):

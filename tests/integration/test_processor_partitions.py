@@ -117,7 +117,7 @@ class World:
 
     def durable(self) -> list[int]:
         """The offsets of the snapshots in Redis, once nothing is on its way there."""
-        assert self.uploads.settle(10)
+        assert self.uploads.wait_until_saved(10)
         return [each.offset for each in self.stores.durable.increments(PartitionId(self.stage.name, 0))]
 
     def batch(self, process: Partitions, first: int, until: int) -> PartitionWorker:
@@ -254,7 +254,7 @@ def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(worl
     process = world.process()
     world.batch(process, 0, 10)
     world.batch(process, 10, 15)
-    assert world.uploads.settle(10)
+    assert world.uploads.wait_until_saved(10)
     assert world.uploads.saved_offset(PartitionId(world.stage.name, 0)) is None
     Away.here = True
     world.now_s += 2

@@ -152,7 +152,7 @@ def world(
     return World(unique_name("replay"), tmp_path, kafka, redis_server.url, reported)
 
 
-def test_a_keys_history_is_told_from_the_beginning(world: World) -> None:
+def test_a_keys_history_is_shown_from_the_beginning(world: World) -> None:
     world.log(("ann", 5), ("bob", 1), ("ann", 13), ("ann", 2))
     events = world.events("--key", "ann")
     assert [(each["offset"], each["sequence"], each["message"]["amount"]) for each in events] == [
@@ -225,7 +225,7 @@ def test_where_the_processor_stopped_the_history_ends_and_says_why(world: World)
     assert "offset 1, origin payments/client" in text.splitlines()[1]
 
 
-def test_wrong_stages_keys_and_places_say_what_to_do(world: World) -> None:
+def test_wrong_stages_keys_and_offsets_say_what_to_do(world: World) -> None:
     world.write(more=MORE)
     for arguments, code, reported in (
         (["--key", "ann"], 2, "several stages, give --stage: payments, by-amount, keyless"),

@@ -34,7 +34,7 @@ class Unanswered(RedisMembership):
 
 
 class Assigned:
-    """An assignor, with a clock that stands unless another is given, and slots that send heartbeats when told to."""
+    """An assignor, with a clock that stands unless another is given, and slots that send heartbeats when asked to."""
 
     def __init__(
         self, members: RedisMembership, store: RedisStore, clock: Callable[[], float] | None = None
@@ -64,7 +64,7 @@ class Assigned:
         self.members.send_heartbeat(task, -1, held=partitions, revoked=set(CHECK) - set(partitions))
 
     def newest(self, known: int = -1) -> SlotAssignment | None:
-        """As slot 9, that nobody asks about, is told when it knows the assignment of this epoch."""
+        """What slot 9, that nobody asks about, gets when it knows the assignment of this epoch."""
         task = Task(run="run-1", slot=9, incarnation=1)
         return answered(self.members.send_heartbeat(task, known)).assignment
 
@@ -236,7 +236,7 @@ def test_a_redis_that_comes_back_older_has_the_newest_assignment_again_at_the_ne
     assigned.assignor.update_assignment(2)
     assert set(assigned.slots().values()) == {1}
     anew = assigned.newest(known.epoch)
-    assert anew is not None, "a task takes it whatever it was told before"
+    assert anew is not None, "a task takes it whatever it got before"
     assert anew.slots == known.slots
 
 
@@ -253,7 +253,7 @@ def test_an_assignment_whose_writing_was_not_answered_is_not_taken_for_the_next_
     assigned.send_heartbeats(0, 1)
     assigned.assignor.update_assignment(2)
     after = assigned.newest(first.epoch)
-    assert after is not None, "who knows the first is told the second"
+    assert after is not None, "who knows the first gets the second"
     assert set(after.slots.values()) == {0, 1}
 
 
@@ -307,7 +307,7 @@ def test_a_redis_that_is_away_changes_nothing(unique_name: Callable[..., str]) -
         assert not assigned.assignor.stop_slots()
 
 
-def test_slots_are_told_to_stop(assigned: Assigned) -> None:
+def test_slots_get_the_order_to_stop(assigned: Assigned) -> None:
     assigned.send_heartbeats(0)
     assert assigned.assignor.stop_slots()
     response = answered(assigned.members.send_heartbeat(assigned.tasks[0], -1))

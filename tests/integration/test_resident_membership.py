@@ -11,7 +11,7 @@ from tests.waiting import eventually
 SECOND_NS = 1_000_000_000
 
 
-def test_a_task_is_told_the_assignment_once_and_acquires_what_it_wants_under_it(
+def test_a_task_gets_the_assignment_once_and_acquires_what_it_wants_under_it(
     members: RedisMembership,
 ) -> None:
     task = task_of(0)
@@ -107,7 +107,7 @@ def test_many_such_partitions_go_in_a_few_heartbeats(members: RedisMembership) -
     assert members.read_members("run-1", range(2)).holders == dict.fromkeys(partitions, 1)
 
 
-def test_a_redis_that_comes_back_older_is_told_again_who_holds_what(
+def test_to_a_redis_that_comes_back_older_it_is_written_again_who_holds_what(
     members: RedisMembership, members_store: RedisStore
 ) -> None:
     before, after = task_of(0), task_of(1)
@@ -121,7 +121,7 @@ def test_a_redis_that_comes_back_older_is_told_again_who_holds_what(
     members.send_heartbeat(before, 2)
     response = answered(members.send_heartbeat(after, 2, held=[CHECK[0]]))
     assert response.lost == {CHECK[0]}
-    assert response.assignment is None, "the newest assignment that a task was told stays the newest"
+    assert response.assignment is None, "the newest assignment that a task got stays the newest"
     members.send_heartbeat(before, 2)
     members.publish_assignment("run-1", SlotAssignment(3, {CHECK[0]: 1}))
     assert answered(members.send_heartbeat(after, 3, wanted=[CHECK[0]])).acquired == {CHECK[0]}

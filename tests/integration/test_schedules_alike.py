@@ -233,14 +233,14 @@ def process(programs: Programs, kafka: KafkaBroker, folder: Path) -> Partitions:
 
 
 def is_output(frame: Frame, origins: set[Origin]) -> bool:
-    """Not what clients sent, nor the TICKs of slots, which are input: only a stage tells watermarks in its own."""
+    """Not what clients sent, nor the TICKs of slots, which are input: only a stage reports watermarks in its own."""
     return frame.origin not in origins and (frame.kind is not FrameKind.TICK or bool(frame.watermarks))
 
 
 def by_origin(records: Iterable[Record]) -> Output:
     """A record that is there twice, as after a move, must be just the same, and counts once.
 
-    A TICK has no number; its origin is the one whose watermark it tells.
+    A TICK has no number; its origin is the one whose watermark it reports.
     """
     found: defaultdict[tuple[str, int, str], dict[tuple[int, int] | bytes, bytes]] = defaultdict(dict)
     for topic, partition, value in records:

@@ -250,7 +250,7 @@ def test_a_decoder_that_keeps_the_interpreters_lock_stops_other_sources_for_seco
     assert max(waits) < 30
 
 
-def test_where_errors_stop_a_stream_the_client_is_told_what_kills(sender: Decoding) -> None:
+def test_where_errors_stop_a_stream_the_client_learns_what_kills(sender: Decoding) -> None:
     def feed() -> None:
         with Sender(sender.address, "strict", reconnect_s=60) as client:
             client.send_rows([b"a", b"segfault"])

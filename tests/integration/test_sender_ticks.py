@@ -74,13 +74,13 @@ def reported(frames: dict[int, list[Frame]], origin: Origin) -> dict[int, list[i
     }
 
 
-def test_partitions_that_get_nothing_are_told_how_far_clients_have_come_until_these_are_gone(
+def test_to_partitions_that_get_nothing_it_is_reported_how_far_clients_have_come_until_these_are_gone(
     sender: SenderProcess, kafka: KafkaBroker
 ) -> None:
     topic = stage_topic(sender.name, "orders")
 
     def await_ticks(origin: str, at: int) -> dict[int, list[Frame]]:
-        """All that is in the log once all partitions but the first have been told."""
+        """All that is in the log once it was reported to all partitions but the first."""
         found: dict[int, list[Frame]] = {}
 
         def complete() -> bool:
@@ -111,7 +111,7 @@ def test_partitions_that_get_nothing_are_told_how_far_clients_have_come_until_th
         (early,) = (each for frame in frames[2] if frame.kind is FrameKind.DATA for each in refused_in(frame))
         assert (early.index, early.message) == (0, b'{"sensor":%d,"at":%d}' % (sensor_of(2), FAR_AHEAD_NS))
         assert reported(frames, Origin("orders/short")) == {0: []} | {each: [NOW_NS] for each in OTHERS}, (
-            "told once"
+            "reported once"
         )
         short.finish()
 

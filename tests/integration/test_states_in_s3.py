@@ -51,7 +51,7 @@ def test_a_damaged_object_is_skipped_for_the_one_before_it(world: World, s3_serv
     process = world.process()
     for first in (0, 10, 20):
         world.batch(process, first, first + 10)
-        assert world.uploads.settle(10)
+        assert world.uploads.wait_until_saved(10)
         world.now_s += 2
     assert world.durable() == [10, 20]
     newest = world.stores.durable.increments(PartitionId(world.stage.name, 0))[-1]

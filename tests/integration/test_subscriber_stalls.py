@@ -136,7 +136,7 @@ def test_many_that_do_not_read_stay_within_the_bound_and_nobody_waits_for_them(
     assert took_s < 20, f"{took_s:.1f} s"
 
 
-def test_one_that_reads_again_is_told_how_far_it_was_sent_and_goes_on_from_there(
+def test_one_that_reads_again_learns_how_far_it_was_sent_and_goes_on_from_there(
     receiver: ReceiverProcess, stalled: Callable[[], Any]
 ) -> None:
     call = stalled()

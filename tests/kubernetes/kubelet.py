@@ -25,7 +25,7 @@ from tests.kubernetes.probes import Probe
 from tests.kubernetes.service_addresses import ServiceAddresses, ready_addresses
 
 NODE = "real"
-_LOOK_S = 0.2
+_POLL_S = 0.2
 _LEASE_S = 10.0
 _BACKOFF_S = (1.0, 2.0, 5.0)
 _SIZE = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "100Gi"}
@@ -123,7 +123,7 @@ class Kubelet:
 
     def _work(self) -> None:
         renewed_s = time.monotonic()
-        while not self._ended.wait(_LOOK_S):
+        while not self._ended.wait(_POLL_S):
             try:
                 if time.monotonic() - renewed_s > _LEASE_S:
                     self.api.call("PATCH", f"{self._lease()}/{NODE}", {"spec": self._renewed()})
@@ -197,7 +197,7 @@ class PodThread(threading.Thread):
             self._restarts += 1
             self._left.wait(_BACKOFF_S[min(self._restarts, len(_BACKOFF_S)) - 1])
         while not self._ends():
-            self._left.wait(_LOOK_S)
+            self._left.wait(_POLL_S)
         with contextlib.suppress(client.ApiException):
             uid = self._pod["metadata"]["uid"]
             self._kubelet.api.call(
@@ -226,7 +226,7 @@ class PodThread(threading.Thread):
                     return
                 ready = started and ("readinessProbe" not in probes or probes["readinessProbe"].holds)
                 self._report({"running": {}}, "Running", ready=ready, started=started)
-                self._left.wait(_LOOK_S)
+                self._left.wait(_POLL_S)
             if process.ending is None and not self.killed.is_set():
                 self._bid_farewell(container, process)
         finally:
@@ -291,6 +291,6 @@ class PodThread(threading.Thread):
             "conditions": conditions,
             "containerStatuses": [container],
         }
-        with contextlib.suppress(client.ApiException):  # it may be gone; else it is told at the next look
+        with contextlib.suppress(client.ApiException):  # it may be gone; else it is reported at the next poll
             self._kubelet.api.call("PATCH", f"{self._path}/status", {"status": status})
             self._reported = said

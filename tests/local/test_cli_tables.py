@@ -155,7 +155,7 @@ def test_the_driver_knows_the_lag_of_a_partition_that_nobody_folds() -> None:
     ] == [12]
 
 
-def test_lag_is_told_from_where_logs_end_and_not_at_all_where_nobody_knows() -> None:
+def test_lag_is_computed_from_where_logs_end_and_not_at_all_where_nobody_knows() -> None:
     partitions = {PartitionId("nbbo", 0): {"offset": "10"}}
     begins, ends = (
         {PartitionId("nbbo", 0): 0, PartitionId("nbbo", 1): 4},

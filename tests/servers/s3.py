@@ -48,7 +48,7 @@ class S3Server(Server):
         return f"http://{LOOPBACK}:{self.port}"
 
     def be_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Has the environment name it, and lets go of the connections to others, which fsspec keeps a process."""
+        """Has the environment name it, and closes the connections to others, which fsspec keeps a process."""
         values = {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": KEY_ID,

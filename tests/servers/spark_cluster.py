@@ -70,9 +70,9 @@ class SparkCluster:
     def __enter__(self) -> Self:
         with self._stack as stack:
             stack.enter_context(self._master)
-            for place, worker in enumerate(self.workers):
+            for index, worker in enumerate(self.workers):
                 stack.callback(worker.stop)
-                if place < self._at_work:
+                if index < self._at_work:
                     worker.start()
             self._stack = stack.pop_all()
         return self

@@ -24,7 +24,7 @@ class Function:
 
     name: str
     kind: str
-    gives: type[Any]
+    returns: type[Any]
     forms: Mapping[ExecutionMode, Mapping[type[Any], Callable[..., Any]]]
     state: Callable[[], Any] | None = None
     many: bool = False
@@ -48,7 +48,7 @@ class Function:
 
 def _function(
     kind: str,
-    gives: type[Any],
+    returns: type[Any],
     python: Mapping[type[Any], Callable[..., Any]],
     vectorized: Mapping[type[Any], Callable[..., Any]] | None = None,
     *,
@@ -61,11 +61,11 @@ def _function(
     if vectorized is not None:
         forms[ExecutionMode.VECTORIZED] = vectorized
     name = more.pop("name", next(iter(python.values())).__name__)
-    return Function(name, kind, gives, forms, **more)
+    return Function(name, kind, returns, forms, **more)
 
 
-def _aggregation(name: str, takes: type[Any], gives: type[Any], aggregation: Any) -> Function:
-    return _function("window", gives, {takes: aggregation.update}, name=name, aggregation=aggregation)
+def _aggregation(name: str, takes: type[Any], returns: type[Any], aggregation: Any) -> Function:
+    return _function("window", returns, {takes: aggregation.update}, name=name, aggregation=aggregation)
 
 
 def _is_full(kept: Kept) -> bool:

@@ -40,7 +40,7 @@ from tests.simulation.frame_contents import (
     text_of,
 )
 from tests.simulation.graphs import Graph, application
-from tests.simulation.interpreter import Given, Interpreter, StoppedError, key_of
+from tests.simulation.interpreter import Interpreter, MessageOutcome, StoppedError, key_of
 from tests.simulation.living_partition import LivingPartition
 from tests.simulation.open_windows import is_group
 from tests.simulation.random_graphs import Case
@@ -49,7 +49,7 @@ COUNTERS = ("messages", "results", "dead_letters", "skipped", "late", "partly_la
 # Behind all messages, when what is set has come; in steps that are long enough for a stage to tell the next one.
 _END_NS = 10**9
 
-# By exit, what it gives in order: a sink's messages by class, those of a key_by by partition.
+# By output, its messages in order: a sink's messages by class, those of a key_by by partition.
 Results = dict[tuple[str, Any], list[Any]]
 DeadLetterFields = tuple[str, str, str]  # computation, reason, message
 
@@ -96,10 +96,10 @@ def expected(case: Case) -> Delivered:
     interpreter, found = Interpreter(case.graph), Delivered()
 
     def pass_on(source: str, message: Any) -> None:
-        given = interpreter.take(source, message)
-        for computation, reason in given.dead_letters:
+        outcome = interpreter.take(source, message)
+        for computation, reason in outcome.dead_letters:
             found.dead_letters[computation, reason, text_of(message)] += 1
-        for target, result in given.results:
+        for target, result in outcome.results:
             if case.graph[target].kind == "key_by":
                 pass_on(target, result)
             else:
@@ -119,14 +119,14 @@ def is_ordered(of: Plan) -> bool:
     """
     keys = [entry.key for stage in of.stages for entry in stage.inputs]
     keyed = [
-        exit_.target for stage in of.stages for exit_ in stage.outputs if isinstance(exit_.target, Keyed)
+        output.target for stage in of.stages for output in stage.outputs if isinstance(output.target, Keyed)
     ]
     finest = ("slot", "by_slot", ("key", "slot"), "by_both")
     finer = all(getattr(node.key, "__name__", node.key) in finest for node in keyed)
     writers: defaultdict[str, set[str]] = defaultdict(set)
     for stage in of.stages:
-        for exit_ in stage.outputs:
-            writers[exit_.target.name].add(stage.name)
+        for output in stage.outputs:
+            writers[output.target.name].add(stage.name)
     sources = {source.name for source in of.sources}
     single_entry = all(
         len(stage.inputs) == 1 or all(each.stream in sources for each in stage.inputs) for stage in of.stages
@@ -204,14 +204,14 @@ class _Run:
             bound_ns = self.graph[source].out_of_order_ns
             by_partition: defaultdict[int, list[Any]] = defaultdict(list)
             before: defaultdict[int, list[int]] = defaultdict(list)
-            tells = self.plan.stage_of(source).needs_each_watermark
+            has_watermarks = self.plan.stage_of(source).needs_each_watermark
             for message in messages:
                 key = key_of(self.graph[source], message)
                 of = number % self.case.partitions if key is None else partition_of(key, self.case.partitions)
                 by_partition[of].append(message)
                 at_ns = clock_ns if bound_ns is None else message.at
                 before[of].append(max(highest[source] - (bound_ns or 0), 0))
-                tells |= at_ns < before[of][-1]
+                has_watermarks |= at_ns < before[of][-1]
                 highest[source] = max(highest[source], at_ns)
             watermark_ns = max(highest[source] - (bound_ns or 0), 0)
             for partition, part in sorted(by_partition.items()):
@@ -222,7 +222,7 @@ class _Run:
                     part,
                     ingest_ns=clock_ns,
                     watermark_ns=watermark_ns,
-                    message_watermarks=encode_times(np.array(before[partition])) if tells else b"",
+                    message_watermarks=encode_times(np.array(before[partition])) if has_watermarks else b"",
                 )
                 found.append((source, partition, value))
             for partition in range(self.case.partitions):
@@ -255,7 +255,7 @@ class _Run:
     def _fold(self, stage: str, partition: int, value: bytes) -> None:
         living, interpreter = self._partitions[stage, partition]
         frame = decode(value)
-        givens: list[Given] = []
+        outcomes: list[MessageOutcome] = []
         stopped = poison = None
         records: list[OutputRecord] = []
         living.die()
@@ -265,7 +265,7 @@ class _Run:
             poison = error
         try:
             is_exact = self.plan.stage(stage).needs_each_watermark
-            givens.extend(_meaning(interpreter, frame, is_exact=is_exact))
+            outcomes.extend(_meaning(interpreter, frame, is_exact=is_exact))
         except StoppedError as error:
             stopped = (error.computation, error.index)
         if poison is not None:
@@ -273,7 +273,7 @@ class _Run:
                 raise AssertionError(f"{poison}; the interpreter stops at {stopped}") from poison
             raise _Stop from poison
         assert stopped is None, f"{stopped} should have stopped {stage}/{partition}"
-        self._compare(frame, givens, records)
+        self._compare(frame, outcomes, records)
         counted = {name: getattr(living.worker.counters, name) for name in COUNTERS}
         counters = {name: interpreter.counters[name] for name in COUNTERS}
         assert counted == counters, f"counted {counted}, not {counters}"
@@ -286,17 +286,17 @@ class _Run:
                 assert living.worker.tables[node.name].keys == sum(of.is_known for of in own)
         self._pass_on(stage, partition, records)
 
-    def _compare(self, frame: Frame, givens: list[Given], records: list[OutputRecord]) -> None:
+    def _compare(self, frame: Frame, outcomes: list[MessageOutcome], records: list[OutputRecord]) -> None:
         results: Results = defaultdict(list)
         dead_letters: list[tuple[str, str, int, str]] = []
-        for given in givens:
-            for target, result in given.results:
-                shown = (result, given.at_ns) if target in self._timed else result
+        for outcome in outcomes:
+            for target, result in outcome.results:
+                shown = (result, outcome.at_ns) if target in self._timed else result
                 results[target, self._apart(target, result)].append(shown)
-            index = shown_index(given.index, given.text)
-            dead_letters += [(*dead_letter, index, given.text) for dead_letter in given.dead_letters]
-        given_results = self._results(records)
-        assert given_results == results, f"gave {dict(given_results)}, not {dict(results)}"
+            index = shown_index(outcome.index, outcome.text)
+            dead_letters += [(*dead_letter, index, outcome.text) for dead_letter in outcome.dead_letters]
+        delivered = self._results(records)
+        assert delivered == results, f"gave {dict(delivered)}, not {dict(results)}"
         dead = dead_letters_in(records)
         found = [
             (each.computation, reason_in(each), shown_index(each.index, text), text)
@@ -354,7 +354,7 @@ class _Run:
                 self._channels[to, record.partition, f"{stage}/{partition}"].append(record.value)
 
 
-def _meaning(interpreter: Interpreter, frame: Frame, *, is_exact: bool) -> Iterator[Given]:
+def _meaning(interpreter: Interpreter, frame: Frame, *, is_exact: bool) -> Iterator[MessageOutcome]:
     """What a record leads to. Raises StoppedError.
 
     Where a message is late, all that was due by the watermark before it has fired; else when it does makes no odds,
@@ -378,12 +378,12 @@ def _meaning(interpreter: Interpreter, frame: Frame, *, is_exact: bool) -> Itera
             if is_awaited and watermarks[index] > interpreter.watermark_ns:
                 yield from interpreter.advance(watermarks[index])
             try:
-                given = interpreter.take(frame.stream, message, at_ns, watermarks[index])
+                outcome = interpreter.take(frame.stream, message, at_ns, watermarks[index])
             except StoppedError as error:
                 error.index = index
                 raise
-            given.index, given.text = index, text_of(message)
-            yield given
+            outcome.index, outcome.text = index, text_of(message)
+            yield outcome
         interpreter.origins.reach(frame.origin, frame.watermark_ns)
     for origin, watermark_ns in frame.watermarks.items():
         interpreter.origins.reach(origin, watermark_ns)

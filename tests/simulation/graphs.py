@@ -16,7 +16,7 @@ from tests.simulation.key_joins import join_streams
 from tests.simulation.open_windows import WindowOptions
 
 INPUTS = ("source", "key_by")
-EXITS = ("key_by", "sink")
+OUTPUTS = ("key_by", "sink")
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ class Graph:
     @property
     def computations(self) -> list[Node]:
         """What rows pass inside of a stage, merges included."""
-        return [node for node in self.nodes if node.kind not in (*INPUTS, *EXITS)]
+        return [node for node in self.nodes if node.kind not in (*INPUTS, *OUTPUTS)]
 
     @property
-    def exits(self) -> list[Node]:
+    def outputs(self) -> list[Node]:
         """Where rows leave a stage."""
-        return [node for node in self.nodes if node.kind in EXITS]
+        return [node for node in self.nodes if node.kind in OUTPUTS]
 
     @property
     def is_timed(self) -> bool:
@@ -106,7 +106,7 @@ class Graph:
         if node.kind == "late":
             return self.message(self[node.parents[0]].parents[node.name.endswith("-right")])
         if node.function is not None:
-            return node.function.gives
+            return node.function.returns
         found = {self.message(parent) for parent in node.parents} or {node.message}
         return found.pop() if len(found) == 1 else None
 

@@ -4,12 +4,12 @@ It is the specification that random graphs are held to:
 
 - a message passes all that hangs on it before the next one comes; so where branches meet, rows go in the order of
   messages, then of the branches as merged
-- a function takes a copy, and a result is copied when it is given: nobody sees what is changed later; so a filter
+- a function takes a copy, and a result is copied when it is returned: nobody sees what is changed later; so a filter
   keeps a message as it came
-- a result that does not fit its schema is refused where it is given, under the name and `on_error` of who gives it
+- a result that does not fit its schema is refused where it is returned, under name and `on_error` of its computation
 - a branch takes those that the branches before it have left; one that a predicate refuses goes to none
 - what a stateful function has changed before it raised stays; a state that is to be deleted is new for the next one
-- dead letters go by message, then by computation: those of a stage in the order of declaration, then its exits; what
+- dead letters go by message, then by computation: those of a stage in the order of declaration, then its outputs; what
   stops a partition is the first of them that must
 - of several results of one message each is judged alone; None among them is nothing
 - timers fire by the log clock, windows by the watermark, before and after the messages of a frame: computation by
@@ -51,8 +51,8 @@ class StoppedError(Exception):
 
 
 @dataclass
-class Given:
-    """What one message led to: (exit, message or its bytes), and (computation, reason).
+class MessageOutcome:
+    """What one message led to: (output, message or its bytes), and (computation, reason).
 
     Of a timer, `index` counts those that fired in the computation, and `text` stands in dead letters. `at_ns`: event
     time; `watermark_ns`: what is older is late.
@@ -100,7 +100,7 @@ class Interpreter:
         self.counters: Counter[str] = Counter()
         self.log_ns = 0
         self._highest: Counter[str] = Counter()
-        self._given = Given()
+        self._outcome = MessageOutcome()
 
     def admits(self, origin: str, sequence: int, previous: int) -> bool:
         """The delivery rule."""
@@ -111,21 +111,21 @@ class Interpreter:
         self._highest[origin] = sequence if taken else highest
         return taken
 
-    def take(self, source: str, message: Any, at_ns: int = 0, watermark_ns: int = 0) -> Given:
+    def take(self, source: str, message: Any, at_ns: int = 0, watermark_ns: int = 0) -> MessageOutcome:
         """All that one message leads to, up to sinks and other stages. Raises StoppedError.
 
         `watermark_ns`: before the message; what is older is late.
         """
-        self._given = Given(at_ns, watermark_ns)
+        self._outcome = MessageOutcome(at_ns, watermark_ns)
         self.counters["messages"] += 1
         key = key_of(self.graph[source], message)
         self._pass({source: [message]}, key, self.graph.computations)
-        return self._given
+        return self._outcome
 
-    def advance(self, watermark_ns: int, log_ns: int | None = None) -> list[Given]:
+    def advance(self, watermark_ns: int, log_ns: int | None = None) -> list[MessageOutcome]:
         """What fires now that clocks may have moved; None: by the watermark alone. Raises StoppedError."""
         self.log_ns = max(self.log_ns, log_ns or 0)
-        found: list[Given] = []
+        found: list[MessageOutcome] = []
         for number, node in enumerate(self.graph.computations, 1):
             behind = self.graph.computations[number:]
             if node.join is not None:
@@ -139,7 +139,7 @@ class Interpreter:
         self.watermark_ns = max(self.watermark_ns, watermark_ns)
         return found
 
-    def _closed(self, node: Node, behind: list[Node], watermark_ns: int) -> Iterator[Given]:
+    def _closed(self, node: Node, behind: list[Node], watermark_ns: int) -> Iterator[MessageOutcome]:
         assert node.function is not None
         assert node.windows is not None
         timer = "timeout" if isinstance(node.windows.kind, Counts) else "due"
@@ -154,14 +154,14 @@ class Interpreter:
             at_ns, key = min(due)
             of = self.windows[node.name, key]
             time_ns, window = of.close()
-            self._given = Given(time_ns, self.watermark_ns, index, _firing(key, timer, at_ns))
+            self._outcome = MessageOutcome(time_ns, self.watermark_ns, index, _firing(key, timer, at_ns))
             found = self._aggregated(node, partial(of.results, window))
             if not of.open:
                 del self.windows[node.name, key]
             self._pass({node.name: found}, key, behind)
-            yield self._given
+            yield self._outcome
 
-    def _fired(self, node: Node, behind: list[Node]) -> Iterator[Given]:
+    def _fired(self, node: Node, behind: list[Node]) -> Iterator[MessageOutcome]:
         assert node.function is not None
         names, index = list(node.function.timers), 0
         queue = [each for name, key in self.states if name == node.name for each in self._due(node, key)]
@@ -170,12 +170,14 @@ class Interpreter:
             at, key, number = heappop(queue)
             if (at, key, number) not in self._due(node, key):
                 continue
-            self._given = Given(max(at, 0), self.watermark_ns, index, _firing(key, names[number], at))
+            self._outcome = MessageOutcome(
+                max(at, 0), self.watermark_ns, index, _firing(key, names[number], at)
+            )
             setattr(self.states[node.name, key], names[number], NEVER)
             function = node.function.timers[names[number]][ExecutionMode.PYTHON]
             results = list(self._results(node, Fired(key, at), key, function))
             self._pass({node.name: results}, key, behind)
-            yield self._given
+            yield self._outcome
             index += 1
             for each in self._due(node, key):
                 heappush(queue, each)
@@ -202,21 +204,21 @@ class Interpreter:
                 rows[node.name], rows[f"{node.name}-late"] = self._windowed(node, arriving, key)
             elif node.kind != "late":
                 rows[node.name] = [result for row in arriving for result in self._results(node, row, key)]
-        for node in self.graph.exits:
+        for node in self.graph.outputs:
             for row in rows.get(node.parents[0], ()):
                 self._leave(node, row)
-        self.counters["results"] += len(self._given.results)
+        self.counters["results"] += len(self._outcome.results)
 
     def _results(self, node: Node, row: Any, key: Any, function: Any = None) -> Iterator[Any]:
         """`function`: of a timer; None for that of the row."""
         assert node.function is not None
         try:
-            given = self._called(node, row, key, function or node.function.python[type(row)])
+            returned = self._called(node, row, key, function or node.function.python[type(row)])
         except Exception as error:  # noqa: BLE001 - whatever a function raises is its message's failure
             self._refuse(node, f"{type(error).__name__}: {error}")
             return
-        for each in given:
-            if (reason := schema_violation(each, node.function.gives)) is None:
+        for each in returned:
+            if (reason := schema_violation(each, node.function.returns)) is None:
                 yield each
             else:
                 self._refuse(node, reason)
@@ -246,7 +248,7 @@ class Interpreter:
             taken: list[WindowedMessage] = []
 
             def take(row: Any = row, of: OpenWindows = of, taken: list[WindowedMessage] = taken) -> list[Any]:
-                taken.append(of.take(row, self._given.at_ns, self._given.watermark_ns, self.log_ns))
+                taken.append(of.take(row, self._outcome.at_ns, self._outcome.watermark_ns, self.log_ns))
                 return taken[0].results
 
             results += self._aggregated(node, take)
@@ -266,17 +268,17 @@ class Interpreter:
         """What rows lead to at once, those of the left side first. To `flows` those that are late."""
         assert node.join is not None
         of = self.joins.setdefault((node.name, key), key_join(*node.join))
-        of.watermark_ns = self._given.watermark_ns
+        of.watermark_ns = self._outcome.watermark_ns
         for is_right, (side, rows) in enumerate(zip(("left", "right"), sides, strict=True)):
             late = flows[f"{node.name}-late-{side}"] = []
             for row in rows:
-                is_late, pairs = of.take(bool(is_right), self._given.at_ns, row)
+                is_late, pairs = of.take(bool(is_right), self._outcome.at_ns, row)
                 late += [row] * is_late
                 self.counters["late"] += is_late
                 for pair in pairs:
                     yield from self._combined(node, *pair)
 
-    def _joined_by_time(self, node: Node, behind: list[Node], watermark_ns: int) -> Iterator[Given]:
+    def _joined_by_time(self, node: Node, behind: list[Node], watermark_ns: int) -> Iterator[MessageOutcome]:
         fired: list[tuple[Any, Due]] = []
         for (name, key), of in self.joins.items():
             if name == node.name:
@@ -284,9 +286,11 @@ class Interpreter:
                 while (due := of.due()) is not None:
                     fired.append((key, due))
         for index, (key, due) in enumerate(sorted(fired, key=lambda each: (each[1].due_ns, each[0]))):
-            self._given = Given(max(due.at_ns, 0), self.watermark_ns, index, _firing(key, "due", due.due_ns))
+            self._outcome = MessageOutcome(
+                max(due.at_ns, 0), self.watermark_ns, index, _firing(key, "due", due.due_ns)
+            )
             self._pass({node.name: self._combined(node, due.left, due.right)}, key, behind)
-            yield self._given
+            yield self._outcome
 
     def _combined(self, node: Node, left: Any, right: Any) -> list[Any]:
         assert node.function is not None
@@ -297,17 +301,17 @@ class Interpreter:
         """What windows and joins give: None is nothing."""
         assert node.function is not None
         try:
-            given = [each for each in call() if each is not None]
+            returned = [each for each in call() if each is not None]
         except Exception as error:  # noqa: BLE001 - whatever an aggregation raises is its message's failure
             self._refuse(node, f"{type(error).__name__}: {error}")
             return []
-        reasons = [schema_violation(each, node.function.gives) for each in given]
+        reasons = [schema_violation(each, node.function.returns) for each in returned]
         for reason in filter(None, reasons):
             self._refuse(node, reason)
-        return [each for each, reason in zip(given, reasons, strict=True) if reason is None]
+        return [each for each, reason in zip(returned, reasons, strict=True) if reason is None]
 
     def _called(self, node: Node, row: Any, key: Any, function: Any) -> list[Any]:
-        """What a function gives for a row, each result as it is when it is given."""
+        """What a function returns for a row, each result as it is when it is returned."""
         assert node.function is not None
         message = copy(row)
         if node.kind == "filter":
@@ -319,8 +323,8 @@ class Interpreter:
         assert node.function.state is not None
         if (node.name, key) not in self.states:
             self.states[node.name, key] = node.function.state()
-        given = function(message, self.states[node.name, key])
-        several = given if node.function.many and given is not None else [given]
+        returned = function(message, self.states[node.name, key])
+        several = returned if node.function.many and returned is not None else [returned]
         found = [copy(each) for each in several if each is not None]
         deletes = node.function.delete_when
         if deletes is not None and deletes[ExecutionMode.PYTHON](self.states[node.name, key]):
@@ -335,7 +339,7 @@ class Interpreter:
         except Exception as error:  # noqa: BLE001 - whatever it raises, as above
             self._refuse(node, f"{type(error).__name__}: {error}")
         else:
-            self._given.results.append((node.name, result))
+            self._outcome.results.append((node.name, result))
 
     def _refuse(self, node: Node, reason: str) -> None:
         if node.on_error == STOP:
@@ -344,7 +348,7 @@ class Interpreter:
             self.counters["skipped"] += 1
         else:
             self.counters["dead_letters"] += 1
-            self._given.dead_letters.append((node.name, reason))
+            self._outcome.dead_letters.append((node.name, reason))
 
 
 def _firing(key: Any, timer: str, at_ns: int) -> str:

@@ -61,7 +61,7 @@ class KeyJoin:
         """Whether anything of the key is kept."""
         raise NotImplementedError
 
-    def _gives_alone(self, *, right: bool) -> bool:
+    def _emits_alone(self, *, right: bool) -> bool:
         return self.how in (("right" if right else "left"), "outer")
 
     def _side(self, *, right: bool) -> list[Came]:
@@ -87,7 +87,7 @@ class WithinKey(KeyJoin):
     def _until_ns(self, right: bool, at_ns: int) -> int:  # noqa: FBT001
         """The last watermark at which it is kept."""
         last_ns = self._partner_times(right, at_ns)[-1]
-        return max(at_ns, last_ns) if self._gives_alone(right=right) else last_ns
+        return max(at_ns, last_ns) if self._emits_alone(right=right) else last_ns
 
     def _pairs(self, mine: Came) -> Iterator[tuple[Any, Any]]:
         times = self._partner_times(mine.right, mine.at_ns)
@@ -99,7 +99,7 @@ class WithinKey(KeyJoin):
                 left, right = (other, mine) if mine.right else (mine, other)
                 yield left.message, right.message
         is_over = not mine.is_late and self._until_ns(mine.right, mine.at_ns) < self.watermark_ns
-        if is_over and not mine.is_paired and self._gives_alone(right=mine.right):
+        if is_over and not mine.is_paired and self._emits_alone(right=mine.right):
             mine.is_paired = True
             yield (None, mine.message) if mine.right else (mine.message, None)
 
@@ -108,7 +108,7 @@ class WithinKey(KeyJoin):
         over = [
             (until_ns, right, each.at_ns, each.number, each)
             for right in (False, True)
-            if self._gives_alone(right=right)
+            if self._emits_alone(right=right)
             for each in self._side(right=right)
             if not each.is_paired and (until_ns := self._until_ns(right, each.at_ns)) < self.watermark_ns
         ]
@@ -164,7 +164,7 @@ class AsOfKey(KeyJoin):
         for first in sorted(over, key=lambda each: (each.at_ns, each.number)):
             self.waiting.remove(first)
             found = self._valid(first.at_ns)
-            if found is not None or self._gives_alone(right=False):
+            if found is not None or self._emits_alone(right=False):
                 value = None if found is None else found.message
                 return Due(first.at_ns + 1, first.at_ns, first.message, value)
         return None
@@ -185,7 +185,7 @@ class LatestKey(KeyJoin):
 
     def _pairs(self, mine: Came) -> Iterator[tuple[Any, Any]]:
         rights = self._side(right=True)
-        if not mine.right and (rights or self._gives_alone(right=False)):
+        if not mine.right and (rights or self._emits_alone(right=False)):
             yield mine.message, rights[-1].message if rights else None
 
     def due(self) -> Due | None:

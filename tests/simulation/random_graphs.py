@@ -171,7 +171,7 @@ class _Growing:
             name = f"{function.name}{len(self.nodes)}"
             windows = self._windows(function) if kind == "window" else None
             node = Node(name, kind, (stream,), function, mode, self._on_error(), windows=windows)
-            self._add(node, {function.gives}, self._keys_into[stream])
+            self._add(node, {function.returns}, self._keys_into[stream])
             if windows is not None and windows.late == "side":
                 late = Node(f"{name}-late", "late", (name,))
                 self._add(late, self._mixed[stream], self._keys_into[stream])
@@ -231,7 +231,7 @@ class _Growing:
         name, join = f"{function.name}{len(self.nodes)}", self._join()
         node = Node(name, "join", (left, right), function, on_error=self._on_error(), join=join)
         keys = self._keys_into[left] | self._keys_into[right]
-        self._add(node, {function.gives}, keys)
+        self._add(node, {function.returns}, keys)
         for side, stream in (("left", left), ("right", right)):
             if not isinstance(join[0], Latest) and self.random.random() < 0.3:
                 self._add(Node(f"{name}-late-{side}", "late", (name,)), self._mixed[stream], keys)

@@ -1,4 +1,4 @@
-"""Keys, encoders and decoders that are functions: what they cannot be, told where they are given."""
+"""Keys, encoders and decoders that are functions: what they cannot be is reported where they are given."""
 
 from __future__ import annotations
 

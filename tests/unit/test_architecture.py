@@ -87,12 +87,12 @@ def test_the_code_of_an_operator_is_named_in_the_files_that_the_page_lists() -> 
 
 def test_only_two_modules_know_the_types_of_keys() -> None:
     _, _, files = changes()["key type"]
-    assert {str(path.relative_to(ROOT)) for path in PRODUCT if tells_keys_apart(path)} == files - {
+    assert {str(path.relative_to(ROOT)) for path in PRODUCT if distinguishes_keys(path)} == files - {
         "src/bettong/schema/key_types.py"
     }
 
 
-def tells_keys_apart(path: Path) -> bool:
+def distinguishes_keys(path: Path) -> bool:
     """Whether it asks a key whether it is a str, bytes and an int."""
     asked: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -110,6 +110,12 @@ def test_the_layers_are_those_that_are_checked() -> None:
     # The last one is the foundation, of many modules that stand beside each other.
     assert reported == [set(re.split(r" [|:] ", layer)) for layer in layers[:-1]]
     assert f"\n{len(layers)}. the foundation: " in PAGE
+
+
+def test_the_page_counts_the_contracts_that_are_checked() -> None:
+    contracts = tomllib.loads((ROOT / "layers.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (count,) = re.findall(r"^\| contracts in `layers.toml` \| \d+ \| (\d+) \|$", PAGE, re.MULTILINE)
+    assert int(count) == len(contracts)
 
 
 def test_circles_of_imports_are_checked_in_each_package() -> None:

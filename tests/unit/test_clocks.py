@@ -27,13 +27,13 @@ def test_a_clock_that_runs_ahead_moves_nothing_unless_both_do(
     assert clock.now_ns(NOW_NS + redis_h * HOUR_NS) == NOW_NS + carried_h * HOUR_NS
 
 
-def test_clocks_that_differ_are_told_of_once_until_they_agree_again() -> None:
+def test_clocks_that_differ_are_reported_once_until_they_agree_again() -> None:
     log, machine_ns = CapturingLogger(), [NOW_NS]
     clock = CheckedClock(lambda: machine_ns[0], log)  # type: ignore[arg-type]
-    for differs_s, told in ((0, 0), (59, 0), (61, 1), (7200, 1), (1, 1), (-61, 2)):
+    for differs_s, reported in ((0, 0), (59, 0), (61, 1), (7200, 1), (1, 1), (-61, 2)):
         machine_ns[0] = NOW_NS + differs_s * 1_000_000_000
         clock.now_ns(NOW_NS)
-        assert len(log.calls) == told
+        assert len(log.calls) == reported
     assert [call.kwargs for call in log.calls] == [{"machine_ahead_s": 61}, {"machine_ahead_s": -61}]
 
 

@@ -122,8 +122,8 @@ def test_what_is_wrong_with_a_pod_is_reported(state: Object, reported: str) -> N
 
 def test_nothing_is_wrong_with_a_pod_that_runs() -> None:
     assert warnings([pod("x-worker-0")], [], ["x-worker"]) == []
-    settled = {"lastState": {"terminated": {"exitCode": 0}}, "restartCount": 1}
-    assert warnings([pod("x-worker-0", state=settled)], [], ["x-worker"]) == []
+    ended = {"lastState": {"terminated": {"exitCode": 0}}, "restartCount": 1}
+    assert warnings([pod("x-worker-0", state=ended)], [], ["x-worker"]) == []
 
 
 def test_a_pod_without_a_node_says_why_and_once() -> None:
@@ -222,8 +222,8 @@ def test_a_workload_is_done_when_all_of_its_pods_are_new_ready_and_alone() -> No
     assert rolling.progress(workload("x-worker", "worker")).done
     for half in ({"updatedReplicas": 1}, {"readyReplicas": 1}, {"replicas": 3}, {"observedGeneration": 1}):
         assert not rolling.progress(workload("x-worker", "worker", **half)).done, half
-    settled = workload("x-worker", "worker", updatedReplicas=0, currentRevision="b")
-    assert rolling.progress(settled).done
+    ended = workload("x-worker", "worker", updatedReplicas=0, currentRevision="b")
+    assert rolling.progress(ended).done
     late = rolling.progress(workload("x-worker", "worker", updatedReplicas=1, readyReplicas=1))
     assert late.line() == "x-worker: 1 of 2 pods are new, 1 ready"
 

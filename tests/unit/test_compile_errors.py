@@ -13,7 +13,7 @@ import pytest
 
 import bettong
 from bettong import ApplicationError, Width
-from bettong.application.gives import Gives
+from bettong.application.returns import Returns
 from bettong.edges.kernel_cache import KernelFolder
 from bettong.schema.schema import schema_of
 from bettong.worker.kernel import KernelForm, compile_kernel
@@ -198,7 +198,7 @@ def wrong_line(function: Callable[..., Any]) -> int:
 def reported(function: Callable[..., Any], cache: KernelFolder | None) -> str:
     with pytest.raises(ApplicationError) as caught:
         compile_kernel(
-            function, KernelForm(schema_of(Word), schema_of(Seen), Gives.ONE, schema_of(Count)), cache=cache
+            function, KernelForm(schema_of(Word), schema_of(Seen), Returns.ONE, schema_of(Count)), cache=cache
         )
     return str(caught.value)
 

@@ -137,13 +137,13 @@ def _forgets_what_was_sent(table: SentTable, origin: Origin, partition: int, off
     return (offset + 1) << 20, 0
 
 
-def _never_far(numbering: Numbering, place: int, offset: int, *, opens: bool) -> bool:
-    _answered(numbering, place, offset, opens=opens)
+def _never_far(numbering: Numbering, partition: int, offset: int, *, opens: bool) -> bool:
+    _answered(numbering, partition, offset, opens=opens)
     return True
 
 
-def _opens_over_what_is_on_its_way(numbering: Numbering, place: int, now_s: float) -> bool:
-    del numbering, place, now_s
+def _opens_over_what_is_on_its_way(numbering: Numbering, partition: int, now_s: float) -> bool:
+    del numbering, partition, now_s
     return True
 
 
@@ -151,7 +151,7 @@ def _believes_the_client(session: Session, durable: int) -> None:
     _begin(session, SequenceNumber(max(durable, session.claimed)))
 
 
-def _gives_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
+def _grants_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
     del leases, claim
     return Granted(SequenceNumber(0))
 
@@ -173,18 +173,18 @@ def _gives_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
         (Session, "_begin", _believes_the_client),
         (Entry, "is_durable", Entry.is_answered),
         (MemoryLeases, "notice_restart", MemoryLeases.grow_old),
-        (MemoryLeases, "acquire", _gives_to_anybody),
+        (MemoryLeases, "acquire", _grants_to_anybody),
         (Worker, "_is_durable", lambda _worker, _run: True),
     ],
 )
 def test_each_part_of_the_rule_is_needed(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, wrong: Callable[..., Any]
 ) -> None:
-    """With that part broken the simulation fails; so it would tell."""
+    """With that part broken the simulation fails; so the simulation would find it."""
     monkeypatch.setattr(*((f"{owner}.{name}", wrong) if isinstance(owner, str) else (owner, name, wrong)))
     for seed in range(SEEDS_MAX):
         try:
             World(seed).run(STEPS_MAX)
         except AssertionError:
             return
-    raise AssertionError(f"{SEEDS_MAX} interleavings, and nothing told")
+    raise AssertionError(f"{SEEDS_MAX} interleavings, and none of them fails")

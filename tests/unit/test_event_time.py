@@ -119,7 +119,7 @@ def test_watermarks_of_streams_that_do_not_enter_here_are_not_kept() -> None:
     assert [each.origin for each in clock.origins] == ["visits/a"]
 
 
-def test_frames_to_the_next_stage_tell_event_times_and_the_watermark_before_their_record() -> None:
+def test_frames_to_the_next_stage_carry_event_times_and_the_watermark_before_their_record() -> None:
     one, _ = workers(partitions=2)
     fold(one, [alone(40)])
     given = fold(
@@ -220,7 +220,7 @@ def test_within_the_time_to_live_results_do_not_depend_on_how_messages_were_cut_
     assert seen[0][2] == seen[0][3] == max(each.at for each in found)
 
 
-def test_a_function_gives_the_event_time_and_what_it_cannot_tell_counts_as_when_it_was_taken_in() -> None:
+def test_a_function_gives_the_event_time_and_what_it_cannot_say_counts_as_when_it_was_taken_in() -> None:
     def time_of(visit: Visit) -> int:
         return visit.at // visit.place - 5
 

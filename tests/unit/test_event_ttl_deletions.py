@@ -53,8 +53,8 @@ VISITS = st.lists(
 
 
 def split(found: list[Visit], cuts: Iterable[int]) -> Iterator[list[Visit]]:
-    places = sorted({0, len(found), *(each % (len(found) + 1) for each in cuts)})
-    return (found[start:stop] for start, stop in pairwise(places))
+    rows = sorted({0, len(found), *(each % (len(found) + 1) for each in cuts)})
+    return (found[start:stop] for start, stop in pairwise(rows))
 
 
 @pytest.mark.parametrize("speed", PROGRAMS)

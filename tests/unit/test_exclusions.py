@@ -149,7 +149,7 @@ def test_a_part_of_a_frame_is_folded_alone() -> None:
     assert dict(of.tables["add"].items()) == dict(straight.tables["add"].items())
 
 
-def test_progress_tells_the_message_at_work_from_another_place() -> None:
+def test_progress_says_from_another_thread_which_message_is_at_work() -> None:
     seen_at: list[tuple[str, int | None]] = []
     marked: list[tuple[str, int | None]] = []
 

@@ -135,7 +135,7 @@ def test_what_failed_and_what_was_skipped_is_reported(*, compiled: bool) -> None
     ]
 
 
-def test_what_the_sender_refused_of_a_frame_is_no_failure_of_the_key_at_that_place() -> None:
+def test_what_the_sender_refused_of_a_frame_is_no_failure_of_the_key_at_that_index() -> None:
     refused = pack([Refused(0, "ValueError: no", b"?", as_received=True)], frame_bytes_max=FRAME_BYTES_MAX)
     log = [
         data("readings/c", 1, [Reading("a", 5)], refused=refused),

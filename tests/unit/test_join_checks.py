@@ -41,11 +41,11 @@ def needs_both(left: Event, right: Event) -> Pair:
     return Pair(left.key, left.value, right.value)
 
 
-def gives_nothing(left: Event, right: Event) -> None:
+def returns_nothing(left: Event, right: Event) -> None:
     del left, right
 
 
-def gives_many(left: Event, right: Event) -> list[Pair]:
+def returns_many(left: Event, right: Event) -> list[Pair]:
     return [Pair(left.key, left.value, right.value)]
 
 
@@ -78,8 +78,8 @@ def plain(method: str, *arguments: Any, **more: Any) -> Joins:
         (lambda: plain("join_as_of", both, tolerance=us(-1)), ["tolerance="]),
         (lambda: plain("join_as_of", needs_both, how="left"), ["'right' is None", "Event | None"]),
         (lambda: plain("join_window", bettong.counts(3), both), ["no window of a join"]),
-        (lambda: plain("join_as_of", gives_nothing), ["combine returns None"]),
-        (lambda: plain("join_as_of", gives_many), ["one message for a pair"]),
+        (lambda: plain("join_as_of", returns_nothing), ["combine returns None"]),
+        (lambda: plain("join_as_of", returns_many), ["one message for a pair"]),
         (lambda: plain("join_as_of", runs_fast), ["plain Python"]),
         (lambda: plain("join_as_of", lambda left, _: left), ["a lambda has no name"]),
         (

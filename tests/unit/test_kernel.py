@@ -120,7 +120,7 @@ def judges() -> dict[str, StageProgram]:
 
 
 def outcomes(of: StageProgram, samples: list[Sample]) -> tuple[list[str], list[tuple[int, str]]]:
-    """Results (as text, so that NaN equals NaN) and dead letters: place and computation."""
+    """Results (as text, so that NaN equals NaN) and dead letters: index and computation."""
     records = fold(worker(of), [data("in/a", 1, samples)])
     found = [repr(each) for each in results(records, "meters.sink.out", Outcome)]
     return found, sorted((each.index, each.computation) for each in dead_letters(records))
@@ -210,7 +210,7 @@ def test_infinities_and_nan_pass_through_compiled_code(judges: dict[str, StagePr
 
 
 def test_exceptions_lose_no_memory(judges: dict[str, StageProgram]) -> None:
-    """Numba lets go of nothing that a function holds when it raises; a frame must not be among that."""
+    """Numba releases nothing that a function holds when it raises; a frame must not be among that."""
     samples = [sample(f"n{number}", small=0, single=0.0) for number in range(2000)]
     samples[1000] = sample("raise")
     frame = decode(data("in/a", 1, samples, previous=0))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bettong.application.gives import Gives
+from bettong.application.returns import Returns
 from bettong.edges.kernel_cache import KernelFolder
 from bettong.edges.kernel_folder import folder_of
 from bettong.schema.schema import schema_of
@@ -79,7 +79,7 @@ def test_an_application_whose_machine_code_has_no_name_runs_without_a_cache(tmp_
         return Number(pointer(number.value))
 
     schema = schema_of(Number)
-    kernel = compile_kernel(add, KernelForm(schema, None, Gives.ONE, schema), cache=KernelFolder(tmp_path))
+    kernel = compile_kernel(add, KernelForm(schema, None, Returns.ONE, schema), cache=KernelFolder(tmp_path))
     assert kernel.form.takes is schema
     assert list(tmp_path.iterdir()) == []
 
@@ -153,7 +153,7 @@ def test_a_kernel_that_another_process_removes_once_it_is_loaded_is_compiled_wit
 
     schema = schema_of(Number)
     kernel = compile_kernel(
-        renumbered, KernelForm(schema, None, Gives.ONE, schema), cache=Disturbed(tmp_path)
+        renumbered, KernelForm(schema, None, Returns.ONE, schema), cache=Disturbed(tmp_path)
     )
     assert kernel.form.takes is schema
     assert not list(tmp_path.glob("kernel_*.py"))

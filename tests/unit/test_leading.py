@@ -11,7 +11,7 @@ from bettong_processor.leading import TTL_MS, VACANT_S, Candidate, Leading
 from tests.simulation.lease_model import MemoryLease
 from tests.waiting import eventually
 
-_LOOKS_S = st.sampled_from([0.05, 0.25, 0.3, 0.6, 2.5])
+_POLLS_S = st.sampled_from([0.05, 0.25, 0.3, 0.6, 2.5])
 
 
 class Lead:
@@ -33,25 +33,25 @@ class Leaders(RuleBasedStateMachine):
         self.now_s = 0.0
         self.lead = Lead()
         self.processes = {name: Candidate(name, ready=True) for name in "abc"}
-        self.looked_s = dict.fromkeys("abc", float("-inf"))
+        self.polled_s = dict.fromkeys("abc", float("-inf"))
         self.lives = 0
 
     @initialize(name=st.sampled_from("abc"))
     def begins(self, name: str) -> None:
-        self.look(name, 0.0)
-        self.look(name, VACANT_S)
+        self.poll(name, 0.0)
+        self.poll(name, VACANT_S)
         assert self.processes[name].leads
 
-    @rule(name=st.sampled_from("abc"), later_s=_LOOKS_S)
-    def look(self, name: str, later_s: float) -> None:
-        """A process that looks as often as it should is never overtaken while Redis keeps its data."""
+    @rule(name=st.sampled_from("abc"), later_s=_POLLS_S)
+    def poll(self, name: str, later_s: float) -> None:
+        """A process that polls as often as it should is never overtaken while Redis keeps its data."""
         self.now_s += later_s
         candidate = self.processes[name]
-        in_time = candidate.leads and self.now_s - self.looked_s[name] < TTL_MS / 1000
+        in_time = candidate.leads and self.now_s - self.polled_s[name] < TTL_MS / 1000
         take = candidate.may_take(self.now_s)
         leader = self.lead.hold(candidate.process, self.now_s, take=take)
         candidate.sees(leader, self.now_s)
-        self.looked_s[name] = self.now_s
+        self.polled_s[name] = self.now_s
         assert candidate.leads == (leader == candidate.process)
         assert candidate.leads or not in_time
 
@@ -59,7 +59,7 @@ class Leaders(RuleBasedStateMachine):
     def dies_and_comes_back(self, name: str) -> None:
         self.lives += 1
         self.processes[name] = Candidate(f"{name}/{self.lives}", ready=True)
-        self.looked_s[name] = float("-inf")
+        self.polled_s[name] = float("-inf")
 
     @precondition(lambda self: sum(each.leads for each in self.processes.values()) <= 1)
     @rule()
@@ -72,9 +72,9 @@ class Leaders(RuleBasedStateMachine):
         leader = next((name for name, each in self.processes.items() if each.leads), None)
         for name in (each for each in self.processes if each != leader):
             if not self.processes[name].may_take(self.now_s + 0.05):
-                self.look(name, 0.05)
-        if leader is not None and self.now_s - self.looked_s[leader] < TTL_MS / 1000:
-            self.look(leader, 0.05)
+                self.poll(name, 0.05)
+        if leader is not None and self.now_s - self.polled_s[leader] < TTL_MS / 1000:
+            self.poll(leader, 0.05)
             assert self.processes[leader].leads
 
 
@@ -99,7 +99,7 @@ def test_who_is_not_ready_leaves_the_lead_to_others_and_takes_it_at_once_when_re
     assert candidate.may_take(10 * VACANT_S)
 
 
-def test_a_thread_that_ends_by_what_nobody_foresaw_is_told_where_the_lead_is_asked_for() -> None:
+def test_a_thread_that_ends_by_what_nobody_foresaw_is_reported_where_the_lead_is_asked_for() -> None:
     class Garbled:
         def hold(self, process: str, *, take: bool) -> str:
             raise ValueError(f"{process} {take}")

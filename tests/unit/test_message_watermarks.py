@@ -54,12 +54,12 @@ from tests.samples.lateness import (
 from tests.samples.worker import dead_letters, fold, frames, results, worker
 
 times = st.lists(st.integers(0, 60), min_size=1, max_size=24)
-cut_places = st.lists(st.integers(0, 24), max_size=6)
+boundaries = st.lists(st.integers(0, 24), max_size=6)
 
 
-def parts_of(readings: list[Reading], places: list[int]) -> list[list[Reading]]:
-    bounds = sorted({0, len(readings), *(place for place in places if place < len(readings))})
-    return [readings[start:stop] for start, stop in pairwise(bounds)]
+def parts_of(readings: list[Reading], bounds: list[int]) -> list[list[Reading]]:
+    rows = sorted({0, len(readings), *(each for each in bounds if each < len(readings))})
+    return [readings[start:stop] for start, stop in pairwise(rows)]
 
 
 def judged(clock: EventClock, frame: Frame) -> list[int]:
@@ -70,9 +70,9 @@ def judged(clock: EventClock, frame: Frame) -> list[int]:
     return found
 
 
-@given(times, cut_places, st.sampled_from([1, 3, 16]), st.sampled_from([0, 4]), st.integers(0, 5))
+@given(times, boundaries, st.sampled_from([1, 3, 16]), st.sampled_from([0, 4]), st.integers(0, 5))
 def test_a_late_message_is_judged_by_all_messages_before_it_in_its_origin(
-    at: list[int], places: list[int], partitions: int, out_of_order_ns: int, spread: int
+    at: list[int], bounds: list[int], partitions: int, out_of_order_ns: int, spread: int
 ) -> None:
     of = judging(out_of_order_ns)
     client = Client(of, partitions)
@@ -80,7 +80,7 @@ def test_a_late_message_is_judged_by_all_messages_before_it_in_its_origin(
     expected = own_before(at, out_of_order_ns)
     clocks = [EventClock(of.stages[0], (), 1) for _ in range(partitions)]
     seen = 0
-    for part in parts_of(readings, places):
+    for part in parts_of(readings, bounds):
         for partition, frame in decoded(client.send(part)):
             watermarks = judged(clocks[partition], frame)
             messages = readings_in(frame)
@@ -158,14 +158,14 @@ def seen_by_readings(records: Iterable[OutputRecord]) -> list[Seen]:
     return [each for each in results(records, OUT, Seen) if each.looks]
 
 
-@given(times, cut_places, st.integers(1, 3))
+@given(times, boundaries, st.integers(1, 3))
 def test_late_messages_find_fired_what_was_due_before_them_however_messages_were_cut(
-    at: list[int], places: list[int], sensors: int
+    at: list[int], bounds: list[int], sensors: int
 ) -> None:
     readings = looking(at, sensors)
     one_by_one = seen_by_readings(folded([each] for each in readings))
     assert seen_by_readings(folded([readings])) == one_by_one
-    assert seen_by_readings(folded(parts_of(readings, places))) == one_by_one
+    assert seen_by_readings(folded(parts_of(readings, bounds))) == one_by_one
 
 
 def bounded() -> AbstractContextManager[object]:
@@ -173,11 +173,11 @@ def bounded() -> AbstractContextManager[object]:
     return patch.object(StatefulOperator, "soonest_due", lambda _, times_ns: times_ns + GAP_NS)
 
 
-@given(times, cut_places, st.integers(1, 3))
+@given(times, boundaries, st.integers(1, 3))
 def test_a_bound_of_what_rows_make_due_saves_stops_and_changes_no_byte(
-    at: list[int], places: list[int], sensors: int
+    at: list[int], bounds: list[int], sensors: int
 ) -> None:
-    parts = parts_of(looking(at, sensors), places)
+    parts = parts_of(looking(at, sensors), bounds)
     with patch("bettong.worker.stage_run.run", wraps=stage_run.run) as often:
         straight = folded(parts)
     with patch("bettong.worker.stage_run.run", wraps=stage_run.run) as seldom, bounded():
@@ -225,14 +225,14 @@ def test_what_fires_within_a_frame_leaves_between_its_messages() -> None:
     ]
 
 
-@given(times, cut_places)
+@given(times, boundaries)
 def test_the_next_stage_judges_messages_as_this_one_and_nothing_late_that_time_made(
-    at: list[int], places: list[int]
+    at: list[int], bounds: list[int]
 ) -> None:
     readings = looking(at, 3)
     expected = dict(zip(range(1, len(at) + 1), own_before(at), strict=True))
     found = []
-    for cut in ([[each] for each in readings], [readings], parts_of(readings, places)):
+    for cut in ([[each] for each in readings], [readings], parts_of(readings, bounds)):
         clock, late = EventClock(judging().stages[1], (), 1), []
         for frame in frames(folded(cut), PLACES):
             if frame.kind is not FrameKind.DATA:
@@ -262,22 +262,22 @@ def chain(parts: Iterable[list[Reading]]) -> list[Seen]:
     return results(fold(two, values), "meters.sink.places-seen", Seen)
 
 
-@given(times, cut_places)
+@given(times, boundaries)
 def test_late_messages_find_fired_what_was_due_before_them_in_the_next_stage_too(
-    at: list[int], places: list[int]
+    at: list[int], bounds: list[int]
 ) -> None:
     readings = looking(at, 2)
     one_by_one = chain([each] for each in readings)
     assert chain([readings]) == one_by_one
-    assert chain(parts_of(readings, places)) == one_by_one
+    assert chain(parts_of(readings, bounds)) == one_by_one
 
 
-@given(times, cut_places, st.data())
+@given(times, boundaries, st.data())
 def test_a_worker_that_is_restored_between_records_goes_on_alike(
-    at: list[int], places: list[int], data: Any
+    at: list[int], bounds: list[int], data: Any
 ) -> None:
     client = Client(judging(), 1)
-    values = [value for part in parts_of(looking(at, 2), places) for _, value in client.send(part)]
+    values = [value for part in parts_of(looking(at, 2), bounds) for _, value in client.send(part)]
     with bounded() if data.draw(st.booleans()) else nullcontext():
         straight, crashing = worker(PROGRAMS[0]), worker(PROGRAMS[0])
         for value in values:
@@ -294,8 +294,8 @@ def test_watermarks_of_another_number_of_messages_are_a_dead_letter() -> None:
     frame = decode(value)
     assert np.frombuffer(frame.message_watermarks, "<i8").tolist() == [0, 9]
     spoilt = encode(replace(frame, message_watermarks=bytes(17)))
-    (letter,) = dead_letters(fold(worker(PROGRAMS[0]), [spoilt]))
-    assert letter.reason == "17 bytes of watermarks for 2 messages"
+    (dead_letter,) = dead_letters(fold(worker(PROGRAMS[0]), [spoilt]))
+    assert dead_letter.reason == "17 bytes of watermarks for 2 messages"
     with pytest.raises(FrameError, match="8 bytes of watermarks for 2"):
         own_watermarks(replace(frame, message_watermarks=bytes(8)), 2)
 
@@ -323,7 +323,7 @@ def test_an_origin_that_this_stage_does_not_know_moves_nothing() -> None:
 
 
 @pytest.mark.parametrize("on_error", ["dead-letter", "stop"])
-def test_a_message_that_fails_is_named_by_its_place_in_the_whole_frame(on_error: OnError) -> None:
+def test_a_message_that_fails_is_named_by_its_index_in_the_whole_frame(on_error: OnError) -> None:
     one = worker(program(judging(on_error=on_error).stages[0], compiled=False))
     readings = [
         Reading(1, 1, 5),

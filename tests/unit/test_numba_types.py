@@ -123,7 +123,7 @@ def programs(request: pytest.FixtureRequest) -> tuple[StageProgram, StageProgram
 
 
 def outcome(of: StageProgram, pairs: list[Pair]) -> tuple[list[Found], list[tuple[int, str]]]:
-    """Results, and dead letters: of what does not fit the place alone, of what is raised the words as well."""
+    """Results, and dead letters: of what does not fit the index alone, of what is raised the reason as well."""
     records = fold(worker(of), [data("in/a", 1, pairs)])
     reported = [(each.index, each.reason if "no " in each.reason else "") for each in dead_letters(records)]
     return results(records, OUT, Found), reported

@@ -187,7 +187,7 @@ def test_a_flat_map_that_raises_half_way_gives_none_of_that_message(numbers: lis
 
 
 @given(NUMBERS)
-def test_places_are_those_of_the_frame_behind_any_chain(numbers: list[int]) -> None:
+def test_indexes_are_those_of_the_frame_behind_any_chain(numbers: list[int]) -> None:
     """Each result of each computation still knows which message of the frame it comes from."""
 
     def build(stream: bettong.Stream[Any]) -> bettong.Stream[Any]:

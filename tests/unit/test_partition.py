@@ -207,7 +207,7 @@ def test_counters_and_keys_report_what_happened(tally: StageProgram) -> None:
     fold(one, [data("readings/a", 1, [Reading("m", 1), Reading("n", -1), Reading("o", 1)]), tick(1)])
     counters = one.counters
     assert (counters.frames, counters.messages, counters.dead_letters) == (1, 3, 1)
-    assert counters.results == 4  # two messages at two exits
+    assert counters.results == 4  # two messages for two outputs
     assert one.keys == 3
 
 

@@ -81,7 +81,7 @@ class Log(Replay):
 
 
 class Later(Uploads):
-    """Uploads when told to, so that the same choices lead to the same course."""
+    """Uploads when a test calls for it, so that the same choices lead to the same course."""
 
     def __init__(self, stores: Stores) -> None:
         super().__init__(stores, interval_s=0, clock=lambda: 0.0, log=SILENT)
@@ -90,7 +90,7 @@ class Later(Uploads):
     def offer(self, partition: PartitionId, offset: int) -> None:
         self.due = (partition, offset)
 
-    def settle(self, timeout_s: float = 0) -> bool:
+    def wait_until_saved(self, timeout_s: float = 0) -> bool:
         del timeout_s
         if self.due is not None:
             upload(self._stores, *self.due)
@@ -147,7 +147,7 @@ class World:
 
     def settle(self) -> None:
         for each in self.uploads:
-            each.settle()
+            each.wait_until_saved()
 
 
 class Batches(RuleBasedStateMachine):

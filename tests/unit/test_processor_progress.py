@@ -69,7 +69,7 @@ def test_a_password_file_that_is_away_while_a_task_starts_is_a_passing_fault(tmp
         assert fault.text == f"PasswordError: {raised.value}"
 
 
-def test_an_error_without_a_text_and_a_fault_without_python_are_told_too() -> None:
+def test_an_error_without_a_text_and_a_fault_without_python_are_reported_too() -> None:
     assert fault_of(PYTHON.format(error="NotImplementedError")).text.startswith("NotImplementedError")
     assert fault_of("org.apache.kafka.common.errors.TimeoutException: no broker\n at x").text.endswith(
         "no broker"

@@ -102,7 +102,7 @@ def test_as_many_go_at_once_as_make_room_and_no_more() -> None:
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_there_is_no_place_for_one_more_where_all_read() -> None:
+def test_there_is_no_room_for_one_more_where_all_read() -> None:
     async def work(room: Room, clock: Clock) -> None:
         assert room.has_room_for(1_000_000)
         reading = await guest(room)

@@ -149,7 +149,9 @@ def test_python_and_compiled_give_the_same_bytes(tally_programs: dict[str, Stage
     check_alike(tally_programs)
 
 
-def test_a_snapshot_of_one_way_is_refused_by_the_other(tally_programs: dict[str, StageProgram]) -> None:
+def test_a_snapshot_of_one_execution_mode_is_refused_by_the_other(
+    tally_programs: dict[str, StageProgram],
+) -> None:
     """Switching BETTONG_COMPILED never misreads a state."""
     snapshots = {kind: worker(of).snapshot() for kind, of in tally_programs.items()}
     for kind, other in (("python", "compiled"), ("compiled", "python")):

@@ -162,8 +162,8 @@ def test_columns_of_a_frame_that_are_passed_on_are_not_copied() -> None:
 PLAIN: dict[str, Any] = {"text": "t", "blob": b"b", "number": 1, "share": 0.5}
 
 
-def gives(values: dict[str, Any], *, many: bool = False) -> list[str]:
-    """The reasons of the dead letters when a function gives these for the second of three messages."""
+def failures_of(values: dict[str, Any], *, many: bool = False) -> list[str]:
+    """The reasons of the dead letters when a function returns these for the second of three messages."""
 
     def one(number: Number) -> Loose:
         return Loose(**(PLAIN | (values if number.value == 1 else {})))
@@ -196,7 +196,7 @@ def test_a_value_that_can_change_after_it_was_given_is_refused(
     field: str, value: Any, reason: str, *, many: bool
 ) -> None:
     assert field in {each.name for each in fields(Loose)}
-    assert gives({field: value}, many=many) == [f"field {field!r}: {reason}"]
+    assert failures_of({field: value}, many=many) == [f"field {field!r}: {reason}"]
 
 
 @pytest.mark.parametrize(

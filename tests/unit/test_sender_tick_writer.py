@@ -123,7 +123,7 @@ def test_they_are_written_every_tick_while_the_sender_runs() -> None:
     asyncio.run(conversation())
 
 
-def test_a_source_whose_stage_needs_no_time_is_never_told_of() -> None:
+def test_a_source_whose_stage_needs_no_time_is_never_reported() -> None:
     async def conversation() -> None:
         route = replace(readings(), needs_time=False)
         async with sender_of(route, tick_s=0.001) as (intake, log, ticking):
@@ -136,7 +136,7 @@ def test_a_source_whose_stage_needs_no_time_is_never_told_of() -> None:
     asyncio.run(conversation())
 
 
-def test_what_the_log_fails_is_told_when_there_is_another_one() -> None:
+def test_what_the_log_fails_is_reported_when_there_is_another_one() -> None:
     async def conversation() -> None:
         async with sender_of(readings()) as (intake, log, ticking):
             await fed(intake, (sensor_of(0), 50))
@@ -155,7 +155,7 @@ def test_what_the_log_fails_is_told_when_there_is_another_one() -> None:
     asyncio.run(conversation())
 
 
-def test_a_partition_with_a_frame_behind_one_that_was_lost_is_told_what_came_before_both() -> None:
+def test_a_partition_with_a_frame_behind_one_that_was_lost_gets_a_report_of_what_came_before_both() -> None:
     async def conversation() -> None:
         async with sender_of(readings()) as (intake, log, ticking):
             feed = await fed(intake, (sensor_of(0), 50), (sensor_of(1), 40))
@@ -190,7 +190,7 @@ def test_frames_go_first_while_the_buffer_is_full() -> None:
     asyncio.run(conversation())
 
 
-def test_a_call_that_ended_is_still_told_of_and_a_stream_that_ended_is_not() -> None:
+def test_a_call_that_ended_is_still_reported_and_a_stream_that_ended_is_not() -> None:
     async def conversation() -> None:
         async with sender_of(readings()) as (intake, log, ticking):
             (await fed(intake, (sensor_of(0), 50), stream="comes-back")).close()
@@ -205,7 +205,7 @@ def test_a_call_that_ended_is_still_told_of_and_a_stream_that_ended_is_not() -> 
     asyncio.run(conversation())
 
 
-def test_a_stream_that_ends_is_ended_where_ticks_told_of_it() -> None:
+def test_a_stream_that_ends_is_ended_where_ticks_reported_it() -> None:
     async def conversation() -> None:
         async with sender_of(readings()) as (intake, log, ticking):
             feed = await fed(intake, (sensor_of(0), 50))

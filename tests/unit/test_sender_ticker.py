@@ -1,4 +1,4 @@
-"""Which partitions are told at a tick how far a client has come in event time; pure, its clocks passed in."""
+"""To which partitions a tick reports how far a client has come in event time; pure, its clocks passed in."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from bettong.frames.frame import FrameKind, decode
 from bettong.ingest.session import NO_PARTITION
 from bettong_sender.ticker import ENDED_MAX, ORIGINS_PER_TICK_MAX, Round, Ticker
 from tests.samples.sender import PARTITIONS, MemoryLog, readings, sensor_of
-from tests.simulation.sender_sending import EVERY, NOW_NS, STAGE, TICK_S, Sending
+from tests.simulation.sender_session import EVERY, NOW_NS, STAGE, TICK_S, SimulatedSession
 
 
 def reported(round_: Round, now_s: float = 0.0) -> dict[int, dict[str, int]]:
@@ -22,8 +22,8 @@ def reported(round_: Round, now_s: float = 0.0) -> dict[int, dict[str, int]]:
         assert frame.columns is None
         assert not frame.watermark_ns
         assert not found.get(append.partition, {}).keys() & frame.watermarks.keys()
-        reported = {str(origin): at_ns for origin, at_ns in frame.watermarks.items()}
-        found.setdefault(append.partition, {}).update(reported)
+        watermarks = {str(origin): at_ns for origin, at_ns in frame.watermarks.items()}
+        found.setdefault(append.partition, {}).update(watermarks)
     return found
 
 
@@ -40,9 +40,9 @@ def others(*partitions: int, ns: int) -> dict[int, dict[str, int]]:
     return {partition: {"orders/feed": ns} for partition in EVERY if partition not in partitions}
 
 
-def test_partitions_that_got_no_frame_are_told_and_the_one_that_did_is_not() -> None:
+def test_a_watermark_is_reported_to_partitions_that_got_no_frame_and_not_to_the_one_that_did() -> None:
     ticker, log = Ticker(), MemoryLog()
-    ours = Sending(readings(), ticker)
+    ours = SimulatedSession(readings(), ticker)
     ours.send(1, (sensor_of(2), 50))
     assert at_tick(ticker, 1.0) == {}, "it is not in the log yet"
     ours.arrive_all(log)
@@ -50,9 +50,9 @@ def test_partitions_that_got_no_frame_are_told_and_the_one_that_did_is_not() -> 
     assert at_tick(ticker, 2.0) == {}, "nothing has moved"
 
 
-def test_only_watermarks_are_told_that_move() -> None:
+def test_only_watermarks_are_reported_that_move() -> None:
     ticker, log = Ticker(), MemoryLog()
-    ours = Sending(readings(), ticker)
+    ours = SimulatedSession(readings(), ticker)
     for sequence, at in enumerate((50, 30, 50), 1):
         ours.send(sequence, (sensor_of(sequence % 2), at))
     ours.arrive_all(log)
@@ -62,9 +62,9 @@ def test_only_watermarks_are_told_that_move() -> None:
     assert at_tick(ticker, 2.0) == others(0, ns=60)
 
 
-def test_a_partition_that_got_a_frame_within_the_tick_is_told_at_the_next() -> None:
+def test_a_partition_that_got_a_frame_within_the_tick_gets_a_report_at_the_next() -> None:
     ticker, log = Ticker(), MemoryLog()
-    ours = Sending(readings(), ticker)
+    ours = SimulatedSession(readings(), ticker)
     ours.send(1, (sensor_of(0), 50), now_s=10.0)
     ours.send(2, (sensor_of(1), 60), now_s=10.1)
     ours.arrive_all(log)
@@ -75,7 +75,7 @@ def test_a_partition_that_got_a_frame_within_the_tick_is_told_at_the_next() -> N
 
 def test_a_frame_that_is_missing_in_one_partition_holds_the_watermark_back_and_all_behind_it() -> None:
     ticker, log = Ticker(), MemoryLog()
-    ours = Sending(readings(), ticker)
+    ours = SimulatedSession(readings(), ticker)
     ours.send(1, (sensor_of(0), 50))
     ours.arrive_all(log)
     ours.send(2, (sensor_of(0), 60), (sensor_of(1), 60))
@@ -87,18 +87,18 @@ def test_a_frame_that_is_missing_in_one_partition_holds_the_watermark_back_and_a
     assert at_tick(ticker, 2.0) == others(0, ns=70)
 
 
-def test_what_was_not_written_is_told_again() -> None:
+def test_what_was_not_written_is_reported_again() -> None:
     ticker, log = Ticker(), MemoryLog()
-    ours = Sending(readings(), ticker)
+    ours = SimulatedSession(readings(), ticker)
     ours.send(1, (sensor_of(0), 50))
     ours.arrive_all(log)
     assert reported(ticker.round(1.0, TICK_S)) == others(0, ns=50)
     assert at_tick(ticker, 2.0) == others(0, ns=50)
 
 
-def test_a_partition_that_may_skip_a_frame_as_a_gap_is_told_what_came_before() -> None:
+def test_to_a_partition_that_may_skip_a_frame_as_a_gap_what_came_before_is_reported() -> None:
     ticker, log = Ticker(), MemoryLog()
-    ours = Sending(readings(), ticker)
+    ours = SimulatedSession(readings(), ticker)
     ours.send(1, (sensor_of(0), 50))
     ours.arrive_all(log)
     fresh = next(partition for partition in EVERY if (STAGE, partition) not in ours.in_flight)
@@ -109,9 +109,9 @@ def test_a_partition_that_may_skip_a_frame_as_a_gap_is_told_what_came_before() -
     assert at_tick(ticker, 1.0) == others(0, ns=50)
 
 
-def test_a_session_that_ended_is_told_of_once_when_its_last_frame_is_in_the_log_and_forgotten() -> None:
+def test_a_session_that_ended_is_reported_once_when_its_last_frame_is_in_the_log_and_forgotten() -> None:
     ticker, log = Ticker(), MemoryLog()
-    ours = Sending(readings(), ticker)
+    ours = SimulatedSession(readings(), ticker)
     ours.send(1, (sensor_of(0), 50))
     ticker.close(ours.progress)
     ticker.close(ours.progress)
@@ -125,7 +125,7 @@ def test_a_session_that_ended_is_told_of_once_when_its_last_frame_is_in_the_log_
 
 def test_a_session_that_ended_without_a_frame_or_with_a_lost_one_is_forgotten() -> None:
     ticker, log = Ticker(), MemoryLog()
-    empty, lossy = (Sending(readings(), ticker, stream=name) for name in ("empty", "lossy"))
+    empty, lossy = (SimulatedSession(readings(), ticker, stream=name) for name in ("empty", "lossy"))
     lossy.send(1, (sensor_of(0), 50))
     empty.arrive_all(log)
     for where in lossy.in_flight:
@@ -139,7 +139,7 @@ def test_a_session_that_ended_without_a_frame_or_with_a_lost_one_is_forgotten() 
 def test_of_sessions_that_ended_the_newest_are_kept() -> None:
     ticker, log = Ticker(), MemoryLog()
     for number in range(ENDED_MAX + 3):
-        ours = Sending(readings(), ticker, stream=f"s{number}")
+        ours = SimulatedSession(readings(), ticker, stream=f"s{number}")
         if number < 5:
             ours.send(1, (sensor_of(0), 50))
             ours.arrive_all(log)
@@ -151,9 +151,9 @@ def test_of_sessions_that_ended_the_newest_are_kept() -> None:
     }
 
 
-def test_an_end_goes_to_whoever_heard_of_the_origin_and_nothing_is_told_after_it() -> None:
+def test_an_end_goes_to_whoever_heard_of_the_origin_and_nothing_is_reported_after_it() -> None:
     ticker, log = Ticker(), MemoryLog()
-    ours = Sending(readings(), ticker)
+    ours = SimulatedSession(readings(), ticker)
     ours.send(1, (sensor_of(0), 50))
     ours.arrive_all(log)
     assert at_tick(ticker, 1.0) == others(0, ns=50)
@@ -173,21 +173,21 @@ def test_an_end_goes_to_whoever_heard_of_the_origin_and_nothing_is_told_after_it
     assert len(ticker) == 0
 
 
-def test_an_earlier_session_of_a_stream_that_ended_is_told_of_no_more() -> None:
+def test_an_earlier_session_of_a_stream_that_ended_is_reported_no_more() -> None:
     ticker, log = Ticker(), MemoryLog()
-    first = Sending(readings(), ticker)
+    first = SimulatedSession(readings(), ticker)
     first.send(1, (sensor_of(0), 50))
     first.arrive_all(log)
     ticker.close(first.progress)
-    second = Sending(readings(), ticker)
+    second = SimulatedSession(readings(), ticker)
     ticker.end(second.progress)
     assert at_tick(ticker, 1.0) == {}
 
 
 def test_an_end_goes_to_every_partition_where_time_is_needed_and_else_where_the_session_went() -> None:
-    timed = Sending(readings(), Ticker())
+    timed = SimulatedSession(readings(), Ticker())
     assert {each.partition for each in timed.session.end(3.0, NOW_NS).appends} == set(EVERY)
-    untimed = Sending(replace(readings(), needs_time=False), Ticker())
+    untimed = SimulatedSession(replace(readings(), needs_time=False), Ticker())
     ended = untimed.session.end(3.0, NOW_NS)
     assert {each.partition for each in ended.appends} == {where for _, where in untimed.in_flight}
 
@@ -196,7 +196,7 @@ def test_an_end_goes_to_every_partition_where_time_is_needed_and_else_where_the_
 def test_many_clients_share_ticks_that_fit_the_smallest_frame(sessions: int) -> None:
     ticker, log = Ticker(), MemoryLog()
     for number in range(sessions):
-        ours = Sending(readings(), ticker, stream=f"{number:0128}")
+        ours = SimulatedSession(readings(), ticker, stream=f"{number:0128}")
         ours.send(1, (sensor_of(0), 50 + number))
         ours.arrive_all(log)
     taken = ticker.round(1.0, TICK_S).number(1.0, NOW_NS)
@@ -205,20 +205,20 @@ def test_many_clients_share_ticks_that_fit_the_smallest_frame(sessions: int) -> 
     assert all(len(origins) == sessions for origins in at_tick(ticker, 1.0).values())
 
 
-def test_of_two_sessions_of_one_stream_the_newer_watermark_is_told() -> None:
+def test_of_two_sessions_of_one_stream_the_newer_watermark_is_reported() -> None:
     ticker, log = Ticker(), MemoryLog()
     for at in (70, 50):
-        ours = Sending(readings(), ticker)
+        ours = SimulatedSession(readings(), ticker)
         ours.send(1, (sensor_of(0), at))
         ours.arrive_all(log)
     assert at_tick(ticker, 1.0) == others(0, ns=70)
 
 
-def test_the_slowest_client_that_is_not_idle_tells_how_far_a_source_is_behind() -> None:
+def test_the_slowest_client_that_is_not_idle_decides_how_far_a_source_is_behind() -> None:
     ticker, log = Ticker(), MemoryLog()
     assert ticker.slowest_ns(0.0) == {}
-    fast, slow = (Sending(readings(), ticker, stream=name) for name in ("fast", "slow"))
-    silent = Sending(readings(), ticker, stream="silent")
+    fast, slow = (SimulatedSession(readings(), ticker, stream=name) for name in ("fast", "slow"))
+    silent = SimulatedSession(readings(), ticker, stream="silent")
     fast.send(1, (sensor_of(0), 90))
     slow.send(1, (sensor_of(0), 40))
     for each in (fast, slow, silent):

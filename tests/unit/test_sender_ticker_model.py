@@ -1,5 +1,5 @@
-"""TICKs by a model: whatever frames are lost, sent again, or answered in any order, no partition is told more than what
-the frames justify that lie in the log as a whole; and all are told the newest within two ticks.
+"""TICKs by a model: whatever frames are lost, sent again, or answered in any order, no partition is reported more than
+what the frames justify that lie in the log as a whole; and the newest reaches all within two ticks.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from bettong.ingest.session import Append, Session
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.ticker import Ticker
 from tests.samples.sender import PARTITIONS, MemoryLog, readings, readings_frame, sensor_of
-from tests.simulation.sender_sending import EVERY, NOW_NS, STAGE, TICK_S, Sending
+from tests.simulation.sender_session import EVERY, NOW_NS, STAGE, TICK_S, SimulatedSession
 
 US = 1000
 OUT_OF_ORDER_US = 2
@@ -31,20 +31,22 @@ class World:
     keyed: bool
     log: MemoryLog = field(default_factory=MemoryLog)
     tickers: list[Ticker] = field(default_factory=lambda: [Ticker(), Ticker()])
-    sessions: list[Sending] = field(default_factory=list)
+    sessions: list[SimulatedSession] = field(default_factory=list)
     now_s: float = 100.0
     acknowledged: int = 0
     next: int = 0
-    session: Sending | None = None
+    session: SimulatedSession | None = None
 
     def __post_init__(self) -> None:
         self.route = readings(
             key="sensor" if self.keyed else None, out_of_order=timedelta(microseconds=OUT_OF_ORDER_US)
         )
 
-    def connect(self, sender: int) -> Sending:
+    def connect(self, sender: int) -> SimulatedSession:
         durable = max([self.acknowledged, *(each.ledger.acknowledged for each in self.sessions)])
-        self.session = Sending(self.route, self.tickers[sender], claimed=self.acknowledged, durable=durable)
+        self.session = SimulatedSession(
+            self.route, self.tickers[sender], claimed=self.acknowledged, durable=durable
+        )
         self.next = self.acknowledged + 1
         self.sessions.append(self.session)
         return self.session
@@ -104,7 +106,7 @@ class World:
         return [append for append in appends if not append.opens]
 
     def known_ns(self, partition: int) -> int:
-        """What the partition has been told, by frames that count and by TICKs."""
+        """What was reported to the partition, by frames that count and by TICKs."""
         ticks = [ns for frame in self.log.frames[STAGE, partition] for ns in frame.watermarks.values()]
         return max([0, *ticks, *(frame.watermark_ns for frame in self.taken(partition))])
 
@@ -145,7 +147,7 @@ _reading = st.tuples(
     st.booleans(),
     st.data(),
 )
-def test_no_partition_is_told_more_than_the_log_holds_and_all_are_told_within_two_ticks(
+def test_no_partition_is_reported_more_than_the_log_holds_and_all_get_it_within_two_ticks(
     frames: Frames,
     keyed: bool,  # noqa: FBT001 - an example's
     data: st.DataObject,
@@ -180,8 +182,8 @@ def test_no_partition_is_told_more_than_the_log_holds_and_all_are_told_within_tw
     world.check_two_ticks()
 
 
-def test_the_model_finds_a_ticker_that_tells_what_is_not_in_the_log_yet() -> None:
-    """So that the model above can fail: told is here the newest frame, whatever has become of it."""
+def test_the_model_finds_a_ticker_that_reports_what_is_not_in_the_log_yet() -> None:
+    """So that the model above can fail: what is reported here is the newest frame, whatever has become of it."""
     world = World([[(sensor_of(0), 5 * US)], [(sensor_of(1), 9 * US)]], keyed=True)
     world.send(0)
     world.send(0)

@@ -187,7 +187,7 @@ def test_a_fault_that_somebody_must_mend_is_waited_for_unless_the_receiver_canno
         run(store := Store({0: SinkError("no such table")}), records=log(1))
     assert store.kept == [b"<0>"]
     assert [(line["event"], line["route"], line["fault"]) for line in lines] == [
-        ("a sink waits until somebody mends it", "sink raw", "no such table")
+        ("sink is blocked by an error that needs an operator", "sink raw", "no such table")
     ]
     with pytest.raises(SinkError, match="no such table"):
         run(store := Store({0: SinkError("no such table")}), required=True)

@@ -33,7 +33,7 @@ def due_ns(of: PartitionWorker) -> int | None:
 
 
 def before(partition: int, *, client: str, at_ns: int) -> tuple[PartitionWorker, list[bytes]]:
-    """A partition of the first stage that has folded one visit, and told how far it is."""
+    """A partition of the first stage that has folded one visit, and reported how far it is."""
     one = worker(FIRST, partition=partition)
     given_ = fold(one, [visits(client, 1, [Visit(partition, 1, at_ns)], log_ns=1, watermark_ns=at_ns)])
     return one, to_stage(given_ + fold(one, [tick(1 + TICK_NS)]))
@@ -109,7 +109,7 @@ def held(behind: PartitionWorker, by: PartitionWorker) -> bool:
     return watermark(behind) < HOUR_NS
 
 
-def test_to_be_told_again_that_a_partition_was_idle_changes_nothing_once_it_has_sent_a_frame() -> None:
+def test_a_second_report_that_a_partition_was_idle_changes_nothing_once_it_has_sent_a_frame() -> None:
     quiet, of_quiet = before(0, client="a", at_ns=50)
     going, of_going = before(1, client="b", at_ns=50)
     behind = worker(SECOND, partitions=2)
@@ -125,7 +125,7 @@ def test_to_be_told_again_that_a_partition_was_idle_changes_nothing_once_it_has_
     assert held(behind, going)
 
 
-def test_to_be_told_again_that_a_partition_was_idle_changes_nothing_once_its_watermark_has_moved() -> None:
+def test_a_second_report_that_a_partition_was_idle_changes_nothing_once_its_watermark_has_moved() -> None:
     quiet, of_quiet = before(0, client="a", at_ns=50)
     going, of_going = before(1, client="b", at_ns=50)
     behind = worker(SECOND, partitions=2)
@@ -163,9 +163,9 @@ def test_a_partition_whose_clients_begin_before_it_says_that_it_is_idle_is_waite
     _, of_going = before(1, client="b", at_ns=50)
     behind = worker(SECOND, partitions=2)
     fold(behind, of_going)
-    told = to_stage(fold(begins, [tick(HOUR_NS), sender_tick(HOUR_NS + BEGIN_NS, b=40)]))
-    assert [decode(each).idle for each in told] == [{}]
-    fold(behind, told)
+    reported = to_stage(fold(begins, [tick(HOUR_NS), sender_tick(HOUR_NS + BEGIN_NS, b=40)]))
+    assert [decode(each).idle for each in reported] == [{}]
+    fold(behind, reported)
     assert behind.watermark == (40, "places/visits/0")
 
 
@@ -183,7 +183,7 @@ COMES_BACK = [
     "crash",
     "hand over",
 ]
-ONE = st.sampled_from(["visit", "told", "end", "open", "pass", "crash", "save", "hand over"]).map(
+ONE = st.sampled_from(["visit", "report", "end", "open", "pass", "crash", "save", "hand over"]).map(
     lambda each: [each]
 )
 TURNS = st.lists(
@@ -225,13 +225,13 @@ class Before:
                 self.written += to_stage(fold(self.of, [value]))
         elif what == "save":
             self.saved = self.of.next_offset, self.of.snapshot()
-        elif what in ("visit", "told", "end", "open", "pass"):
+        elif what in ("visit", "report", "end", "open", "pass"):
             self.at_ns += by
             if what == "visit":
                 self.sent += 1
                 found = [Visit(self.partition, self.sent % 3, self.at_ns)]
                 value = visits(client, self.sent, found, log_ns=log_ns, watermark_ns=self.at_ns)
-            elif what == "told":
+            elif what == "report":
                 value = sender_tick(log_ns, **{client: self.at_ns})
             elif what == "pass":
                 value = tick(log_ns)
@@ -249,7 +249,7 @@ def test_whatever_is_written_again_the_next_stage_is_never_ahead_of_a_partition_
 ) -> None:
     both = [Before(partition, worker(FIRST, partition=partition)) for partition in range(2)]
     behind, log_ns = worker(SECOND, partitions=2), 1
-    # By partition, the newest thing that the next stage was told: the watermark, and whether it is idle.
+    # By partition, the newest thing that was reported to the next stage: the watermark, and whether it is idle.
     newest: dict[Origin, tuple[int, bool]] = {}
     seen = dict.fromkeys((Origin(f"places/visits/{each.partition}") for each in both), 0)
     order: dict[bytes, int] = {}

@@ -33,7 +33,7 @@ def test_nothing_moves_while_records_wait_and_nothing_is_folded() -> None:
     assert observed(Facts(speaks=True, lag=0, folded=7), first, 160.0) == Seen(7, 160.0)
 
 
-def test_one_that_says_nothing_does_not_go_on_whatever_others_tell() -> None:
+def test_one_that_says_nothing_does_not_go_on_whatever_others_report() -> None:
     seen = Seen(7, 100.0)
     assert observed(Facts(speaks=False, lag=0, folded=9), seen, 160.0) == Seen(9, 100.0)
 

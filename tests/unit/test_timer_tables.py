@@ -372,7 +372,7 @@ def test_a_timer_is_due_in_a_state_that_was_made_of_an_older_one(make: Make) -> 
     assert taken(table, 0, 6) == {"event": [(6, "a")]}
 
 
-def test_a_migration_that_makes_no_time_is_told() -> None:
+def test_a_migration_that_makes_no_time_is_reported() -> None:
     old, table = objects(), objects()
     set_timers(old, {"a": {"first": 5}})
     late: Any = 1.5

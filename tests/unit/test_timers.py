@@ -54,7 +54,7 @@ def shown(at_ns: int) -> int | None:
     return at_ns if at_ns != NEVER else None
 
 
-def told(records: list[OutputRecord]) -> list[tuple[str, str]]:
+def reported(records: list[OutputRecord]) -> list[tuple[str, str]]:
     return [(each.reason, each.message.decode()) for each in dead_letters(records)]
 
 
@@ -78,7 +78,7 @@ def test_timers_fire_as_a_queue_of_them_would(
         one.progress.mark = (lambda _: None) if is_marked else None
         found = fold(one, [value_of(number, clock_ns, watermark_ns, notes)])
         given_ += rang(found)
-        dead += told(found)
+        dead += reported(found)
     assert given_ == meaning.results
     assert dead == meaning.dead_letters
     states = {
@@ -201,7 +201,7 @@ class Word:
 
 
 @dataclass
-class Told:
+class Reply:
     key: str
     text: str
 
@@ -212,15 +212,15 @@ class Held:
     wrong: bettong.LogTimer = NEVER
 
 
-def listen(word: Word, held: Held) -> Told | None:
+def listen(word: Word, held: Held) -> Reply | None:
     held.words += 1
     wrong: Any = {1: 1.5, 2: None, 3: 2**63}.get(word.at, word.at)
     held.wrong = wrong
-    return Told(word.key, "heard")
+    return Reply(word.key, "heard")
 
 
-def speak(fired: bettong.Fired[str], held: Held) -> Told | None:
-    return Told(fired.key, f"{held.words} by {fired.at}")
+def speak(fired: bettong.Fired[str], held: Held) -> Reply | None:
+    return Reply(fired.key, f"{held.words} by {fired.at}")
 
 
 def test_a_timer_of_python_that_is_no_time_fails_its_message() -> None:
@@ -229,13 +229,13 @@ def test_a_timer_of_python_that_is_no_time_fails_its_message() -> None:
     one = worker(python(app))
     words = [Word("a", 1), Word("a", 2), Word("ä", 3), Word("ä", 50), Word("b", 50)]
     found = fold(one, [data("in/x", 1, words)])
-    assert [each.text for each in results(found, OUT, Told)] == ["heard", "heard"]
+    assert [each.text for each in results(found, OUT, Reply)] == ["heard", "heard"]
     assert [each.reason.split(" is no")[0] for each in dead_letters(found)] == [
         "ValueError: field 'wrong': 1.5",
         "ValueError: field 'wrong': None",
         "ValueError: field 'wrong': 9223372036854775808",
     ]
-    assert results(fold(one, [tick(50)]), OUT, Told) == [Told("b", "1 by 50"), Told("ä", "2 by 50")]
+    assert results(fold(one, [tick(50)]), OUT, Reply) == [Reply("b", "1 by 50"), Reply("ä", "2 by 50")]
     again_ = worker(one.program)
     again_.restore(one.snapshot())
     assert again_.tables["listen"].state_of("a") == {"words": 2, "wrong": None}

@@ -170,7 +170,7 @@ def application(build: Build, key: Any = "symbol") -> Application:
 
 
 def outcome(of: StageProgram, log: list[list[Trade]]) -> tuple[list[Any], list[tuple[int, str]]]:
-    """Results, and dead letters: the message's place in the whole log, and the computation."""
+    """Results, and dead letters: the message's index in the whole log, and the computation."""
     one, found, dead, first = worker(of), [], [], 0
     for number, trades in enumerate(log, 1):
         records = fold(one, [data("in/a", number, trades)])

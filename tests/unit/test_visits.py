@@ -19,7 +19,7 @@ from tests.simulation.running_stages import RunningStages
 
 MINUTE = 60 * 10**9
 PARTITIONS = 4
-LOOK_MS = 20
+POLL_MS = 20
 
 
 def test_visits_end_after_half_an_hour_and_hours_at_the_full_hour() -> None:
@@ -45,7 +45,7 @@ def test_visits_end_after_half_an_hour_and_hours_at_the_full_hour() -> None:
 
 
 def test_an_application_of_two_stages_by_event_time_comes_to_rest() -> None:
-    """Each tells the next one what it does not know, and what that leads to is no reason to tell again."""
+    """Each reports to the next one what is new, and what that leads to is no reason to report again."""
     planned = plan(of.app)
     sources = {source.name: source for source in planned.sources}
     client = session(planned, sources["clicks"], partitions=PARTITIONS, frame_bytes_max=FRAME_BYTES_MAX)
@@ -57,16 +57,16 @@ def test_an_application_of_two_stages_by_event_time_comes_to_rest() -> None:
     for append in appends:
         running.fold(append.topic, append.partition, append.value)
     now_ns, waits = begun_ns, []
-    for _ in range(10_000 // LOOK_MS):
-        now_ns += LOOK_MS * 10**6
+    for _ in range(10_000 // POLL_MS):
+        now_ns += POLL_MS * 10**6
         waits += [now_ns] if running.fold_ticks(now_ns) else []
-    assert waits, "the hours of a partition that got no click for long are told of"
+    assert waits, "the hours of a partition that got no click for long are reported"
     assert waits[-1] < begun_ns + 2 * TICK_NS
     before = len(running.delivered["hours"])
     for append in client.end(0, now_ns).appends:
         running.fold(append.topic, append.partition, append.value)
-    for _ in range(10_000 // LOOK_MS):
-        now_ns += LOOK_MS * 10**6
+    for _ in range(10_000 // POLL_MS):
+        now_ns += POLL_MS * 10**6
         waits += [now_ns] if running.fold_ticks(now_ns) else []
     assert waits[-1] < now_ns - 10**10 + 2 * TICK_NS
     assert len(running.delivered["hours"]) > before

@@ -59,9 +59,9 @@ def delivered() -> dict[str, list[Any]]:
         appends += taken.appends
     for append in appends:
         running.fold(append.topic, append.partition, append.value)
-    told = tick_record("sender", now_ns, watermarks)
+    tick = tick_record("sender", now_ns, watermarks)
     for partition in range(PARTITIONS):
-        running.fold(stage_topic(PLAN.application, source.name), partition, told)
+        running.fold(stage_topic(PLAN.application, source.name), partition, tick)
     running.fold_ticks(now_ns + 10**9)
     assert running.dead_letters == []
     return running.delivered

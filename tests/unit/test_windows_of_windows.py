@@ -79,13 +79,13 @@ def outcome(case: int, parts: list[list[Amount]]) -> tuple[Any, ...]:
 @pytest.mark.parametrize("case", range(len(CASES)))
 @given(
     found=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 99)), min_size=1, max_size=25),
-    places=st.lists(st.integers(0, 24), max_size=5),
+    rows=st.lists(st.integers(0, 24), max_size=5),
 )
 def test_windows_of_windows_do_not_depend_on_how_messages_were_cut(
-    case: int, found: list[tuple[int, int]], places: list[int]
+    case: int, found: list[tuple[int, int]], rows: list[int]
 ) -> None:
     messages = [Amount(key, at_ns, number) for number, (key, at_ns) in enumerate(found)]
-    bounds = sorted({0, len(messages), *(place for place in places if place < len(messages))})
+    bounds = sorted({0, len(messages), *(row for row in rows if row < len(messages))})
     one_by_one = outcome(case, [[each] for each in messages])
     assert outcome(case, [messages]) == one_by_one
     assert outcome(case, [messages[start:stop] for start, stop in pairwise(bounds)]) == one_by_one

@@ -35,7 +35,7 @@ class Effects:
         return decide(wanted, snapshot, self.journal, self._refusals)
 
     def perform(self, wanted: TunerSettings) -> list[Decision]:
-        """Looks and acts, unless the mode is to look only; returns how each key stands then.
+        """Reads and acts, unless the mode is to read only; returns how each key stands then.
 
         Raises JournalError, before the first write or after the last one, never in between.
         """
@@ -55,7 +55,7 @@ class Effects:
         return done
 
     def end(self) -> None:
-        """Lets the latency bound go."""
+        """Releases the latency bound."""
         self._machine.hold(None)
 
     def _save(self, journal: Journal) -> None:
@@ -83,7 +83,7 @@ class Effects:
     def _write(self, each: Decision, journal: Journal) -> tuple[Decision, Journal]:
         before = self._now(each)
         if before != each.now:
-            why = f"it changed to {before} in this moment; left for the next look"
+            why = f"it changed to {before} in this moment; left for the next pass"
             return replace(each, why=why), journal.as_in(self._earlier, each.key)
         why, state = "", State.FAILED
         try:

@@ -3,7 +3,7 @@
     TunerError
     ├── SettingsError   settings are missing or contradict each other
     ├── JournalError    the journal cannot be read or written: nothing is changed without one
-    └── NodeError       the API server does not answer or refuses: tried again at the next look
+    └── NodeError       the API server does not answer or refuses: tried again at the next pass
 
 A setting that the machine refuses is no error: it is reported, and the others go on.
 """

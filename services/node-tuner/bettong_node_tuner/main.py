@@ -44,7 +44,7 @@ def tune(
     ] = None,
     journal: Annotated[Path | None, typer.Option(help="Folder of the journal of old values.")] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Look and act once, print a table, end; sets nothing back.")
+        bool, typer.Option("--once", help="Read and act once, print a table, end; sets nothing back.")
     ] = False,
 ) -> None:
     """Runs until SIGTERM or SIGINT, or once."""
@@ -91,7 +91,7 @@ def _serve(settings: TunerSettings, effects: Effects) -> None:
 
         node = of_this_pod(settings.node)
     metrics = TunerMetrics()
-    # Blocked, and waited for between two looks: a look is never cut in two. Threads inherit it, so it comes first.
+    # Blocked, and waited for between two passes: a pass is never cut in two. Threads inherit it, so it comes first.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     host, _, port = settings.metrics_listen.rpartition(":")
     server, thread = start_http_server(int(port), host, registry=metrics.registry)

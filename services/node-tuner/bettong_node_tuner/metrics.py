@@ -33,9 +33,9 @@ class TunerMetrics:
         self._done = Gauge(
             "bettong_node_tuner_done", "1 when all is set that can be set.", registry=self.registry
         )
-        self._looked = Gauge(
-            "bettong_node_tuner_last_look_timestamp_seconds",
-            "When the node was last looked at, Unix time in seconds.",
+        self._last_pass = Gauge(
+            "bettong_node_tuner_last_pass_timestamp_seconds",
+            "When the tuner last went over the node, Unix time in seconds.",
             registry=self.registry,
         )
         self._node_errors = Counter(
@@ -45,7 +45,7 @@ class TunerMetrics:
         )
 
     def record(self, decisions: Sequence[Decision], mode: Mode, *, writes: bool, now_s: float) -> None:
-        """One pass over the node; `writes`: it was to write, not only to look."""
+        """One pass over the node; `writes`: it was to write, not only to read."""
         tally = Tally((each.setting, each.state) for each in decisions)
         for setting in Setting:
             for state in State:
@@ -54,7 +54,7 @@ class TunerMetrics:
             if writes and each.action in _WRITING and each.state in _WRITTEN:
                 self._writes.labels(each.setting.value).inc()
         self._done.set(is_done(list(decisions), mode))
-        self._looked.set(now_s)
+        self._last_pass.set(now_s)
 
     def api_error(self) -> None:
         """The API server did not take the report."""

@@ -53,10 +53,10 @@ class Tuner:
 
     def check(self) -> list[Decision]:
         """One pass; how each key stands after it."""
-        return self._pass(self._settings, if_not_reported="tried again at the next look")
+        return self._pass(self._settings, if_not_reported="tried again at the next pass")
 
     def revert(self) -> list[Decision]:
-        """Sets everything back that is still ours. Who removes a release takes the right to report with it."""
+        """Sets everything back that is still ours. The removal of a release takes the right to report with it."""
         wanted = self._settings.model_copy(update={"mode": Mode.REVERT})
         found = self._pass(wanted, if_not_reported="not tried again: the annotation may be of before")
         self._effects.end()

@@ -33,7 +33,7 @@ DEATH_S_MAX = 1.0
 # It needs 2 or 3 s (docs/delivery.md): after twenty times as long it hangs, and is not only slow.
 _START_S_MAX = 60.0
 _END_S_MAX = 5.0
-_LOOK_S = 0.02
+_POLL_S = 0.02
 _SWITCH_S = 0.0005
 _LAUNCHER = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
@@ -137,7 +137,7 @@ class Java:
     def _wait_until_it_listens(self) -> None:
         until_s = time.monotonic() + _START_S_MAX
         while not self._address.exists():
-            if self.ended(_LOOK_S):
+            if self.ended(_POLL_S):
                 raise self._does_not_start(f"Java ended with exit code {self._process.returncode}")
             if time.monotonic() > until_s:
                 raise self._does_not_start(f"Java is not ready after {_START_S_MAX:g} s")

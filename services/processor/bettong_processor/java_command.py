@@ -1,4 +1,4 @@
-"""What Spark's Java is started with. Pure but for a look at the files of Spark.
+"""What Spark's Java is started with. Pure, but reads the files of Spark.
 
 `spark-submit` starts a Java of its own that puts the command line together: a third of a second of each start. On one
 machine, with Spark as it was installed, that line is always the same, and is made here. Whatever else could change it
@@ -19,8 +19,8 @@ from bettong.errors import SettingsError
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
 _SHELL = "pyspark-shell"
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
-# Where one of these is set, Spark's launcher looks further than its own folder.
-_LOOKED_AT = (
+# Where one of these is set, Spark's launcher reads more than its own folder.
+_FOR_LAUNCHER = (
     "SPARK_HOME",
     "SPARK_CONF_DIR",
     "SPARK_DIST_CLASSPATH",
@@ -64,10 +64,10 @@ def java_command(conf: Mapping[str, str], environment: Mapping[str, str]) -> lis
     """The command that starts Spark's Java with `conf`. Raises SettingsError where there is no Spark."""
     home = _spark_home(environment)
     settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
-    looked_at = any(environment.get(name) for name in _LOOKED_AT) or (home / "conf").exists()
+    is_configured = any(environment.get(name) for name in _FOR_LAUNCHER) or (home / "conf").exists()
     # `local-cluster[...]` starts executors, by what Spark's launcher tells Java.
     is_alone = conf["spark.master"].partition("[")[0] == "local"
-    if looked_at or not is_alone:
+    if is_configured or not is_alone:
         arguments = shlex.split(environment.get(_ARGUMENTS, _SHELL))
         return [str(home / "bin" / "spark-submit"), *settings, *arguments]
     java_home = environment.get("JAVA_HOME")

@@ -1,11 +1,11 @@
 """Several processors of one application: one leads and folds, the others stand by, ready to go on within seconds.
 
-    starting ──ready──> standing by ──the lead is nobody's for VACANT_S──> leading ──another one leads──> standing by
+    starting ──ready──> standing by ──no leader for VACANT_S──> leading ──another one leads──> standing by
 
-Only who is ready takes a lead, lest one that was started again takes it from one that only had to wait for it.
+Only a ready processor takes the lead, so that a restarted one cannot take it from a standby.
 
-A leader that cannot reach Redis goes on: nobody else can take the lead there either, and if two ever fold at a time,
-the delivery rule makes one of it.
+A leader that cannot reach Redis goes on: no other processor can take the lead there either, and if two ever fold at a
+time, the delivery rule skips what the second one repeats.
 """
 
 import threading
@@ -19,7 +19,7 @@ from bettong.logs import Logger
 
 # A leader that says nothing for this long leads no more. Eight checks: a busy machine must not look like a dead one.
 TTL_MS = 2_000
-_LOOK_S = 0.25
+_POLL_S = 0.25
 # Two checks of a leader: a Redis that has lost its data has it back by then.
 VACANT_S = 0.5
 
@@ -124,10 +124,10 @@ class Leading:
                     self._lease.hold(candidate.process, take=candidate.may_take(now_s)), self._clock()
                 )
             except StoreError as error:
-                self._log.debug("nobody says who leads", fault=str(error))
+                self._log.debug("cannot read the leader from Redis", fault=str(error))
             if candidate.leads:
                 self._leads.set()
             else:
                 self._leads.clear()
-            self._again.wait(_LOOK_S)
+            self._again.wait(_POLL_S)
             self._again.clear()

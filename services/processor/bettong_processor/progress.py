@@ -1,7 +1,7 @@
 """How far the stages' logs are folded, and which partitions stand still: what a driver reports, under either schedule.
 
-From where Kafka says that the logs end, against the offsets that partitions have reported: so it counts what nobody
-folds.
+Kafka's ends of the logs are compared with the offsets that partitions have reported, so records that no task folds
+count, too.
 """
 
 import threading
@@ -20,9 +20,9 @@ from bettong.logs import Logger
 from bettong_processor.reporting import held_up
 
 # Between two checks. A question to the broker and one to Redis each: what `status` says is this old at most.
-_LOOK_S = 0.5
+_POLL_S = 0.5
 # A broker that does not answer within this is reported as away: what is reported is to be true within 2 s.
-_LOOK_WAIT_S_MAX = 1.5
+_ANSWER_WAIT_S_MAX = 1.5
 # A partition whose offset has not moved for this long although records wait is reported. Longer than a usual
 # micro-batch, which moves offsets at its end.
 STALLED_S_MIN = 3.0
@@ -79,7 +79,7 @@ class Stalls:
 
 
 class Progress:
-    """Looks in a thread of its own, from `start` to `stop`: Kafka may be away for long."""
+    """Checks in a thread of its own, from `start` to `stop`: Kafka may be away for long."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Progress:
         committed: Callable[[], Offsets] = dict,
     ) -> "Progress":
         """Of the settings' Kafka, which it asks by a client of its own, and what partitions have reported in Redis."""
-        log = LogAdmin(settings.kafka_connection, answer_wait_s_max=_LOOK_WAIT_S_MAX)
+        log = LogAdmin(settings.kafka_connection, answer_wait_s_max=_ANSWER_WAIT_S_MAX)
         reported = LiveMetrics(store)
         return cls(log, reported, stages, clock=time.monotonic, logger=logger, committed=committed)
 
@@ -126,7 +126,7 @@ class Progress:
         threading.Thread(target=self._run, name="progress", daemon=True).start()
 
     def stop(self) -> None:
-        """Looks no more, soon."""
+        """Ends the checks, soon."""
         self._stopping.set()
 
     def metrics(self) -> Mapping[str, str | float]:
@@ -168,7 +168,7 @@ class Progress:
 
     def _run(self) -> None:
         try:
-            while not self._stopping.wait(_LOOK_S):
+            while not self._stopping.wait(_POLL_S):
                 self.check()
         except Exception as error:  # noqa: BLE001 - whatever ends this thread is reported
             if not self._stopping.is_set():

@@ -11,8 +11,8 @@ from bettong.snapshots.store import SnapshotStore
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong_processor.programs import Programs
 
-# Others may push out what is being read, by saving newer states: then it is looked for anew, this often at most.
-LOOKS_MAX = 10
+# Others may push out what is being read, by saving newer states: then it is searched anew, this often at most.
+ATTEMPTS_MAX = 10
 
 Load = Callable[[PartitionId, Increment], bytes | None]
 
@@ -51,7 +51,7 @@ class Restoring:
 
         Raises StoreError, and StateChangedError.
         """
-        for _ in range(LOOKS_MAX):
+        for _ in range(ATTEMPTS_MAX):
             saved = store.increments(partition)
             for increments in chains(saved):
                 worker = self.fresh(partition)
@@ -80,12 +80,12 @@ class Restoring:
         return True
 
     def _report_changed(self, stage: str, changed: list[str]) -> None:
-        """Says once which code is new: its results may differ from now on, those delivered stay."""
+        """Logs once which code is new: its results may differ from now on; those delivered stay as they are."""
         for computation in changed:
             if (stage, computation) not in self._reported:
                 self._reported.add((stage, computation))
                 self._log.warning(
-                    "this code did not make the state that it goes on from; raise version= if it must not",
+                    "the state was saved by different code; raise version= to refuse it",
                     stage=stage,
                     computation=computation,
                 )

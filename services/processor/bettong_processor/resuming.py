@@ -1,4 +1,4 @@
-"""Whether an application can go on from what is kept: looked at before anything runs, so that its start can say so.
+"""Whether an application can go on from what is kept: checked before anything runs, so that its start can say so.
 
 Workers find the same out, but each only when records of its partition come.
 """

@@ -49,12 +49,15 @@ def stop(context: SparkContext) -> None:
 def _connected(address: bytes) -> Any:
     """The gateway of pyspark."""
     port, length = struct.unpack_from(">ii", address)
-    given = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": address[8 : 8 + length].decode()}
-    os.environ |= given
+    variables = {
+        "PYSPARK_GATEWAY_PORT": str(port),
+        "PYSPARK_GATEWAY_SECRET": address[8 : 8 + length].decode(),
+    }
+    os.environ |= variables
     try:
         return launch_gateway()  # type: ignore[no-untyped-call]
     finally:
-        for name in given:
+        for name in variables:
             del os.environ[name]
 
 

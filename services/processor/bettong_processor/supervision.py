@@ -87,7 +87,7 @@ class Run(Protocol):
         """Whether it has ended by itself; waits for that. Raises what it failed by, at once: then `leave` it."""
 
     def leave(self) -> None:
-        """Lets go of what is left of it after it has ended by itself; blocks for some seconds at most."""
+        """Releases what is left of it after it has ended by itself; blocks for some seconds at most."""
 
     def stop(self, wait_s: float) -> None:
         """Lets what is at work end, for at most `wait_s`, and stops."""

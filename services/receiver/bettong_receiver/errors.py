@@ -3,7 +3,10 @@
 BettongError
 └── SinkError                   a sink cannot take results
     ├── PositionError           a position that cannot be trusted, or does not fit what it belongs to
-    └── ConnectorUnavailableError  an external system is away or busy (see `connectors.connector`)
+    └── ConnectorUnavailableError  an external system is away or busy (see `delivery.connector`)
+
+Exception
+└── RefusedSubscription             a request that is refused, before its call ends (see `subscriptions`)
 """
 
 from bettong.errors import BettongError

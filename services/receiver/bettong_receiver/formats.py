@@ -38,7 +38,7 @@ class SinkFormat:
     line_end: bytes
 
     def messages_at_once(self, frame: Frame) -> list[bytes]:
-        """As `messages`, each made now: for who takes all of them, while the frame is in the processor's cache."""
+        """As `messages`, each made now: for callers that take all while the frame is in the processor's cache."""
         return list(self.messages(frame))
 
     @property

@@ -1,7 +1,7 @@
 """How far one connector, or a subscriber, is in one partition of a sink. Pure.
 
-Progress after offset *o* is a fold of the partition's log up to *o*, counts included: who starts again
-from a saved progress skips, takes and counts as if it had never stopped.
+Progress after offset *o* is a fold of the partition's log up to *o*, counts included: a task that
+restarts from saved progress skips, takes and counts as if it had never stopped.
 """
 
 from dataclasses import dataclass, field

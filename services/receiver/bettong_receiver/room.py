@@ -1,8 +1,8 @@
-"""What is held for subscribers, its bounds, and who must go when they are reached. Used on the event loop.
+"""Memory held for subscribers, its bounds, and which subscribers are ended at a bound. Used on the event loop.
 
 gRPC takes a response when the one before it has left, so a subscriber that does not read costs its reader and one
-response. Whose response has not left for `stall_s` is ended. When there is no room for all of them together, those go
-first that have stood still for longest: nobody waits for a subscriber that does not read for longer than a second.
+response. A subscriber whose response has not left for `stall_s` is ended. When there is no room for all together, those
+that have stalled for longest are ended first: no subscriber waits longer than a second for one that does not read.
 """
 
 import asyncio
@@ -10,9 +10,9 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-# Who stands still for less may only be slow: a response of a megabyte takes so long at 8 Mbit/s.
+# A subscriber that stalls for less may only be slow: a response of a megabyte takes so long at 8 Mbit/s.
 _SLOW_S = 1.0
-_LOOK_S = 0.25
+_POLL_S = 0.25
 
 
 @dataclass(eq=False, slots=True)
@@ -58,9 +58,9 @@ class Room:
         self._changed.set()
 
     def has_room_for(self, size: int) -> bool:
-        """Whether one more may come that holds so many bytes: who is alone may, and who can get the room of others.
+        """Whether one more may come that holds so many bytes: the first one may, and one that can get others' room.
 
-        Those are the subscribers that have stood still for so long that they do not read.
+        Those others are the subscribers that have stalled for so long that they do not read.
         """
         stalled = sum(guest.held for guest in self._standing() if self._stood_s(guest) >= _SLOW_S)
         return not self._guests or self.held - stalled + size <= self.bytes_max
@@ -72,7 +72,7 @@ class Room:
             next_s = self._clear(others)
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), max(next_s, _LOOK_S))
+                await asyncio.wait_for(self._changed.wait(), max(next_s, _POLL_S))
 
     def _clear(self, standing: list[Guest]) -> float:
         """Ends as many of them as make room for all others, and says in how many seconds the next one may go."""
@@ -96,15 +96,15 @@ class Room:
         guest.since_s = None
 
     async def watch(self) -> None:
-        """Ends who stands still for too long, until it is cancelled."""
+        """Ends subscribers that stall for too long, until it is cancelled."""
         while True:
             for guest in list(self._guests):
                 if self._stood_s(guest) >= self.stall_s:
                     self._end(guest, f"has not read for {self.stall_s:g} s")
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
     def _standing(self, but: Guest | None = None) -> list[Guest]:
-        """Whose response has not left, the oldest first."""
+        """Subscribers whose response has not left, the oldest first."""
         found = [guest for guest in self._guests if guest.since_s is not None and guest is not but]
         return sorted(found, key=self._stood_s, reverse=True)
 

@@ -187,6 +187,6 @@ class Receiver:
         self._beside.append(task)
 
     def _notice(self, task: "asyncio.Task[None]") -> None:
-        """What runs beside is not worth a stop, but its end must not go unseen."""
+        """A background task that fails does not stop the receiver, but its end is logged."""
         if not task.cancelled() and task.exception() is not None:
-            self._log.error("a task beside the deliveries has ended", exc_info=task.exception())
+            self._log.error("a background task ended unexpectedly", exc_info=task.exception())

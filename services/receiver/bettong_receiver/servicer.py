@@ -1,4 +1,4 @@
-"""The gRPC service: who may subscribe, and results to those who do. The contract is `subscribe.proto`."""
+"""The gRPC service: checks who may subscribe, and sends results to subscribers. The contract is `subscribe.proto`."""
 
 import asyncio
 import time
@@ -66,8 +66,8 @@ def handlers(servicer: "SubscribeServicer") -> grpc.GenericRpcHandler:
 class SubscribeServicer:
     """Serves subscribers, each on a thread of its own, from when `serve` gives it a log to read until `stop`.
 
-    Who does not read for `stall_s` is ended, and who has stood still for longest when `bytes_max` are held for all:
-    see `Room`. For each is read ahead `ahead_bytes_max`. Make it on the event loop.
+    A subscriber that does not read for `stall_s` is ended, and when `bytes_max` are held for all, the one that has
+    stalled for longest: see `Room`. For each, `ahead_bytes_max` are read ahead. Make it on the event loop.
     """
 
     def __init__(

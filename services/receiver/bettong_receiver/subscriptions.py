@@ -1,6 +1,6 @@
 """A subscriber: where it starts, and its own way through the log.
 
-It reads with a reader of its own and applies the delivery rule with a table of its own, so a slow one slows nobody,
+It reads with a reader of its own and applies the delivery rule with a table of its own, so a slow one slows no other,
 and holds at most one round of records in memory, of which it makes responses as they are asked for.
 """
 
@@ -18,7 +18,7 @@ from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat, frame_of
 from bettong_receiver.progress import DeliveryProgress
 
-# How long a reader looks for results before it looks whether its subscriber is still there.
+# How long a reader waits for results before it checks whether its subscriber is still there.
 _POLL_MS = 200
 # Of a round: with the reader's limit on bytes, it bounds what a subscriber that stops reading holds in memory.
 _RECORDS_MAX = 256

@@ -1,7 +1,7 @@
 """How a partition of an external system is divided into frames. Pure.
 
 A frame's sequence is the offset behind its last record. A consumer recognizes a repeated frame by its number, so
-whoever reads the partition again must divide it at the same offsets: after a crash, and beside a sender that was
+a sender that reads the partition again must divide it at the same offsets: after a crash, and beside a sender that was
 thought dead. So boundaries are decided once, stored, and only then sent:
 
     offsets   0 . . . . | . . . . . . | . . . |. . .
@@ -9,7 +9,7 @@ thought dead. So boundaries are decided once, stored, and only then sent:
               durable ──┘ └─ stored, perhaps sent, no receipt yet ─┘
 
 `durable` is where reading starts again; the boundaries behind it stay as they were. Records in between that are gone by
-then (compacted away) make a frame smaller, which changes nothing for those who have taken it.
+then (compacted away) make a frame smaller, which changes nothing for consumers that have taken it.
 """
 
 import json

@@ -8,7 +8,7 @@ from bettong.ingest.refusal import exhausted
 
 
 class ClientShares:
-    """The sessions of each client; see `bettong.edges.grpc_server.caller` for who is one."""
+    """The sessions of each client; see `bettong.edges.grpc_server.caller` for what a client is."""
 
     def __init__(self, sessions_max: int) -> None:
         self._sessions_max = sessions_max

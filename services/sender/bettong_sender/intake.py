@@ -151,7 +151,7 @@ class Intake:
         return "/".join(self._identities[topic] for topic in (route.stage_topic, route.dead_letter_topic))
 
     def go_without(self, reason: str) -> None:
-        """There is no log now: whoever comes is refused with this reason."""
+        """There is no log now: each new session is refused with this reason."""
         self._log, self._absence = None, reason
 
     async def hand_over(self, feed: "Feed", entry: Entry, work: Work) -> Taken:

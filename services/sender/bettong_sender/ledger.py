@@ -91,7 +91,7 @@ class Ledger:
     def spend(self, sequence: SequenceNumber, size: int) -> Entry:
         """A frame came in. Raises Refusal (RESOURCE_EXHAUSTED) when the client had no credit for it.
 
-        `sequence`: 0 when the frame is not parsed yet; who parses it sets it in the entry.
+        `sequence`: 0 when the frame is not parsed yet; the parser sets it in the entry.
         """
         if self._held == 0:
             raise exhausted(

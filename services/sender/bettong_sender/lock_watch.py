@@ -13,8 +13,8 @@ from bettong.threads import BlockThread
 
 # Between two turns of the thread. As many cores as it goes into the limit would have to be busy in C code of this
 # process, without the lock, to end it by mistake: 20 with the smallest limit, 120 with the default.
-_LOOK_S_MAX = 0.25
-_LOOKS = 20
+_TURN_S_MAX = 0.25
+_TURNS = 20
 _CLOSE_S_MAX = 1.0
 
 
@@ -26,10 +26,10 @@ class LockWatch(BlockThread):
         self._limit_s = limit_s
 
     def _run(self) -> None:
-        look_s = min(_LOOK_S_MAX, self._limit_s / _LOOKS)
+        turn_s = min(_TURN_S_MAX, self._limit_s / _TURNS)
         try:
             while not self._stopping.is_set():
                 signal.setitimer(signal.ITIMER_PROF, self._limit_s)
-                self._stopping.wait(look_s)
+                self._stopping.wait(turn_s)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0.0)

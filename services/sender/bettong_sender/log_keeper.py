@@ -15,9 +15,9 @@ from bettong.identifiers import Origin, stream_of
 from bettong_sender.intake import Intake
 from bettong_sender.status import State
 
-# One wait for the broker, in a thread; between two the keeper looks whether it is to stop.
+# One wait for the broker, in a thread; between two the keeper checks whether it is to stop.
 _WAIT_S = 2.0
-_LOOK_S = 0.1
+_POLL_S = 0.1
 
 # The log answers within milliseconds; a silence this long is worth a line.
 _SILENCE_S_MAX = 3.0
@@ -149,4 +149,4 @@ class LogKeeper:
 
 async def _pause(stopping: asyncio.Event) -> None:
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(stopping.wait(), _LOOK_S)
+        await asyncio.wait_for(stopping.wait(), _POLL_S)

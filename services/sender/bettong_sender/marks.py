@@ -1,7 +1,7 @@
 """Which frame each source's thread is reading, in a file that outlives the process.
 
 A folder holds, for each process, `{pid}-{random}.marks` and `.words`. The first is locked as long as the process
-lives, so whoever can lock it finds what a dead one was reading; it has a slot of 1,024 bytes a source:
+lives, so a process that can lock it finds what a dead one was reading; it has a slot of 1,024 bytes a source:
 
     0  u64  1 while a frame is read     16  i64  message, UNNAMED while it is not known     32  bytes of the origin
     8  u64  sequence                    24  u64  length of the origin
@@ -30,7 +30,7 @@ _SLOT_BYTES = 1024
 _HEAD = struct.Struct("<QQqQ")
 _ROW = struct.Struct("<q")
 _ROW_AT = 16
-# Longer names are not marked: they do not fit, and are nobody's who means well.
+# Longer names are not marked: they do not fit, and come from no legitimate client.
 _ORIGIN_BYTES_MAX = _SLOT_BYTES - _HEAD.size
 
 # Of what a crash said; the first lines say the fault and where it happened.

@@ -152,8 +152,8 @@ def check_claim(granted: Granted, stream: str, claimed: SequenceNumber) -> None:
 def is_exact(granted: Granted, *, claimed: SequenceNumber, acknowledged: SequenceNumber) -> bool:
     """Whether a session's client has no receipt above what is stored at its end; it gave them up to `acknowledged`.
 
-    Else some may have been given by a session of which nothing is known but what the client says, `claimed`. Of what
-    other clients hold it says nothing: what that is worth the leases know.
+    Else a session of which only the client's claim is known, `claimed`, may have given more. This says nothing about
+    receipts that other clients hold; `Leases` judges those.
     """
     return granted.exact or claimed <= max(granted.acknowledged, acknowledged)
 

@@ -20,7 +20,7 @@ from typing import Final
 # Beside its bytes a message takes headers of HTTP/2 and TLS, acknowledgements and pings.
 _MESSAGE_BYTES = 128
 _SHARE_IN_TRANSIT = 256
-_LOOK_BYTES = 256
+_POLL_BYTES = 256
 
 # For people: which setting bounds them.
 ALL: Final = "BETTONG_SENDER_RECEIVE_BYTES_MAX"
@@ -45,7 +45,7 @@ class _Connection:
 
     @property
     def held(self) -> int:
-        """In a look: what was delivered since it began may be among what came."""
+        """At a poll: `part` may still count what was delivered since the poll began."""
         return max(0, self.part - self.delivered) + self.waiting
 
 
@@ -132,7 +132,7 @@ class Receiving:
         for peer, each in self._connections.items():
             came = received.get(peer, each.received) - each.received
             whole = delivered.get(peer, 0)
-            part = each.part + came - whole - _LOOK_BYTES
+            part = each.part + came - whole - _POLL_BYTES
             each.received += came
             each.delivered -= whole
             each.part = max(0, min(part, self._part_max(each)))

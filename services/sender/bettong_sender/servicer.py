@@ -36,12 +36,12 @@ _HELLO_WAIT_S = 10.0
 # Before a session ends with a status, receipts for what is in flight are waited for this long.
 _RECEIPTS_WAIT_S = 4.0
 
-# Between two looks a network of 10 Gbit/s brings 25 MB, this machine itself some more. Looking takes 20 us a
+# Between two polls a network of 10 Gbit/s brings 25 MB, this machine itself some more. A poll takes 20 us a
 # connection, a twentieth of a core at most.
-_LOOK_S = 0.02
-_LOOK_TIMES = 20
+_POLL_S = 0.02
+_POLL_TIMES = 20
 # While all sessions together could not hold too much.
-_IDLE_LOOK_S = 5.0
+_IDLE_POLL_S = 5.0
 
 # Requests come as they are on the wire: see `bettong.ingest.requests`.
 _Requests = AsyncIterator[bytes]
@@ -109,7 +109,7 @@ class IngestServicer:
     def _watch(self, over: threading.Event) -> None:
         wait_s = 0.0
         while not over.wait(wait_s):
-            self._receiving.crowded.wait(_IDLE_LOOK_S)
+            self._receiving.crowded.wait(_IDLE_POLL_S)
             begun_s = time.thread_time()
             for peer, excess in self._receiving.connections_to_close(received_bytes).items():
                 hang_up(peer)
@@ -119,7 +119,7 @@ class IngestServicer:
                     bytes=excess.held,
                     setting=excess.setting,
                 )
-            wait_s = max(_LOOK_S, _LOOK_TIMES * (time.thread_time() - begun_s))
+            wait_s = max(_POLL_S, _POLL_TIMES * (time.thread_time() - begun_s))
 
     async def ListSources(  # noqa: N802 - the name in the proto
         self, request: ListSourcesRequest, context: grpc.aio.ServicerContext[Any, Any]

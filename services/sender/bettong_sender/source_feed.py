@@ -93,7 +93,7 @@ class _Stream:
         self._credits -= 1
         rows = Rows(messages=batch.values)
         frame = IngestFrame(sequence=batch.end, sent_ns=batch.sent_ns, rows=rows)
-        # Who has stored the boundaries has shut out all others: that is the lease.
+        # The sender that stored the boundaries has shut out all others: that is the lease.
         await self.feed.take(frame, lease=None, oversized=self._oversized(batch))
 
     def _oversized(self, batch: ExternalBatch) -> dict[int, str]:
@@ -199,7 +199,7 @@ class SourceFeed:
         """
         clock = asyncio.get_running_loop().time
         next_moved_s = clock() + _MOVED_S
-        next_look_s = clock() + _PARTITIONS_S
+        next_check_s = clock() + _PARTITIONS_S
         reading = self._read(reader, streams)
         try:
             while not stopping.is_set():
@@ -210,8 +210,8 @@ class SourceFeed:
                     next_moved_s = clock() + _MOVED_S
                 await self._pass_on(boundary_log, streams, polled, moved=moved)
                 self._well(lag)
-                if clock() >= next_look_s:
-                    next_look_s = clock() + _PARTITIONS_S
+                if clock() >= next_check_s:
+                    next_check_s = clock() + _PARTITIONS_S
                     if await _on(self._reading, reader.partitions) != sorted(streams):
                         self._logger.info("the partitions of the external topic have changed")
                         return

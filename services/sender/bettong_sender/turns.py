@@ -3,8 +3,8 @@
     client A   session 1 ▸ work      client B   session 3 ▸ work          next: A1, B3, A2, B3, A1 ...
                session 2 ▸ work
 
-Clients take turns, and the sessions of one client among themselves: who opens many sessions gets no more than who has
-one, and who has little to do waits for one piece of each other client's work, however much of it is waiting.
+Clients take turns, and the sessions of one client among themselves: a client with many sessions gets no more than a
+client with one, and a client with little work waits for one piece of each other client's, however much is waiting.
 """
 
 import threading
@@ -16,7 +16,7 @@ _Work = TypeVar("_Work")
 
 
 class Turns(Generic[_Work]):
-    """Work that waits. It is bounded by who puts it there: a session hands over one frame at a time."""
+    """Work that waits. Its callers bound it: a session hands over one frame at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -4,7 +4,7 @@ A stage is what lies between two partitionings. Sources and the streams that `ke
 through its topic; everything that is connected behind them without another `key_by` runs in the same stage,
 partition by partition. Rows leave it through outputs: to the topic of another stage, or to a sink's.
 
-Merging costs nothing here: whoever reads a merged stream reads each of its parts.
+Merging costs nothing here: a reader of a merged stream reads each of its parts.
 """
 
 from collections import deque

@@ -22,7 +22,7 @@ from bettong.local.suite import Suite
 from bettong.metrics import OFFSET
 from bettong.topics import DEAD_LETTERS, sink_topic, stage_topic
 
-_LOOK_S = 0.3
+_POLL_S = 0.3
 _ROWS = 1000  # of crowds, in a frame
 
 
@@ -74,7 +74,7 @@ def _straight(
             try:
                 feeding.start()
                 while not feeding.done():
-                    suite.wait_with_all(_LOOK_S)
+                    suite.wait_with_all(_POLL_S)
                 _send_crowds(prepared, addresses[0])
                 _drain(prepared, suite, watch, results)
             finally:
@@ -105,7 +105,7 @@ def _drain(prepared: PreparedRun, suite: Suite, watch: ResultWatch, results: Pat
                     f"the undisturbed run did not end within {prepared.spec.settle_s_max:g} s after its input:"
                     f" {', '.join(behind[:3])} behind; is settle_s_max too short?"
                 )
-            suite.wait_with_all(_LOOK_S)
+            suite.wait_with_all(_POLL_S)
 
 
 def _behind(
@@ -116,7 +116,7 @@ def _behind(
     watch: ResultWatch,
     results: Path,
 ) -> list[str]:
-    """What still has something to do. Nothing, only when there was nothing all the time that this looked."""
+    """What still has something to do; empty only when nothing had for as long as this call took."""
     name = prepared.plan.application
     stages = {stage_topic(name, stage.name): stage.name for stage in prepared.plan.stages}
     sinks = {sink_topic(name, sink): sink for sink in prepared.outputs}

@@ -1,4 +1,4 @@
-"""How far the processor is behind the log, looked at again and again."""
+"""How far the processor is behind the log, polled again and again."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from bettong.metrics import OFFSET
 from bettong.threads import BlockThread
 from bettong.topics import stage_topic
 
-_LOOK_S = 5.0
+_POLL_S = 5.0
 _REDIS_S_MAX = 1.0
 _CLOSE_S_MAX = 20.0
 
 
 class LagWatch(BlockThread):
-    """A context manager; inside, a thread looks every few seconds. `samples`: records not yet folded, by Unix time.
+    """A context manager; inside, a thread polls every few seconds. `samples`: records not yet folded, by Unix time.
 
     While Kafka or Redis is away, or a partition has reported no offset, nothing is known, and nothing is noted.
     """
@@ -34,7 +34,7 @@ class LagWatch(BlockThread):
         self._record = record
 
     def _run(self) -> None:
-        while not self._stopping.wait(_LOOK_S):
+        while not self._stopping.wait(_POLL_S):
             record = self._record()
             # Asked anew each time: both are killed and paused now and then.
             with (

@@ -1,4 +1,4 @@
-"""What the processes of a suite hold in memory, looked at again and again."""
+"""What the processes of a suite hold in memory, polled again and again."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from bettong.local.record import ServiceRecord
 from bettong.services import SERVICES
 from bettong.threads import BlockThread
 
-_LOOK_S = 0.5
-# Of so many looks one becomes a sample: the peak since the one before.
-_LOOKS_PER_SAMPLE = 10
-# A look, on a machine that is busy with faults.
+_POLL_S = 0.5
+# Of so many polls one becomes a sample: the peak since the one before.
+_POLLS_PER_SAMPLE = 10
+# A poll, on a machine that is busy with faults.
 _CLOSE_S_MAX = 20.0
 _MEBIBYTE = 1024 * 1024
 
@@ -34,7 +34,7 @@ BOUNDS_MB: dict[str, float] = {
 
 
 class MemoryWatch(BlockThread):
-    """A context manager; inside, a thread looks twice a second.
+    """A context manager; inside, a thread polls twice a second.
 
     `peaks_mb`: the most that one process of a kind held; `samples`: what the largest one held, by Unix time.
     """
@@ -46,15 +46,15 @@ class MemoryWatch(BlockThread):
         self.samples: dict[str, list[Sample]] = {}
 
     def _run(self) -> None:
-        looks, recent = 0, dict[str, float]()
-        while not self._stopping.wait(_LOOK_S):
+        polls, recent = 0, dict[str, float]()
+        while not self._stopping.wait(_POLL_S):
             for target in TARGETS:
                 held = [_held_mb(process) for process in processes(target, self._services())]
                 if held:
                     recent[target] = max(*held, recent.get(target, 0.0))
                     self.peaks_mb[target] = max(recent[target], self.peaks_mb.get(target, 0.0))
-            looks += 1
-            if looks % _LOOKS_PER_SAMPLE == 0:
+            polls += 1
+            if polls % _POLLS_PER_SAMPLE == 0:
                 for target, held_mb in recent.items():
                     self.samples.setdefault(target, []).append(Sample(time.time(), held_mb))
                 recent.clear()

@@ -45,7 +45,7 @@ from bettong.local.services import instances
 from bettong.local.suite import Suite
 from bettong.services import SENDER
 
-_LOOK_S = 0.5
+_POLL_S = 0.5
 _SETTLES_MAX = 10
 # After all is there: long enough for a replay, or a second writer, to add what is too much.
 _QUIET_S = 3.0
@@ -234,7 +234,7 @@ def _storm(prepared: PreparedRun, trial: _Trial, suite: Suite, arena: Arena, rep
         feeding.start()
         _inject(prepared, trial, suite, nemesis, report)
         while not feeding.done():
-            suite.wait_with_all(_LOOK_S)
+            suite.wait_with_all(_POLL_S)
 
 
 def _inject(prepared: PreparedRun, trial: _Trial, suite: Suite, nemesis: Nemesis, report: Say) -> None:
@@ -250,7 +250,7 @@ def _inject(prepared: PreparedRun, trial: _Trial, suite: Suite, nemesis: Nemesis
             continue
         begins_s = trial.start_s + waiting[0].at_s if waiting else float("inf")
         if begins_s > time.time():
-            due_s = min(begins_s, *(each.ended_s for each in lasting), time.time() + _LOOK_S)
+            due_s = min(begins_s, *(each.ended_s for each in lasting), time.time() + _POLL_S)
             suite.wait_with_all(max(0.0, due_s - time.time()))
             continue
         injected = nemesis.begin(waiting.pop(0))
@@ -288,7 +288,7 @@ def _settle(
         found = sum(each.found for each in sinks)
         if found > before:
             newest_s, before = time.monotonic(), found
-        suite.wait_with_all(2 * _LOOK_S)
+        suite.wait_with_all(2 * _POLL_S)
     report(f"not everything is there, or right, and nothing new came for {wait_s:g} s")
 
 

@@ -38,7 +38,7 @@ def processes(target: str, services: Mapping[str, ServiceRecord]) -> list[psutil
 
 
 def _leader(services: Mapping[str, ServiceRecord]) -> psutil.Process | None:
-    """The processor that is at work: of two the older one, for whoever dies and comes back stands by."""
+    """The processor that is at work: of two the older one, for one that dies and comes back stands by."""
     living = [
         (record.started_s, driver)
         for name in (PROCESSOR.name, SECOND)

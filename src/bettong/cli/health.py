@@ -23,7 +23,7 @@ _RUNNING = typer.Option(
     help="Only whether it says that a schedule is at work, or that it stands by; else exit code 7.",
 )
 _MEMORY = typer.Option(
-    metavar="FILE", help="Where it is remembered what the last look has shown; of this container."
+    metavar="FILE", help="Where it is remembered what the last check has shown; of this container."
 )
 
 
@@ -35,7 +35,7 @@ def health(
 ) -> None:
     """Report whether the processor here goes on, for the probes of its container. Settings are the processor's.
 
-    A Kafka or a Redis that does not answer is nobody's stall: exit code 0, and with --running 7.
+    A Kafka or a Redis that does not answer does not count as a stall: exit code 0, and with --running 7.
     """
     from bettong.config.processor import ProcessorSettings
     from bettong.config.reading import read

@@ -209,7 +209,7 @@ class Courier:
         too_large = welcomed and code is grpc.StatusCode.RESOURCE_EXHAUSTED
         # Certificates may be renewed while a stream waits; one that never began has most likely the wrong settings.
         stranger = hopeless and self._welcome is None
-        # To connect again would take the stream from whoever has taken it, and so on for ever.
+        # To connect again would take the stream from the session that has taken it, and so on for ever.
         replaced = self._yields_to_itself and welcomed and code is grpc.StatusCode.ABORTED
         if code in _FINAL or too_large or stranger or replaced or self._is_held(error):
             raise RefusedError(text) from None

@@ -1,4 +1,4 @@
-"""Feeding a source: frames of rows, messages or columns, delivered once each although connections are lost."""
+"""Feeds a source: frames of rows, messages or columns, delivered once each although connections are lost."""
 
 import time
 import uuid
@@ -54,9 +54,9 @@ class Sender:
     Reading from the beginning is right too: frames up to `acknowledged` are not sent again. Never send other messages
     under a number that was used: of two frames of one number, one counts. So without such an input, don't name it.
 
-    A stream is for one client at a time. Whose name another client uses is refused, after the time in which a client
-    that died would have lost it (`BETTONG_SENDER_LEASE_MS`). A program that says who it is (`client`) waits for nobody
-    when it is started again: it takes the stream from its predecessor at once, also from one that hangs.
+    A stream is for one client at a time. A sender whose stream another client feeds is refused, after the time in
+    which a client that died would have lost it (`BETTONG_SENDER_LEASE_MS`). A program that names itself (`client`) does
+    not wait when it is started again: it takes the stream from its predecessor at once, also from one that hangs.
 
     Every call raises RefusedError when the sender refused something for good (nothing more can be sent then), and
     ClientError when it cannot be reached, or grants nothing, for too long.

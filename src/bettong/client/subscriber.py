@@ -1,4 +1,4 @@
-"""Reading the results of a sink: a plain iterator that survives lost connections, and resumes where it is asked to."""
+"""Reads the results of a sink: a plain iterator that survives lost connections, and resumes where it is asked to."""
 
 import threading
 import time

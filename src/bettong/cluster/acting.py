@@ -13,7 +13,7 @@ from bettong.cluster.log_lines import Line, lines_of, merged
 from bettong.cluster.objects import COMPONENT, RELEASE, Object, chosen, component_of, name_of, of_release
 from bettong.cluster.pods import warnings
 
-LOOK_S = 0.5  # between two looks at what goes on
+POLL_S = 0.5  # between two polls of what goes on
 _LAG_S_MAX = 60.0  # the driver's command loads the application the first time
 _ASKED = ("bettong", "health", "--memory", "/tmp/k8s-status.json", "--stalled-s", "1e9")  # noqa: S108 - the pod's own
 
@@ -98,7 +98,7 @@ def awaited(
         on_progress(how)
         if how.done or time.monotonic() > deadline:
             return how.done
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
 
 
 def restart(cluster: Cluster, workload: Object) -> None:

@@ -117,7 +117,7 @@ class Cluster:
                 *lines, left = (left + piece).split(b"\n")
                 yield from (line.decode(errors="replace") for line in lines)
         except urllib3.exceptions.ReadTimeoutError:
-            pass  # quiet for long: who follows asks again
+            pass  # quiet for long: the follower asks again
         except urllib3.exceptions.HTTPError as error:
             raise ClusterError(f"the log of {pod} broke off: {error}") from error
         finally:

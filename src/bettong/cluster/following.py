@@ -15,7 +15,7 @@ from bettong.cluster.log_lines import Line, lines_of
 from bettong.cluster.objects import RELEASE
 from bettong.errors import ClusterError
 
-_NEW_PODS_S = 2.0  # between two looks whether there are new pods
+_NEW_PODS_S = 2.0  # between two checks whether there are new pods
 _SETTLE_S = 0.3  # a line waits so long for earlier ones of other pods
 _LINES_MAX = 10_000  # read and not yet printed; more waits in the pods' logs
 
@@ -34,11 +34,11 @@ class Follower:
     def lines(self) -> Iterator[Line]:
         """Lines in the order of their times, as far as they come within 0.3 s. Ends with an error alone."""
         waiting: list[tuple[Line, float]] = []
-        looked = 0.0
+        checked_s = 0.0
         while True:
-            if time.monotonic() - looked > _NEW_PODS_S:
+            if time.monotonic() - checked_s > _NEW_PODS_S:
                 self._follow_new()
-                looked = time.monotonic()
+                checked_s = time.monotonic()
             if self._fault is not None:
                 raise self._fault
             with contextlib.suppress(queue.Empty):

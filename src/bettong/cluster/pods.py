@@ -93,7 +93,7 @@ def warnings(pods: Iterable[Object], events: Iterable[Object], names: Iterable[s
         ):
             continue
         line = f"{owner}: {_one_line(str(event.get('message', '')))}"
-        # A refusal that is over is nobody's trouble: the pods that it was about are there.
+        # A refusal that is over is left out: the pods that it was about are there.
         if line not in found and not (reason == "FailedCreate" and _is_over(event, pods)):
             found.append(line)
     return found

@@ -9,8 +9,8 @@ from bettong.cluster.objects import RESTARTED, Object, component_of, name_of
 from bettong.errors import ClusterError
 from bettong.services import SERVICES
 
-# Who takes comes before who gives, so that a new version of what is given finds who understands it. The bundled Kafka
-# and Redis are not among them: what they hold may lie in their pods alone.
+# Consumers restart before producers, so that a new format always meets a reader that knows it. The bundled Kafka and
+# Redis are not among them: what they hold may lie in their pods alone.
 ORDER = tuple(name for each in reversed([*SERVICES.values()]) for name in each.components)
 
 

@@ -6,8 +6,8 @@
         1450-1200-1200
         .saving-1500-1450-1200-x1y2   being written; left when its writer is killed, removed by a later save
 
-A file gets its name by a rename, so whoever opens it sees all of it, in any process, on any file system whose
-renames are atomic.
+A file gets its name by a rename, so every process that opens it sees all of it, on any file system whose renames are
+atomic.
 """
 
 import re

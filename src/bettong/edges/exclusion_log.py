@@ -78,7 +78,7 @@ class ExclusionLog:
         return self._found[partition][exclusion.offset]
 
     def close(self) -> None:
-        """Lets go of the connection. The next question opens another."""
+        """Closes the connection. The next question opens another."""
         self._admin.close()
 
     def _read(self, ends: Mapping[int, int]) -> None:

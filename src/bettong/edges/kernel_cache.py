@@ -46,7 +46,7 @@ class KernelFolder:
     version = _VERSION
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is made when it is first needed. Whoever can write in it has code run here."""
+        """`folder` is made when it is first needed. A user that can write in it can run code here."""
         self.folder = folder
 
     def load(self, name: str, source: str, names: Mapping[str, Any]) -> Callable[..., Any] | None:

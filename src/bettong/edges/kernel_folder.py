@@ -1,4 +1,4 @@
-"""The folder of compiled functions, which are code: used only where nobody else can have written them."""
+"""The folder of compiled functions, which are code: used only where no other user can have written them."""
 
 import os
 import stat

@@ -18,7 +18,7 @@ class Serving:
         self._service = service
 
     async def say(self, *, serving: bool) -> None:
-        """Reports to whoever asks or watches."""
+        """Reports to all that ask or watch."""
         response = health_pb2.HealthCheckResponse
         for name in ("", self._service):
             await self.servicer.set(name, response.SERVING if serving else response.NOT_SERVING)

@@ -36,7 +36,7 @@ def local_states(folder: Path) -> DirectorySnapshots:
 def prepare_folder(folder: Path) -> None:
     """Makes a folder in shared memory that is ours alone.
 
-    Raises SettingsError when it, or the folder above it, is another user's: who can write the states there can
+    Raises SettingsError when it, or the folder above it, is another user's: a writer of the states there can
     give us wrong ones.
     """
     try:

@@ -1,4 +1,4 @@
-"""The key that signs states which are pickles: a file that nobody else can read, and that no store holds."""
+"""The key that signs states which are pickles: a file that no other user can read, and that no store holds."""
 
 import os
 import stat

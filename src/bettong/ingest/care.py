@@ -1,4 +1,4 @@
-"""How a frame is read that somebody died over. Pure."""
+"""How to read a frame during which a sender crashed. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """How a frame is read that somebody died over: message by message.
+    """How to read a frame during which a sender crashed: message by message.
 
     `mark` gets each message before code of users sees it. `refused`: messages that are not to be read, and why;
     `all_refused`, unless empty, is why none is.

@@ -5,7 +5,7 @@
                     (and, with messages that were refused, for that of the       sequence 7, previous: see Numbering
                     origin: they lie in its record, beside columns or alone)
                     OPEN before it, to a partition that is not open
-    end          -> END to each partition that has heard of the origin, when nobody comes back under the stream's name
+    end          -> END to each partition that has heard of the origin, when no client returns under the stream's name
 
 What a resend repeats is a function of the frame's contents, number and origin alone: its partitions, the order in them,
 what was refused. So a consumer can recognize a repetition by its number. (What is refused as too far ahead of the clock
@@ -256,8 +256,8 @@ class Session:
         self._numbering = Numbering(self._ends, acknowledged=durable)
 
     def _unread(self, frame: IngestFrame, care: Care) -> dict[int, str]:
-        """The rows that are refused unread. Of columns, what a key or event time function died over is refused where
-        they are called: no other code of users sees them, so whatever ended a sender there was not the frame.
+        """The rows that are refused unread. Of columns there are none here: only key and event time functions see their
+        rows, and a row at which one of these crashed a sender is refused where it is called.
         """
         if frame.WhichOneof("body") == "columns":
             return {}

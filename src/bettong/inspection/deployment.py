@@ -1,4 +1,4 @@
-"""What is known of a deployment at a moment: its services, how far its logs are folded, and what nobody knows.
+"""What is known of a deployment at a moment: its services, how far its logs are folded, and what is unknown.
 
 Facts from three sides: processes (of a suite on this machine), Redis (what services say), Kafka (where logs end). One
 that does not answer takes away what only it knows, never the rest. `bettong status` shows it.

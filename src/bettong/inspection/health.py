@@ -13,7 +13,7 @@ from bettong.metrics import LAG, STANDBY, STATE, lag
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One look. `speaks`: its live record is there. `lag`: records in the log, not yet folded.
+    """One check. `speaks`: its live record is there. `lag`: records in the log, not yet folded.
 
     `folded`: the sum of the offsets that its partitions have reached.
     """
@@ -25,7 +25,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the looks before have shown: the last `folded`, and since when (Unix s) nothing has moved."""
+    """What the checks before have shown: the last `folded`, and since when (Unix s) nothing has moved."""
 
     folded: int
     since_s: float
@@ -46,7 +46,7 @@ def facts_of(
 
 
 def observed(facts: Facts | None, seen: Seen | None, now_s: float) -> Seen:
-    """What is remembered after a look. `facts`: None when Kafka or Redis did not answer."""
+    """What is remembered after a check. `facts`: None when Kafka or Redis did not answer."""
     if facts is None:
         return Seen(seen.folded if seen else 0, now_s)
     moves = seen is None or facts.folded != seen.folded or facts.lag == 0

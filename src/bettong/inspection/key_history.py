@@ -284,16 +284,16 @@ class _WatchedStateful:
         if not self._watch.indexes or not batch.length or isinstance(dead_letters, FiringDeadLetters):
             return self._operator.on_batch(batch, dead_letters)
         table = self._operator.table
-        given: list[Batch] = []
+        results: list[Batch] = []
         for start, stop, watched in _stretches(batch, self._watch.indexes):
             part = batch.slice(start, stop)
             key = part.key_values()[0] if watched else None
             before = table.state_of(key) if key is not None else None
-            given.append(self._operator.on_batch(part, dead_letters))
+            results.append(self._operator.on_batch(part, dead_letters))
             if key is not None:
                 step = StateChange(self.name, before, table.state_of(key))
                 self._watch.steps.setdefault(batch.source(start), []).append(step)
-        return Batch.concatenated(given)
+        return Batch.concatenated(results)
 
     @property
     def due(self) -> Due | None:

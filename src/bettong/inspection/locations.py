@@ -1,4 +1,4 @@
-"""Where the parts of an application are. Who asks finds that out: the command line, a service from its settings."""
+"""Where the parts of an application are. Callers find them: the command line, or a service from its settings."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bettong.application.gives import Gives
 from bettong.application.joins.joined import Joined
 from bettong.application.joins.kinds import Within
 from bettong.application.nodes.dead_letter_messages import DeadLetterMessages
 from bettong.application.nodes.stateful import Stateful
+from bettong.application.returns import Returns
 from bettong.delivery import ORIGIN_TTL_NS
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
@@ -112,7 +112,7 @@ def _seen_by(stage: Stage, stream: str, computation: str) -> Iterator[str]:
     # One message may have become several rows before: the others of them were processed.
     names = [name for name in _before(reads, computation, stage) if name in reached]
     before = [nodes[name] for name in names if name in nodes]
-    several = not all(node.gives is not Gives.MANY for node in before)
+    several = not all(node.returns is not Returns.MANY for node in before)
     meeting = (reads.get(name, ()) for name in (*names, computation))
     outputs = (output.streams for output in stage.outputs if output.target.name == computation)
     if several or any(len(reached.intersection(streams)) > 1 for streams in (*meeting, *outputs)):

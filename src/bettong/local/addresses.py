@@ -21,7 +21,7 @@ _TRIES_MAX = 200
 def free_ports(count: int) -> list[int]:
     """Different TCP ports of the loopback interface that nobody listens on now.
 
-    Chosen at random, so that two callers at the same time rarely get the same; who comes second fails to start.
+    Chosen at random, so that two callers at the same time rarely get the same; the second one fails to start.
     """
     room = candidates(_RANGE.read_text() if _RANGE.exists() else "")
     found: list[int] = []
@@ -38,7 +38,7 @@ def free_ports(count: int) -> list[int]:
 def candidates(outgoing: str) -> range:
     """The ports to choose from. `outgoing`: the kernel's range for outgoing connections (ip_local_port_range).
 
-    Outside it as far as there is room: inside, a connection of anybody could take the port between our look and
+    Outside it as far as there is room: inside, a connection of anybody could take the port between our check and
     the server's start.
     """
     try:

@@ -24,7 +24,7 @@ from bettong.local.supervision import final_error
 
 _START_S_MAX = 240.0  # a suite gives up its own start before that, and says why
 _STOP_S_MAX = 120.0  # likewise
-_LOOK_S = 0.1
+_POLL_S = 0.1
 _WAIT_S = 3600.0
 
 # A log says why its run ended; people start a suite a few times before they look.
@@ -68,7 +68,7 @@ def down(record: SuiteRecord) -> None:
             os.kill(record.owner.pid, number)
         deadline = time.monotonic() + wait_s
         while record.owner.runs() and time.monotonic() < deadline:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
     if record.owner.runs():
         raise LocalError(f"process {record.owner.pid} of {record.name} survived SIGKILL: end it by hand")
 
@@ -90,7 +90,7 @@ def _ready(process: subprocess.Popen[bytes], directory: Path, log: Path) -> Suit
         if process.poll() is not None:
             lines = log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
             raise final_error(process.returncode)(f"{lines[-1]} (the suite's log: {log})")
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     raise LocalError(f"not everything answers after {_START_S_MAX:g} s; see {log}")
 
 

@@ -1,7 +1,7 @@
 """The folders of one run: its data, and its part of shared memory. Owned by one process at a time.
 
-An owner holds a lock on a file in each; the kernel lets go of it when the owner ends, however it ends. So a temporary
-folder of ours that can be locked belongs to nobody, and the next run removes it. The file is also the mark by which
+An owner holds a lock on a file in each; the kernel releases it when the owner ends, however it ends. So a temporary
+folder of ours that can be locked has no owner any more, and the next run removes it. The file is also the mark by which
 a suite's folder is recognized: a folder that holds something and has no mark is never used nor removed.
 """
 

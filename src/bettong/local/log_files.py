@@ -1,4 +1,4 @@
-"""Log files that stay small, although who writes them knows nothing of it."""
+"""Log files that stay small, although their writers do not know of it."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ def rotate(log: Path, *, bytes_max: int = LOG_BYTES_MAX, kept: int = LOGS_KEPT) 
     """Moves what a file holds into `log.1` when it has `bytes_max`, `log.1` into `log.2`; whether it did.
 
     Its writers append (O_APPEND) and go on in the same file, which is emptied. A line that is written between the
-    last look for more and that, some microseconds, is lost; nothing else is.
+    last read and that, some microseconds, is lost; nothing else is.
     """
     with contextlib.suppress(FileNotFoundError):
         if log.stat().st_size < bytes_max:

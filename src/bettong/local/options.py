@@ -12,7 +12,7 @@ SENDERS_MAX = 4
 
 
 class Restarts(BaseModel):
-    """How the suite answers the death of a process. Who kills processes on purpose allows more than the defaults."""
+    """How the suite answers the death of a process. A test that kills processes allows more than the defaults."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -20,7 +20,7 @@ from bettong.local.log_files import LOG_BYTES_MAX, rotate
 
 TAIL_LINES = 5
 _TAIL_BYTES_MAX = 64 * 1024  # enough for the last lines of a log with long stack traces
-_LOOK_S = 0.02  # between two looks at a process that is asked to end
+_POLL_S = 0.02  # between two polls of a process that is asked to end
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Process:
         """Blocks until it ends by itself; None when it has not after `seconds_max`."""
         deadline = time.monotonic() + seconds_max
         while (ending := self.ending) is None and time.monotonic() < deadline:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         return ending
 
     def terminate(self) -> None:

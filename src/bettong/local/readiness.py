@@ -13,25 +13,25 @@ from bettong.metrics import STANDBY
 # Every process answers by then. Topics are opened, partitions assigned and destinations opened in a second or two; what
 # takes longer has a reason, which is better reported than waited for.
 _WAIT_S_MAX = 10.0
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
-def await_running(look: Callable[[], SuiteRecord | None]) -> list[ServiceRow]:
+def await_running(read_record: Callable[[], SuiteRecord | None]) -> list[ServiceRow]:
     """The services that do not run, each with its reason, after at most 10 s; empty as soon as all do.
 
-    `look` gives the suite's record anew. A second processor is not waited for: it starts when everything runs.
+    `read_record` reads the suite's record anew. A second processor is not waited for: it starts when everything runs.
     """
     from bettong.local.inspecting import inspect_suite
 
     deadline_s = time.monotonic() + _WAIT_S_MAX
     while True:
-        record = look()
+        record = read_record()
         rows = inspect_suite(record).services if record is not None else []
         waiting = [row for row in rows if row.state not in {RUNNING, STANDBY} and row.name != SECOND]
         ended = any(row.process is not None and row.process.final_status is not None for row in waiting)
         if not waiting or ended or time.monotonic() > deadline_s:
             return waiting
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def lines(rows: list[ServiceRow]) -> list[str]:

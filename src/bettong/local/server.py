@@ -10,8 +10,8 @@ from typing import Self
 from bettong.errors import LocalError
 from bettong.local.processes import Command, Process
 
-# Between two looks whether a starting server answers: a twentieth of what was waited, within these. A look costs 2 ms.
-_LOOK_S_MIN, _LOOK_S_MAX = 0.05, 0.5
+# Between two polls whether a starting server answers: a twentieth of what was waited, within these. A poll costs 2 ms.
+_POLL_S_MIN, _POLL_S_MAX = 0.05, 0.5
 
 
 class Server:
@@ -52,7 +52,7 @@ class Server:
             waited_s = time.monotonic() - began_s
             if waited_s > self.start_s_max:
                 raise self.mute()
-            time.sleep(min(max(waited_s / 20, _LOOK_S_MIN), _LOOK_S_MAX))
+            time.sleep(min(max(waited_s / 20, _POLL_S_MIN), _POLL_S_MAX))
 
     def mute(self) -> LocalError:
         """The error for a server that did not answer in time."""

@@ -27,7 +27,7 @@ from bettong.local.settings import SERVING, further_senders, settings_of
 from bettong.local.supervision import FINAL_STATUSES, FORGET_S, GiveUp, decide
 from bettong.services import PROCESSOR, SENDER, SERVICES, ServiceEntry
 
-_LOOK_S = 0.05  # between two looks at the processes
+_POLL_S = 0.05  # between two polls of the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
 
 # What the death of each means to who uses the suite.
@@ -150,7 +150,7 @@ class Suite:
             self._make(application, directories)
             self._launch()
             self._started.set()
-            while not self._stopping.wait(_LOOK_S):
+            while not self._stopping.wait(_POLL_S):
                 self._check_processes()
         finally:
             self._end(kept=directories.kept)
@@ -238,8 +238,8 @@ class Suite:
         self._note(ready=False)
         waiting = dict(first)
         deadlines = {name: time.monotonic() + server.start_s_max for name, server in waiting.items()}
-        # One that has answered and dies meanwhile is started again as any other: see `_look`.
-        while waiting and not self._stopping.wait(_LOOK_S):
+        # One that has answered and dies meanwhile is started again as any other: see `_check_processes`.
+        while waiting and not self._stopping.wait(_POLL_S):
             for name, server in list(waiting.items()):
                 check_start(name, server)
                 if server.answers():
@@ -364,7 +364,7 @@ class Suite:
                 server.terminate() if gently else server.kill()
             deadline = time.monotonic() + _END_S_MAX / len(order)
             while any(server.runs() for server in servers) and time.monotonic() < deadline:
-                if self._hurry.wait(_LOOK_S / 5):
+                if self._hurry.wait(_POLL_S / 5):
                     break
             for server in servers:
                 server.kill()

@@ -2,7 +2,7 @@
 
 Objects are made from their fields' values alone, again at each stage, so no code of the class runs then: a dataclass
 with a `__post_init__` is refused, and of a pydantic model no validator runs (`model_construct`). Pydantic is not
-imported here: who has a model has imported it.
+imported here: a program with a model has imported it.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """Increments and their chains: how a large state is saved often, and cheaply.
 
 An increment holds the keys that changed since the one before it, and some of the others: so that every key is
-written again by and by, and nobody ever has to write all of them at once. Once all have been, the increment
+written again in time, and no increment has to hold all of them. Once all have been, the increment
 at which that round began is the new root: nothing older is needed. A state is the chain from a root on, each
 increment over the ones before it.
 

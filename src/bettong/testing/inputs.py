@@ -79,7 +79,7 @@ def frame(source: str, *messages: Any, client: str = CLIENT) -> ClientFrame:
 def watermark(at: int | datetime, source: str | None = None, *, client: str | None = None) -> WatermarkInput:
     """Event time has come to `at` (Unix nanoseconds): what is older is late from now on.
 
-    Of all clients, of those of a source, or of one of them. Who is further already stays there.
+    Of all clients, of those of a source, or of one of them. A client that is further already stays there.
     """
     return WatermarkInput(_time_ns("watermark", at), source, client)
 

@@ -46,7 +46,7 @@ class MemoryClients:
         self._clients: dict[tuple[str, str], _Client] = {}
 
     def connect(self, frames: Iterable[ClientFrame], now_ns: int) -> Iterator[Append]:
-        """Those who send these frames open their sessions; so nobody's watermark passes who has yet to send."""
+        """Opens the sessions of the clients of these frames, so that the watermark waits for each of them."""
         for source, name in dict.fromkeys((each.source, each.client) for each in frames):
             if (source, name) not in self._clients:
                 yield from self._connect(source, name, now_ns)

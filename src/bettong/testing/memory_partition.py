@@ -27,15 +27,15 @@ class MemoryPartition:
         self._program = program
         self._assignment = assignment
         self._log: list[bytes] = []
-        self._given: list[list[OutputRecord]] = []
+        self._outputs: list[list[OutputRecord]] = []
         # The chain of increments, oldest first: (offset, bytes).
         self._saved: list[tuple[int, bytes]] = []
 
     def fold(self, value: bytes) -> list[OutputRecord]:
         """Appends a record to the log, and folds it. Raises as PartitionWorker does."""
         self._log.append(value)
-        self._given.append(self.worker.fold(self.worker.next_offset, value))
-        return self._given[-1]
+        self._outputs.append(self.worker.fold(self.worker.next_offset, value))
+        return self._outputs[-1]
 
     def restore(self) -> None:
         """Saves the states, and has a new worker take them over."""
@@ -52,14 +52,14 @@ class MemoryPartition:
             self.worker.restore(stored)
         for offset in range(self.worker.next_offset, len(self._log)):
             again = self.worker.fold(offset, self._log[offset])
-            if again != self._given[offset]:
+            if again != self._outputs[offset]:
                 raise ReplayError(self._difference(offset, again))
 
     def _difference(self, offset: int, again: list[OutputRecord]) -> str:
         stage = self._program.stage.name
         return (
             f"stage {stage!r}: a record that was folded again after a crash led to something else. It"
-            f" gave {self._shown(self._given[offset])}, and now {self._shown(again)}. A function depends on more than"
+            f" gave {self._shown(self._outputs[offset])}, and now {self._shown(again)}. A function depends on more than"
             " its message and its state: a global, a clock, a random number, or what a state holds beside its fields"
         )
 

@@ -61,7 +61,7 @@ class Outcome:
 
 
 def assert_alike(found: Outcome, expected: Outcome) -> None:
-    """Raises AssertionError where two outcomes differ in more than order: that of other keys is nobody's promise."""
+    """Raises AssertionError where two outcomes differ in more than order, which is not guaranteed between keys."""
     if (difference := difference_of(found, expected)) is not None:
         raise AssertionError(difference)
 

@@ -135,7 +135,7 @@ class _Reader:
         self._plan = planned
         self._key = key
         self._watermarks: dict[Origin, int] = {}
-        self._given: defaultdict[Origin, int] = defaultdict(int)
+        self._emitted_ns: defaultdict[Origin, int] = defaultdict(int)
         self._clients: set[Origin] = set()
 
     def steps(self, frame: Frame, *, wanted: bool) -> list[Step]:
@@ -185,10 +185,10 @@ class _Reader:
         return found
 
     def _watermark(self, origin: Origin, at_ns: int) -> list[Step]:
-        """Unless that much was given."""
-        if at_ns <= self._given[origin]:
+        """A step that sets the watermark; none where the origin has come that far already."""
+        if at_ns <= self._emitted_ns[origin]:
             return []
-        self._given[origin] = at_ns
+        self._emitted_ns[origin] = at_ns
         source, _, client = origin.partition("/")
         return [WatermarkInput(at_ns, source, client)]
 

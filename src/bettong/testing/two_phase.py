@@ -11,7 +11,7 @@
         def visible(self, partition):
             return read_ledger(self.path, partition)
 
-A crash is played by letting go of a sink (`abandon`) at every point of its life and opening another one.
+A crash is played by abandoning a sink (`abandon`) at every point of its life and opening another one.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ class TwoPhaseSinkContract:
         raise NotImplementedError
 
     def abandon(self, sink: TwoPhaseSink) -> None:
-        """Lets go of a sink as the system does when a process is killed: by default, it closes it."""
+        """Abandons a sink as the system does when a process is killed: by default, it closes it."""
         sink.close()
 
     def test_a_new_destination_has_no_position_and_no_messages(self) -> None:

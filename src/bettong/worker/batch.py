@@ -1,8 +1,8 @@
 """Batches: rows on their way through a stage.
 
-A batch is columns, the key of each row, and each row's provenance: the message of the frame that it comes from. Nobody
-changes one. Who wants messages as objects makes them anew, so that what a user's function does to its message is
-seen by nobody else.
+A batch is columns, the key of each row, and each row's provenance: the message of the frame that it comes from. It
+never changes. A caller that needs messages as objects makes them anew, so that what a user's function does to its
+message stays invisible to others.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ from inspect import isgeneratorfunction
 from typing import Any, get_type_hints
 
 from bettong.application.execution_mode import ExecutionMode, refusal
-from bettong.application.gives import Gives
 from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.nodes.stateless import Stateless
+from bettong.application.returns import Returns
 from bettong.schema.schema import Schema, schema_of
 from bettong.worker.kernel import Kernel, KernelCache, KernelForm, compile_kernel
 from bettong.worker.state.record_layout import check_fixed, first_state
@@ -69,8 +69,8 @@ def functions_of(node: Computation) -> Mapping[Schema, Callable[..., Any]]:
 def _form(
     node: Stateless | Stateful, takes: Schema, state: Schema | None, function: Callable[..., Any]
 ) -> KernelForm:
-    if node.gives is Gives.WHETHER:
-        return KernelForm(takes, state, Gives.WHETHER, None)
-    gives = Gives.NOTHING if get_type_hints(function).get("return") is type(None) else node.gives
+    if node.returns is Returns.WHETHER:
+        return KernelForm(takes, state, Returns.WHETHER, None)
+    returns = Returns.NOTHING if get_type_hints(function).get("return") is type(None) else node.returns
     deletes = isinstance(node, Stateful) and node.delete_when is not None
-    return KernelForm(takes, state, gives, node.schema, deletes)
+    return KernelForm(takes, state, returns, node.schema, deletes)

@@ -1,4 +1,4 @@
-"""Event time in one partition of a stage that needs it: what moves its watermark, and who is to know of it."""
+"""Event time in one partition of a stage that needs it: what moves its watermark, and which partitions get it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -44,9 +44,9 @@ class EventClock:
         return self._watermarks.slowest
 
     def pass_time(self, log_ns: int) -> None:
-        """The log clock is there: who has fallen idle holds nothing back, and with no live origin the watermark moves.
+        """Moves the log clock: an idle origin holds nothing back, and with no live origin the watermark moves.
 
-        First of all with each record, so that a TICK before it would change nothing.
+        Each record does this first, so that a TICK before it would change nothing.
         """
         self._watermarks.pass_time(log_ns)
 
@@ -66,7 +66,7 @@ class EventClock:
     def pass_record(self, frame: Frame, delivery: DeliveryTable, *, is_taken: bool) -> None:
         """Moves the watermark to where a record takes it. `is_taken`: whether the delivery rule took its messages.
 
-        `delivery`: what it knows after the record. Who has ended there is passed on no more, until they open again.
+        `delivery`: what it knows after the record. An origin that ended there is passed on no more until it opens.
         """
         watermarks = self._watermarks
         if is_taken or frame.kind is FrameKind.OPEN:

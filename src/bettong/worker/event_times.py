@@ -1,4 +1,4 @@
-"""Event times of the messages that rows come from, Unix ns: found when somebody asks."""
+"""Event times of the messages that rows come from, Unix ns: found on the first use."""
 
 from __future__ import annotations
 

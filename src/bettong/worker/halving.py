@@ -1,4 +1,4 @@
-"""Finds the messages and timers of a record that kill whoever folds it, by folding parts where that can be lost. Pure.
+"""Finds the messages and timers of a record that kill the process that folds it, by folding parts in a child. Pure.
 
 A part is the rows up to some index, without those found so far. The first row at whose index a part dies, while the
 part before it survives, is guilty; it is left out, and the search goes on with what is behind it:

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from numba.np.numpy_support import carray
 
-from bettong.application.gives import Gives
+from bettong.application.returns import Returns
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema
 from bettong.worker.code_facts import fingerprint
@@ -36,7 +36,7 @@ class KernelForm:
 
     takes: Schema
     state: Schema | None
-    gives: Gives
+    returns: Returns
     output: Schema | None
     deletes: bool = False
 
@@ -52,7 +52,7 @@ class Kernel:
     violations, results ...)`.
 
     Runs the rows from `start` on. `rows`, `room` and `keys` are the lengths of the arrays after them, which are given
-    as addresses: when the function raises, Numba drops what it holds without letting go of it, and a frame's
+    as addresses: when the function raises, Numba drops what it holds without releasing it, and a frame's
     memory would be lost with each. `cursor[0]` is the row at work, `cursor[1]` the number of results, `cursor[2]` 1
     when it has returned because that row has more results than there is room for: then the row's state is as
     before. A state that is deleted becomes `first[0]`, and `deleted[row]` 1. `sources[k]` is the row that result k
@@ -176,7 +176,7 @@ def _source(form: KernelForm, reasons: list[str]) -> str:
         "    for row in range(start, rows):",
         "        cursor[0] = row",
         *(_asked() if state else []),
-        *(["        spare[0] = states[slots[row]]"] if state and form.gives is Gives.MANY else []),
+        *(["        spare[0] = states[slots[row]]"] if state and form.returns is Returns.MANY else []),
         f"        result = function(Message({values}){state})",
         *(f"        {line}" for line in (_deleted() if form.deletes else ())),
         *(f"        {line}" for line in _taken(form, reasons)),
@@ -199,12 +199,12 @@ def _deleted() -> Iterator[str]:
 
 def _taken(form: KernelForm, reasons: list[str]) -> Iterator[str]:
     """The lines that take what the function gave for a row."""
-    if form.gives is Gives.MANY:
+    if form.returns is Returns.MANY:
         yield from _several(form, reasons)
         return
-    if form.gives is Gives.NOTHING:
+    if form.returns is Returns.NOTHING:
         return
-    yield "if result:" if form.gives is Gives.WHETHER else "if result is not None:"
+    yield "if result:" if form.returns is Returns.WHETHER else "if result is not None:"
     yield from _result(form, "result", "count", _raised)
     yield "    cursor[1] = count"
 

@@ -9,8 +9,8 @@ cut into frames, nor in which partitions those before it are:
 
     the watermark before a message  =  max(before, min(others, own))
 
-A frame without that column has no message older than its `own`. So none is older than min(others, own): whether one is
-late hangs on `before` alone, and `before` is what is given for all of them.
+A frame without that column has no message older than its `own`. So none is older than min(others, own): whether a
+message is late depends on `before` alone, and `before` is the watermark of all of them.
 """
 
 from __future__ import annotations

@@ -204,10 +204,10 @@ class StageRun:
         dead_letters: DeadLetters,
         exclusion: Exclusion | None,
     ) -> list[OutputRecord]:
-        """What the rows of a frame lead to of which some are late, and find fired what was due before them.
+        """The output of a frame with late rows; what was due before such a row fires before the row is folded.
 
-        Rows leave before what fires, and else together: frames, and their numbers, must not hang on where the fold only
-        stopped to look, for `due` may say too early, and does not after every restart.
+        Rows leave before what fires, and else together: frames and their numbers must not depend on where the fold only
+        checked what is due, for `due` may be too early, and differ after a restart.
         """
         origin, stream = emitter.frame.origin, emitter.frame.stream
         waiting: list[Mapping[str, Batch]] = []
@@ -365,6 +365,6 @@ def run(
     for reads, operator in operators:
         if arriving := dead_letters.before_stop(reads.arriving(flows)):
             progress.enter(operator.name)
-            given = [operator.on_batch(each, dead_letters) for each in arriving]
-            flows[operator.name] = given[0] if len(given) == 1 else Batch.concatenated(given)
+            results = [operator.on_batch(each, dead_letters) for each in arriving]
+            flows[operator.name] = results[0] if len(results) == 1 else Batch.concatenated(results)
     return flows

@@ -39,7 +39,7 @@ class OriginClock:
 class Watermarks:
     """Of one partition. `idle_ns`: by producer, how long its origins are live after they were heard of; None: for ever.
 
-    Origins of other producers are nobody's concern: one that the application has no more would hold it for ever.
+    Origins of other producers are ignored: a producer that was removed from the application would hold it for ever.
     `awaited`: origins that were never heard of. `reached_ns`: how far origins have brought the watermark; it may have
     moved on since, by the log clock. The other arguments are what a table before this one knew, `origins` in its order.
     """
@@ -122,7 +122,7 @@ class Watermarks:
             self._settle()
 
     def hear(self, origin: Origin) -> None:
-        """An origin is heard of, by what does not count; nothing is known of it that was not before."""
+        """An origin is heard of by a record that does not count; its watermark stays as it was."""
         self._heard(origin, is_new=False)
 
     def end(self, origin: Origin) -> None:

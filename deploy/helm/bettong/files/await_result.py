@@ -17,7 +17,7 @@ from bettong.cli.main import app
 from bettong.client import Subscriber
 from bettong.local.probes import grpc_serves
 
-LOOK_S = 0.5
+POLL_S = 0.5
 
 
 def trip(environment: Mapping[str, str], name: str) -> None:
@@ -43,7 +43,7 @@ def main(environment: Mapping[str, str]) -> None:
     for service in (environment["SENDER"], environment["RECEIVER"]):
         print(f"waiting until {service} serves", flush=True)
         while not grpc_serves(service):
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
     if environment.get("SOURCE"):
         trip(environment, f"helm-test-{uuid.uuid4().hex}")
 

@@ -11,8 +11,8 @@
 
 No name of a stage has a dot: the file is never taken for a partition's snapshots, which lie beside it.
 
-Only who folds writes the left half. Who takes a partition while another process stands at a record of it counts that
-as a death, whether the other lives or not: it may keep Python's lock, and so have lost the partition without knowing.
+Only the folding process writes the left half. A process that acquires a partition whose mark names another process
+counts a death, whether that one lives or not: it may keep Python's lock, and have lost the partition without knowing.
 A wrong count, of one that was paused, costs a trial at most. Two who fold one partition at a time overwrite each
 other's marks, and never take away what the other has written: then a death is missed, and counted the next time.
 """

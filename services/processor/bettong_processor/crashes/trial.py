@@ -28,9 +28,9 @@ from bettong_processor.crashes.memory import left_bytes, resident_bytes
 
 # A child that lives for this long has not shown that it dies; without a limit for messages it counts as alive.
 TRIAL_S_MAX = 60.0
-# Between two looks at the child: short at first, for most parts are folded in milliseconds.
-_LOOK_S_MIN = 0.0005
-_LOOK_S_MAX = 0.005
+# Between two polls of the child: short at first, for most parts are folded in milliseconds.
+_POLL_S_MIN = 0.0005
+_POLL_S_MAX = 0.005
 _PASSED_S_MAX = 0.2
 _OWN_WORK_S_MAX = 60.0
 # Of the memory that is left when a child begins. One that takes more is ended before the kernel ends somebody, which
@@ -139,15 +139,15 @@ class Trial:
     def _awaited(self, child: int, cells: memoryview, memory_max: int) -> str:
         """Why the child ended before it was done, for people; "" when it did not. Ends it when it takes too long."""
         lived_s = stood_s = 0.0
-        looked_s = self.clock()
-        at, looks = (0, 0, 0), Backoff(_LOOK_S_MIN, _LOOK_S_MAX)
+        polled_s = self.clock()
+        at, pauses = (0, 0, 0), Backoff(_POLL_S_MIN, _POLL_S_MAX)
         while True:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 return _reason(status)
             now_s = self.clock()
-            # In a look that came late both may have been stopped.
-            passed_s, looked_s = min(now_s - looked_s, _PASSED_S_MAX), now_s
+            # At a poll that came late both may have been stopped.
+            passed_s, polled_s = min(now_s - polled_s, _PASSED_S_MAX), now_s
             now = (cells[_COMPUTATION], cells[_INDEX], cells[_NUMBER])
             lived_s += passed_s
             stood_s = stood_s + passed_s if now == at else 0.0
@@ -161,7 +161,7 @@ class Trial:
                 return (
                     late(self.limit_ms) if is_late else "killed the worker: out of memory" if is_large else ""
                 )
-            self.pause(looks.next_s())
+            self.pause(pauses.next_s())
 
 
 def late(limit_ms: int) -> str:

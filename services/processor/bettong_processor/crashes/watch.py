@@ -1,6 +1,6 @@
-"""The thread that looks on while records are folded: reports one that stands still, and ends the process for a limit.
+"""The thread that watches while records are folded: reports one that stands still, and ends the process for a limit.
 
-A fold that never lets go of Python's lock would stop this thread, too: then the kernel ends the process, by a timer of
+A fold that never releases Python's lock would stop this thread, too: then the kernel ends the process, by a timer of
 CPU time (setitimer(2), ITIMER_PROF) that this thread winds up again and again. Which message it was is found in a
 trial, whose limit another process keeps.
 """
@@ -26,16 +26,16 @@ from bettong_processor.crashes.trial import allowed_s, computations
 # A record that is folded for this long is reported, and again so often.
 STANDS_S = 5.0
 _AGAIN_S = 2.0
-_LOOK_S_MAX = 0.5
-_LOOK_S_MIN = 0.01
-# CPU time within which this thread must have its turn, beyond what the fold that it has seen last is allowed: more than
-# any call into C takes that means well, for it may be another fold's.
+_POLL_S_MAX = 0.5
+_POLL_S_MIN = 0.01
+# CPU time within which this thread must have its turn, beyond what the fold that it has seen last is allowed: longer
+# than a legitimate C call takes, for that may be another fold's.
 TURN_S = 10.0
 
 
 @dataclass(slots=True)
 class _Seen:
-    """The fold that the last look has seen: the message it was at, for how long, and for how long in all."""
+    """The fold that the last poll has seen: the message it was at, for how long, and for how long in all."""
 
     fold: tuple[GuardedFold, int, bytes] | None = None
     at: FoldPosition = field(default=FoldPosition(""))
@@ -55,7 +55,7 @@ class Watch:
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Looks on, from a thread of its own; a process that just ends need not stop it."""
+        """Watches, from a thread of its own; a process that just ends need not stop it."""
         threading.Thread(target=self._run, name="watch", daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -71,13 +71,13 @@ class Watch:
 
     def _run(self) -> None:
         self._wind(0.0)
-        look_s = max(_LOOK_S_MIN, min(_LOOK_S_MAX, self.limit_ms / 4000)) if self.limit_ms else _LOOK_S_MAX
+        poll_s = max(_POLL_S_MIN, min(_POLL_S_MAX, self.limit_ms / 4000)) if self.limit_ms else _POLL_S_MAX
         seen = _Seen()
-        while not self._ended.wait(look_s):
-            seen = self._looked(seen, look_s)
+        while not self._ended.wait(poll_s):
+            seen = self._polled(seen, poll_s)
 
-    def _looked(self, seen: _Seen, look_s: float) -> _Seen:
-        """One look. Time is counted in looks: in one that came late this process may have been stopped, too."""
+    def _polled(self, seen: _Seen, poll_s: float) -> _Seen:
+        """One poll. Time is counted in polls: before one that came late this process may have been stopped, too."""
         fold = self.at_work.fold
         if fold is None or fold is not seen.fold:
             if seen.reported_s and seen.fold is not None:
@@ -87,8 +87,8 @@ class Watch:
             return _Seen(fold, messages=messages)
         guarded, offset, value = fold
         at = guarded.worker.progress.at()
-        seen.folded_s += look_s
-        seen.stands_s = seen.stands_s + look_s if at == seen.at else 0.0
+        seen.folded_s += poll_s
+        seen.stands_s = seen.stands_s + poll_s if at == seen.at else 0.0
         seen.at = at
         if seen.folded_s - seen.reported_s >= (_AGAIN_S if seen.reported_s else STANDS_S):
             seen.reported_s = seen.folded_s

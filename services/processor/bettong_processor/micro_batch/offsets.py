@@ -57,7 +57,7 @@ def clear_unfinished(context: SparkContext, checkpoint: str) -> bool:
     """Removes from the offset log what a query that was killed had begun; whether there was anything.
 
     A batch that was planned and not committed: Spark would do just that one again, and only then go on to what has
-    come since. Who goes on from the last commit has both in one batch. Where a batch ends changes no result: tasks
+    come since. From the last commit both are in one batch. Where a batch ends changes no result: tasks
     write the frames that were out already with the same numbers.
 
     And the folder, when it holds only a file that is half written. Spark writes under another name, then renames. With

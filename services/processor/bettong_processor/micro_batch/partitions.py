@@ -1,9 +1,9 @@
 """The partition workers of one Python process, and where their states come from.
 
 Spark binds no partition to a process: the next batch of a partition may come to another one. So what a batch has
-changed also lies in shared memory, as an increment named by its offset; who gets the next batch goes on from the state
-in its own memory, brought up to date by those increments, else from a saved state, and folds the log in between
-again. Which one is a decision of `bettong.snapshots.recovery`; here it is carried out.
+changed also lies in shared memory, as an increment named by its offset. The process that gets the next batch goes on
+from the state in its own memory, brought up to date by those increments, else from a saved state, and folds the log in
+between again. Which one is a decision of `bettong.snapshots.recovery`; here it is carried out.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Guard
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
-from bettong_processor.restoring import LOOKS_MAX, Restoring
+from bettong_processor.restoring import ATTEMPTS_MAX, Restoring
 
 
 class Partitions:
@@ -66,7 +66,7 @@ class Partitions:
         if memory is not None and memory.next_offset == first:
             return memory
         tried: tuple[StateCandidate, ...] = ()
-        for _ in range(LOOKS_MAX):
+        for _ in range(ATTEMPTS_MAX):
             saved = self._saved(id_, first)
             if memory is not None:
                 memory = self._advanced(memory, saved, first)

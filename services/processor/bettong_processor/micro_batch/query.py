@@ -42,9 +42,9 @@ _OUTPUT = StructType(
         StructField("value", BinaryType()),
     ]
 )
-_LOOK_S = 0.02
-# Between two looks at what rests unsaved. A look asks Java; what is due costs one small Spark job for all of it.
-_REST_LOOK_S = 0.5
+_POLL_S = 0.02
+# Between two polls of what rests unsaved. A poll asks Java; what is due costs one small Spark job for all of it.
+_REST_POLL_S = 0.5
 # Such a job may hold up a batch: between two of them is at least this many times what the last one took.
 _REST_PER_SAVE = 4
 
@@ -103,24 +103,24 @@ class MicroBatch:
         deadline = time.monotonic() + wait_s
         self.leave()
         while self._query.status["isTriggerActive"] and time.monotonic() < deadline:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         self._query.stop()
         if ends := ends_of(self._query.lastProgress):
             self._save(ends)
 
     def _save_rest(self) -> None:
-        """Has the states saved of partitions that rest, until the run ends."""
-        pause_s = _REST_LOOK_S
+        """Has the states of idle partitions saved, until the run ends."""
+        pause_s = _REST_POLL_S
         try:
             while not self._stopping.wait(pause_s):
                 begun_s = time.monotonic()
                 due = self._unsaved.due(ends_of(self._query.lastProgress), begun_s)
                 if due:
                     self._unsaved.tried(due, self._save(due), time.monotonic())
-                pause_s = max(_REST_LOOK_S, _REST_PER_SAVE * (time.monotonic() - begun_s))
+                pause_s = max(_REST_POLL_S, _REST_PER_SAVE * (time.monotonic() - begun_s))
         except (PySparkException, Py4JError, ConnectionError) as error:
-            # Java has ended, or is about to: who awaits the query is notified.
-            self._log.debug("no more states of resting partitions are saved", fault=str(error))
+            # Java has ended, or is about to: whatever awaits the query is notified.
+            self._log.debug("idle partitions are no longer snapshotted", fault=str(error))
 
 
 def start(

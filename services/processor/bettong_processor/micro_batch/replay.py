@@ -1,4 +1,4 @@
-"""Reading a stretch of a stage's log again, to reach a state that no store holds."""
+"""Reads a stretch of a stage's log again, to reach a state that no store holds."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
 """What one Spark task does: folds the records of one partition and hands on the records they lead to.
 
 Runs in Spark's Python workers. A task that is tried again, or runs twice, writes the same frames with the same
-numbers; whoever reads them skips what it has seen.
+numbers; every reader skips what it has seen.
 """
 
 import time

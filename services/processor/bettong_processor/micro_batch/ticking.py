@@ -20,8 +20,8 @@ from bettong_processor.ticks import TickPacing
 
 # Of what is in flight: a TICK a partition, of some hundred bytes.
 BUFFER_BYTES_MAX = 1024 * 1024
-# Between two looks at what is due. They ask nobody, unless something is.
-_LOOK_S = 0.1
+# Between two polls of what is due. They ask nobody, unless something is.
+_POLL_S = 0.1
 # After the log has failed, for the next writer.
 _PAUSE_S = 5.0
 _CLOSE_S_MAX = 1.0
@@ -96,7 +96,7 @@ class Ticking:
                 raise
 
     def close(self) -> None:
-        """Lets go of the writer; the next TICK makes another. Never raises."""
+        """Closes the writer; the next TICK makes another. Never raises."""
         if self._writer is not None:
             self._writer.close(_CLOSE_S_MAX)
             self._writer = None
@@ -119,9 +119,9 @@ class Ticking:
         return not idle.is_reported and (idle.offset > 0 or log.topic in self._awaited)
 
     def _write_until_stopped(self) -> None:
-        pause_s = _LOOK_S
+        pause_s = _POLL_S
         while not self._stopping.wait(pause_s):
-            pause_s = _LOOK_S
+            pause_s = _POLL_S
             try:
                 self.write_due(time.monotonic())
             except Exception as error:  # noqa: BLE001 - a thread that ends would write no TICK any more, and not say so

@@ -84,7 +84,7 @@ class Uploads:
         """The offset of the last snapshot that this process completed; None when it completed none."""
         return self._saved.get(partition)
 
-    def settle(self, timeout_s: float) -> bool:
+    def wait_until_saved(self, timeout_s: float) -> bool:
         """Waits until nothing is due; False when that took longer."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._due and not self._busy, timeout_s)

@@ -29,14 +29,14 @@ def assign_partitions(
 def _assign_stage(
     partitions: list[PartitionId], total: Mapping[int, int], current: Mapping[PartitionId, int]
 ) -> dict[PartitionId, int]:
-    """One stage. `total`: what members got of earlier stages; who got less is the first to get one more."""
+    """One stage. `total`: what members got of earlier stages; the one with less is the first to get one more."""
     kept: dict[int, list[PartitionId]] = {slot: [] for slot in total}
     unassigned: list[PartitionId] = []
     for partition in partitions:
         slot = current.get(partition)
         (kept[slot] if slot is not None and slot in kept else unassigned).append(partition)
     share, more = divmod(len(partitions), len(kept))
-    # One more goes to who has it already, else to who has least.
+    # One more goes to the member that has it already, else to the one with least.
     ranked = sorted(kept, key=lambda slot: (-min(len(kept[slot]), share + 1), total[slot], slot))
     quota = {slot: share + (rank < more) for rank, slot in enumerate(ranked)}
     for slot, held in kept.items():

@@ -1,7 +1,7 @@
 """The thread that sends a slot's heartbeats to the store, and receives which partitions the slot is to hold.
 
 It never holds up the loop: the loop reads the newest desired assignment, and reports what it has revoked. While the
-store is away the desired assignment stays as it was: the slot keeps what it holds, and others, who cannot acquire
+store is away the desired assignment stays as it was: the slot keeps what it holds, and others, which cannot acquire
 anything, keep what they hold.
 """
 

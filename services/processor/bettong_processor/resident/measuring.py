@@ -21,7 +21,7 @@ class Measure:
     _samples_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_SAMPLES_MAX))
     _histogram: LatencyHistogram = field(default_factory=LatencyHistogram)
     _messages: int | None = None
-    _looked_s: float = 0.0
+    _measured_s: float = 0.0
 
     def note(self, taken_in_ns: int, now_ns: int) -> None:
         """Output of a frame is durable that the sender took in at `taken_in_ns`."""
@@ -36,9 +36,9 @@ class Measure:
         """
         found: dict[str, float | str] = dict.fromkeys(_OF_LATE, "")
         found[metrics.LATENCY.name] = self._histogram.counts().to_text()
-        if self._messages is not None and now_s > self._looked_s:
-            found[metrics.RATE.name] = round((messages - self._messages) / (now_s - self._looked_s))
-        self._messages, self._looked_s = messages, now_s
+        if self._messages is not None and now_s > self._measured_s:
+            found[metrics.RATE.name] = round((messages - self._messages) / (now_s - self._measured_s))
+        self._messages, self._measured_s = messages, now_s
         if lag is not None:
             found[metrics.LAG.name] = lag
         samples = sorted(self._samples_ns.popleft() for _ in range(len(self._samples_ns)))

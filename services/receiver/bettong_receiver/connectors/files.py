@@ -8,9 +8,9 @@ One file a partition, because order is per key and a key stays in its partition:
 put partitions together in an order that no second run repeats, so no two runs would give the same bytes.
 
 A position is written, atomically, after the results below it are on the disk (fsync). A crash leaves a file that is as
-long as its position says, or longer; whoever opens it next cuts the rest off and reads it again from the log, so the
-file after any number of crashes has the bytes of a run without one. Positions are written every `SYNC_INTERVAL_S`
-where something was delivered: that bounds what is read again, never what is lost.
+long as its position says, or longer; the next connector that opens it truncates the rest and reads it again from
+the log, so the file after any number of crashes has the bytes of a run without one. Positions are written every
+`SYNC_INTERVAL_S` where something was delivered: that bounds what is read again, never what is lost.
 """
 
 import fcntl

@@ -2,9 +2,9 @@
 
     bettong_positions   application, sink, partition -> writer, position          (made when it is not there)
 
-Who opens a connector writes a new name into `writer`, in a statement that waits for transactions under way, and reads
-the positions with it. A delivery moves the positions first, of rows that still have its name, and takes back
-everything when there are fewer: so a receiver that was thought dead stores nothing any more.
+Opening a connector writes a new name into `writer`, in a statement that waits for transactions under way, and reads
+the positions with it. A delivery first moves the positions of rows that still have its name, and rolls back when there
+are fewer than expected: so a receiver that was thought dead stores nothing any more.
 
 A delivery with rows that Postgres refuses is tried once more, in halves behind savepoints, down to those rows; the
 position that goes with the others names them. What counts as a row's own fault is known by the SQLSTATE:
@@ -120,14 +120,14 @@ def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:
         if frame.columns is None or frame.schema != schema.fingerprint:
             raise FrameError(f"it does not follow {schema.name}: the application was another one then")
         columns = Columns.of_external_payload(schema, frame.columns)
-        values = (_given(field, columns.values(index)) for index, field in enumerate(schema.fields))
+        values = (_as_psycopg(field, columns.values(index)) for index, field in enumerate(schema.fields))
         return list(zip(*values, strict=True))
 
     return read
 
 
-def _given(field: Field, values: list[Any]) -> list[Any]:
-    """As psycopg takes them."""
+def _as_psycopg(field: Field, values: list[Any]) -> list[Any]:
+    """The values of a column as psycopg takes them."""
     return values if field.form is None else list(map(field.form.to_sql, values))
 
 

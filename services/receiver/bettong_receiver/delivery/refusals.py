@@ -1,7 +1,7 @@
 """What becomes of messages that a destination refuses for good, as the sink's `on_error` says. Pure.
 
 The position that is stored with a batch also names what was refused of it, so both are decided in one step. The dead
-letters are appended after that; whoever opens the destination next appends those again that the position names. They
+letters are appended after that; the connector opened next appends those again that the position names. They
 carry the same numbers, so each counts once ([decision 13](docs/decisions/0013-refused-rows-are-owed.md)).
 """
 

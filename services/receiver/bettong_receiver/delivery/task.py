@@ -93,9 +93,9 @@ class SinkTask(Generic[Message]):
     def run(self, beginnings: Mapping[SinkPartition, int], stopping: threading.Event) -> None:
         """Delivers until `stopping`. `beginnings`: where the log of each partition begins.
 
-        Waits while a connector or the log is away, and unless the route is required also for faults that somebody
-        must mend (a table is missing, a password is refused), for the other sinks' sake; raises SinkError otherwise.
-        Raises LogError when the log no longer holds what a connector lacks.
+        Waits while a connector or the log is away, and unless the route is required also for faults that an
+        operator must mend (a table is missing, a password is refused), for the other sinks' sake; raises SinkError
+        otherwise. Raises LogError when the log no longer holds what a connector lacks.
         """
         while not stopping.is_set():
             try:
@@ -105,7 +105,9 @@ class SinkTask(Generic[Message]):
                     if self.route.required:
                         raise
                     self._log.error(
-                        "a sink waits until somebody mends it", route=self.route.name, fault=str(error)
+                        "sink is blocked by an error that needs an operator",
+                        route=self.route.name,
+                        fault=str(error),
                     )
                 self._has_failed = True
                 self._on_wait(str(error))

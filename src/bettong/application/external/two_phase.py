@@ -42,7 +42,7 @@ class TwoPhaseSink(Protocol):
         """Makes the batch visible, all of it at once, and `position` what `recover` returns."""
 
     def close(self) -> None:
-        """Lets go of everything. Undoes what is open; must not commit. Not called when the process is killed."""
+        """Releases everything. Undoes what is open; must not commit. Not called when the process is killed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypedDict, Unpack
 
 from bettong.application.callables import name_of
-from bettong.application.gives import Gives
 from bettong.application.joins.kinds import AsOf, How, InWindow, JoinKind, Latest, Within
 from bettong.application.joins.states import AsOfState, LatestState, OuterState, WithinState, is_empty
 from bettong.application.keys import key_types
@@ -16,6 +15,7 @@ from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.node import StreamNode
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
+from bettong.application.returns import Returns
 from bettong.application.signatures import check_version, join_output
 from bettong.application.timers import Clock, StateTimer
 from bettong.errors import ApplicationError
@@ -112,7 +112,7 @@ def joined(
         parent=left,
         handlers=dict.fromkeys(schemas, combine),
         state=_state(kind, how),
-        gives=Gives.MANY,
+        returns=Returns.MANY,
         timers=_timers(kind, combine),
         lifetime=lifetime,
         delete_when=is_empty,

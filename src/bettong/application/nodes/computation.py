@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bettong.application.execution_mode import ExecutionMode
-from bettong.application.gives import Gives
 from bettong.application.nodes.node import Derived
 from bettong.application.on_error import OnError
+from bettong.application.returns import Returns
 
 
 class Computation(Derived):
@@ -21,7 +21,7 @@ class Computation(Derived):
     # Whether messages in order, too, must find fired what was due before them: see `Stage`.
     needs_each_watermark: bool = False
     # What a function of it returns for a message.
-    gives: Gives = Gives.MANY
+    returns: Returns = Returns.MANY
 
     @property
     def goes_by_event_time(self) -> bool:

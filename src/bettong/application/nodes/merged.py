@@ -11,7 +11,7 @@ from bettong.application.nodes.node import StreamNode
 
 @dataclass(frozen=True, eq=False)
 class Merged(StreamNode):
-    """Whoever reads it reads each of its parts: see `plan`."""
+    """A reader of it reads each of its parts: see `plan`."""
 
     parts: tuple[StreamNode, ...]
 

@@ -10,12 +10,12 @@ from typing import Any, Generic, TypedDict, TypeVar
 from bettong.application.callables import check_plain, name_of
 from bettong.application.codecs import Pickle, check_codec
 from bettong.application.execution_mode import ExecutionMode, RowIndexes, common_mode, execution_mode_of
-from bettong.application.gives import Gives
 from bettong.application.lifetime import Lifetime, TtlClock, check_states, lifetime_of
 from bettong.application.merging import check_keyed, handlers_by_schema
 from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.node import StreamNode
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
+from bettong.application.returns import Returns
 from bettong.application.signatures import (
     PAIRS,
     ROW_INDEXES,
@@ -62,7 +62,7 @@ class StatefulOptions(TypedDict, Generic[State], total=False):
 
 @dataclass(frozen=True, eq=False)
 class Stateful(Computation):
-    """See `Stream.stateful`. `gives`: MANY where the functions return iterables of messages.
+    """See `Stream.stateful`. `returns`: MANY where the functions return iterables of messages.
 
     `lifetime`: how long a state lives; None: for ever. `delete_when` is marked as the
     functions are, and not for vectorized ones; what it raises counts as if the function had raised it. A state that has
@@ -71,7 +71,7 @@ class Stateful(Computation):
 
     handlers: Mapping[Schema, Handler]
     state: Callable[[], Any]
-    gives: Gives = Gives.ONE
+    returns: Returns = Returns.ONE
     mode: ExecutionMode = ExecutionMode.PYTHON
     timers: tuple[StateTimer, ...] = ()
     lifetime: Lifetime | None = None
@@ -133,7 +133,7 @@ def stateful(
         parent=parent,
         handlers=by_schema,
         state=state,
-        gives=Gives.MANY if output.many else Gives.ONE,
+        returns=Returns.MANY if output.many else Returns.ONE,
         mode=mode,
         timers=firing,
         lifetime=lifetime_of(owner, ttl, ttl_clock),

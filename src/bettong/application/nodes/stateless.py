@@ -9,10 +9,10 @@ from typing import Any
 
 from bettong.application.callables import check_plain, name_of
 from bettong.application.execution_mode import ExecutionMode, execution_mode_of
-from bettong.application.gives import Gives
 from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.node import StreamNode
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
+from bettong.application.returns import Returns
 from bettong.application.signatures import (
     PAIRS,
     Output,
@@ -44,14 +44,14 @@ class Mapped(Stateless):
     """See `Stream.map`."""
 
     method = "map"
-    gives = Gives.ONE
+    returns = Returns.ONE
 
 
 class Filtered(Stateless):
     """See `Stream.filter`."""
 
     method = "filter"
-    gives = Gives.WHETHER
+    returns = Returns.WHETHER
 
 
 class FlatMapped(Stateless):

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from bettong.application.callables import name_of
-from bettong.application.gives import Gives
 from bettong.application.merging import check_keyed
 from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.node import StreamNode
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
+from bettong.application.returns import Returns
 from bettong.application.signatures import check_version
 from bettong.application.timers import Clock
 from bettong.application.windows.aggregation import Aggregation
@@ -83,7 +83,7 @@ def windowed(
         parent=parent,
         handlers={schema: aggregation.update},
         state=windowing.state,
-        gives=Gives.MANY,
+        returns=Returns.MANY,
         mode=windowing.mode,
         timers=windowing.timers,
         delete_when=is_empty,

@@ -1,4 +1,4 @@
-"""Loaded by Python itself, before a program, in a process whose clock is to be wrong (see `bettong.chaos.clock`).
+"""Python loads this module before a program, in a process whose clock is to be wrong (see `bettong.chaos.clock`).
 
 Stands alone: the program has imported nothing yet. `CHAOS_CLOCK` names a file of 8 bytes: the offset in ns,
 little-endian.

@@ -1,4 +1,4 @@
-"""`bettong k8s`: a release of the chart, from the desk of who uses the cluster."""
+"""`bettong k8s`: a release of the chart, from a user's own machine."""
 
 from __future__ import annotations
 

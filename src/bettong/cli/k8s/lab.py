@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bettong.cluster.lab import Lab
 
 lab = typer.Typer(help="Try an application out on a cluster: everything bundled, nothing kept.")
-_LOOK_S = 5.0  # between two looks whether something went wrong
+_POLL_S = 5.0  # between two checks whether something went wrong
 
 
 @lab.callback()
@@ -143,4 +143,4 @@ def _watch(console: Console, cluster: Cluster) -> None:
             if text not in shown:
                 shown.add(text)
                 console.print(f"[yellow]{escape(text)}[/yellow]", soft_wrap=True)
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""Reading a topic of the user's from given offsets, committed records only, also where offsets are missing."""
+"""Reads a topic of the user's from given offsets, committed records only, also where offsets are missing."""
 
 from collections.abc import Mapping
 
@@ -125,7 +125,7 @@ class TopicReader(Closing, ExternalReader):
         return total
 
     def close(self) -> None:
-        """Lets go of the connection. Never raises."""
+        """Closes the connection. Never raises."""
         self._consumer.close()
 
     def _topic_partition(self, partition: int, offset: int = OFFSET_INVALID) -> TopicPartition:

@@ -1,4 +1,4 @@
-"""Appending to a topic of the user's, with the position in the same transaction.
+"""Appends to a topic of the user's, with the position in the same transaction.
 
     topic       the records of a delivery  ─┐
     positions   key -> position            ─┴─ one transaction of one transactional id
@@ -115,7 +115,7 @@ class TransactionalTopic(Closing):
         self._translated_call("appending", lambda: self._append(records, positions))
 
     def close(self) -> None:
-        """Lets go; what is under way is aborted by who opens next, or by the broker after 30 s. Never raises."""
+        """Closes the producer; the next one aborts what is under way, or the broker does after 30 s. Never raises."""
         if self._producer is not None:
             self._producer._sender.force_close()  # noqa: SLF001 - `close` would wait for what is under way
             with suppress(KafkaError):

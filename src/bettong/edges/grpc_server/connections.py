@@ -30,7 +30,7 @@ _RECEIVED_OFFSET = 128
 def hang_up(peer: str) -> bool:
     """Shuts down a peer's connection, with all its calls; whether it was found.
 
-    gRPC notices at once, as if the client had gone: it lets go of what it held, and the client's calls end with
+    gRPC notices at once, as if the client had gone: it releases what it held, and the client's calls end with
     UNAVAILABLE.
     """
     found = False

@@ -42,7 +42,7 @@ class Reloaded(Generic[_Content]):
             self._content = self._read()
         except SettingsError as error:
             # A file that is still being written changes once more, and is read again then.
-            self._log.error("changed files are invalid: what they said before holds", reason=str(error))
+            self._log.error("changed files are invalid; the previous content stays in use", reason=str(error))
         else:
             self._log.info("files changed and were read again", files=names)
 

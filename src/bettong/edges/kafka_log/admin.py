@@ -29,7 +29,7 @@ _ATTEMPT_MS = 1_000
 
 _TOPIC_LIMIT = "max.message.bytes"
 
-# Nothing expires: a fold may go back to offset 0. The state of a topic is bounded by who runs it.
+# Nothing expires: a fold may go back to offset 0. Operators bound the size of a topic.
 _RETENTION = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -52,7 +52,7 @@ class LogAdmin(Closing):
     ) -> None:
         """`where`: host:port[,host:port], or how to speak to it, too. Does not connect yet.
 
-        `answer_wait_s_max`: less for who only looks, and says that Kafka is away when it does not answer.
+        `answer_wait_s_max`: less for a caller that only shows, and says that Kafka is away when it does not answer.
         """
         self._connection = KafkaConnection.of(where)
         self._answer_wait_s_max = answer_wait_s_max
@@ -149,7 +149,7 @@ class LogAdmin(Closing):
         return self._offsets(topics, OffsetSpec.EARLIEST)
 
     def close(self) -> None:
-        """Lets go of the connection. The next question opens another."""
+        """Closes the connection. The next question opens another."""
         if self._client is not None:
             self._client.close()
             self._client = None

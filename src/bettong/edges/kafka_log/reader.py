@@ -1,4 +1,4 @@
-"""Reading the log from given offsets."""
+"""Reads the log from given offsets."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -168,7 +168,7 @@ class LogReader(Closing):
         return dict(self._next)
 
     def close(self) -> None:
-        """Lets go of the connection. Never raises."""
+        """Closes the connection. Never raises."""
         self._consumer.close()
 
     def _take_note(self, partition: TopicPartition, error: KafkaError) -> None:

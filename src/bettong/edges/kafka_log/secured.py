@@ -10,7 +10,7 @@ from bettong.edges.kafka_log.option_names import of_librdkafka
 from bettong.errors import LogError, LogUnavailableError
 
 # librdkafka has tried, and been refused, several times by then.
-_LOOK_S = 1.0
+_ANSWER_WAIT_S = 1.0
 
 # It logs each attempt to connect; the edges say once, and in their own words, that they wait.
 SILENT = logging.getLogger("librdkafka")
@@ -76,7 +76,7 @@ def why_not(connection: KafkaConnection) -> LogError | None:
     except KafkaException as error:
         return settings_fault(error.args[0].str(), connection)
     try:
-        client.list_topics(timeout=_LOOK_S)
+        client.list_topics(timeout=_ANSWER_WAIT_S)
     except KafkaException:
         client.poll(0)
     finally:

@@ -1,4 +1,4 @@
-"""Appending to the log: durable, in order, each value once."""
+"""Appends to the log: durable, in order, each value once."""
 
 import itertools
 import threading
@@ -30,8 +30,8 @@ _STOP_WAIT_S = 5.0
 
 _PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 - its own codes
 
-# The age of what is in flight is looked at this often, and the writer's thread ends within it.
-_LOOK_S = 0.1
+# The age of what is in flight is checked this often, and the writer's thread ends within it.
+_POLL_S = 0.1
 
 
 class LogWriter(Closing):
@@ -196,7 +196,7 @@ class LogWriter(Closing):
         fatal: KafkaError | None = None
         while not self._ended:
             try:
-                self._producer.poll(_LOOK_S)
+                self._producer.poll(_POLL_S)
                 if fatal is not None and not self._closed:
                     self._fail(fault(fatal, "appending", self._bootstrap))
             except KafkaException as error:

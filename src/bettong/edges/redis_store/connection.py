@@ -56,7 +56,7 @@ class RedisStore(Closing):
     ) -> None:
         """`where`: a URL (redis://, rediss:// or unix://), or how to speak to it, too.
 
-        `answer_wait_s_max`: less for who only looks, and says that Redis is away when it does not answer.
+        `answer_wait_s_max`: less for a caller that only shows, and says that Redis is away when it does not answer.
         StoreError when it is none, SettingsError when the password cannot be read. Does not connect yet.
         """
         self._application = application
@@ -118,7 +118,7 @@ class RedisStore(Closing):
         )
 
     def close(self) -> None:
-        """Lets go of the connections. Never raises."""
+        """Closes the connections. Never raises."""
         self._client.close()
 
     def _attempts(

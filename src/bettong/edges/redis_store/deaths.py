@@ -1,4 +1,4 @@
-"""Frames that senders died over: recorded by whoever takes over from a dead one, so that all senders know.
+"""Frames during which senders crashed, recorded by the sender that takes over, so that all senders know.
 
 | key                            | type       | holds                                                     |
 | ------------------------------ | ---------- | --------------------------------------------------------- |

@@ -12,7 +12,7 @@ forgets the lease, or a leader that was only paused, costs work and nothing else
 from bettong.edges.redis_store.connection import Client, RedisStore
 from bettong.edges.redis_store.lease import LEASE
 
-# A look that is late is made up for by the next one; it must not hang on a Redis that is away.
+# A check that is late is made up for by the next one; it must not hang on a Redis that is away.
 _ATTEMPTS_S = 0.3
 
 # KEYS: the lead. ARGV: who asks, ms that its lead lasts, "1" if it may take a lead that nobody has. The holder then.

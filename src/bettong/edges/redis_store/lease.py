@@ -5,12 +5,12 @@
 | `bettong:{application}:resident:{slot}`  | the task's incarnation   | a later task of the slot                  |
 | `bettong:{application}:lease:{stream}`   | the session's token      | a session of the same client              |
 
-A name is drawn once and never used again. That is the fence: whatever is done under a name is done only while the lease
-has that name, in one script, so whoever was silent and comes late changes nothing.
+A name is drawn once and never used again. That is the fence: an action under a name is carried out only while the lease
+has that name, in one script, so a holder that was silent and comes late changes nothing.
 
-Redis' clock alone says when a lease ends, and it runs from when Redis carries a command out: who counts from when it
-sent the command never counts too long. A Redis that lost its data has lost its leases; what each user does then is
-the user's (`lead`, `leases`, `membership`).
+Redis' clock alone says when a lease ends, and it runs from when Redis carries a command out: a holder that counts from
+when it sent the command never counts too long. A Redis that lost its data has lost its leases; what each user does
+then is the user's (`lead`, `leases`, `membership`).
 """
 
 # The functions that all scripts about leases begin with. `ms`: how long the lease is to last from now on.

@@ -5,19 +5,19 @@ Beside the lease, one hash a stream, which outlives it, so that a stream is know
 
     token  client  instance  peer  since     the session that had the lease last; no token: it gave the stream back
     log  acknowledged                        up to here all is durable in that log; a lower bound
-    exact  but                               the epoch in which it is more than that: nobody holds a receipt for
-                                             anything above, or nobody but that client
+    exact  but                               the epoch in which it is more than that: no client holds a receipt
+                                             for anything above, or only that one does
 
 A Redis that started anew (or was emptied, or another one since a failover) may have forgotten leases that sessions
 still count on. So for one lease time after that it gives no stream to a stranger: sessions that are alive renew within
-that time, and the others have stopped by themselves. What it kept is honoured at once. Who knows that no session can be
-alive, because the log is empty, says so, and nobody waits.
+that time, and the others have stopped by themselves. What it kept is honoured at once. A sender that knows
+that no session can be alive, because the log is empty, says so, and no client waits.
 
 What is exact was so in one epoch: a Redis that came back older has forgotten the receipts of its last moment. A claim
 proves nothing of what other clients hold, so a session makes exact only what was in doubt for its client alone.
 
-A second session under a name is somebody's mistake; that resends count once is the delivery rule's doing and needs
-no lease (docs/delivery.md).
+A second session under a name is a mistake of its clients. Resends count once by the delivery rule, which needs no lease
+(docs/delivery.md).
 """
 
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ from bettong.identifiers import SequenceNumber
 # known here longer can only prevent repetitions.
 STREAM_KEPT_MS = 2 * ORIGIN_TTL_NS // 1_000_000
 
-# One that its client has ended, as long as consumers know its origin: nobody comes back under its name, unless
-# its last receipts were lost, and streams that end are most of all.
+# A stream that its client has ended is kept as long as consumers know its origin. A client comes back under that name
+# only when its last receipts were lost, and most streams end.
 ENDED_KEPT_MS = ENDED_TTL_NS // 1_000_000
 
 # Renewals that travel to Redis together.
@@ -177,7 +177,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """Redis has started anew: for `left_s` no stream is given to who did not hold it before. `epoch`: since when."""
+    """Redis has started anew: for `left_s` no stream goes to a client that did not hold it. `epoch`: since when."""
 
     left_s: float
     epoch: str
@@ -226,7 +226,7 @@ class RedisLeases:
     def skip_settling(self, epoch: str) -> None:
         """Ends the time in which Redis settles, if it has not started anew since that answer.
 
-        Only for who found, after the answer, that no session can have opened before it.
+        Only for callers that found, after the answer, that no session can have opened before it.
         """
         self._store.ask(
             "ending the time to settle",

@@ -1,1 +1,1 @@
-"""Looks at what runs and at what it has stored: the part of inspection with input and output."""
+"""Reads what runs and what it has stored: the part of inspection with input and output."""

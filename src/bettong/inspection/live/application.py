@@ -1,4 +1,4 @@
-"""The application in a file, as whoever looks at it needs it."""
+"""The application in a file, as inspection needs it."""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@
 A dead letter is named by where it lies, `partition.offset.row`: a name that stays while others come. Frames that
 were written again (a replay, a resend) are skipped, by the delivery rule.
 
-Who sends a dead letter again opens a session under a stream named after it. For such a stream the sender leaves a mark
-in the topic at each opening, which says how far the stream is: the log itself remembers what was sent again.
+A command that sends a dead letter again opens a session under a stream named after it. For such a stream the sender
+leaves a mark in the topic at each opening, which says how far the stream is: the log itself remembers what was sent
+again.
 """
 
 from __future__ import annotations

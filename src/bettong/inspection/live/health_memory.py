@@ -1,4 +1,4 @@
-"""What the last look at a processor's health has shown, in a file between looks; each is a process of its own."""
+"""What the last check of a processor's health has shown, in a file between checks; each is a process of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bettong.topics import stage_topic
 
 @dataclass(frozen=True, slots=True)
 class HealthMemory:
-    """The application's name, its stages by their topics, and what was seen; None before the first look."""
+    """The application's name, its stages by their topics, and what was seen; None before the first check."""
 
     application: str
     topics: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Reading stretches of a log that must exist, from their first to their last record."""
+"""Reads stretches of a log that must exist, from their first to their last record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overview of what runs, asked for again and again."""
+"""The overview of what runs, polled again and again."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ class LiveOverview(Closing):
             return None
 
     def close(self) -> None:
-        """Lets go of Redis."""
+        """Closes the connections to Redis."""
         self._store.close()

@@ -1,4 +1,4 @@
-"""Dead letters sent to their sources again."""
+"""Sends dead letters to their sources again."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ class Resending:
 def send_again(target: str, id_: DeadLetterId, resend: Resend) -> bool:
     """Sends a dead letter's message, and leaves the mark that it was; whether the source could read it.
 
-    The stream is named after the dead letter and the message is its frame 1, so whoever has seen it knows it again. The
-    mark is that of a session at whose opening the sender knew that the frame had arrived. Where it did not, for the
-    leases of streams were lost in between, the frame is sent once more.
-    Raises ClientError, also when no session left the mark.
+    The stream is named after the dead letter and the message is its frame 1, so a consumer that has seen it knows it
+    again. The mark is that of a session at whose opening the sender knew that the frame had arrived. Where it did
+    not, for the leases of streams were lost in between, the frame is sent once more. Raises ClientError, also when
+    no session left the mark.
     """
     taken = True
     for _ in range(_SESSIONS_MAX):

@@ -117,7 +117,7 @@ class States(Closing):
             DirectorySnapshots(folder).clear()
 
     def close(self) -> None:
-        """Lets go of Redis."""
+        """Closes the connections to Redis."""
         self._store.close()
 
     def _program(self, stage: Stage) -> StageProgram:

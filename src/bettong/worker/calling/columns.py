@@ -1,8 +1,8 @@
 """Functions over whole columns: `@bettong.vectorized` in map, filter, flat_map and stateful.
 
 A function is called with all rows of a batch. When it raises, halves are tried in their order, down to single rows:
-that changes nothing for the others, for what it gives for a row hangs on no row but those of its key before it. Of
-results that it gives those that do not fit their schema become failures, each by itself.
+that changes nothing for the others, for a row's result depends on earlier rows of its key alone. Of the results, those
+that do not fit their schema become failures, each by itself.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from bettong.application.execution_mode import ExecutionMode, refusal
-from bettong.application.gives import Gives
 from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.stateful import Handler, Stateful
 from bettong.application.nodes.stateless import Stateless
 from bettong.application.on_error import STOP
+from bettong.application.returns import Returns
 from bettong.frames.columns import Array, Columns
 from bettong.schema.schema import Schema, schema_of
 from bettong.user_errors import ANY_ERROR, reason_of
@@ -50,11 +50,11 @@ class ColumnsCalling:
         )
 
     def over(self, columns: Columns) -> Results:
-        """What the function gives for these rows. Raises what it raises, and WrongColumnsError."""
+        """What the function returns for these rows. Raises what it raises, and WrongColumnsError."""
         returned = self._node.function(message_of(columns))
-        if self._node.gives is Gives.WHETHER:
+        if self._node.returns is Returns.WHETHER:
             return Results(None, rows_kept(returned, columns.length))
-        if self._node.gives is Gives.MANY:
+        if self._node.returns is Returns.MANY:
             return several_of(self._node.schema, returned, columns.length)
         return one_each_of(self._node.schema, returned, columns.length)
 
@@ -81,7 +81,7 @@ class StatefulColumns:
         )
 
     def over(self, columns: Columns, records: Records) -> Results:
-        """What the function gives for these rows and their states.
+        """What the function returns for these rows and their states.
 
         States are as before when it raises; but those of a single row are as the function has left them.
         """
@@ -89,7 +89,7 @@ class StatefulColumns:
         touched, state_rows = self._distinct.of(records.slots, capacity=len(states))
         state = state_of(self._state, states, touched)
         try:
-            returned = self._given(columns, state, state_rows)
+            returned = self._results(columns, state, state_rows)
         except ANY_ERROR:
             if columns.length == 1:
                 keep_state(self._state, states, touched, state)
@@ -97,11 +97,11 @@ class StatefulColumns:
         keep_state(self._state, states, touched, state)
         return returned
 
-    def _given(self, columns: Columns, state: Any, state_rows: Array) -> Results:
+    def _results(self, columns: Columns, state: Any, state_rows: Array) -> Results:
         returned = self._functions[columns.schema](message_of(columns), state, state_rows)
         if returned is None:
             return Results(Columns.of_messages(self._node.schema, []), np.arange(0))
-        if self._node.gives is Gives.MANY:
+        if self._node.returns is Returns.MANY:
             return several_of(self._node.schema, returned, columns.length)
         return one_each_of(self._node.schema, returned, columns.length)
 
@@ -148,7 +148,7 @@ def _in_pieces(node: Computation, rows: int, over: Callable[[int, int], Results]
                 todo += [(middle, stop), (start, middle)]
                 continue
             reason = reason_of(error)
-            nothing = None if node.gives is Gives.WHETHER else Columns.of_messages(node.schema, [])
+            nothing = None if node.returns is Returns.WHETHER else Columns.of_messages(node.schema, [])
             piece = Results(nothing, np.arange(0), [(row, reason) for row in range(stop - start)])
         found.append((start, stop, piece))
         if piece.failures and node.on_error == STOP:

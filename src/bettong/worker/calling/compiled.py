@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.gives import Gives
 from bettong.application.on_error import STOP, OnError
+from bettong.application.returns import Returns
 from bettong.frames.columns import Array, Columns
 from bettong.schema.schema import Schema
 from bettong.user_errors import ANY_ERROR, reason_of
@@ -47,17 +47,17 @@ class CompiledCalling:
 
 def _run(kernel: Kernel, columns: Columns, states: Sequence[Array], keys: int, *, stops: bool) -> Results:
     """The results of all rows. `states`: the arrays that the kernel takes for them."""
-    several = kernel.form.gives is Gives.MANY
+    several = kernel.form.returns is Returns.MANY
     cursor = np.array([-1, 0, 0])
     made = _Made(kernel, max(columns.length, _ROOM_MIN) if several else columns.length)
     failures: list[Failure] = []
     # The kernel takes addresses: these names keep the arrays alive while it runs.
     taken = [np.ascontiguousarray(column) for column in columns.columns]
-    given = [_address(array) for array in (*taken, *states, cursor)]
+    addresses = [_address(array) for array in (*taken, *states, cursor)]
     start = 0
     while start < columns.length:
         try:
-            kernel.call(start, columns.length, made.room, keys, *given, *map(_address, made.arrays))
+            kernel.call(start, columns.length, made.room, keys, *addresses, *map(_address, made.arrays))
         except ANY_ERROR as error:
             row = _row_at_work(cursor, start, error)
             failures.append((row, reason_of(error)))
@@ -70,7 +70,7 @@ def _run(kernel: Kernel, columns: Columns, states: Sequence[Array], keys: int, *
             start, cursor[2] = int(cursor[0]), 0
             made = _Made(kernel, 2 * made.room, made)
     count = int(cursor[1])
-    if kernel.form.gives is Gives.WHETHER:
+    if kernel.form.returns is Returns.WHETHER:
         return Results(None, made.sources[:count], failures)
     return _output(kernel, made, count, failures)
 
@@ -81,7 +81,7 @@ class _Made:
     def __init__(self, kernel: Kernel, room: int, before: "_Made | None" = None) -> None:
         self.room = room
         self.sources = np.empty(room, np.int64)
-        self.violations = np.empty(room if kernel.form.gives is Gives.MANY else 1, np.uint8)
+        self.violations = np.empty(room if kernel.form.returns is Returns.MANY else 1, np.uint8)
         self.results = [np.empty(room, field.dtype) for field in kernel.form.results]
         for old, new in zip(before.arrays if before else (), self.arrays, strict=False):
             new[: len(old)] = old
@@ -95,7 +95,7 @@ def _output(kernel: Kernel, made: _Made, count: int, failures: list[Failure]) ->
     assert kernel.form.output is not None  # noqa: S101 - a filter's alone has none
     output = Columns(kernel.form.output, count, tuple(result[:count] for result in made.results))
     sources = made.sources[:count]
-    if kernel.form.gives is Gives.MANY and made.violations[:count].any():
+    if kernel.form.returns is Returns.MANY and made.violations[:count].any():
         failures += [
             (int(sources[result]), kernel.reasons[made.violations[result] - 1])
             for result in np.flatnonzero(made.violations[:count]).tolist()

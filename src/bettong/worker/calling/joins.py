@@ -34,7 +34,7 @@ class JoinMessages:
         self._progress = progress
 
     def call(self, batch: Batch, states: ObjectTable) -> Results:
-        """See Calling. `batch`: of SidedColumns. A pair that fails is no matter to the others of its message."""
+        """See Calling. `batch`: of SidedColumns. A pair that fails does not affect the others of its message."""
         self.rows = (
             WindowRows(batch.event_times(), batch.message_watermarks())
             if self._node.judges_lateness
@@ -89,11 +89,11 @@ class JoinClosing:
         self.times = times = list(due)
         for row, (key, at_ns) in enumerate(zip(keys, due, strict=True)):
             state = states.get(key)
-            over = self._join.close(key, state, at_ns)
-            times[row] = over.at_ns
+            closed = self._join.close(key, state, at_ns)
+            times[row] = closed.at_ns
             if row not in refused and not is_stopped:
                 try:
-                    for left, right in over.pairs:
+                    for left, right in closed.pairs:
                         pair(left, right, row)
                 except ANY_ERROR as error:
                     output.failures.append((row, reason_of(error)))

@@ -9,10 +9,10 @@ from operator import length_hint
 
 import numpy as np
 
-from bettong.application.gives import Gives
 from bettong.application.nodes.stateful import Handler, Stateful
 from bettong.application.nodes.stateless import Stateless
 from bettong.application.on_error import STOP
+from bettong.application.returns import Returns
 from bettong.schema.schema import Schema
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch, NoKey
@@ -25,7 +25,7 @@ from bettong.worker.state.timers import KeyTimers
 
 def messages_calling(node: Stateless, progress: FoldProgress) -> Calling[None]:
     """How plain Python functions without state are called."""
-    if node.gives is Gives.WHETHER:
+    if node.returns is Returns.WHETHER:
         return _EachKept(node, progress)
     return _EachResult(node, progress)
 
@@ -40,7 +40,7 @@ class _EachResult:
     def call(self, batch: Batch, states: None) -> Results:  # noqa: ARG002
         """See Calling."""
         function, output = self._node.function, ResultBuilder(self._node.schema)
-        take = output.extend if self._node.gives is Gives.MANY else output.add
+        take = output.extend if self._node.returns is Returns.MANY else output.add
         rows = iter(range(batch.length))
         messages = iter(self._progress.messages(self._node.name, batch, rows))
         last = batch.length - 1
@@ -94,15 +94,15 @@ class StatefulMessages:
         self._node = node
         self._functions = functions
         self._progress = progress
-        self._looks = node.delete_when is not None or bool(node.timers)
+        self._reads_states = node.delete_when is not None or bool(node.timers)
 
     def call(self, batch: Batch, states: ObjectTable) -> Results:
         """See Calling."""
-        if self._looks:
-            return self._looking(batch, states)
+        if self._reads_states:
+            return self._call_and_read(batch, states)
         handler = self._functions[batch.schema]
         output = ResultBuilder(self._node.schema)
-        take = output.extend if self._node.gives is Gives.MANY else output.add
+        take = output.extend if self._node.returns is Returns.MANY else output.add
         find, create = states.get, states.create
         keys = iter(batch.key_values())
         messages = iter(self._progress.messages(self._node.name, batch, keys))
@@ -123,12 +123,12 @@ class StatefulMessages:
                     continue
             return output.results(batch.length)
 
-    def _looking(self, batch: Batch, states: ObjectTable) -> Results:
-        """The same with `delete_when=` and timers. A loop of its own, so that the other has nothing to look at."""
+    def _call_and_read(self, batch: Batch, states: ObjectTable) -> Results:
+        """The same with `delete_when=` and timers, read from each state. A loop of its own: the other reads none."""
         handler, output = self._functions[batch.schema], ResultBuilder(self._node.schema)
         delete_when, timers = self._node.delete_when, states.timers
         note = timers.note if timers is not None else None
-        take = output.extend if self._node.gives is Gives.MANY else output.add
+        take = output.extend if self._node.returns is Returns.MANY else output.add
         kept = output.count
         keys = iter(batch.key_values())
         messages = iter(self._progress.messages(self._node.name, batch, keys))

@@ -29,14 +29,14 @@ _TEXTS = {Kind.TEXT: (*_STRINGS, *_BINARIES), Kind.BYTES: _BINARIES}
 
 
 class WrongColumnsError(BettongError):
-    """A function gave no columns of the promised kind and length: its own mistake, whatever the rows hold."""
+    """A function returned no columns of the promised kind and length: its own mistake, whatever the rows hold."""
 
 
 class Text(np.ndarray[Any, Any]):
     """A column of text as bytes that compares with str; numpy alone would call them always different."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        given = [
+        operands = [
             each.encode()
             if isinstance(each, str)
             else each.view(np.ndarray)
@@ -44,7 +44,7 @@ class Text(np.ndarray[Any, Any]):
             else each
             for each in inputs
         ]
-        return getattr(ufunc, method)(*given, **options)
+        return getattr(ufunc, method)(*operands, **options)
 
 
 def message_of(columns: Columns) -> Any:

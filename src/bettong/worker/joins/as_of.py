@@ -4,7 +4,7 @@ A message waits until the watermark is past its time: by then each version at or
 are kept that a message which is not late may ask for: the latest one at or before the watermark, and all behind it.
 
 A message that is late gets its pair at once if that version is still there. A version that is late is taken unless a
-later one at or before the watermark is there, for then nobody can ask for it.
+later one at or before the watermark is there, for then no message can ask for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bettong.application.joins.kinds import AsOf, How
 from bettong.application.joins.states import AsOfState, TimedMessage
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array
-from bettong.worker.joins.key_join import Add, Over, Pair
+from bettong.worker.joins.key_join import Add, ClosedPairs, Pair
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.window_rows import WindowRows
 
@@ -31,7 +31,7 @@ class AsOfJoin:
     """See KeyJoin."""
 
     def __init__(self, kind: AsOf, how: How) -> None:
-        self._gives_alone = how == "left"
+        self._emits_alone = how == "left"
         self._tolerance_ns = kind.tolerance_ns
         # Later ones are due beyond 64 bits.
         self._latest_ns = NEVER - 2 - (kind.tolerance_ns or 0)
@@ -92,20 +92,20 @@ class AsOfJoin:
         times = {each.at_ns + 1 for each in waiting[: bisect_left(waiting, (until_ns,))]}
         return sorted({at_ns, *times})
 
-    def close(self, key: Any, state: AsOfState, at_ns: int) -> Over:  # noqa: ARG002
+    def close(self, key: Any, state: AsOfState, at_ns: int) -> ClosedPairs:  # noqa: ARG002
         """See KeyJoin. All that wait for this time happened just before it."""
         waiting, versions, pairs = state.waiting, state.versions, []
         stop = bisect_left(waiting, (at_ns,))
         for each in waiting[:stop]:
             valid = self._valid(versions, each.at_ns, each.at_ns)
-            if valid is not None or self._gives_alone:
+            if valid is not None or self._emits_alone:
                 pairs.append((each.message, None if valid is None else valid.message))
         del waiting[:stop]
         _forget_before(versions, at_ns)
         if self._tolerance_ns is not None:
             del versions[: bisect_left(versions, (at_ns - self._tolerance_ns,))]
         state.due = waiting[0].at_ns + 1 if waiting else self._of_no_use_ns(versions)
-        return Over(at_ns - 1, pairs)
+        return ClosedPairs(at_ns - 1, pairs)
 
     def _valid(self, versions: Sequence[TimedMessage], at_ns: int, reached_ns: int) -> TimedMessage | None:
         """The version that was valid then; None if there is none, or that of an earlier time may be gone.

@@ -8,7 +8,7 @@ from typing import Any
 
 from bettong.application.joins.kinds import How, InWindow
 from bettong.frames.columns import Array
-from bettong.worker.joins.key_join import Add, Over, Pair
+from bettong.worker.joins.key_join import Add, ClosedPairs, Pair
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.key_windows import key_windows
 from bettong.worker.windows.window_rows import WindowRows
@@ -19,7 +19,7 @@ class WindowJoin:
 
     def __init__(self, kind: InWindow, how: How) -> None:
         self._windows = key_windows(kind.windowing)
-        self._left_gives_alone, self._right_gives_alone = how in ("left", "outer"), how in ("right", "outer")
+        self._left_emits_alone, self._right_emits_alone = how in ("left", "outer"), how in ("right", "outer")
 
     def adders(self, rows: WindowRows, states: ObjectTable, pair: Pair) -> tuple[Add, Add]:
         """See KeyJoin. A window gives nothing before it is over."""
@@ -39,17 +39,19 @@ class WindowJoin:
         """See KeyJoin. A window says when the next one is over."""
         return (at_ns,)
 
-    def close(self, key: Any, state: Any, at_ns: int) -> Over:
+    def close(self, key: Any, state: Any, at_ns: int) -> ClosedPairs:
         """See KeyJoin. The pairs of a window are made one by one, for they may be many."""
         closed = self._windows.close(key, state, "due", at_ns)
-        return Over(closed.at_ns, (pair for gathered in closed.results for pair in self._pairs(*gathered)))
+        return ClosedPairs(
+            closed.at_ns, (pair for gathered in closed.results for pair in self._pairs(*gathered))
+        )
 
     def _pairs(self, lefts: list[Any], rights: list[Any]) -> Iterator[tuple[Any, Any]]:
         if lefts and rights:
             yield from ((left, right) for left in lefts for right in rights)
-        elif self._left_gives_alone:
+        elif self._left_emits_alone:
             yield from ((left, None) for left in lefts)
-        if not lefts and self._right_gives_alone:
+        if not lefts and self._right_emits_alone:
             yield from ((None, right) for right in rights)
 
 

@@ -13,7 +13,7 @@ Add = Callable[[int, Any, Any], None]
 Pair = Callable[[Any, Any, int], None]
 
 
-class Over(NamedTuple):
+class ClosedPairs(NamedTuple):
     """What was due: pairs whose results have one event time. None stands for a partner that there is not."""
 
     at_ns: int
@@ -32,5 +32,5 @@ class KeyJoin(Protocol):
     def due_ns(self, state: Any, at_ns: int, until_ns: int) -> Sequence[int]:
         """The times up to `until_ns` at which the state is to be closed, now that its timer was due: that one first."""
 
-    def close(self, key: Any, state: Any, at_ns: int) -> Over:
+    def close(self, key: Any, state: Any, at_ns: int) -> ClosedPairs:
         """The state was due at that time. It has gone on when this returns, and may be empty then."""

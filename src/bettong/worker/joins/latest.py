@@ -11,7 +11,7 @@ from bettong.application.joins.kinds import How, Latest
 from bettong.application.joins.states import LatestState
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array
-from bettong.worker.joins.key_join import Add, Over, Pair
+from bettong.worker.joins.key_join import Add, ClosedPairs, Pair
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.window_rows import WindowRows
 
@@ -21,16 +21,16 @@ class LatestJoin:
 
     def __init__(self, kind: Latest, how: How) -> None:
         self._deletes = kind.deletes
-        self._gives_alone = how == "left"
+        self._emits_alone = how == "left"
 
     def adders(self, rows: WindowRows, states: ObjectTable, pair: Pair) -> tuple[Add, Add]:
         """See KeyJoin."""
-        find, create, deletes, gives_alone = states.get, states.create, self._deletes, self._gives_alone
+        find, create, deletes, emits_alone = states.get, states.create, self._deletes, self._emits_alone
 
         def look_up(row: int, key: Any, message: Any) -> None:
             state = find(key)
             value = None if state is None else state.value
-            if value is not None or gives_alone:
+            if value is not None or emits_alone:
                 pair(message, value, row)
 
         def renew(row: int, key: Any, message: Any) -> None:
@@ -52,6 +52,6 @@ class LatestJoin:
         """See KeyJoin."""
         raise AssertionError(f"{state} has no timer for {at_ns} to {until_ns}")
 
-    def close(self, key: Any, state: LatestState, at_ns: int) -> Over:
+    def close(self, key: Any, state: LatestState, at_ns: int) -> ClosedPairs:
         """See KeyJoin."""
         raise AssertionError(f"{key!r}: {state} has no timer for {at_ns}")

@@ -3,8 +3,8 @@
 A message of event time t has its partners from `t + first` to `t + last`; which these are depends on its side. It is
 kept until the watermark is past `t + last`. So what a message at t finds is, of a partner's reach that ends at
 `p - first`, what is not before the watermark: from `max(t, watermark) + first` to `t + last`. Where that is empty,
-nothing that could be its partner may be kept any more, and it is late. One that finds nobody, and whose own reach is
-over when it comes, stays alone: it is a result at once.
+nothing that could be its partner may be kept any more, and it is late. One that finds no partner, and whose own reach
+is over when it comes, stays alone: it is a result at once.
 
 This is asked of the times themselves. So it does not matter when what is past is thrown away, which happens once while
 a message is kept, not once for each.
@@ -28,7 +28,7 @@ from bettong.application.joins.kinds import How, Within
 from bettong.application.joins.states import KeptMessage, OuterState, WithinState
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array
-from bettong.worker.joins.key_join import Add, Over, Pair
+from bettong.worker.joins.key_join import Add, ClosedPairs, Pair
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.window_rows import WindowRows
 
@@ -42,11 +42,11 @@ class WithinJoin:
 
     def __init__(self, kind: Within, how: How) -> None:
         self._reaches = [kind.reach_ns(is_right=is_right) for is_right in (False, True)]
-        self._gives_alone = (how in ("left", "outer"), how in ("right", "outer"))
+        self._emits_alone = (how in ("left", "outer"), how in ("right", "outer"))
         # By side: for how long after its time a message is kept.
         self._kept_ns = [
-            max(0, last_ns) if gives_alone else last_ns
-            for (_, last_ns), gives_alone in zip(self._reaches, self._gives_alone, strict=True)
+            max(0, last_ns) if emits_alone else last_ns
+            for (_, last_ns), emits_alone in zip(self._reaches, self._emits_alone, strict=True)
         ]
         # Of later ones the bounds lie beyond 64 bits.
         self._latest_ns = NEVER - 2 - max(abs(bound) for bound in (kind.lower_ns, kind.upper_ns))
@@ -72,7 +72,7 @@ class WithinJoin:
     ) -> Add:
         (first_ns, last_ns), kept_ns = self._reaches[is_right], self._kept_ns[is_right]
         latest_ns, late = self._latest_ns, rows.late
-        gives_alone, partner_gives_alone = self._gives_alone[is_right], self._gives_alone[not is_right]
+        emits_alone, partner_emits_alone = self._emits_alone[is_right], self._emits_alone[not is_right]
         find, create, timers = states.get, states.create, states.timers
         assert timers is not None  # noqa: S101 - it has one
         note = timers.note
@@ -96,9 +96,9 @@ class WithinJoin:
                         pair(partner[2], message, row)
                     else:
                         pair(message, partner[2], row)
-                if partners and partner_gives_alone:
+                if partners and partner_emits_alone:
                     _pair_off(state.left_alone if is_right else state.right_alone, partners)
-            is_alone = gives_alone and not partners
+            is_alone = emits_alone and not partners
             if kept_until_ns < reached_ns:
                 if is_alone:
                     pair(None if is_right else message, message if is_right else None, row)
@@ -125,8 +125,8 @@ class WithinJoin:
         """See KeyJoin. Where pairs alone count, nobody sees when a message is thrown away."""
         found = np.full(len(times), NEVER, np.int64)
         known = np.minimum(times, self._latest_ns)
-        for kept_ns, gives_alone in zip(self._kept_ns, self._gives_alone, strict=True):
-            if gives_alone:
+        for kept_ns, emits_alone in zip(self._kept_ns, self._emits_alone, strict=True):
+            if emits_alone:
                 np.minimum(found, known + kept_ns + 1, out=found)
         return found
 
@@ -139,7 +139,7 @@ class WithinJoin:
             times += {each + kept_ns + 1 for each, _ in alone[: bisect_left(alone, (until_ns - kept_ns,))]}
         return sorted(times if at_ns in times else [at_ns, *times])
 
-    def close(self, key: Any, state: WithinState, at_ns: int) -> Over:  # noqa: ARG002
+    def close(self, key: Any, state: WithinState, at_ns: int) -> ClosedPairs:  # noqa: ARG002
         """See KeyJoin. The left side first; then the right one, which is due again."""
         pairs: list[tuple[Any, Any]] = []
         for is_right, kept_ns in enumerate(self._kept_ns):
@@ -156,7 +156,7 @@ class WithinJoin:
                 del alone[:stop]
             del own[: bisect_left(own, (last_at_ns + 1,))]
         state.due = self._next_due_ns(state)
-        return Over(at_ns - 1, pairs)
+        return ClosedPairs(at_ns - 1, pairs)
 
     def _next_due_ns(self, state: WithinState) -> int:
         """When the first message is known to stay alone; else when the last one can be thrown away."""

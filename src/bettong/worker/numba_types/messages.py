@@ -71,13 +71,13 @@ class ConstructorType(types.Callable, types.Opaque):
         schema = schema_of(self.constructed) if is_dataclass(self.constructed) else None
         parameters = _signature(self.constructed)
 
-        def given(index: int, _parameter: Parameter, kind: Any) -> Any:
+        def passed(index: int, _parameter: Parameter, kind: Any) -> Any:
             return types.unliteral(kind) if schema is None else _field_type(schema.fields[index], kind)
 
         def default(index: int, parameter: Parameter, value: Any) -> Any:
-            return given(index, parameter, types.literal(value) if isinstance(value, str) else typeof(value))
+            return passed(index, parameter, types.literal(value) if isinstance(value, str) else typeof(value))
 
-        kinds = fold_arguments(parameters, args, kws, given, default, None)
+        kinds = fold_arguments(parameters, args, kws, passed, default, None)
         result = (
             MessageType(schema, kinds) if schema is not None else types.NamedTuple(kinds, self.constructed)
         )
@@ -171,9 +171,9 @@ def _set(_context: Any, _builder: Any, call: Any, _arguments: Any, name: str) ->
 
 
 @lower_cast(MessageType, MessageType)
-def _cast(context: Any, builder: Any, given: MessageType, wanted: MessageType, message: Any) -> Any:
+def _cast(context: Any, builder: Any, source: MessageType, wanted: MessageType, message: Any) -> Any:
     values = zip(
-        _values(context, builder, given, message), given.field_types, wanted.field_types, strict=True
+        _values(context, builder, source, message), source.field_types, wanted.field_types, strict=True
     )
     return _packed(context, builder, wanted, [context.cast(builder, *each) for each in values])
 

@@ -154,12 +154,12 @@ def _packed(_context: Any, data: Any, kind: Any) -> Any:
     text = kind.instance_type
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        given = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
-        room = ir.Constant(given.length.type, text.count)
-        size = builder.select(builder.icmp_signed("<", given.length, room), given.length, room)
+        source = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+        room = ir.Constant(source.length.type, text.count)
+        size = builder.select(builder.icmp_signed("<", source.length, room), source.length, room)
         made = cgutils.alloca_once(builder, context.get_value_type(text))
         builder.store(ir.Constant(context.get_value_type(text), None), made)
-        cgutils.raw_memcpy(builder, builder.bitcast(made, cgutils.voidptr_t), given.data, size, 1)
+        cgutils.raw_memcpy(builder, builder.bitcast(made, cgutils.voidptr_t), source.data, size, 1)
         return builder.load(made)
 
     return text(data, kind), generate
@@ -318,19 +318,19 @@ def _is_longer(value: Any, size_bytes: Any) -> Any:
 
 
 @lower_cast(TextType, TextType)
-def _cast_text(context: Any, builder: Any, given: TextType, wanted: TextType, value: Any) -> Any:
+def _cast_text(context: Any, builder: Any, source: TextType, wanted: TextType, value: Any) -> Any:
     """Wider: NULs are added. Narrower: raises ValueError for what does not fit."""
-    if given.count > wanted.count:
+    if source.count > wanted.count:
         count, message = wanted.count, f"text longer than {wanted.count} bytes"
 
         def check(text: Any) -> None:
             if _size(text) > count:
                 raise ValueError(message)
 
-        context.compile_internal(builder, check, types.none(given), (value,))
+        context.compile_internal(builder, check, types.none(source), (value,))
     made = cgutils.alloca_once(builder, context.get_value_type(wanted))
     builder.store(ir.Constant(context.get_value_type(wanted), None), made)
-    size = ir.Constant(cgutils.intp_t, min(given.count, wanted.count))
+    size = ir.Constant(cgutils.intp_t, min(source.count, wanted.count))
     start, target = (
         builder.bitcast(pointer, cgutils.voidptr_t)
         for pointer in (cgutils.alloca_once_value(builder, value), made)
@@ -340,12 +340,12 @@ def _cast_text(context: Any, builder: Any, given: TextType, wanted: TextType, va
 
 
 @lower_cast(types.StringLiteral, TextType)
-def _cast_constant(context: Any, builder: Any, given: Any, wanted: TextType, _value: Any) -> Any:
-    return context.get_constant_generic(builder, wanted, given.literal_value)
+def _cast_constant(context: Any, builder: Any, source: Any, wanted: TextType, _value: Any) -> Any:
+    return context.get_constant_generic(builder, wanted, source.literal_value)
 
 
 @lower_cast(types.UnicodeType, TextType)
-def _cast_str(context: Any, builder: Any, given: Any, wanted: TextType, value: Any) -> Any:
+def _cast_str(context: Any, builder: Any, source: Any, wanted: TextType, value: Any) -> Any:
     """Raises ValueError for what does not fit."""
     count, message = wanted.count, f"text longer than {wanted.count} bytes"
 
@@ -358,7 +358,7 @@ def _cast_str(context: Any, builder: Any, given: Any, wanted: TextType, value: A
                 raise ValueError("text with a surrogate is no UTF-8")
         return _packed(data, wanted)
 
-    return context.compile_internal(builder, packed, wanted(given), (value,))
+    return context.compile_internal(builder, packed, wanted(source), (value,))
 
 
 @box(TextType)

@@ -59,10 +59,10 @@ class WindowOperator(StatefulOperator):
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        given = super().on_batch(batch, dead_letters)
+        results = super().on_batch(batch, dead_letters)
         rows = self._adding.rows
         self.late_rows.note(batch, rows.late, rows.partly_late)
-        return given
+        return results
 
     def soonest_due(self, times: Array) -> Array | None:
         """See Operator."""

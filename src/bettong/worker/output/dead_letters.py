@@ -85,8 +85,8 @@ class DeadLetters:
 class FiringDeadLetters(DeadLetters):
     """Of what fires in one call of `Operator.on_time`: the firings that failed, there or in what follows.
 
-    An index counts the firings of the call. Who fires sets `firing`, which gives the one at an index, before it adds
-    any or returns rows. `exclusion`: says which of them must not be called, for they killed a worker; who fires calls
+    An index counts the firings of the call. The caller sets `firing`, which gives the one at an index, before it adds
+    any or returns rows. `exclusion`: says which of them must not be called, for they killed a worker; the caller calls
     `exclude` with each of those.
     """
 

@@ -4,9 +4,9 @@ A frame carries the watermark to its destination. A partition that gets no frame
 when origins have brought the watermark further: one that moves on by the log clock alone, moves on there, too. It
 gets to know it once, when no origin is live here any more, and waits for this one no longer.
 
-A partition of which nobody was ever told a watermark says that it is idle, too, for all wait for it. That is BEGIN_NS
-after its first record, and its first record may be a TICK for that: those who begin to send when the application
-starts, and tell all partitions of it, do not find others ahead that did not wait.
+A partition that never reported a watermark reports that it is idle, too, for all wait for it. It does so BEGIN_NS
+after its first record, which may be a TICK for that purpose: so clients that begin to send when the application starts,
+and reach all partitions, find no partition ahead that did not wait.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

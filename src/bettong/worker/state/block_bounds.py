@@ -1,6 +1,6 @@
-"""Which times, one a slot of an array, have come: found without a look at those that have not.
+"""Which times, one a slot of an array, have come: found without reading those that have not.
 
-Of each 1024 slots a time is kept that none of theirs is before. What is due is looked for in blocks that may hold any.
+Of each 1024 slots a time is kept that none of theirs is before. What is due is searched in blocks that may hold any.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _lower_bounds(times: Any, bounds: Any, slots: Any) -> None:
 
 @numba.njit(cache=True)
 def _due(times: Any, bounds: Any, until_ns: Any) -> Any:
-    """Also brings the bounds of the blocks that were looked at to the earliest of the other times."""
+    """Also brings the bounds of the blocks that were read to the earliest of the other times."""
     found, count = np.empty(16, np.int32), 0
     for block in range(len(bounds)):
         if bounds[block] > until_ns:

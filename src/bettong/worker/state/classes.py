@@ -1,6 +1,6 @@
 """Which classes states may be made of: the application's own, found by name and never imported, called or asked.
 
-A state's bytes name the classes of its objects as `module:qualname`. Whoever can write the store chooses those names,
+A state's bytes name the classes of its objects as `module:qualname`. A writer of the store chooses those names,
 so a name finds a class only if that is a dataclass, a NamedTuple or an Enum, and the application has it: the state's
 class, what type hints reach from there and from the functions, and classes of the modules that the application's own
 modules define or import. Everything is looked up in what is loaded already, without `__getattr__` of a module.

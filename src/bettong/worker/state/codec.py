@@ -45,7 +45,7 @@ DEPTH_MAX = 100
 # increment has 512 MiB at most in Redis.
 _VALUES_MAX = 2**29
 # At this depth it is asked whether something holds itself. Before it that could not go unnoticed in size.
-_LOOK_DEPTH = 2
+_CYCLE_CHECK_DEPTH = 2
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
 
@@ -164,7 +164,7 @@ class _Writer:
         self._left -= sum(lengths)
         if self._left < 0:
             raise UnfitError(f"more than {_VALUES_MAX} values")
-        if len(above) >= _LOOK_DEPTH:
+        if len(above) >= _CYCLE_CHECK_DEPTH:
             higher = set(map(id, chain.from_iterable(above)))
             if not higher.isdisjoint(map(id, values)) and any(map(_holds_itself, values)):
                 raise UnfitError("an object that holds itself")

@@ -3,10 +3,10 @@
 Open addressing with linear probing, at most half full. Keys are compared whole: a hash that collides costs a probe,
 never a wrong answer.
 
-    table, a row for each bucket:  | tag, 64 bits | slot + 1, 64 bits; 0: nobody's |
-    keys, a row for each slot:     | words of the key, 64 bits each                |
+    table, a row for each bucket:  | tag, 64 bits | slot + 1, 64 bits; 0: empty |
+    keys, a row for each slot:     | words of the key, 64 bits each              |
 
-A key of one word is its own tag, and found by one look into memory; one of several words has their hash there, and
+A key of one word is its own tag, and found by one read of memory; one of several words has their hash there, and
 its words are compared too. With many keys a search costs the wait for memory: in calls of many rows a bucket of a large
 table is prefetched some rows ahead.
 """

@@ -133,7 +133,7 @@ class PaneTable(RecordTable):
         self.states[slots] = states
         self.states["oldest"][slots], self.states["newest"][slots] = oldest, newest
 
-    def _plain(self, slot: int) -> Any:
+    def _jsonable(self, slot: int) -> Any:
         keys = self.words[slot : slot + 1]
         panes = self.panes.words[self.panes.of_keys(keys)[0]]
         due = int(self.states["due"][slot])

@@ -1,8 +1,8 @@
-"""Reads what `codec` has written, and trusts none of it: whoever can write the store may have written it.
+"""Reads what `codec` has written, and trusts none of it: any writer of the store may have written it.
 
 Objects are made bare and given their fields; no class of the application is called, and no method of one but these:
 `__hash__` and `__eq__` of objects in sets and of keys of dicts, and `_missing_` of a Flag with an unknown number.
-What is read takes as much memory as its bytes allow: each value has a byte of its own, which is looked at before the
+What is read takes as much memory as its bytes allow: each value has a byte of its own, which is read before the
 value is made.
 """
 

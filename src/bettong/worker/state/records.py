@@ -306,14 +306,14 @@ class RecordTable:
         """See StateTable."""
         column = key_column(key, self._key) if self._parts is None else packed_key(self._parts, key)
         slots = self._table.find(column) if column is not None else np.full(1, -1)
-        return self._plain(int(slots[0])) if slots[0] >= 0 else None
+        return self._jsonable(int(slots[0])) if slots[0] >= 0 else None
 
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""
         slots = self._table.in_use()
         found = self._keys_at(slots)
         keys = found.tolist() if self._parts is None else unpacked(self._parts, found)
-        return ((key, self._plain(slot)) for slot, key in zip(slots.tolist(), keys, strict=True))
+        return ((key, self._jsonable(slot)) for slot, key in zip(slots.tolist(), keys, strict=True))
 
     def _keys_at(self, slots: Array) -> Array:
         """The keys of these slots."""
@@ -324,8 +324,8 @@ class RecordTable:
             keys = words.view(np.uint64 if self._key == np.uint64 else np.int64)
         return keys.ravel()
 
-    def _plain(self, slot: int) -> Any:
-        """A state as JSON can hold it."""
+    def _jsonable(self, slot: int) -> Any:
+        """A state as JSON can hold it; see `to_jsonable`."""
         record, fields = self.states[slot], schema_of(self._node.state).fields
         values = {field.name: record[field.name].item() for field in fields}
         for field in fields:

@@ -1,4 +1,4 @@
-"""Which timers of states are due: found without a look at those that are not.
+"""Which timers of states are due: found without reading those that are not.
 
 | of a table of | kept                                                           | to find what is due                |
 | ------------- | -------------------------------------------------------------- | ---------------------------------- |
@@ -61,8 +61,8 @@ class KeyTimers:
             self.times_of(state)
         self._noted[key] = state
 
-    def _look(self) -> None:
-        """Looks at the states that may have changed: once, however many messages a key had."""
+    def _read_noted(self) -> None:
+        """Reads the times of states that may have changed: once, however many messages a key had."""
         noted, self._noted = self._noted, {}
         for key, state in noted.items():
             self._set(key, self._mended(state))
@@ -127,7 +127,7 @@ class KeyTimers:
     @property
     def due(self) -> Due:
         """When the first one is due."""
-        self._look()
+        self._read_noted()
         first_ns = dict.fromkeys(Clock, NEVER)
         for heap, clock in zip(self._heaps, self._clocks, strict=True):
             if (first := heap.first(first_ns[clock])) is not None:
@@ -136,7 +136,7 @@ class KeyTimers:
 
     def take(self, log_ns: int, watermark_ns: int) -> list[DueTimer]:
         """Of each key that has timers due, the first one; by time, then by key. It is NEVER for this index."""
-        self._look()
+        self._read_noted()
         found: dict[Any, DueTimer] = {}
         later: list[DueTimer] = []
         for timer, (heap, clock) in enumerate(zip(self._heaps, self._clocks, strict=True)):

@@ -1,4 +1,4 @@
-{{/* Where the parts find each other. */}}
+{{/* Addresses of the parts that others connect to. */}}
 {{- define "bettong.kafka" -}}
 {{- if .Values.kafka.bundled.enabled -}}
 {{ include "bettong.fullname" . }}-kafka:9092

@@ -3,7 +3,7 @@
 from enum import Enum
 
 
-class Gives(Enum):
+class Returns(Enum):
     """NOTHING: of a stateful one whose other functions return messages. WHETHER: to keep the message."""
 
     NOTHING = "nothing"

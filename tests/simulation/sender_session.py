@@ -15,7 +15,7 @@ STAGE = "shop.stage.orders"
 EVERY = range(PARTITIONS)
 
 
-class Sending:
+class SimulatedSession:
     """A session as its feed keeps it: what it hands to the log is answered when a test says so."""
 
     def __init__(
