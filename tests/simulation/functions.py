@@ -69,6 +69,7 @@ def read(note: Note) -> Item:
     """Changes its message behind its result."""
     found = Item(note.key, note.slot, 10 * len(note.text))
     note.text += "!"
+    note.marks.append(-1)
     return found
 
 
@@ -138,6 +139,7 @@ def all_narrow(part: Part) -> bool:
 
 def reported(note: Note) -> bool:
     note.text = ""
+    note.marks.clear()
     return True
 
 
@@ -290,6 +292,7 @@ def whole(note: Note, state: Note) -> Note:
     """Gives its state."""
     state.key, state.slot = note.key, note.slot
     state.text += f"{len(note.text)}."
+    state.marks += [*note.marks, len(note.text)]
     return state
 
 

@@ -35,12 +35,13 @@ class Part:
 
 @dataclass(slots=True)
 class Note:
-    """With text of any length, which is not compiled."""
+    """With text of any length and a list, which are not compiled."""
 
     key: Annotated[str, Width(4)]
     slot: bettong.u8
     text: str
     at: int = 0
+    marks: list[bettong.i32] = field(default_factory=list)
 
 
 MESSAGES: tuple[type[Any], ...] = (Item, Part, Note)

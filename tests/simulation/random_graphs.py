@@ -327,4 +327,4 @@ def _message(message: type[Any], random: Random, at_ns: int) -> Any:
         return Part(
             key, slot, random.choice([0, 1, 7, 100, 200, 255]), random.choice(["", "ä", "abc"]), at_ns
         )
-    return Note(key, slot, random.choice(["", "ab", "äöü", "x" * 40]), at_ns)
+    return Note(key, slot, random.choice(["", "ab", "äöü", "x" * 40]), at_ns, [len(key)] * (slot % 3))

@@ -170,6 +170,29 @@ def test_a_result_of_one_field_is_its_own_too() -> None:
     assert found == [Only([1]), Only([1, 2])]
 
 
+def spoil(one: Everything) -> bool:
+    changed(one, 99)
+    return True
+
+
+def sums(one: Everything) -> Number:
+    return Number("k", sum(one.numbers) + one.point.x + len(one.anything["in"]))
+
+
+def test_what_a_function_does_to_its_message_a_sibling_does_not_see() -> None:
+    app = Application("meters")
+    source = app.source("in", schema=Everything)
+    source.filter(spoil).sink("spoilt")
+    source.map(sums).sink("out")
+    both = source.filter(spoil, name="first").map(sums, name="then")
+    both.sink("behind")
+    records = fold(worker(python(app)), [data("in/a", 1, EXPECTED)])
+    expected = [Number("k", each) for each in (1 + 1 + 1, 3 + 2 + 2, 6 + 3 + 3)]
+    assert results(records, OUT, Number) == expected
+    assert results(records, "meters.sink.behind", Number) == expected
+    assert results(records, "meters.sink.spoilt", Everything) == EXPECTED
+
+
 def combine_and_spoil(left: Number, right: Point) -> Everything:
     """Gives what it was given, and spoils it."""
     result = replace(everything(), number=left.number, point=Point(right.x, list(right.tags)))

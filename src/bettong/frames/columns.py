@@ -156,10 +156,14 @@ class Columns:
         return b"".join(parts)
 
     def values(self, index: int) -> list[Any]:
-        """The Python values of the field at `index`; made once."""
-        if index not in self._values:
-            self._values[index] = values_of(self.schema.fields[index], self.columns[index])
-        return self._values[index]
+        """The Python values of the field at `index`; made once, but anew each time where values can change."""
+        if (made := self._values.get(index)) is not None:
+            return made
+        field = self.schema.fields[index]
+        made = values_of(field, self.columns[index])
+        if not field.changes:
+            self._values[index] = made
+        return made
 
     def __iter__(self) -> Iterator[Any]:
         """One object of the message class a row, each made when it is asked for."""
