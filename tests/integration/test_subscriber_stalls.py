@@ -52,6 +52,7 @@ def receiver(
         redis=redis_server.url,
         BETTONG_RECEIVER_DIR=None,
         BETTONG_RECEIVER_STALL_MS=str(STALL_MS),
+        BETTONG_RECEIVER_SUBSCRIBERS_PER_CLIENT_MAX="64",  # all of them are one client, by their address
         BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX=str(BYTES_MAX),
         BETTONG_RECEIVER_SUBSCRIBER_BYTES_MAX=str(1024 * 1024),
     )

@@ -14,7 +14,8 @@ from bettong.client import Credentials
 from bettong.config.access import ListSources, Read, Write, digest
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
-from bettong.edges.grpc_server import Permissions, ServerSecurity
+from bettong.config.service import ServingSettings
+from bettong.edges.grpc_server import Bound, Permissions, Receiving, ServerSecurity
 from bettong.logs import Logger
 from bettong.v1 import subscribe_pb2
 from bettong.v1.ingest_pb2 import (
@@ -67,11 +68,18 @@ class Echo(IngestServiceServicer, SubscribeServiceServicer):
         await asyncio.Event().wait()
 
 
+def secured(settings: ServingSettings, permissions: Permissions, log: Logger) -> ServerSecurity:
+    """With room for all that a test sends."""
+    bound = Bound(1 << 30, "of this test")
+    receiving = Receiving(of_all=bound, of_connection=bound, message_bytes_max=1 << 22)
+    return ServerSecurity(settings, permissions, receiving, log)
+
+
 @asynccontextmanager
 async def served(settings: dict[str, Any], permissions: Permissions = PERMISSIONS) -> AsyncIterator[str]:
     """The address of a server with the ServerSecurity of these settings."""
     log: Logger = structlog.get_logger()
-    security = ServerSecurity(read(ReceiverSettings, {"application": "x.py", **settings}), permissions, log)
+    security = secured(read(ReceiverSettings, {"application": "x.py", **settings}), permissions, log)
     server = grpc.aio.server(interceptors=security.interceptors)
     add_IngestServiceServicer_to_server(Echo(), server)
     add_SubscribeServiceServicer_to_server(Echo(), server)

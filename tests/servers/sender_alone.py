@@ -25,12 +25,10 @@ from bettong.identifiers import TopicPartition
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.logs import configure
-from bettong_sender.client_shares import ClientShares
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.ownership import Ownership
-from bettong_sender.receiving import Receiving
-from bettong_sender.service import _listen
+from bettong_sender.service import _listen, receiving_of, shares_of
 from bettong_sender.servicer import PERMISSIONS, IngestServicer
 from bettong_sender.status import SenderStatus
 from tests.samples.sender import route
@@ -78,22 +76,20 @@ async def _serve() -> None:
     intake = Intake("shop", routes, limits, SenderStatus(0), clock=time.time_ns)
     topics = {name: name for each in routes.values() for name in (each.stage_topic, each.dead_letter_topic)}
     intake.use(_KeepsNothing(), topics)
+    receiving = receiving_of(settings)
     servicer = IngestServicer(
         intake,
         cast("Ownership", _Undisputed()),
-        ClientShares(settings.sender_sessions_per_client_max),
-        Receiving(
-            bytes_max=settings.sender_receive_bytes_max,
-            connection_bytes_max=settings.sender_receive_bytes_per_connection_max,
-            message_bytes_max=settings.frame_bytes_max + 1024 * 1024,
-        ),
+        shares_of(settings),
+        receiving,
         asyncio.Event(),
         logger,
     )
     serving = Serving("bettong.v1.IngestService")
-    server = await _listen(settings, ServerSecurity(settings, PERMISSIONS, logger), servicer, serving)
+    security = ServerSecurity(settings, PERMISSIONS, receiving, logger)
+    server = await _listen(settings, security, servicer, serving)
     await serving.say(serving=True)
-    await asyncio.gather(servicer.watch(), server.wait_for_termination())
+    await asyncio.gather(security.watch(), server.wait_for_termination())
 
 
 @contextmanager

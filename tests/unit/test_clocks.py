@@ -9,7 +9,16 @@ from structlog.testing import CapturingLogger
 
 from bettong.clocks import CarriedClock, CheckedClock
 from bettong.errors import StoreUnavailableError
+from bettong.frames.frame import decode
+from bettong.identifiers import NO_SEQUENCE
+from bettong.ingest.refusal import Code, Refusal
+from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.ingest_clock import IngestClock
+from bettong_sender.intake import Intake, Limits
+from bettong_sender.status import SenderStatus
+from bettong_sender.tick_writer import TickWriter
+from tests.samples.sender import route
+from tests.unit.test_sender_intake import SilentLog
 
 S_NS = 1_000_000_000
 HOUR_NS = 3600 * S_NS
@@ -74,7 +83,6 @@ class World:
 
 def test_records_are_stamped_as_ever_when_a_senders_clock_jumps_ahead() -> None:
     world = World()
-    assert world.clock.now_ns() == NOW_NS, "before the first answer"
     asyncio.run(world.clock.ask())
     world.machine_ns += 30 * HOUR_NS
     world.pass_time(7)
@@ -90,3 +98,36 @@ def test_a_senders_clock_that_is_behind_counts_as_it_is() -> None:
     asyncio.run(world.clock.ask())
     world.machine_ns -= 30 * HOUR_NS
     assert world.clock.now_ns() == NOW_NS - 30 * HOUR_NS
+
+
+def test_no_record_is_stamped_before_the_first_answer_of_redis() -> None:
+    """A log clock never goes back: one record of a machine that is 30 hours ahead would move it for good."""
+
+    async def conversation() -> tuple[Refusal, list[bytes], int]:
+        world = World()
+        world.is_away = True
+        world.machine_ns += 30 * HOUR_NS
+        limits = Limits(credits=4, sessions_max=8, buffer_bytes_max=1 << 20)
+        routes = {"orders": route()}
+        intake = Intake("shop", routes, limits, SenderStatus(since_s=1), clock=world.clock.now_ns)
+        intake.use(log := SilentLog(), {})
+        hello = Hello(source="orders", stream="kafka.trades.0")
+        await world.clock.ask()
+        with pytest.raises(Refusal) as caught:
+            await intake.open_external(hello, "topic trades").open(NO_SEQUENCE)
+        refused, before = caught.value, list(log.values)
+        await TickWriter(intake, 0.0).tick()
+        world.is_away = False
+        await world.clock.ask()
+        await intake.open_external(hello, "topic trades").open(NO_SEQUENCE)
+        intake.close()
+        return refused, before, decode(log.values[0]).ingest_ns
+
+    refused, before, ingest_ns = asyncio.run(conversation())
+    assert refused.code is Code.UNAVAILABLE
+    assert str(refused) == (
+        "the sender has not heard of Redis' clock since it started, and stamps no record by its own alone; it asks"
+        " every second: connect again in a while, and see that Redis answers (BETTONG_REDIS)"
+    )
+    assert before == []
+    assert ingest_ns == NOW_NS

@@ -11,17 +11,18 @@ import grpc
 import pytest
 import structlog
 
+from bettong.config.reading import read
+from bettong.config.sender import SenderSettings
 from bettong.errors import ClientError, LogError
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.frames.frame import FrameKind, decode
 from bettong.identifiers import TopicPartition
 from bettong.inspection.live.resending import send_again
 from bettong.inspection.retry import Resend
-from bettong_sender.client_shares import ClientShares
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.ownership import Ownership
-from bettong_sender.receiving import Receiving
+from bettong_sender.service import receiving_of, shares_of
 from bettong_sender.servicer import IngestServicer, handlers
 from bettong_sender.status import SenderStatus
 from tests.samples.sender import as_row, orders, route
@@ -82,11 +83,12 @@ def sent_again(leases: Forgetful, resend: Resend) -> tuple[KeptLog, bool | Clien
         limits = Limits(credits=4, sessions_max=8, buffer_bytes_max=1 << 20)
         intake = Intake("shop", {"orders": route()}, limits, SenderStatus(since_s=1), clock=time.time_ns)
         intake.use(log, {"shop.stage.orders": "1", "shop.dead-letters": "2"})
+        settings = read(SenderSettings, {"application": "x.py"})
         servicer = IngestServicer(
             intake,
             cast("Ownership", leases),
-            ClientShares(8),
-            Receiving(bytes_max=1 << 20, connection_bytes_max=1 << 20, message_bytes_max=1 << 20),
+            shares_of(settings),
+            receiving_of(settings),
             asyncio.Event(),
             structlog.get_logger(),
         )

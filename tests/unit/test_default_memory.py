@@ -11,7 +11,9 @@ from kubernetes.utils import parse_quantity
 
 from bettong.config.receiver import ReceiverSettings
 from bettong.config.sender import SenderSettings
-from tests.integration import test_sender_fairness, test_subscriber_stalls
+from bettong.edges.grpc_server import OTHER_CALLS_MAX
+from bettong_receiver.service import REQUESTS_BYTES_MAX
+from tests.integration import test_sender_fairness, test_subscriber_crowds, test_subscriber_stalls
 from tests.kubernetes.chart import FOLDER
 from tests.unit import test_sender_half_sent
 
@@ -49,16 +51,19 @@ def test_a_sender_has_room_for_all_that_clients_can_make_it_hold(workload: str) 
         + default(SenderSettings, "sender_buffer_bytes_max")
         + default(SenderSettings, "sender_receive_bytes_max")
         + test_sender_half_sent.OVERSHOOT_BYTES  # before the connections are closed
-        + default(SenderSettings, "sender_sessions_max") * WINDOW_BYTES
+        + (default(SenderSettings, "sender_sessions_max") + OTHER_CALLS_MAX) * WINDOW_BYTES
         + test_sender_fairness.HELD_BYTES_MAX  # the largest frame, while it is split
     )
     assert most < limit_bytes(workload), f"{most / MEGABYTE:.0f} MB"
 
 
-def test_a_receiver_has_room_for_all_subscribers_that_read_nothing() -> None:
+def test_a_receiver_has_room_for_all_that_clients_can_make_it_hold() -> None:
     most = (
         RECEIVER_IDLE_BYTES
         + default(ReceiverSettings, "receiver_subscribers_bytes_max")
         + default(ReceiverSettings, "receiver_subscribers_max") * SUBSCRIBER_BYTES
+        + REQUESTS_BYTES_MAX  # of requests that have come in part
+        + test_subscriber_crowds.OVERSHOOT_BYTES  # before their connections are closed
+        + OTHER_CALLS_MAX * WINDOW_BYTES
     )
     assert most < limit_bytes("receiver"), f"{most / MEGABYTE:.0f} MB"

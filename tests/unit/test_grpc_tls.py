@@ -13,11 +13,10 @@ from structlog.testing import capture_logs
 from bettong.client import Credentials
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
-from bettong.edges.grpc_server import ServerSecurity
 from bettong.errors import SettingsError
 from bettong.logs import Logger
 from tests.servers.certificates import Authority, Pair
-from tests.servers.grpc_echo import ANSWER_S_MAX, PERMISSIONS, healthy, refused, run, served, sources
+from tests.servers.grpc_echo import ANSWER_S_MAX, PERMISSIONS, healthy, refused, run, secured, served, sources
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +157,7 @@ def test_files_that_are_wrong_are_all_reported_at_the_start(
     ):
         chosen = read(ReceiverSettings, {"application": "x.py", **settings})
         with pytest.raises(SettingsError) as raised:
-            ServerSecurity(chosen, PERMISSIONS, log)
+            secured(chosen, PERMISSIONS, log)
         assert all(fault in str(raised.value) for fault in faults), str(raised.value)
 
 

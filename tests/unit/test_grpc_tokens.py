@@ -14,7 +14,6 @@ from bettong.client import Credentials
 from bettong.config.access import digest
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
-from bettong.edges.grpc_server import ServerSecurity
 from bettong.errors import RefusedError, SettingsError
 from bettong.v1 import subscribe_pb2
 from bettong.v1.ingest_pb2 import (
@@ -38,6 +37,7 @@ from tests.servers.grpc_echo import (
     hello,
     refused,
     run,
+    secured,
     served,
     session,
     sources,
@@ -178,7 +178,7 @@ def test_a_file_of_tokens_that_is_too_large_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokens.toml"
     path.write_text("#" * (1024 * 1024 + 1))
     with pytest.raises(SettingsError, match="at most 1048576"):
-        ServerSecurity(
+        secured(
             read(ReceiverSettings, {"application": "x.py", "tokens": path}),
             PERMISSIONS,
             structlog.get_logger(),

@@ -7,7 +7,6 @@ from bettong.ingest.refusal import Code, Refusal
 from bettong.ingest.requests import HELLO_BYTES_MAX, read_frame, read_hello
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest
-from bettong_sender.client_shares import ClientShares
 
 TEXT_CHARACTERS_MAX = 500
 
@@ -55,16 +54,3 @@ def test_what_is_no_frame_is_refused(data: bytes) -> None:
         read_frame(data, Origin("orders/feed-1"), messages_max=10)
     assert caught.value.code is Code.INVALID_ARGUMENT
     assert "'orders/feed-1'" in str(caught.value)
-
-
-def test_one_client_has_its_share_of_the_sessions_and_no_more() -> None:
-    shares = ClientShares(2)
-    one, other = "address 10.0.0.7", "address 10.0.0.8"
-    with shares.share(one):
-        with shares.share(one), shares.share(other), pytest.raises(Refusal) as caught, shares.share(one):
-            raise AssertionError("one too many")
-        assert caught.value.code is Code.RESOURCE_EXHAUSTED
-        assert "address 10.0.0.7 has 2 sessions here" in str(caught.value)
-        with shares.share(one):
-            pass
-    assert not shares._sessions

@@ -16,7 +16,7 @@ from grpc_health.v1 import health_pb2_grpc
 
 from bettong.application.plan import Plan
 from bettong.config.receiver import ReceiverSettings
-from bettong.edges.grpc_server import ServerSecurity
+from bettong.edges.grpc_server import OTHER_CALLS_MAX, Bound, ClientShares, Receiving, ServerSecurity
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.serving import Serving
@@ -32,9 +32,14 @@ from bettong_receiver.servicer import PERMISSIONS, SubscribeServicer, handlers
 from bettong_receiver.status import RUNNING, STOPPING, ReceiverStatus
 
 _GRACE_S = 2.0
+# A subscription goes on from a position in each partition, and a position has a sequence of each partition of the stage
+# before: some kilobytes, but with hundreds of partitions some megabytes.
+_REQUEST_BYTES_MAX = 4 * 1024 * 1024
+REQUESTS_BYTES_MAX = 16 * 1024 * 1024
 # A subscriber whose machine is gone without a word is noticed by pings: 20 s + 10 s.
 _OPTIONS = (
-    # A request is small; windows that grow by what the line carries are for more.
+    ("grpc.max_receive_message_length", _REQUEST_BYTES_MAX),
+    # Windows that grow by what the line carries are for more.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.so_reuseport", 0),
     ("grpc.max_send_message_length", -1),
@@ -51,7 +56,7 @@ class Receiver:
     def __init__(self, settings: ReceiverSettings, plan: Plan, log: Logger) -> None:
         self._settings = settings
         self._log = log
-        self._security = ServerSecurity(settings, PERMISSIONS, log)
+        self._security = ServerSecurity(settings, PERMISSIONS, _receiving(), log)
         self._formats = formats(plan)
         self._status = ReceiverStatus(time.time, log)
         self._stopping = threading.Event()
@@ -82,6 +87,12 @@ class Receiver:
         self._servicer = SubscribeServicer(
             self._formats,
             subscribers_max=settings.receiver_subscribers_max,
+            shares=ClientShares(
+                settings.receiver_subscribers_per_client_max,
+                what="subscriptions",
+                setting="BETTONG_RECEIVER_SUBSCRIBERS_PER_CLIENT_MAX",
+                remedy="end some",
+            ),
             bytes_max=settings.receiver_subscribers_bytes_max,
             ahead_bytes_max=settings.receiver_subscriber_bytes_max,
             stall_s=settings.receiver_stall_ms / 1000,
@@ -104,6 +115,7 @@ class Receiver:
             lambda probed: health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, probed)
         )
         self._also(self._servicer.watch())
+        self._also(self._security.watch())
         self._also(self._reporter.write(lambda: self._servicer.subscribers))
         stopped = asyncio.create_task(self._serving.drain(stop, self._settings.drain_ms / 1000))
         work = asyncio.create_task(self._work())
@@ -160,7 +172,9 @@ class Receiver:
 
     def _server(self) -> grpc.aio.Server:
         server = grpc.aio.server(
-            interceptors=self._security.interceptors, options=(*_OPTIONS, *self._security.options)
+            interceptors=self._security.interceptors,
+            options=(*_OPTIONS, *self._security.options),
+            maximum_concurrent_rpcs=self._settings.receiver_subscribers_max + OTHER_CALLS_MAX,
         )
         server.add_generic_rpc_handlers((handlers(self._servicer),))
         health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, server)
@@ -190,3 +204,12 @@ class Receiver:
         """A background task that fails does not stop the receiver, but its end is logged."""
         if not task.cancelled() and task.exception() is not None:
             self._log.error("a background task ended unexpectedly", exc_info=task.exception())
+
+
+def _receiving() -> Receiving:
+    """What may be held of requests that have come in part."""
+    return Receiving(
+        of_all=Bound(REQUESTS_BYTES_MAX, "16 MiB of all requests"),
+        of_connection=Bound(2 * _REQUEST_BYTES_MAX, "8 MiB of one connection"),
+        message_bytes_max=_REQUEST_BYTES_MAX,
+    )

@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 
 from bettong.config.access import Read
-from bettong.edges.grpc_server import Permissions, hang_up
+from bettong.edges.grpc_server import ClientShares, Permissions, caller, hang_up
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.errors import LogError, LogTruncatedError
 from bettong.identifiers import TopicPartition
+from bettong.ingest.refusal import Refusal
 from bettong.logs import Logger
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat
@@ -75,6 +76,7 @@ class SubscribeServicer:
         formats: Mapping[str, SinkFormat],
         *,
         subscribers_max: int,
+        shares: ClientShares,
         bytes_max: int,
         ahead_bytes_max: int,
         stall_s: float,
@@ -84,6 +86,7 @@ class SubscribeServicer:
     ) -> None:
         self._formats = formats
         self._subscribers_max = subscribers_max
+        self._shares = shares
         self._open_admin = open_admin
         self._open_reader = open_reader
         self._log = log
@@ -117,6 +120,14 @@ class SubscribeServicer:
             await context.abort(
                 grpc.StatusCode.UNAVAILABLE, "the receiver waits for Kafka; subscribe again later"
             )
+        try:
+            with self._shares.share(caller(context)):
+                await self._serve(request, newest, context)
+        except Refusal as refusal:
+            await context.abort(grpc.StatusCode[refusal.code.value], str(refusal))
+
+    async def _serve(self, request: pb.SubscribeRequest, newest: Newest, context: Context) -> None:
+        """Until the subscriber has gone, or must go."""
         if self.subscribers >= self._subscribers_max:
             await context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,

@@ -45,11 +45,20 @@ class SenderDeath:
 
     @classmethod
     def decode(cls, text: str) -> "SenderDeath | None":
-        """None for text of another version."""
+        """None for text of another version, and for what somebody else wrote."""
         try:
-            return cls(**json.loads(text))
-        except (ValueError, TypeError):
+            fields = json.loads(text)
+        except (ValueError, RecursionError):
             return None
+        if not isinstance(fields, dict) or fields.keys() != _TYPES.keys():
+            return None
+        # A bool is an int, too.
+        if not all(type(fields[name]) is kind for name, kind in _TYPES.items()):
+            return None
+        return cls(**fields)
+
+
+_TYPES = {"id": str, "origin": str, "sequence": int, "row": int, "how": str, "alone": bool}
 
 
 def care_for(deaths: Iterable[SenderDeath], touch: Callable[[int], None]) -> Care | None:

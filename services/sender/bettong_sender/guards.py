@@ -24,6 +24,9 @@ _OTHERS_S_MAX = 1.0
 # A session opens without what Redis would have answered; it answers within milliseconds, or is away.
 _STORE_S_MAX = 1.0
 
+# Of an entry that is none, in a line of log.
+_ENTRY_CHARACTERS_MAX = 200
+
 
 class DeathStore(Protocol):
     """Where senders share deaths; see `RedisDeaths`. Calls may block for seconds and raise StoreError."""
@@ -114,6 +117,8 @@ class Guards:
         names = list(sources)
         self.readers = _Readers()
         self._store = store
+        self._logger = logger
+        self._passed_over: set[str] = set()  # of the store's entries, at most as many as it holds
         self._marks: ReadingMarks | None = None
         self._unsent: list[SenderDeath] = []
         self._found: dict[tuple[Origin, SequenceNumber], list[SenderDeath]] = {}
@@ -161,8 +166,19 @@ class Guards:
         own = list(self._unsent)
         if own:
             store.note([death.encode() for death in own])
-        known = [SenderDeath.decode(text) for text in store.known()]
-        self._learn(death for death in known if death is not None)
+        known = {text: SenderDeath.decode(text) for text in store.known()}
+        self._report({text for text, death in known.items() if death is None})
+        self._learn(death for death in known.values() if death is not None)
+
+    def _report(self, entries: set[str]) -> None:
+        """Logs entries that are no deaths, once."""
+        new, self._passed_over = entries - self._passed_over, entries
+        if new and self._logger is not None:
+            self._logger.warning(
+                "entries of deaths in Redis are damaged or another version's, and are passed over",
+                count=len(new),
+                one=min(new)[:_ENTRY_CHARACTERS_MAX],
+            )
 
     def _learn(self, known: Iterable[SenderDeath]) -> None:
         found: dict[tuple[Origin, SequenceNumber], list[SenderDeath]] = defaultdict(list)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from bettong.clocks import CarriedClock, CheckedClock
 from bettong.errors import StoreError
+from bettong.ingest.refusal import unavailable
 from bettong.logs import Logger
 
 # What this machine's clock does in between is nothing to Redis' one, which is carried on without it.
@@ -12,7 +13,11 @@ _PAUSE_S = 1.0
 
 
 class IngestClock:
-    """`ask_redis` gives Redis' clock, or raises StoreError: before its first answer the machine's own one counts."""
+    """`ask_redis` gives Redis' clock, or raises StoreError.
+
+    Nothing is stamped before its first answer: a log clock never goes back, so one record of a machine that is ahead
+    would move it for good. Later Redis may be away: its clock is carried on.
+    """
 
     def __init__(
         self,
@@ -26,9 +31,14 @@ class IngestClock:
         self._redis = redis or CarriedClock()
 
     def now_ns(self) -> int:
-        """Unix ns. From any thread."""
+        """Unix ns. From any thread. Raises Refusal (UNAVAILABLE) before the first answer."""
         redis_ns = self._redis.now_ns
-        return self._checked.machine_ns() if redis_ns is None else self._checked.now_ns(redis_ns)
+        if redis_ns is None:
+            raise unavailable(
+                "the sender has not heard of Redis' clock since it started, and stamps no record by its own alone; it"
+                " asks every second: connect again in a while, and see that Redis answers (BETTONG_REDIS)"
+            )
+        return self._checked.now_ns(redis_ns)
 
     async def ask(self) -> None:
         """Hears of Redis' clock, unless Redis is away."""

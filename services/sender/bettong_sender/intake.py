@@ -180,7 +180,7 @@ class Intake:
         return await asyncio.shield(done)
 
     def now_ns(self) -> int:
-        """The log's clock, or a little less. From any thread."""
+        """The log's clock, or a little less. From any thread. Raises Refusal while it is not known."""
         return max(self._now_ns, self._clock())
 
     def splitter_of(self, route: SourceRoute) -> Splitter[_Piece]:

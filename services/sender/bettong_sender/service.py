@@ -15,7 +15,7 @@ from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.sender import SenderSettings
-from bettong.edges.grpc_server import ServerSecurity
+from bettong.edges.grpc_server import OTHER_CALLS_MAX, Bound, ClientShares, Receiving, ServerSecurity
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
@@ -25,7 +25,6 @@ from bettong.ingest.body import warm
 from bettong.ingest.session import SourceRoute, messages_that_fit
 from bettong.services import SENDER
 from bettong.topics import dead_letter_topic, stage_topic
-from bettong_sender.client_shares import ClientShares
 from bettong_sender.external_sources import external_sources
 from bettong_sender.guards import Guards
 from bettong_sender.ingest_clock import IngestClock
@@ -34,7 +33,6 @@ from bettong_sender.live import LiveReport
 from bettong_sender.lock_watch import LockWatch
 from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
-from bettong_sender.receiving import Receiving
 from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
 from bettong_sender.source_feed import SourceFeed
 from bettong_sender.status import SenderStatus, State
@@ -42,9 +40,6 @@ from bettong_sender.tick_writer import TickWriter
 
 # gRPC itself refuses messages beyond the frame limit and this; up to there the sender does, and names the limit.
 _TRANSPORT_BYTES = 1024 * 1024
-
-# Calls beside sessions: health, ListSources, and clients that are about to be refused.
-_OTHER_CALLS_MAX = 256
 
 # Clients that vanished without a word are found by pings, and their sessions ended.
 _KEEPALIVE_MS = 20_000
@@ -80,6 +75,28 @@ def _route(plan: Plan, source: Source, settings: SenderSettings) -> SourceRoute:
     )
 
 
+def receiving_of(settings: SenderSettings) -> Receiving:
+    """What may be held of messages that have come in part, or wait."""
+    return Receiving(
+        of_all=Bound(settings.sender_receive_bytes_max, "BETTONG_SENDER_RECEIVE_BYTES_MAX"),
+        of_connection=Bound(
+            settings.sender_receive_bytes_per_connection_max,
+            "BETTONG_SENDER_RECEIVE_BYTES_PER_CONNECTION_MAX",
+        ),
+        message_bytes_max=settings.frame_bytes_max + _TRANSPORT_BYTES,
+    )
+
+
+def shares_of(settings: SenderSettings) -> ClientShares:
+    """How many sessions each client may have."""
+    return ClientShares(
+        settings.sender_sessions_per_client_max,
+        what="sessions",
+        setting="BETTONG_SENDER_SESSIONS_PER_CLIENT_MAX",
+        remedy="end some, use fewer streams",
+    )
+
+
 async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> None:
     """Serves until SIGTERM or SIGINT, then stops: no new sessions, what is in flight is flushed.
 
@@ -92,7 +109,8 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     sources = external_sources(plan, settings)
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
-    security = ServerSecurity(settings, PERMISSIONS, logger)
+    receiving = receiving_of(settings)
+    security = ServerSecurity(settings, PERMISSIONS, receiving, logger)
     identity = Identity(SENDER.name, plan.application, settings.instance)
     with (
         RedisStore(settings.redis_connection, plan.application) as store,
@@ -129,13 +147,16 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
                 logger,
             ),
         ):
-            await _serve(settings, plan, security, intake, clock, ownership, feeds, stop_asked, logger)
+            await _serve(
+                settings, plan, security, receiving, intake, clock, ownership, feeds, stop_asked, logger
+            )
 
 
 async def _serve(
     settings: SenderSettings,
     plan: Plan,
     security: ServerSecurity,
+    receiving: Receiving,
     intake: Intake,
     clock: IngestClock,
     ownership: Ownership,
@@ -146,20 +167,14 @@ async def _serve(
     """Until some time after `stop_asked` is set."""
     stopping = asyncio.Event()
     serving = Serving("bettong.v1.IngestService")
-    shares = ClientShares(settings.sender_sessions_per_client_max)
-    receiving = Receiving(
-        bytes_max=settings.sender_receive_bytes_max,
-        connection_bytes_max=settings.sender_receive_bytes_per_connection_max,
-        message_bytes_max=settings.frame_bytes_max + _TRANSPORT_BYTES,
-    )
-    servicer = IngestServicer(intake, ownership, shares, receiving, stopping, logger)
+    servicer = IngestServicer(intake, ownership, shares_of(settings), receiving, stopping, logger)
     server = await _listen(settings, security, servicer, serving)
     keeper = LogKeeper(settings, plan.topics, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     draining = asyncio.create_task(serving.drain(stop_asked, settings.drain_ms / 1000))
     draining.add_done_callback(lambda _: stopping.set())
     ticking = TickWriter(intake, settings.tick_ms / 1000)
-    tasks = (ownership.run(), servicer.watch(), ticking.run(), clock.run())
+    tasks = (ownership.run(), security.watch(), ticking.run(), clock.run())
     beside = [asyncio.create_task(each) for each in tasks]
     running: list[asyncio.Task[None]] = []
     try:
@@ -220,7 +235,7 @@ async def _listen(
             ("grpc.http2.min_ping_interval_without_data_ms", _CLIENT_PING_MS_MIN),
             *security.options,
         ],
-        maximum_concurrent_rpcs=settings.sender_sessions_max + _OTHER_CALLS_MAX,
+        maximum_concurrent_rpcs=settings.sender_sessions_max + OTHER_CALLS_MAX,
     )
     server.add_generic_rpc_handlers((handlers(servicer),))
     health_pb2_grpc.add_HealthServicer_to_server(serving.servicer, server)

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import threading
-import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, cast
 
@@ -11,7 +9,7 @@ import grpc
 from structlog.stdlib import BoundLogger
 
 from bettong.config.access import ListSources, Write
-from bettong.edges.grpc_server import Permissions, caller, hang_up, received_bytes
+from bettong.edges.grpc_server import ClientShares, Permissions, Receiving, caller
 from bettong.ingest.refusal import Refusal, invalid, unavailable
 from bettong.ingest.requests import read_hello
 from bettong.ingest.session import SourceRoute
@@ -24,24 +22,15 @@ from bettong.v1.ingest_pb2 import (
     Source,
     Welcome,
 )
-from bettong_sender.client_shares import ClientShares
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake
 from bettong_sender.ownership import Lease, Ownership
-from bettong_sender.receiving import Receiving
 
 # A call that does not say hello takes a session's place; this is long for a client that means it.
 _HELLO_WAIT_S = 10.0
 
 # Before a session ends with a status, receipts for what is in flight are waited for this long.
 _RECEIPTS_WAIT_S = 4.0
-
-# Between two polls a network of 10 Gbit/s brings 25 MB, this machine itself some more. A poll takes 20 us a
-# connection, a twentieth of a core at most.
-_POLL_S = 0.02
-_POLL_TIMES = 20
-# While all sessions together could not hold too much.
-_IDLE_POLL_S = 5.0
 
 # Requests come as they are on the wire: see `bettong.ingest.requests`.
 _Requests = AsyncIterator[bytes]
@@ -95,31 +84,6 @@ class IngestServicer:
         self._ownership = ownership
         self._stopping = stopping
         self._logger = logger
-
-    async def watch(self) -> None:
-        """Closes the connections that hold most before the buffer while that is too much, until it is cancelled."""
-        over = threading.Event()
-        try:
-            # A thread of its own: the event loop is at its busiest when much comes in.
-            await asyncio.to_thread(self._watch, over)
-        finally:
-            over.set()
-            self._receiving.crowded.set()
-
-    def _watch(self, over: threading.Event) -> None:
-        wait_s = 0.0
-        while not over.wait(wait_s):
-            self._receiving.crowded.wait(_IDLE_POLL_S)
-            begun_s = time.thread_time()
-            for peer, excess in self._receiving.connections_to_close(received_bytes).items():
-                hang_up(peer)
-                self._logger.warning(
-                    "connection closed: its messages are incomplete or wait, and there is no memory for more",
-                    peer=peer,
-                    bytes=excess.held,
-                    setting=excess.setting,
-                )
-            wait_s = max(_POLL_S, _POLL_TIMES * (time.thread_time() - begun_s))
 
     async def ListSources(  # noqa: N802 - the name in the proto
         self, request: ListSourcesRequest, context: grpc.aio.ServicerContext[Any, Any]

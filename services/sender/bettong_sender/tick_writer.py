@@ -32,8 +32,11 @@ class TickWriter:
     async def tick(self) -> None:
         """Sends what is due now; returns when the log has answered, at the latest after its writer's timeout."""
         now_s, status = self._loop.time(), self._intake.status
+        try:
+            now_ns = self._intake.now_ns()
+        except Refusal:  # without a clock nobody has sent anything
+            return
         due = self._intake.ticker.round(now_s, self._tick_s)
-        now_ns = self._intake.now_ns()
         status.watermark_lags = {
             source: round((now_ns - watermark_ns) / _S_NS, 3)
             for source, watermark_ns in self._intake.ticker.slowest_ns(now_s).items()

@@ -27,6 +27,11 @@ class ReceiverSettings(ServingSettings):
     receiver_subscribers_max: Annotated[int, Ge(1), Le(4096)] = Field(
         64, description="Subscribers at a time; the next is refused with RESOURCE_EXHAUSTED."
     )
+    receiver_subscribers_per_client_max: Annotated[int, Ge(1), Le(4096)] = Field(
+        32,
+        description="Subscribers of one client at a time: of a token, else of a certificate's name, else of an address"
+        " (all of loopback are one); the next is refused with RESOURCE_EXHAUSTED.",
+    )
     receiver_subscriber_bytes_max: Annotated[int, Ge(65_536), Le(256 * MEBIBYTE)] = Field(
         MEBIBYTE,
         description="Bytes read ahead for one subscriber, one frame at least; it takes three times that of memory.",

@@ -1,4 +1,4 @@
-"""Why a call ends: the statuses of `protos/bettong/v1/ingest.proto`, and nothing of gRPC."""
+"""Why a call ends: the statuses of `protos/bettong/v1`, and nothing of gRPC."""
 
 from collections.abc import Mapping
 from enum import Enum

@@ -22,6 +22,11 @@ NAME_CHARACTERS_MAX = 128
 # Unix nanoseconds with a sign, as most programs keep them, end in the year 2262. A negative one looks larger.
 SENT_NS_MAX = 2**63 - 1
 
+# Behind the highest number that there is a stream cannot go on, and its name is lost: tables and leases keep it.
+# Mistakes make such numbers: -1 without its sign, the greatest of 63 bits. Gaps have no bound, for numbers are
+# positions in inputs: an offset of Kafka stays far below this, nanoseconds since 1970 until the year 2116.
+SEQUENCE_MAX = 2**62
+
 _STREAM = re.compile(rf"[A-Za-z0-9._-]{{1,{NAME_CHARACTERS_MAX}}}")
 
 # The first byte of a request that is a frame: field 2, with a length.
@@ -83,6 +88,15 @@ def check_count(count: int, sequence: SequenceNumber, origin: Origin, *, message
         raise exhausted(
             f"frame {sequence} of {origin!r} has {count} messages, at most {messages_max} are taken"
             " (BETTONG_FRAME_MESSAGES_MAX); send fewer messages a frame"
+        )
+
+
+def check_sequence(sequence: SequenceNumber, origin: Origin) -> None:
+    """Raises Refusal (INVALID_ARGUMENT) for a number that is so high that the stream could not go on behind it."""
+    if sequence > SEQUENCE_MAX:
+        raise invalid(
+            f"frame {sequence} of {origin!r}: expected a sequence of at most {SEQUENCE_MAX}, for behind a higher one"
+            " the stream could not go on; number frames by a counter or a position in your input, from 1"
         )
 
 

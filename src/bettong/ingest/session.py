@@ -29,7 +29,7 @@ from bettong.ingest.care import Care
 from bettong.ingest.dividing import Division, divide
 from bettong.ingest.numbering import DISTANCE_MAX, Numbering
 from bettong.ingest.refusal import Refusal, exhausted, invalid, unavailable
-from bettong.ingest.requests import check_count, check_sent, check_stream
+from bettong.ingest.requests import check_count, check_sent, check_sequence, check_stream
 from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
@@ -270,6 +270,7 @@ class Session:
                 f"frame {frame.sequence} of {self.origin!r}: sequences grow, and the last one was {self._sequence};"
                 " resend only frames above Hello.acknowledged, in their order"
             )
+        check_sequence(SequenceNumber(frame.sequence), self.origin)
         check_sent(frame, self.origin)
         of_columns = frame.WhichOneof("body") == "columns"
         size = len(frame.columns) if of_columns else frame.rows.ByteSize() - without

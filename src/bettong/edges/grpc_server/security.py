@@ -9,31 +9,40 @@ from bettong.config.access import Grants, parse
 from bettong.config.service import ServingSettings
 from bettong.edges.grpc_server.certificates import server_credentials
 from bettong.edges.grpc_server.guard import CallGuard, Permissions
-from bettong.edges.grpc_server.parsing import Parsing
+from bettong.edges.grpc_server.pending import OTHER_CALLS_MAX
+from bettong.edges.grpc_server.reading import OneRequest, Reading
+from bettong.edges.grpc_server.receiving import Receiving
 from bettong.edges.grpc_server.reloaded import Reloaded
+from bettong.edges.grpc_server.watching import watch
 from bettong.errors import SettingsError
 from bettong.logs import Logger
 
 # A file of so many bytes holds some thousand tokens.
 _TOKENS_BYTES_MAX = 1024 * 1024
 
-# Three kinds of probes, and some patience.
-_PROBES_MAX = 16
-
+# The name of a service.
+_PROBE_BYTES_MAX = 4096
 
 # A session that lasts is cut then, and its client resends what has no receipt; a short call ends before.
 _AGE_GRACE_MS = 5_000
 
 
 class ServerSecurity:
-    """Certificates, tokens and age of connections of one server.
+    """Certificates, tokens, age of connections and what has come in part, of one server.
 
-    Its interceptors and options belong to the server, then `listen` opens its port.
+    Its interceptors and options belong to the server, then `listen` opens its port, and `watch` runs beside it.
     """
 
-    def __init__(self, settings: ServingSettings, permissions: Permissions, log: Logger) -> None:
+    def __init__(
+        self, settings: ServingSettings, permissions: Permissions, receiving: Receiving, log: Logger
+    ) -> None:
         """Reads the files. Raises SettingsError that lists every fault of them."""
-        self.interceptors: tuple[grpc.aio.ServerInterceptor, ...] = (Parsing(log),)
+        self._receiving = receiving
+        self._log = log
+        reading, one_request = Reading(receiving, log), OneRequest()
+        # The first one is the outermost.
+        self.interceptors: tuple[grpc.aio.ServerInterceptor, ...] = (reading, one_request)
+        self._probe_interceptors = self.interceptors
         self.options: tuple[tuple[str, int], ...] = ()
         if settings.connection_age_max_s:
             self.options = (
@@ -54,7 +63,7 @@ class ServerSecurity:
         if (path := settings.tokens) is not None:
             try:
                 guard = CallGuard(Reloaded([path], lambda: _tokens(path), log), permissions, log)
-                self.interceptors = (*self.interceptors, guard)
+                self.interceptors = (reading, guard, one_request)
             except SettingsError as error:
                 faults.append(str(error))
         if faults:
@@ -64,7 +73,15 @@ class ServerSecurity:
         """Serves health at BETTONG_HEALTH_LISTEN, if there is one, until `close`. Raises SettingsError."""
         if self._health_listen is None:
             return
-        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)], maximum_concurrent_rpcs=_PROBES_MAX)
+        server = grpc.aio.server(
+            interceptors=self._probe_interceptors,
+            options=[
+                ("grpc.so_reuseport", 0),
+                ("grpc.http2.bdp_probe", 0),
+                ("grpc.max_receive_message_length", _PROBE_BYTES_MAX),
+            ],
+            maximum_concurrent_rpcs=OTHER_CALLS_MAX,
+        )
         add_health(server)
         try:
             server.add_insecure_port(self._health_listen)
@@ -75,6 +92,10 @@ class ServerSecurity:
             ) from None
         await server.start()
         self._probed = server
+
+    async def watch(self) -> None:
+        """Closes connections of which too much is held that has come in part, until it is cancelled."""
+        await watch(self._receiving, self._log)
 
     async def close(self) -> None:
         """Answers probes no more. Harmless when there were none."""

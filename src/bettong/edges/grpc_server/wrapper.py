@@ -36,9 +36,19 @@ def behaviour_of(handler: Handler) -> Behaviour:
     return found
 
 
-def handler_like(handler: Handler, behaviour: Behaviour, parse: Callable[[bytes], Any] | None) -> Handler:
-    """A handler of the same kind with that behaviour, which gets what `parse` makes of a request; None: its bytes."""
-    make = _KINDS[handler.request_streaming, handler.response_streaming][0]
+def handler_like(
+    handler: Handler,
+    behaviour: Behaviour,
+    parse: Callable[[bytes], Any] | None,
+    *,
+    request_streaming: bool | None = None,
+) -> Handler:
+    """A handler of the same kind with that behaviour, which gets what `parse` makes of a request; None: its bytes.
+
+    `request_streaming`: of another kind in this.
+    """
+    streaming = handler.request_streaming if request_streaming is None else request_streaming
+    make = _KINDS[streaming, handler.response_streaming][0]
     made: Handler = make(behaviour, parse, handler.response_serializer)
     return made
 

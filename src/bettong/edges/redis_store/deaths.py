@@ -38,8 +38,8 @@ class RedisDeaths:
         self._store.ask("recording deaths", command, attempts_s=_ATTEMPTS_S)
 
     def known(self) -> list[str]:
-        """All that is known."""
+        """All that is there, whoever wrote it."""
         found: list[bytes] = self._store.ask(
             "asking for deaths", lambda client: client.zrange(self._key, 0, -1), attempts_s=_ATTEMPTS_S
         )
-        return [each.decode() for each in found]
+        return [each.decode(errors="replace") for each in found]

@@ -7,32 +7,37 @@ may leave it at that. So they are counted by difference, for each connection:
 
 It is an estimate: what a message takes on the way is allowed for generously, and never leaves less than nothing.
 
-While the buffer is full, or Redis is away, each session may hold one message that has come whole: a gigabyte for 256 of
-them. Those count for the same bound.
+The request of a call that takes one counts, too, until it has come whole: see `reading`.
+
+While a sender's buffer is full, or Redis is away, each session may hold one message that has come whole: a gigabyte
+for 256 of them. Those count for the same bound.
 """
 
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 # Beside its bytes a message takes headers of HTTP/2 and TLS, acknowledgements and pings.
 _MESSAGE_BYTES = 128
 _SHARE_IN_TRANSIT = 256
 _POLL_BYTES = 256
 
-# For people: which setting bounds them.
-ALL: Final = "BETTONG_SENDER_RECEIVE_BYTES_MAX"
-EACH: Final = "BETTONG_SENDER_RECEIVE_BYTES_PER_CONNECTION_MAX"
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`name`: for people, the setting where it is one."""
+
+    bytes_max: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """Why a connection is closed: the bytes that are held of it, and the setting that they go beyond."""
+    """Why a connection is closed: the bytes that are held of it, and the name of the bound that they go beyond."""
 
     held: int
-    setting: str
+    bound: str
 
 
 @dataclass(slots=True)
@@ -52,14 +57,15 @@ class _Connection:
 class Receiving:
     """The connections that have sessions; those that had some, as long as they last. Used from several threads."""
 
-    def __init__(self, *, bytes_max: int, connection_bytes_max: int, message_bytes_max: int) -> None:
+    def __init__(self, *, of_all: Bound, of_connection: Bound, message_bytes_max: int) -> None:
         """`message_bytes_max`: of what one session can have sent in part.
 
-        `connection_bytes_max`: but one connection may hold two such messages in any case, so that every message that
+        `of_connection`: but one connection may hold two such messages in any case, so that every message that
         is allowed passes: one that has just come whole may count as both in part and waiting.
         """
-        self._bytes_max = bytes_max
-        self._connection_bytes_max = max(connection_bytes_max, 2 * message_bytes_max)
+        self._names = (of_all.name, of_connection.name)
+        self._bytes_max = of_all.bytes_max
+        self._connection_bytes_max = max(of_connection.bytes_max, 2 * message_bytes_max)
         self._message_bytes_max = message_bytes_max
         self._connections: dict[str, _Connection] = {}
         self._sessions = 0
@@ -69,7 +75,7 @@ class Receiving:
         self.crowded = threading.Event()
 
     def opened(self, peer: str) -> None:
-        """A session has begun on this connection."""
+        """A session has begun on this connection, or a call that takes one request, which has not come whole."""
         with self._lock:
             self._count(self._connections.setdefault(peer, _Connection()), 1)
 
@@ -91,7 +97,7 @@ class Receiving:
                 connection.waiting -= size
 
     def closed(self, peer: str) -> None:
-        """A session has ended, with what it had sent in part."""
+        """A session has ended, with what it had sent in part, or that one request has come whole."""
         with self._lock:
             connection = self._connections[peer]
             self._count(connection, -1)
@@ -138,11 +144,12 @@ class Receiving:
             each.part = max(0, min(part, self._part_max(each)))
         total = sum(each.held for each in self._connections.values())
         found: dict[str, Excess] = {}
+        of_all, of_connection = self._names
         for peer, each in sorted(self._connections.items(), key=lambda item: -item[1].held):
             if each.held > self._connection_bytes_max:
-                found[peer] = Excess(each.held, EACH)
+                found[peer] = Excess(each.held, of_connection)
             elif total > self._bytes_max:
-                found[peer] = Excess(each.held, ALL)
+                found[peer] = Excess(each.held, of_all)
             else:
                 break
             total -= each.held

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 
-from bettong_sender.receiving import ALL, EACH, Excess, Receiving
+from bettong.edges.grpc_server.receiving import Bound, Excess, Receiving
 
 MESSAGE = 5_000_000
+ALL, EACH = "BOUND_OF_ALL", "BOUND_OF_A_CONNECTION"
 A, B, C = "ipv4:10.0.0.1:1", "ipv4:10.0.0.2:1", "ipv4:10.0.0.3:1"
 
 
 def receiving(*peers: str, connection_bytes_max: int = 12_000_000) -> Receiving:
     found = Receiving(
-        bytes_max=12_000_000, connection_bytes_max=connection_bytes_max, message_bytes_max=MESSAGE
+        of_all=Bound(12_000_000, ALL),
+        of_connection=Bound(connection_bytes_max, EACH),
+        message_bytes_max=MESSAGE,
     )
     for peer in peers:
         found.opened(peer)
@@ -46,7 +49,7 @@ def test_those_that_have_sent_most_in_part_go_first_until_the_rest_is_within_the
     found = look(one, {A: 8_000_000, B: 4_000_000, C: 4_000_000})
     assert list(found) == [A]
     assert 7_900_000 < found[A].held <= 8_000_000
-    assert found[A].setting == ALL
+    assert found[A].bound == ALL
 
 
 def test_small_messages_bank_nothing_against_a_half_sent_one() -> None:
@@ -118,7 +121,9 @@ def test_a_connection_may_hold_two_of_the_largest_messages_whatever_the_setting(
 
 
 def test_sessions_that_together_could_exceed_the_part_of_their_connection_are_looked_at() -> None:
-    one = Receiving(bytes_max=100_000_000, connection_bytes_max=12_000_000, message_bytes_max=MESSAGE)
+    one = Receiving(
+        of_all=Bound(100_000_000, ALL), of_connection=Bound(12_000_000, EACH), message_bytes_max=MESSAGE
+    )
     for peer in (A, B, A, B):
         one.opened(peer)
         assert not one.crowded.is_set()

@@ -1,0 +1,139 @@
+"""The interceptors that read the request of calls that take one.
+
+gRPC reads it before a call runs: then nobody has asked for a token, and nothing bounds how many there are, what they
+hold and how long they take. So `OneRequest`, the innermost, turns such a method into one whose requests stream, which
+gRPC runs at once, and `Reading`, the outermost, reads the one request when the guard between them has seen the token.
+
+Bytes that are no request end a call with INVALID_ARGUMENT. Left to gRPC, they end it with UNKNOWN, which says nothing,
+and a traceback in the service's log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Never, NoReturn, cast
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from bettong.edges.grpc_server.connections import hang_up
+from bettong.edges.grpc_server.pending import REQUESTS_MAX, REQUESTS_PER_CONNECTION_MAX, PendingRequests
+from bettong.edges.grpc_server.receiving import Receiving
+from bettong.edges.grpc_server.wrapper import Context, Handler, Wrapper, behaviour_of, handler_like
+from bettong.logs import Logger
+
+# A request comes in one piece, or takes as long as 4 MB on a line of 4 Mbit/s. It is waited for in short parts: what
+# has come while this process stood still is seen in the next one.
+REQUEST_S_MAX = 10
+_PART_S = 1.0
+
+
+class Reading(Wrapper):
+    """Reads and parses the one request of a call, within bounds. A method that takes several is served as it is."""
+
+    def __init__(self, receiving: Receiving, log: Logger) -> None:
+        self._receiving = receiving
+        self._pending = PendingRequests()
+        self._log = log
+
+    def wrapped(self, handler: Handler, method: str) -> Handler:
+        """See Wrapper."""
+        parse, behaviour = handler.request_deserializer, behaviour_of(handler)
+        if not isinstance(parse, _ParseOne):
+            return handler
+        log = self._log.bind(method=method)
+
+        async def call(requests: AsyncIterator[bytes], context: Context) -> Any:
+            read = self._read(requests, parse, context, log)
+            async with contextlib.aclosing(read):
+                return await behaviour(read, context)
+
+        return handler_like(handler, call, parse=None)
+
+    async def _read(
+        self, requests: AsyncIterator[bytes], parse: Callable[[bytes], Any], context: Context, log: Logger
+    ) -> AsyncGenerator[Any, None]:
+        """The request, once it has come whole."""
+        peer = context.peer()
+        if self._pending.is_full_for(peer):
+            text = (
+                f"{REQUESTS_PER_CONNECTION_MAX} requests of this connection, or {REQUESTS_MAX} of all, have begun and"
+                " not come whole; send each at once, and call again"
+            )
+            await _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text, log)
+        data = await self._whole(requests, peer, log)
+        if data is None:
+            text = f"the call ended, or took longer than {REQUEST_S_MAX} s, before its request had come whole"
+            await _refuse(context, grpc.StatusCode.INVALID_ARGUMENT, text, log)
+        try:
+            request = parse(data)
+        except DecodeError as error:
+            text = f"{len(data)} bytes that are no request of this method: {error}; see protos/bettong/v1"
+            await _refuse(context, grpc.StatusCode.INVALID_ARGUMENT, text, log)
+        yield request
+
+    async def _whole(self, requests: AsyncIterator[bytes], peer: str, log: Logger) -> bytes | None:
+        """The bytes of the request; None when none came, or not in time: then its connection is closed."""
+        reading = asyncio.ensure_future(_first(requests))
+        self._receiving.opened(peer)
+        try:
+            with self._pending.pending(peer):
+                if (other := self._pending.peer_to_close()) is not None:
+                    log.warning("connection closed: too many requests have not come whole", peer=other)
+                    await asyncio.to_thread(hang_up, other)
+                for _ in range(int(REQUEST_S_MAX / _PART_S)):
+                    if (await asyncio.wait((reading,), timeout=_PART_S))[0]:
+                        data = reading.result()
+                        self._receiving.delivered(peer, len(data or b""))
+                        return data
+        finally:
+            self._receiving.closed(peer)
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+        log.warning(
+            "connection closed: a request has not come whole in time", peer=peer, seconds=REQUEST_S_MAX
+        )
+        await asyncio.to_thread(hang_up, peer)
+        return None
+
+
+class OneRequest(Wrapper):
+    """Serves a method that takes one request as one whose requests stream, of which it takes the first."""
+
+    def wrapped(self, handler: Handler, method: str) -> Handler:
+        """See Wrapper."""
+        del method
+        if handler.request_streaming:
+            return handler
+        behaviour = behaviour_of(handler)
+
+        async def call(requests: AsyncIterator[Any], context: Context) -> Any:
+            return await behaviour(await anext(requests), context)
+
+        return handler_like(handler, call, _ParseOne(handler.request_deserializer), request_streaming=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _ParseOne:
+    """What parses the request, as `OneRequest` leaves it for `Reading`: so that knows the methods that take one."""
+
+    parse: Callable[[bytes], Any] | None
+
+    def __call__(self, data: bytes) -> Any:
+        return data if self.parse is None else self.parse(data)
+
+
+async def _first(requests: AsyncIterator[bytes]) -> bytes | None:
+    # What gRPC iterates with: not closed, it holds the message until the garbage collector comes.
+    messages = cast("AsyncGenerator[bytes, None]", aiter(requests))
+    async with contextlib.aclosing(messages):
+        return await anext(messages, None)
+
+
+async def _refuse(context: Context, code: grpc.StatusCode, text: str, log: Logger) -> NoReturn:
+    log.info("call refused", peer=context.peer(), status=code.name, reason=text)
+    never: Never = await context.abort(code, text)
+    raise AssertionError(never)

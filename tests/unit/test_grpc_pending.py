@@ -1,0 +1,44 @@
+"""How many requests may be under way that have not come whole, and who goes when there are too many."""
+
+from contextlib import ExitStack
+
+from bettong.edges.grpc_server.pending import REQUESTS_MAX, REQUESTS_PER_CONNECTION_MAX, PendingRequests
+
+
+def begun(one: PendingRequests, stack: ExitStack, peer: str, count: int = 1) -> None:
+    for _ in range(count):
+        stack.enter_context(one.pending(peer))
+
+
+def test_a_connection_has_its_part_of_them_and_gets_it_back() -> None:
+    one = PendingRequests()
+    with ExitStack() as stack:
+        begun(one, stack, "a", REQUESTS_PER_CONNECTION_MAX - 1)
+        assert not one.is_full_for("a")
+        begun(one, stack, "a")
+        assert one.is_full_for("a")
+        assert not one.is_full_for("b")
+        assert one.peer_to_close() is None
+    assert not one.is_full_for("a")
+
+
+def test_the_first_request_of_a_connection_is_never_refused_and_who_has_most_goes_for_it() -> None:
+    one = PendingRequests()
+    with ExitStack() as stack:
+        begun(one, stack, "few", REQUESTS_MAX - REQUESTS_PER_CONNECTION_MAX)
+        begun(one, stack, "many", REQUESTS_PER_CONNECTION_MAX)
+        begun(one, stack, "one")
+        assert one.is_full_for("one")
+        assert not one.is_full_for("another")
+        assert one.peer_to_close() in ("few", "many")
+        assert one.peer_to_close() is None
+
+
+def test_of_connections_with_as_many_the_oldest_goes() -> None:
+    one = PendingRequests()
+    with ExitStack() as stack:
+        for number in range(REQUESTS_MAX + 1):
+            begun(one, stack, f"peer-{number}")
+        assert one.peer_to_close() == "peer-0"
+        begun(one, stack, "peer-0")
+        assert one.peer_to_close() == "peer-1"
