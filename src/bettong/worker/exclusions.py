@@ -50,11 +50,26 @@ class Exclusion:
             for index in range(each.first, min(each.stop, length)):
                 yield index, each
 
+    def extends(self, earlier: "Exclusion") -> bool:
+        """Whether it leaves out all that an earlier one of the same record does, and so may take its place."""
+        if self.record or earlier.record:
+            return bool(self.record) and not earlier.record
+        timers = {(each.owner, each.timer) for each in self.timers}
+        return all(
+            any(each.first <= old.first and old.stop <= each.stop for each in self.rows)
+            for old in earlier.rows
+        ) and all({(old.owner, old.timer), (old.owner, b"")} & timers for old in earlier.timers)
+
     def of_timers(self, owner: str) -> Mapping[bytes, ExcludedTimer]:
         """The timers of a computation that are not called: by what `timer` is of each, which may be empty."""
         if self.record:
             return {b"": ExcludedTimer(owner, b"", owner, self.record)}
         return {each.timer: each for each in self.timers if each.owner == owner}
+
+
+def counting(earlier: Exclusion | None, later: Exclusion) -> Exclusion:
+    """Which of two that the log holds of one record counts: the first, unless the later one adds to it."""
+    return later if earlier is None or later.extends(earlier) else earlier
 
 
 def encode_exclusion(stage: str, exclusion: Exclusion) -> bytes:
