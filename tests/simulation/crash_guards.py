@@ -50,4 +50,5 @@ def guard(
             reported.append(f"{partition}: {text}")
 
     exclusions = FileExclusions(folder / "exclusions")
-    return Guard(Marks(folder, partitions), exclusions, report, structlog.get_logger(), limit_ms=limit_ms)
+    marks = Marks(folder, partitions)
+    return Guard(marks, exclusions, report, structlog.get_logger(), report, limit_ms=limit_ms)

@@ -56,52 +56,43 @@ def halved(
 ) -> Exclusion | Unknown | None:
     """What to leave out of a record of `rows` messages, so that what is left survives; None: nothing.
 
-    `died_at`: the row at which workers died, if known: it is folded alone first, and guilty when it dies. `known`: what
-    is left out already; it is part of what is returned. Once a fold is unknown the search ends: with what was found by
-    then, which another death may add to, or Unknown where that is nothing.
-
-    Behind `guilty_max` rows the next guilty one and all that follows it are left out; when it `is_late`, all that is
-    behind the last part that survived. Each guilty row costs about log2(rows) folds, three where the index of its
-    death is known. A guilty timer costs one; behind `guilty_max` of them, when it `is_late`, or where it is not known
-    which it was, all timers of its computation are left out.
+    `died_at`: the row at which workers died: folded alone first, and guilty when it dies. `known`: what is left out
+    already, and part of what is returned. Once a fold is Unknown the search ends, with what was found if that is
+    anything. Behind `guilty_max` rows the next guilty one and all that follow are left out; when it `is_late`, all
+    behind the last part that survived. A guilty row costs about log2(rows) folds, three where the index of its death is
+    known; a timer one. Behind `guilty_max` timers, when late, or where a timer is not known, all of its computation go.
     """
-    found = list(known.rows) if known is not None else []
-    timers = list(known.timers) if known is not None else []
-    before = len(found) + len(timers)
-    out = {index for each in found for index in range(each.first, min(each.stop, rows))}
+    known = known or Exclusion(offset)
+    found, timers = [*known.rows], [*known.timers]
+    out = dict(Exclusion(offset, tuple(found)).of_frame(rows))
     left = [row for row in range(rows) if row not in out]
     survives = 0  # so many of what is left
 
     def ended(unknown: Unknown | None) -> Exclusion | Unknown | None:
-        return _exclusion(offset, found, timers) if len(found) + len(timers) > before else unknown
+        is_more = len(found) + len(timers) > len(known.rows) + len(known.timers)
+        return _exclusion(offset, found, timers) if is_more else unknown
 
     if died_at in left and len(found) < guilty_max:
-        alone = fold([died_at], timers)
+        alone = _alone(died_at, lambda part: fold(part, timers))
         if isinstance(alone, Unknown):
             return alone
-        if alone is not None and not alone.owner:
-            unread = fold([], timers)
-            if isinstance(unread, Death) and not unread.owner:
-                return Exclusion(offset, record=unread.reason)
+        if alone is not None:
             left.remove(died_at)
-            found.append(Excluded(died_at, died_at + 1, alone.computation, alone.reason))
+            found.append(alone)
     while (death := fold(left, timers)) is not None:
         if isinstance(death, Unknown):
             return ended(death)
         late = is_late()
         if death.owner:
-            timer = _timer(death, timers, is_any=late or len(timers) >= guilty_max)
-            if timer is None:
+            if (timer := _timer(death, timers, is_any=late or len(timers) >= guilty_max)) is None:
                 return Exclusion(offset, record=death.reason)
             timers.append(timer)
             continue
-        if survives == 0 and (unread := fold([], timers)) is not None:
-            if isinstance(unread, Unknown):
-                return ended(unread)
-            if not unread.owner:
-                return Exclusion(offset, record=unread.reason)
-        if not left:
-            return Exclusion(offset, record=death.reason)
+        unread = fold([], timers) if survives == 0 else None
+        if isinstance(unread, Unknown):
+            return ended(unread)
+        if not left or (unread is not None and not unread.owner):
+            return Exclusion(offset, record=(unread or death).reason)
         if not late:
             first = _first(left, survives, death, lambda part: fold(part, timers))
             if isinstance(first, Unknown):
@@ -113,6 +104,16 @@ def halved(
         index = left.pop(survives)
         found.append(Excluded(index, index + 1, death.computation, death.reason))
     return ended(None)
+
+
+def _alone(row: int, fold: Callable[[Sequence[int]], Death | Unknown | None]) -> Excluded | Unknown | None:
+    """What to leave out where a row dies alone; None where it lives, or where any part of its record dies."""
+    death = fold([row])
+    if death is None or isinstance(death, Unknown):
+        return death
+    if death.owner or fold([]) is not None:
+        return None
+    return Excluded(row, row + 1, death.computation, death.reason)
 
 
 def _exclusion(offset: int, found: Sequence[Excluded], timers: Sequence[ExcludedTimer]) -> Exclusion:

@@ -61,7 +61,7 @@ class Exclusions(Protocol):
         """Keeps one, and returns what counts. Raises LogError."""
 
 
-# Called with a partition and what holds it up; must not raise.
+# Called with a partition and what holds it up, "" for nothing; must not raise.
 ReportFault = Callable[[PartitionId, str], None]
 
 
@@ -74,12 +74,16 @@ class AtWork:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Of one process. `limit_ms`: how long a message may take, 0 for ever."""
+    """Of one process. `limit_ms`: how long a message may take, 0 for ever.
+
+    `report_fault`: what is so until the partition goes on; `hold_fault`: until it is called again.
+    """
 
     marks: Marks
     exclusions: Exclusions
     report_fault: ReportFault
     log: Logger
+    hold_fault: ReportFault
     limit_ms: int = 0
     at_work: AtWork = field(default_factory=AtWork)
 
@@ -90,6 +94,10 @@ class Guard:
         """
         mark = self.marks.of(worker.id)
         deaths = self.noticed(worker, mark)
+        if deaths is not None and deaths.activity is Activity.RESTORING:
+            mark.forget(Activity.RESTORING)  # this worker has restored all
+            self.hold_fault(worker.id, "")
+            deaths = None
         worker.exclusions = self.exclusions.known(worker.id)
         return GuardedFold(self, worker, mark, deaths, holds).fold
 

@@ -165,8 +165,8 @@ class Mark:
         activity = cells[_ACTIVITY]
         in_row = cells[_DEATHS_AT] and cells[_DEATHS_ACTIVITY] == activity
         in_row = in_row and (activity != Activity.FOLDING or cells[_DEATHS_AT] == at)
-        places = [(cells[_LAST + index], cells[each]) for index, each in enumerate((_COMPUTATION, _INDEX))]
-        same = in_row and all(last == now for last, now in places)
+        last, now = (cells[_LAST], cells[_LAST + 1]), (cells[_COMPUTATION], cells[_INDEX])
+        same = in_row and last == now
         cells[_SAME] = cells[_SAME] + 1 if same else 1
         cells[_DEATHS] = cells[_DEATHS] + 1 if in_row else 1
         if not in_row:
