@@ -261,6 +261,7 @@ def test_of_two_exclusions_the_first_counts_unless_the_later_one_adds_to_it() ->
     assert counting(first, other) is first
     assert counting(first, more) is more
     assert counting(more, first) is more
+    assert counting(first, replace(first, rows=(Excluded(2, 3, "add", "y"),))) is first
     assert counting(first, whole) is whole
     assert counting(whole, more) is whole
 

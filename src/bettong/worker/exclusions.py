@@ -50,15 +50,14 @@ class Exclusion:
             for index in range(each.first, min(each.stop, length)):
                 yield index, each
 
-    def extends(self, earlier: "Exclusion") -> bool:
-        """Whether it leaves out all that an earlier one of the same record does, and so may take its place."""
-        if self.record or earlier.record:
-            return bool(self.record) and not earlier.record
+    def covers(self, other: "Exclusion") -> bool:
+        """Whether it leaves out all that another one of the same record does."""
+        if self.record or other.record:
+            return bool(self.record)
         timers = {(each.owner, each.timer) for each in self.timers}
         return all(
-            any(each.first <= old.first and old.stop <= each.stop for each in self.rows)
-            for old in earlier.rows
-        ) and all({(old.owner, old.timer), (old.owner, b"")} & timers for old in earlier.timers)
+            any(each.first <= row.first and row.stop <= each.stop for each in self.rows) for row in other.rows
+        ) and all({(timer.owner, timer.timer), (timer.owner, b"")} & timers for timer in other.timers)
 
     def of_timers(self, owner: str) -> Mapping[bytes, ExcludedTimer]:
         """The timers of a computation that are not called: by what `timer` is of each, which may be empty."""
@@ -69,7 +68,9 @@ class Exclusion:
 
 def counting(earlier: Exclusion | None, later: Exclusion) -> Exclusion:
     """Which of two that the log holds of one record counts: the first, unless the later one adds to it."""
-    return later if earlier is None or later.extends(earlier) else earlier
+    if earlier is None or (later.covers(earlier) and not earlier.covers(later)):
+        return later
+    return earlier
 
 
 def encode_exclusion(stage: str, exclusion: Exclusion) -> bytes:
