@@ -168,8 +168,8 @@ class Guards:
         own = list(self._unsent)
         if own:
             store.note([death.encode() for death in own])
-            told, self._dead = self._dead, []
-            for dead in told:
+            noted, self._dead = self._dead, []
+            for dead in noted:
                 dead.forget()
         known = [SenderDeath.decode(text) for text in store.known()]
         self._learn(death for death in known if death is not None)
