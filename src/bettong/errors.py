@@ -14,6 +14,7 @@
     │   └── LogTruncatedError     records that are needed are no longer, or not, in the log
     ├── PoisonError        a message that a computation with on_error="stop" cannot process
     ├── StoreError         the store (Redis, a folder, an object store) cannot be reached or refuses
+    │   ├── DeadlyStateError        workers die of restoring a state
     │   ├── StoreUnavailableError   it does not answer
     │   └── SupersededError         another processor of the application folds by now
     ├── ClientError        a client's call to a sender or receiver failed
@@ -118,6 +119,10 @@ class StoreError(BettongError):
     """The store of snapshots and metrics cannot be reached or refuses: Redis, a folder, an object store."""
 
     exit_code = 5
+
+
+class DeadlyStateError(StoreError):
+    """Workers die of restoring a state. Its partition waits; the text says what to do."""
 
 
 class StoreUnavailableError(StoreError):

@@ -229,6 +229,7 @@ class World:
                         exclusions,
                         partition_metrics.report_fault,
                         log,
+                        partition_metrics.hold_fault,
                     ),
                     intervals=Intervals(snapshot_s, 0.05),
                     clock=CheckedClock(self.machine_ns, log),

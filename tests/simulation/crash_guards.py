@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 
 from bettong.identifiers import PartitionId
-from bettong.worker.exclusions import Exclusion, decode_exclusion, encode_exclusion
+from bettong.worker.exclusions import Exclusion, counting, decode_exclusion, encode_exclusion
 from bettong_processor.crashes.guard import Guard
 from bettong_processor.crashes.marks import Marks
 
@@ -28,7 +28,8 @@ class FileExclusions:
         for line in self._path.read_text().splitlines() if self._path.exists() else ():
             number, _, value = line.partition(" ")
             stage, exclusion = decode_exclusion(bytes.fromhex(value))
-            self._found[PartitionId(stage, int(number))].setdefault(exclusion.offset, exclusion)
+            found = self._found[PartitionId(stage, int(number))]
+            found[exclusion.offset] = counting(found.get(exclusion.offset), exclusion)
 
     def append(self, partition: PartitionId, exclusion: Exclusion) -> Exclusion:
         """See Exclusions."""
@@ -49,4 +50,5 @@ def guard(
             reported.append(f"{partition}: {text}")
 
     exclusions = FileExclusions(folder / "exclusions")
-    return Guard(Marks(folder, partitions), exclusions, report, structlog.get_logger(), limit_ms=limit_ms)
+    marks = Marks(folder, partitions)
+    return Guard(marks, exclusions, report, structlog.get_logger(), report, limit_ms=limit_ms)

@@ -125,7 +125,9 @@ class Resident:
         self._clock = CheckedClock(now_ns, SILENT)
         self.redis_ns = now_ns
         self._buffer = OutputBuffer()
-        self._partition = ActivePartition(PARTITION, self.worker, fold=self.worker.fold, due_s=0.0)
+        self._partition = ActivePartition(
+            PARTITION, self.worker, fold=self.worker.fold, save=PartitionWorker.increment, due_s=0.0
+        )
 
     def step(self, now_s: float) -> None:
         """Polls, folds what came, and attends to what is due."""

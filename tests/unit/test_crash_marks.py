@@ -70,7 +70,7 @@ def test_who_stands_at_a_record_when_its_partition_is_taken_counts_as_dead_thoug
         ends.append((child, write, reported))
     assert found == [(0, 0), (1, 1), (2, 1)]
     own = Marks(tmp_path, 4).of(PartitionId("in", 0))
-    assert own.deaths()[0] == Deaths(5, 3, computation=None, index=None, limit_ms=0)
+    assert own.deaths()[0] == Deaths(5, 3, computation=None, index=None, limit_ms=0, same=3)
     own.begin(5)
     for (
         child,
@@ -84,7 +84,7 @@ def test_who_stands_at_a_record_when_its_partition_is_taken_counts_as_dead_thoug
     after = os.fork()
     if after == 0:
         deaths, is_new = Marks(tmp_path, 4).of(PartitionId("in", 0)).deaths()
-        os._exit(0 if is_new and deaths == Deaths(5, 4, None, None, 0) else 1)
+        os._exit(0 if is_new and deaths == Deaths(5, 4, None, None, 0, same=4) else 1)
     assert os.waitpid(after, 0)[1] == 0
 
 

@@ -20,7 +20,7 @@ from bettong.application.plan import plan
 from bettong.errors import PoisonError, SupersededError
 from bettong.frames.frame import tick_record
 from bettong.identifiers import PartitionId
-from bettong.worker.halving import Death
+from bettong.worker.halving import Death, Unknown
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong_processor.crashes.marks import Marks
@@ -229,13 +229,62 @@ def test_a_child_that_takes_all_memory_is_ended_before_the_kernel_ends_somebody(
     assert trial.fold([0]) is None
 
 
-def test_a_child_that_only_takes_long_has_not_died(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_child_that_is_ended_for_its_age_nobody_knows_whether_it_dies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.3)
     worker = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
     record = SuspectRecord(0, frame(1, [0, 5]), 2)
-    assert Trial(worker, record, 0).fold([0, 1]) is None
+    assert isinstance(Trial(worker, record, 0).fold([0, 1]), Unknown)
     late = Trial(worker, record, 100).fold([0, 1])
     assert late == Death("took longer than 100 ms (BETTONG_MESSAGE_MS_MAX)", "count", 1)
+
+
+def test_a_child_that_stands_still_where_a_worker_went_on_says_nothing_of_the_message() -> None:
+    """A library that does not work in a fork."""
+    worker = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
+    record = SuspectRecord(0, frame(1, [0, 5, 0, 0]), 4)
+    passed = Trial(worker, record, 100, died_at=3).fold([0, 1, 2])
+    assert passed == Unknown("a trial stood still at message 1, which a worker had passed")
+    assert isinstance(Trial(worker, record, 100, died_at=0).fold([1, 2, 3]), Unknown)
+    assert isinstance(Trial(worker, record, 100, died_at=1).fold([1]), Death)
+
+
+def slow_frame(kills: Sequence[int]) -> tuple[list[bytes], StageProgram]:
+    """200 messages that take 5 ms each, and a program for them; those at `kills` kill."""
+
+    def take_time(number: Number, seen: Seen) -> Number:
+        threading.Event().wait(0.005)
+        return count(number, seen)
+
+    return [frame(1, [1 if index in kills else 0 for index in range(200)])], ready(take_time)
+
+
+@pytest.mark.parametrize("kills", [(199,), (150, 199)])
+def test_a_killer_behind_more_messages_than_a_child_has_time_for_is_found_and_left_out_alone(
+    kills: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.4)
+    log, of = slow_frame(kills)
+    assert lived(of, log, tmp_path) == 2 + len(kills)
+    assert [(each.index, each.reason) for each in dead_letters(output(tmp_path))] == [
+        (index, SEGFAULT) for index in kills
+    ]
+    assert len(results(output(tmp_path), OUT, Number)) == 200 - len(kills)
+
+
+def test_where_no_trial_tells_the_message_at_which_workers_died_again_and_again_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library that hangs in a fork, with no limit for messages."""
+    monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.2)
+    monkeypatch.setattr("bettong_processor.crashes.trial._prepare_child", lambda: threading.Event().wait(60))
+    log = [frame(1, [0, 9]), frame(2, [0, 0, 1, 0])]
+    assert lived(ready(), log, tmp_path) == 5
+    (dead_letter,) = dead_letters(output(tmp_path))
+    assert (dead_letter.sequence, dead_letter.index) == (2, 2)
+    assert re.match(r"4 workers died there, and a trial was not at its end after 0 s", dead_letter.reason)
+    assert len(results(output(tmp_path), OUT, Number)) == 5
 
 
 def test_who_was_paused_at_a_record_costs_no_more_than_one_trial(tmp_path: Path) -> None:

@@ -14,8 +14,15 @@ from bettong import Application
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.errors import PoisonError
-from bettong.worker.exclusions import Excluded, ExcludedTimer, Exclusion, decode_exclusion, encode_exclusion
-from bettong.worker.halving import Death, halved
+from bettong.worker.exclusions import (
+    Excluded,
+    ExcludedTimer,
+    Exclusion,
+    counting,
+    decode_exclusion,
+    encode_exclusion,
+)
+from bettong.worker.halving import Death, Unknown, halved
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
 from tests.samples.worker import data, dead_letters, fold, results, worker
@@ -197,6 +204,7 @@ def test_halving_finds_each_guilty_row_and_no_other(
         return Death("x", f"at {dead[0]}", dead[0] if names_row else None) if dead else None
 
     found = halved(7, rows, fold_part, guilty_max=guilty_max, is_late=lambda: False)
+    assert not isinstance(found, Unknown)
     out = dict(found.of_frame(rows)) if found is not None else {}
     assert fold_part([index for index in range(rows) if index not in out]) is None
     ordered = sorted(guilty)
@@ -214,6 +222,48 @@ def test_halving_that_is_late_leaves_out_the_rest() -> None:
 
     found = halved(7, 10, fold_part, guilty_max=64, is_late=lambda: True)
     assert found == Exclusion(7, (Excluded(0, 10, "add", "x"),))
+
+
+def test_the_message_at_which_workers_died_is_folded_alone_first() -> None:
+    """Where the whole frame takes longer than a child may, it is found all the same, and alone."""
+    parts: list[list[int]] = []
+
+    def fold_part(indexes: Sequence[int], timers: Sequence[ExcludedTimer]) -> Death | Unknown | None:
+        parts.append([*indexes])
+        return Unknown("slow") if len(indexes) > 5 else Death("x", "add", 9) if 9 in indexes else None
+
+    found = halved(7, 10, fold_part, guilty_max=64, is_late=lambda: False, died_at=9)
+    assert found == Exclusion(7, (Excluded(9, 10, "add", "x"),))
+    assert parts[:2] == [[9], []]
+    again = halved(7, 10, fold_part, guilty_max=64, is_late=lambda: False, died_at=3, known=found)
+    assert again == Unknown("slow")
+    assert parts[-2:] == [[3], [0, 1, 2, 3, 4, 5, 6, 7, 8]]
+
+
+def test_what_was_found_before_is_part_of_what_is_found_now() -> None:
+    def fold_part(indexes: Sequence[int], timers: Sequence[ExcludedTimer]) -> Death | Unknown | None:
+        assert 2 not in indexes
+        return Death("x", "add", 5) if 5 in indexes else None
+
+    known = Exclusion(7, (Excluded(2, 3, "seen", "y"),), is_logged=True)
+    found = halved(7, 10, fold_part, guilty_max=64, is_late=lambda: False, died_at=None, known=known)
+    assert found == Exclusion(7, (*known.rows, Excluded(5, 6, "add", "x")))
+    assert counting(known, found) is found
+    assert counting(found, known) is found
+
+
+def test_of_two_exclusions_the_first_counts_unless_the_later_one_adds_to_it() -> None:
+    first = Exclusion(7, (Excluded(2, 3, "add", "x"),), timers=(ExcludedTimer("add", b"1", "add", "x"),))
+    other = Exclusion(7, (Excluded(4, 5, "add", "x"),))
+    more = Exclusion(7, (Excluded(1, 9, "add", "x"),), timers=(ExcludedTimer("add", b"", "add", "x"),))
+    whole = Exclusion(7, record="x")
+    assert counting(None, first) is first
+    assert counting(first, other) is first
+    assert counting(first, more) is more
+    assert counting(more, first) is more
+    assert counting(first, replace(first, rows=(Excluded(2, 3, "add", "y"),))) is first
+    assert counting(first, whole) is whole
+    assert counting(whole, more) is whole
 
 
 def test_a_record_that_kills_before_its_messages_are_read_is_left_out_unread() -> None:

@@ -21,7 +21,7 @@ from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.deaths import UNNAMED, SenderDeath, care_for
 from bettong_sender.guards import Guards
 from bettong_sender.intake import Intake, Limits
-from bettong_sender.marks import ReadingMarks, cause_of_death, deaths
+from bettong_sender.marks import ReadingMarks, cause_of_death, dead_processes
 from bettong_sender.status import SenderStatus
 from tests.samples.sender import route
 from tests.unit.test_sender_intake import SilentLog
@@ -68,6 +68,15 @@ def dies(folder: Path, end: str, *, sources: tuple[str, ...] = ("orders",), row:
     ]
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], check=False, capture_output=True)
     assert done.returncode != 0, done.stderr
+
+
+def deaths(folder: Path) -> list[tuple[SenderDeath | None, str]]:
+    """What is found there, and forgotten."""
+    found: list[tuple[SenderDeath | None, str]] = []
+    for dead in dead_processes(folder):
+        found += [(each, dead.words) for each in dead.deaths or (None,)]
+        dead.forget()
+    return found
 
 
 @pytest.mark.parametrize("end", ENDS)

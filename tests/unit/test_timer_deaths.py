@@ -18,7 +18,7 @@ from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.worker.exclusions import ExcludedTimer, Exclusion
 from bettong.worker.fired import DueTimers
-from bettong.worker.halving import Death, halved
+from bettong.worker.halving import Death, Unknown, halved
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.progress import OWN_WORK, FoldPosition
 from bettong.worker.stage_program import StageProgram, program
@@ -289,6 +289,7 @@ def test_halving_finds_timers_that_kill_beside_messages(
         return None
 
     found = halved(7, rows, part, guilty_max=64, is_late=lambda: False)
+    assert not isinstance(found, Unknown)
     left_out = dict(found.of_frame(rows)) if found is not None else {}
     assert set(left_out) == {index for index in guilty if index < rows}
     assert found is None or found.record == ""

@@ -21,5 +21,6 @@ def guarded(settings: ProcessorSettings, application: str, metrics: PartitionMet
         exclusions,
         metrics.report_fault,
         log,
+        metrics.hold_fault,
         limit_ms=settings.message_ms_max,
     )

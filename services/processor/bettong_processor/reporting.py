@@ -31,11 +31,13 @@ class PartitionMetrics:
     gap_alarm_s: float
     beside: MetricValues = field(default_factory=dict)
     _gaps: dict[PartitionId, tuple[Gap, float]] = field(default_factory=dict)
+    _held: dict[PartitionId, str] = field(default_factory=dict)
     _resume_s: float = float("-inf")
 
     def of(self, worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
         """What a partition's record says of its fold, and up to where it is newly saved."""
-        return {**metrics_of(worker, saved_offset), **self._gap(worker.id, worker.gap)}
+        fault = {metrics.FAULT.name: self._held.get(worker.id, "")}
+        return {**metrics_of(worker, saved_offset), **fault, **self._gap(worker.id, worker.gap)}
 
     def _gap(self, key: PartitionId, gap: Gap | None) -> dict[str, str | int | float]:
         """A gap that stays. By the clock here, for those of senders may be wrong."""
@@ -73,6 +75,11 @@ class PartitionMetrics:
     def report_fault(self, partition: PartitionId, text: str) -> None:
         """Reports what holds a partition up; "" for nothing."""
         self.write(partition, {metrics.FAULT.name: text})
+
+    def hold_fault(self, partition: PartitionId, text: str) -> None:
+        """Reports what stays wrong with a partition though it may go on, until it is called again; "" for nothing."""
+        self._held[partition] = text
+        self.report_fault(partition, text)
 
 
 def held_up(partitions: Mapping[PartitionId, Mapping[str, str]]) -> str:

@@ -15,6 +15,8 @@ from bettong_processor.programs import Programs
 ATTEMPTS_MAX = 10
 
 Load = Callable[[PartitionId, Increment], bytes | None]
+# `PartitionWorker.restore`, or what guards it.
+Restore = Callable[[PartitionWorker, Increment, bytes], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,12 @@ class Restoring:
         )
         return PartitionWorker(self._programs.stages[partition.stage], assignment)
 
-    def newest(self, store: SnapshotStore, partition: PartitionId) -> PartitionWorker:
+    def newest(
+        self,
+        store: SnapshotStore,
+        partition: PartitionId,
+        restore: Restore | None = None,
+    ) -> PartitionWorker:
         """A worker of the newest state in a store that can be read; a fresh one when there is none.
 
         Raises StoreError, and StateChangedError.
@@ -55,13 +62,19 @@ class Restoring:
             saved = store.increments(partition)
             for increments in chains(saved):
                 worker = self.fresh(partition)
-                if self.took(worker, increments, store.load):
+                if self.took(worker, increments, store.load, restore):
                     return worker
             if set(store.increments(partition)) <= set(saved):
                 break
         return self.fresh(partition)
 
-    def took(self, worker: PartitionWorker, increments: Iterable[Increment], load: Load) -> bool:
+    def took(
+        self,
+        worker: PartitionWorker,
+        increments: Iterable[Increment],
+        load: Load,
+        restore: Restore | None = None,
+    ) -> bool:
         """Whether a worker has taken over increments; else one is damaged or gone, and the worker spoilt.
 
         Raises StoreError, and StateChangedError.
@@ -71,7 +84,9 @@ class Restoring:
             try:
                 if data is None:
                     return False
-                self._report_changed(worker.id.stage, worker.restore(data))
+                self._report_changed(
+                    worker.id.stage, restore(worker, each, data) if restore else worker.restore(data)
+                )
             except StateChangedError:
                 raise
             except SnapshotError as error:

@@ -14,7 +14,7 @@ from bettong.errors import LocalError, StoreError
 from bettong.identifiers import Origin, SequenceNumber
 from bettong.ingest.care import Care
 from bettong_sender.deaths import SenderDeath, care_for
-from bettong_sender.marks import ReadingMarks, Slot, deaths, own
+from bettong_sender.marks import DeadProcess, ReadingMarks, Slot, dead_processes, own
 
 # Others wait as long for a frame that is read with care, and that one for them. What takes longer is read beside it;
 # a death is then nobody's for certain.
@@ -121,17 +121,22 @@ class Guards:
         self._passed_over: set[str] = set()  # of the store's entries, at most as many as it holds
         self._marks: ReadingMarks | None = None
         self._unsent: list[SenderDeath] = []
+        # Whose files are kept until others know of these deaths: this sender may die before that.
+        self._dead: list[DeadProcess] = []
         self._found: dict[tuple[Origin, SequenceNumber], list[SenderDeath]] = {}
         if folder is not None:
             try:
                 own(folder)
-                for death, words in deaths(folder):
-                    if logger is not None:
-                        frame = (death.origin, death.sequence, death.row) if death is not None else None
-                        logger.error(
-                            "a sender died while it read this frame", reading=frame, last_words=words
-                        )
-                    self._unsent += [death] if death is not None else []
+                for dead in dead_processes(folder):
+                    for death in dead.deaths or (None,):
+                        if logger is not None:
+                            frame = (death.origin, death.sequence, death.row) if death is not None else None
+                            logger.error(
+                                "a sender died while it read this frame", reading=frame, last_words=dead.words
+                            )
+                    if dead.deaths:
+                        self._unsent += dead.deaths
+                        self._dead.append(dead)
                 self._marks = ReadingMarks(folder, len(names))
             except (LocalError, OSError) as error:
                 if logger is not None:
@@ -158,7 +163,9 @@ class Guards:
                 await asyncio.wait_for(asyncio.to_thread(self._exchange, self._store), _STORE_S_MAX)
 
     def close(self) -> None:
-        """The sender ends well."""
+        """The sender ends well. Deaths that others do not know of are left to the next one."""
+        for dead in self._dead:
+            dead.release()
         if self._marks is not None:
             self._marks.close()
 
@@ -166,6 +173,9 @@ class Guards:
         own = list(self._unsent)
         if own:
             store.note([death.encode() for death in own])
+            noted, self._dead = self._dead, []
+            for dead in noted:
+                dead.forget()
         known = {text: SenderDeath.decode(text) for text in store.known()}
         self._report({text for text, death in known.items() if death is None})
         self._learn(death for death in known.values() if death is not None)

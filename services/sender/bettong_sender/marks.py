@@ -6,6 +6,8 @@ lives, so a process that can lock it finds what a dead one was reading; it has a
     0  u64  1 while a frame is read     16  i64  message, UNNAMED while it is not known     32  bytes of the origin
     8  u64  sequence                    24  u64  length of the origin
 
+The file of a dead process is kept, locked by who has found it, until others know what it says: see `DeadProcess`.
+
 The second holds what Python's `faulthandler` says of a crash, or of where each thread was when SIGPROF came.
 """
 
@@ -19,6 +21,7 @@ import stat
 import struct
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +35,10 @@ _ROW = struct.Struct("<q")
 _ROW_AT = 16
 # Longer names are not marked: they do not fit, and come from no legitimate client.
 _ORIGIN_BYTES_MAX = _SLOT_BYTES - _HEAD.size
+
+# Dead processes that are kept in mind while nobody else can be told; beyond it the first ones are forgotten. A frame
+# that kills is refused after a few.
+_DEAD_MAX = 64
 
 # Of what a crash said; the first lines say the fault and where it happened.
 _WORDS_MAX = 4000
@@ -109,7 +116,11 @@ class ReadingMarks:
             self._files[0] = self._files[0].rename(folder / f"{name}.marks")
             self._memory = memoryview(mmap.mmap(self._marks.fileno(), 0))
         except OSError as error:
-            raise LocalError(f"{folder} cannot hold marks: {error} (BETTONG_SENDER_MARKS)") from None
+            for path in self._files:
+                path.unlink(missing_ok=True)
+            raise LocalError(
+                f"{folder} cannot hold marks: {error}; is there room? Else choose another folder (BETTONG_SENDER_MARKS)"
+            ) from None
         faulthandler.enable(self._words)
         # Then the signal ends the process as it would have: see `bettong_sender.lock_watch`.
         faulthandler.register(signal.SIGPROF, self._words, all_threads=True, chain=True)
@@ -128,24 +139,53 @@ class ReadingMarks:
         self._marks.close()
 
 
-def deaths(folder: Path) -> Iterator[tuple[SenderDeath | None, str]]:
-    """Of each process that died: the frame it was reading, if any, once for each source; and its last words.
+@dataclass(frozen=True, slots=True)
+class DeadProcess:
+    """A process that died: the frame that it was reading, once for each source that had one, and its last words.
 
-    Whoever gets them is the only one: the files are removed.
+    Nobody else finds it until this process ends or releases it.
     """
+
+    deaths: tuple[SenderDeath, ...]
+    words: str
+    _path: Path
+    _file: BinaryIO
+
+    def forget(self) -> None:
+        """It is known elsewhere, or of no use: its files are removed. Never raises."""
+        with contextlib.suppress(OSError):
+            self._path.with_suffix(".words").unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)
+        self.release()
+
+    def release(self) -> None:
+        """Leaves it to whoever looks next."""
+        self._file.close()
+
+
+def dead_processes(folder: Path) -> list[DeadProcess]:
+    """Those that nobody else has found. What was reading no frame is forgotten, and the oldest beyond a bound."""
+    found = []
     for path in sorted(folder.glob("*.marks")):
-        with contextlib.suppress(OSError), _opened(path) as file:  # another process was first
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not path.exists():
-                continue
-            words_path = path.with_suffix(".words")
-            words = _words(words_path)
-            found = [*_read(file.read(), path.stem, cause_of_death(words))]
-            words_path.unlink(missing_ok=True)
-            path.unlink()
-            if not found:
-                yield None, words
-            yield from ((death, words) for death in found)
+        with contextlib.suppress(OSError):  # another process was first
+            file = _opened(path)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not path.exists():
+                    raise FileNotFoundError(path)
+                words = _words(path.with_suffix(".words"))
+                deaths = tuple(_read(file.read(), path.stem, cause_of_death(words)))
+                died_s = os.fstat(file.fileno()).st_mtime
+            except OSError:
+                file.close()
+                raise
+            found.append((died_s, DeadProcess(deaths, words, path, file)))
+    ordered = [dead for _, dead in sorted(found, key=lambda each: each[0])]
+    kept = [dead for dead in ordered if dead.deaths][-_DEAD_MAX:]
+    for dead in ordered:
+        if dead not in kept:
+            dead.forget()
+    return ordered
 
 
 def cause_of_death(words: str) -> str:
@@ -192,6 +232,12 @@ def _words(path: Path) -> str:
 
 def _created(path: Path, size: int) -> BinaryIO:
     file = path.open("x+b")
-    path.chmod(0o600)
-    file.truncate(size)
+    try:
+        path.chmod(0o600)
+        if size:
+            # Room that is not there would end the process when it is written: it is taken now.
+            os.posix_fallocate(file.fileno(), 0, size)
+    except OSError:
+        file.close()
+        raise
     return file

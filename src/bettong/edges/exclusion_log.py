@@ -1,6 +1,7 @@
 """What stages leave out of records at which workers died, as records of the log.
 
 Two workers may decide about one record at a time, each for itself: the first one's word in the log counts for both.
+Where workers die at the record all the same, a later one adds to it.
 """
 
 import threading
@@ -16,7 +17,7 @@ from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.topics import exclusions_topic
-from bettong.worker.exclusions import Exclusion, decode_exclusion, encode_exclusion
+from bettong.worker.exclusions import Exclusion, counting, decode_exclusion, encode_exclusion
 
 # One record at a time is written; a broker that restarts takes 4 s.
 _BUFFER_BYTES_MAX = 1 << 22
@@ -82,7 +83,7 @@ class ExclusionLog:
         self._admin.close()
 
     def _read(self, ends: Mapping[int, int]) -> None:
-        """All records of these partitions below their ends. The first of an offset counts."""
+        """All records of these partitions below their ends. The first of an offset counts, and what adds to it."""
         firsts = {TopicPartition(self._topic, each): self._next.get(each, 0) for each in ends}
         firsts = {
             partition: first for partition, first in firsts.items() if first < ends[partition.partition]
@@ -108,5 +109,6 @@ class ExclusionLog:
                 f"{self._topic}/{partition}: offset {offset} is no exclusion ({error}); has another program written"
                 " there? Restore the topic"
             ) from None
-        self._found[PartitionId(stage, partition)].setdefault(exclusion.offset, exclusion)
+        found = self._found[PartitionId(stage, partition)]
+        found[exclusion.offset] = counting(found.get(exclusion.offset), exclusion)
         self._next[partition] = offset + 1

@@ -57,7 +57,7 @@ class Process:
     """
 
     def __init__(self, command: Command) -> None:
-        """Starts the command. Raises LocalError when there is no such program."""
+        """Starts the command. Raises LocalError when it cannot be started, and OSError when its log cannot be."""
         self.command = command
         command.log.parent.mkdir(parents=True, exist_ok=True)
         self._log_start = command.log.stat().st_size if command.log.exists() else 0
@@ -78,7 +78,7 @@ class Process:
         self.pid = self._popen.pid
         try:
             self.started_s = psutil.Process(self.pid).create_time()
-        except psutil.NoSuchProcess:
+        except (psutil.Error, OSError):  # gone already, or no more files can be opened: it runs all the same
             self.started_s = time.time()
 
     @property
@@ -120,11 +120,14 @@ class Process:
         return ending
 
     def tail(self, lines: int = TAIL_LINES) -> list[str]:
-        """The last lines that it wrote since it was started."""
-        with self.command.log.open("rb") as log:
-            end = log.seek(0, os.SEEK_END)
-            log.seek(max(self._log_start, end - _TAIL_BYTES_MAX))
-            text = log.read().decode(errors="replace")
+        """The last lines that it wrote since it was started; a line that says why, where its log cannot be read."""
+        try:
+            with self.command.log.open("rb") as log:
+                end = log.seek(0, os.SEEK_END)
+                log.seek(max(self._log_start, end - _TAIL_BYTES_MAX))
+                text = log.read(_TAIL_BYTES_MAX).decode(errors="replace")
+        except OSError as error:
+            return [f"its log cannot be read: {error}"]
         return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
 
     def rotate_log(self, bytes_max: int = LOG_BYTES_MAX) -> None:

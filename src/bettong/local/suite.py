@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -49,7 +50,7 @@ class Suite:
 
     def __init__(self, options: SuiteOptions, *, say: Callable[[str], None] = lambda _: None) -> None:
         self._options = options
-        self._say = say
+        self._listener = say
         self._stopping = threading.Event()
         self._hurry = threading.Event()
         self._interrupt: KeyboardInterrupt | None = None
@@ -274,10 +275,15 @@ class Suite:
     def _launch_again(self, name: str, server: Server) -> None:
         try:
             server.launch()
-        except OSError as error:  # a full disk, before there is a process: as good as a death
+        except (BettongError, OSError) as error:  # before there is a process: as good as a death
             self._start_later(name, server, f"cannot be started ({error})")
         else:
             self._note(ready=True)
+
+    def _say(self, line: str) -> None:
+        """What cannot be said, as on a full disk, ends nothing."""
+        with suppress(OSError):
+            self._listener(line)
 
     def _start_later(self, name: str, server: Server, what: str) -> None:
         """Counts a death, and decides when the next start is due, if ever."""

@@ -50,11 +50,27 @@ class Exclusion:
             for index in range(each.first, min(each.stop, length)):
                 yield index, each
 
+    def covers(self, other: "Exclusion") -> bool:
+        """Whether it leaves out all that another one of the same record does."""
+        if self.record or other.record:
+            return bool(self.record)
+        timers = {(each.owner, each.timer) for each in self.timers}
+        return all(
+            any(each.first <= row.first and row.stop <= each.stop for each in self.rows) for row in other.rows
+        ) and all({(timer.owner, timer.timer), (timer.owner, b"")} & timers for timer in other.timers)
+
     def of_timers(self, owner: str) -> Mapping[bytes, ExcludedTimer]:
         """The timers of a computation that are not called: by what `timer` is of each, which may be empty."""
         if self.record:
             return {b"": ExcludedTimer(owner, b"", owner, self.record)}
         return {each.timer: each for each in self.timers if each.owner == owner}
+
+
+def counting(earlier: Exclusion | None, later: Exclusion) -> Exclusion:
+    """Which of two that the log holds of one record counts: the first, unless the later one adds to it."""
+    if earlier is None or (later.covers(earlier) and not earlier.covers(later)):
+        return later
+    return earlier
 
 
 def encode_exclusion(stage: str, exclusion: Exclusion) -> bytes:

@@ -33,44 +33,91 @@ class Death:
     timer: bytes = b""
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Of a fold that was ended before it had shown whether it dies: why, for people."""
+
+    reason: str
+
+
 # Folds these rows of a frame, given by their indexes in order, without these timers; None: it came to its end.
-FoldPart = Callable[[Sequence[int], Sequence[ExcludedTimer]], Death | None]
+FoldPart = Callable[[Sequence[int], Sequence[ExcludedTimer]], Death | Unknown | None]
 
 
 def halved(
-    offset: int, rows: int, fold: FoldPart, *, guilty_max: int, is_late: Callable[[], bool]
-) -> Exclusion | None:
+    offset: int,
+    rows: int,
+    fold: FoldPart,
+    *,
+    guilty_max: int,
+    is_late: Callable[[], bool],
+    died_at: int | None = None,
+    known: Exclusion | None = None,
+) -> Exclusion | Unknown | None:
     """What to leave out of a record of `rows` messages, so that what is left survives; None: nothing.
 
-    Behind `guilty_max` rows the next guilty one and all that follows it are left out; when it `is_late`, all that is
-    behind the last part that survived. Each guilty row costs about log2(rows) folds, three where the index of its
-    death is known. A guilty timer costs one; behind `guilty_max` of them, when it `is_late`, or where it is not known
-    which it was, all timers of its computation are left out.
+    `died_at`: the row at which workers died: folded alone first, and guilty when it dies. `known`: what is left out
+    already, and part of what is returned. Once a fold is Unknown the search ends, with what was found if that is
+    anything. Behind `guilty_max` rows the next guilty one and all that follow are left out; when it `is_late`, all
+    behind the last part that survived. A guilty row costs about log2(rows) folds, three where the index of its death is
+    known; a timer one. Behind `guilty_max` timers, when late, or where a timer is not known, all of its computation go.
     """
-    found: list[Excluded] = []
-    timers: list[ExcludedTimer] = []
-    left = list(range(rows))
+    known = known or Exclusion(offset)
+    found, timers = [*known.rows], [*known.timers]
+    out = dict(Exclusion(offset, tuple(found)).of_frame(rows))
+    left = [row for row in range(rows) if row not in out]
     survives = 0  # so many of what is left
+
+    def ended(unknown: Unknown | None) -> Exclusion | Unknown | None:
+        is_more = len(found) + len(timers) > len(known.rows) + len(known.timers)
+        return _exclusion(offset, found, timers) if is_more else unknown
+
+    if died_at in left and len(found) < guilty_max:
+        alone = _alone(died_at, lambda part: fold(part, timers))
+        if isinstance(alone, Unknown):
+            return alone
+        if alone is not None:
+            left.remove(died_at)
+            found.append(alone)
     while (death := fold(left, timers)) is not None:
+        if isinstance(death, Unknown):
+            return ended(death)
         late = is_late()
         if death.owner:
-            timer = _timer(death, timers, is_any=late or len(timers) >= guilty_max)
-            if timer is None:
+            if (timer := _timer(death, timers, is_any=late or len(timers) >= guilty_max)) is None:
                 return Exclusion(offset, record=death.reason)
             timers.append(timer)
             continue
-        if survives == 0 and (unread := fold([], timers)) is not None and not unread.owner:
-            return Exclusion(offset, record=unread.reason)
-        if not left:
-            return Exclusion(offset, record=death.reason)
+        unread = fold([], timers) if survives == 0 else None
+        if isinstance(unread, Unknown):
+            return ended(unread)
+        if not left or (unread is not None and not unread.owner):
+            return Exclusion(offset, record=(unread or death).reason)
         if not late:
-            survives, death = _first(left, survives, death, lambda part: fold(part, timers))
-        if late or len(found) == guilty_max:
+            first = _first(left, survives, death, lambda part: fold(part, timers))
+            if isinstance(first, Unknown):
+                return ended(first)
+            survives, death = first
+        if late or len(found) >= guilty_max:
             rest = Excluded(left[survives], rows, death.computation, death.reason)
-            return Exclusion(offset, (*found, rest), timers=tuple(timers))
+            return _exclusion(offset, [*(each for each in found if each.first < rest.first), rest], timers)
         index = left.pop(survives)
         found.append(Excluded(index, index + 1, death.computation, death.reason))
-    return Exclusion(offset, tuple(found), timers=tuple(timers)) if found or timers else None
+    return ended(None)
+
+
+def _alone(row: int, fold: Callable[[Sequence[int]], Death | Unknown | None]) -> Excluded | Unknown | None:
+    """What to leave out where a row dies alone; None where it lives, or where any part of its record dies."""
+    death = fold([row])
+    if death is None or isinstance(death, Unknown):
+        return death
+    if death.owner or fold([]) is not None:
+        return None
+    return Excluded(row, row + 1, death.computation, death.reason)
+
+
+def _exclusion(offset: int, found: Sequence[Excluded], timers: Sequence[ExcludedTimer]) -> Exclusion:
+    return Exclusion(offset, tuple(sorted(found, key=lambda each: each.first)), timers=tuple(timers))
 
 
 def _timer(death: Death, known: Sequence[ExcludedTimer], *, is_any: bool) -> ExcludedTimer | None:
@@ -83,8 +130,8 @@ def _timer(death: Death, known: Sequence[ExcludedTimer], *, is_any: bool) -> Exc
 
 
 def _first(
-    left: Sequence[int], survives: int, death: Death, fold: Callable[[Sequence[int]], Death | None]
-) -> tuple[int, Death]:
+    left: Sequence[int], survives: int, death: Death, fold: Callable[[Sequence[int]], Death | Unknown | None]
+) -> tuple[int, Death] | Unknown:
     """Where in `left` the first guilty row is, and how it kills. The part of `survives` rows lives, all of it dies."""
     dies = len(left)
     if death.index in left:
@@ -97,6 +144,8 @@ def _first(
         if not survives < middle < dies:
             continue
         each = fold(left[:middle])
+        if isinstance(each, Unknown):
+            return each
         if each is not None and not each.owner:
             dies, death = middle, each
         else:

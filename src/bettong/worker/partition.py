@@ -226,8 +226,11 @@ class PartitionWorker:
         """
         begins = all(table.round_complete for table in self._tables.values())
         round_ = self.next_offset if begins else self._round
-        tables = self._tables.items()
-        states = {name: table.increment(begins=begins, scope=self._scope(name)) for name, table in tables}
+        states = {}
+        for name, table in self._tables.items():
+            self.progress.enter(name)
+            states[name] = table.increment(begins=begins, scope=self._scope(name))
+        self.progress.enter("")
         root = round_ if all(table.round_complete for table in self._tables.values()) else self._root
         stored = self._stored(states, root=root, round_=round_)
         stored.since, stored.before = self._saved_offset, self._saved_checksum
@@ -259,6 +262,7 @@ class PartitionWorker:
         migrations = self._migrations(stored)
         begins = stored.round == stored.offset
         for computation, table in self._tables.items():
+            self.progress.enter(computation)
             scope, changes = self._scope(computation), migrations[computation]
             by_event = table in self._expiring_by_event
             last_ns = stored.last_event_ns if by_event else stored.last_ns
@@ -267,6 +271,7 @@ class PartitionWorker:
             )
             clock_ns = (stored.event_clock.watermark_ns if by_event else 0) or stored.now_ns
             table.load(saved, log_ns=clock_ns, begins=begins, migration=changes, scope=scope)
+        self.progress.enter("")
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
         if self._event_clock is not None:

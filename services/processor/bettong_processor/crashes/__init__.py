@@ -9,5 +9,6 @@ marks   which record each partition is at, in shared memory; and the deaths coun
 trial   folding in a child
 memory  how much is left for that
 guard   folds a partition's records with all that
+states  saves and restores states in the same way
 watch   the thread that sees a record stand still
 """

@@ -3,14 +3,15 @@
 Before each record its mark is set, after it taken away. The next worker of the partition finds a mark that was left:
 from the second death on at an offset (the first, where a message took too long: then the cause is known) the record is
 tried in children before it is folded here. What they die of is left out of the fold: a record of the log says so
-before anything is folded, so that each replay leaves out the same. With on_error="stop" no such record
+before anything is folded, so that each replay leaves out the same. Where children do not tell (they take too long),
+what workers have died of several times in a row is left out. With on_error="stop" no such record
 is written: the partition stops at that message, and a mended function finds it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,12 +21,12 @@ from bettong.frames.frame import UNREADABLE, Frame, decode
 from bettong.garbage import CollectionPaused
 from bettong.identifiers import PartitionId
 from bettong.logs import Logger
-from bettong.worker.exclusions import Exclusion
-from bettong.worker.halving import halved
+from bettong.worker.exclusions import Excluded, ExcludedTimer, Exclusion
+from bettong.worker.halving import Unknown, halved
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.progress import FoldPosition
-from bettong_processor.crashes.marks import Deaths, Mark, Marks
+from bettong_processor.crashes.marks import Activity, Deaths, Mark, Marks
 from bettong_processor.crashes.trial import SuspectRecord, Trial, computations
 
 # Deaths at one offset after which the record is tried first: one may have been any process's fate.
@@ -33,8 +34,16 @@ _DEATHS_MIN = 2
 # Messages of one frame that are found one by one, and for how long: the slot's other partitions wait meanwhile.
 _GUILTY_MAX = 64
 _TRIALS_S_MAX = 120.0
+# Deaths at one place in a row after which it is left out though no trial could tell: not chance any more.
+_SAME_MIN = 3
 # Bytes of a timer's key and time in a line for people.
 _TIMER_SHOWN = 300
+
+_DIED = {
+    Activity.FOLDING: "a worker died, or stood still, while it folded a record",
+    Activity.SAVING: "a worker died, or stood still, while it saved states",
+    Activity.RESTORING: "a worker died, or stood still, while it restored states",
+}
 
 Fold = Callable[[int, bytes], list[OutputRecord]]
 
@@ -52,7 +61,7 @@ class Exclusions(Protocol):
         """Keeps one, and returns what counts. Raises LogError."""
 
 
-# Called with a partition and what holds it up; must not raise.
+# Called with a partition and what holds it up, "" for nothing; must not raise.
 ReportFault = Callable[[PartitionId, str], None]
 
 
@@ -65,12 +74,16 @@ class AtWork:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Of one process. `limit_ms`: how long a message may take, 0 for ever."""
+    """Of one process. `limit_ms`: how long a message may take, 0 for ever.
+
+    `report_fault`: what is so until the partition goes on; `hold_fault`: until it is called again.
+    """
 
     marks: Marks
     exclusions: Exclusions
     report_fault: ReportFault
     log: Logger
+    hold_fault: ReportFault
     limit_ms: int = 0
     at_work: AtWork = field(default_factory=AtWork)
 
@@ -80,15 +93,24 @@ class Guard:
         `holds`: whether this process is still the one that folds the partition. One that is not must not decide.
         """
         mark = self.marks.of(worker.id)
+        deaths = self.noticed(worker, mark)
+        if deaths is not None and deaths.activity is Activity.RESTORING:
+            mark.forget(Activity.RESTORING)  # this worker has restored all
+            self.hold_fault(worker.id, "")
+            deaths = None
+        worker.exclusions = self.exclusions.known(worker.id)
+        return GuardedFold(self, worker, mark, deaths, holds).fold
+
+    def noticed(self, worker: PartitionWorker, mark: Mark) -> Deaths | None:
+        """The deaths that are known of a partition, by who takes it; a new one is logged."""
         deaths, is_new = mark.deaths()
         if deaths is not None and is_new:
             self.log.warning(
-                "a worker died, or stood still, while it folded a record",
+                _DIED[deaths.activity],
                 **worker.id._asdict(),
                 **_named(worker, deaths),
             )
-        worker.exclusions = self.exclusions.known(worker.id)
-        return GuardedFold(self, worker, mark, deaths, holds).fold
+        return deaths
 
 
 class GuardedFold:
@@ -110,7 +132,7 @@ class GuardedFold:
         self._at_work = guard.at_work
         self._deaths = deaths
         self._holds = holds
-        self._suspect = -1 if deaths is None else deaths.offset
+        self._suspect = deaths.offset if deaths is not None and deaths.activity is Activity.FOLDING else -1
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         """See PartitionWorker."""
@@ -141,62 +163,105 @@ class GuardedFold:
             sequence=frame.sequence,
             **_named(worker, deaths),
         )
-        numbers = {name: number for number, name in enumerate(computations(worker))}
-        worker.progress.mark = lambda at: self.mark.at(numbers.get(at.computation, -1), at.message)
-        if offset not in worker.exclusions and (deaths.count >= _DEATHS_MIN or deaths.limit_ms):
-            self._try(SuspectRecord(offset, value, messages_of(value)))
+        is_tried = deaths.count > deaths.decided and (deaths.count >= _DEATHS_MIN or deaths.limit_ms)
+        worker.progress.mark = marking(worker, self.mark)
+        if is_tried and not self._known(offset).record:
+            unknown = self._try(SuspectRecord(offset, value, messages_of(value)), deaths)
+            if unknown is not None:
+                self._guard.report_fault(worker.id, f"{died}; {unknown.reason}: it is folded again")
         try:
             return self.fold(offset, value)
         finally:
             worker.progress.mark = None
 
-    def _try(self, record: SuspectRecord) -> None:
+    def _known(self, offset: int) -> Exclusion:
+        return self.worker.exclusions.get(offset, Exclusion(offset))
+
+    def _try(self, record: SuspectRecord, deaths: Deaths) -> Unknown | None:
+        """Leaves out of the record what kills; Unknown where no trial tells, and it may still be chance."""
         guard, worker = self._guard, self.worker
         deadline_s = time.monotonic() + _TRIALS_S_MAX
+        known = self._known(record.offset)
         found = halved(
             record.offset,
             record.messages,
-            Trial(worker, record, guard.limit_ms).fold,
+            Trial(worker, record, guard.limit_ms, died_at=deaths.index).fold,
             guilty_max=_GUILTY_MAX,
             is_late=lambda: time.monotonic() > deadline_s,
+            died_at=deaths.index,
+            known=known,
         )
+        if isinstance(found, Unknown):
+            guard.log.warning(
+                "a trial did not tell whether a message kills a worker",
+                **worker.id._asdict(),
+                offset=record.offset,
+                reason=found.reason,
+            )
+            if deaths.same < _SAME_MIN:
+                return found
+            found = _blamed(worker, known, deaths, found)
         if found is None:
             guard.log.warning(
                 "no message of the record kills a worker",
                 **worker.id._asdict(),
                 offset=record.offset,
             )
-            return
+            return None
         on_error = worker.program.on_error()
-        killed_in = {each.computation for each in found.rows} | {each.computation for each in found.timers}
+        new_rows = [each for each in found.rows if each not in known.rows]
+        new_timers = [each for each in found.timers if each not in known.timers]
+        killed_in = {each.computation for each in new_rows} | {each.computation for each in new_timers}
         if any(on_error.get(computation, DEAD_LETTER) == STOP for computation in killed_in):
             worker.exclusions = {record.offset: found}  # it stops there: nothing is folded, nothing kept
-            return
+            return None
         if not self._holds():
             raise SupersededError(f"{worker.id} is another task's by now, which decides about it")
-        kept = guard.exclusions.append(worker.id, found)
-        for each in kept.rows:
+        guard.exclusions.append(worker.id, found)
+        self.mark.decide()
+        self._log_exclusion(record.offset, new_rows, new_timers)
+        return None
+
+    def _log_exclusion(self, offset: int, rows: Iterable[Excluded], timers: Iterable[ExcludedTimer]) -> None:
+        guard, worker = self._guard, self.worker
+        for each in rows:
             guard.log.warning(
                 "messages that kill workers are left out",
                 **worker.id._asdict(),
-                offset=record.offset,
+                offset=offset,
                 first=each.first,
                 stop=each.stop,
                 computation=each.computation,
                 reason=each.reason,
             )
-        for timer in kept.timers:
+        for timer in timers:
             guard.log.warning(
                 "a timer that kills workers is left out"
                 if timer.timer
                 else "all timers of it are left out: one kills",
                 **worker.id._asdict(),
-                offset=record.offset,
+                offset=offset,
                 owner=timer.owner,
                 timer=_shown(timer.timer),
                 computation=timer.computation,
                 reason=timer.reason,
             )
+
+
+def marking(worker: PartitionWorker, mark: Mark) -> Callable[[FoldPosition], None]:
+    """Notes each position of a worker in its mark."""
+    numbers = {name: number for number, name in enumerate(computations(worker))}
+    return lambda at: mark.at(numbers.get(at.computation, -1), at.message)
+
+
+def _blamed(worker: PartitionWorker, known: Exclusion, deaths: Deaths, unknown: Unknown) -> Exclusion:
+    """Without a trial: the message at which workers have died again and again, or all where that is not known."""
+    names = computations(worker)
+    reason = f"{deaths.count} workers died there, and {unknown.reason}"
+    if deaths.index is None or deaths.computation is None:
+        return Exclusion(known.offset, record=reason)
+    row = Excluded(deaths.index, deaths.index + 1, names[deaths.computation], reason)
+    return Exclusion(known.offset, (*known.rows, row), timers=known.timers)
 
 
 def frame_of(value: bytes) -> Frame:

@@ -5,9 +5,10 @@
      0  process id        of who folds or folded last         8  deaths: the offset + 1, 0 for none
      1  its start         ids are given again                 9  how many in a row
      2  offset + 1        of the record at work, 0 for none  10-12  of the last one, as 3 to 5
-     3  computation + 1   at work, where it was marked
-     4  index + 1         of its message in the frame
-     5  limit, ms         that the process was ended for
+     3  computation + 1   at work, where it was marked       13  how many in a row at the same place
+     4  index + 1         of its message in the frame        14  how many when something was left out for them
+     5  limit, ms         that the process was ended for     15  as 6
+     6  activity          see Activity
 
 No name of a stage has a dot: the file is never taken for a partition's snapshots, which lie beside it.
 
@@ -23,22 +24,33 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 
 from bettong.identifiers import PartitionId
 
 _CELLS = 16
 _SLOT_BYTES = 8 * _CELLS
-_PID, _START, _OFFSET, _COMPUTATION, _INDEX, _LIMIT = range(6)
+_PID, _START, _OFFSET, _COMPUTATION, _INDEX, _LIMIT, _ACTIVITY = range(7)
 _DEATHS_AT, _DEATHS, _LAST = 8, 9, 10
+_SAME, _DECIDED, _DEATHS_ACTIVITY = 13, 14, 15
+
+
+class Activity(IntEnum):
+    """What a process was doing. Deaths at states are in a row whatever their offset: it changes with each attempt."""
+
+    FOLDING = 0
+    SAVING = 1
+    RESTORING = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Deaths:
-    """Of workers at one record: how many in a row, and where the last one was.
+    """Of workers at one record, or at the states of a partition: how many in a row, and where the last one was.
 
     `computation`: its number among those of the stage; None where it was not marked, as `index`. `limit_ms`: the last
-    one was ended for it; 0: it died by itself.
+    one was ended for it; 0: it died by itself. `same`: how many of the last were at that place. `decided`: how many
+    there were when something was left out of the record.
     """
 
     offset: int
@@ -46,6 +58,9 @@ class Deaths:
     computation: int | None
     index: int | None
     limit_ms: int
+    same: int = 1
+    decided: int = 0
+    activity: Activity = Activity.FOLDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +93,17 @@ class Mark:
         cells[_COMPUTATION] = cells[_INDEX] = cells[_LIMIT] = 0
         cells[_OFFSET] = offset + 1
 
+    def begin_states(self, offset: int, activity: Activity) -> None:
+        """This process saves or restores the states at `offset`."""
+        self._cells[_ACTIVITY] = activity
+        self.begin(offset)
+
+    def end_states(self) -> None:
+        """It has, or has given up in good order."""
+        self.end()
+        if not self._cells[_OFFSET]:
+            self._cells[_ACTIVITY] = Activity.FOLDING
+
     def at(self, computation: int, index: int | None) -> None:
         """It is at this computation of the stage, and at the message of this index."""
         cells = self._cells
@@ -105,21 +131,50 @@ class Mark:
             at = cells[_OFFSET]
             is_new = at != 0 and (cells[_PID], cells[_START]) != (self._pid, self._start)
             if is_new:
-                cells[_DEATHS] = cells[_DEATHS] + 1 if cells[_DEATHS_AT] == at else 1
-                cells[_DEATHS_AT] = at
-                for index, each in enumerate((_COMPUTATION, _INDEX, _LIMIT)):
-                    cells[_LAST + index] = cells[each]
-                cells[_OFFSET] = 0
-            if not cells[_DEATHS_AT]:
-                return None, False
-            known = Deaths(
-                cells[_DEATHS_AT] - 1,
-                cells[_DEATHS],
-                computation=cells[_LAST] - 1 if cells[_LAST] else None,
-                index=cells[_LAST + 1] - 1 if cells[_LAST + 1] else None,
-                limit_ms=cells[_LAST + 2],
-            )
-        return known, is_new
+                self._count(at)
+            return self.known(), is_new
+
+    def known(self) -> Deaths | None:
+        """The deaths that were counted so far."""
+        cells = self._cells
+        if not cells[_DEATHS_AT]:
+            return None
+        return Deaths(
+            cells[_DEATHS_AT] - 1,
+            cells[_DEATHS],
+            computation=cells[_LAST] - 1 if cells[_LAST] else None,
+            index=cells[_LAST + 1] - 1 if cells[_LAST + 1] else None,
+            limit_ms=cells[_LAST + 2],
+            same=cells[_SAME],
+            decided=cells[_DECIDED],
+            activity=Activity(cells[_DEATHS_ACTIVITY]),
+        )
+
+    def decide(self) -> None:
+        """Something is left out of the record for the deaths so far."""
+        self._cells[_DECIDED] = self._cells[_DEATHS]
+
+    def forget(self, activity: Activity) -> None:
+        """What deaths of this kind were at has been done by now."""
+        cells = self._cells
+        if cells[_DEATHS_ACTIVITY] == activity:
+            cells[_DEATHS_AT] = cells[_DEATHS] = 0
+
+    def _count(self, at: int) -> None:
+        cells = self._cells
+        activity = cells[_ACTIVITY]
+        in_row = cells[_DEATHS_AT] and cells[_DEATHS_ACTIVITY] == activity
+        in_row = in_row and (activity != Activity.FOLDING or cells[_DEATHS_AT] == at)
+        last, now = (cells[_LAST], cells[_LAST + 1]), (cells[_COMPUTATION], cells[_INDEX])
+        same = in_row and last == now
+        cells[_SAME] = cells[_SAME] + 1 if same else 1
+        cells[_DEATHS] = cells[_DEATHS] + 1 if in_row else 1
+        if not in_row:
+            cells[_DECIDED] = 0
+        cells[_DEATHS_AT], cells[_DEATHS_ACTIVITY] = at, activity
+        for index, each in enumerate((_COMPUTATION, _INDEX, _LIMIT)):
+            cells[_LAST + index] = cells[each]
+        cells[_OFFSET] = cells[_ACTIVITY] = 0
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -21,12 +21,12 @@ from bettong.backoff import Backoff
 from bettong.garbage import CollectionPaused
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.exclusions import ExcludedTimer, Exclusion
-from bettong.worker.halving import Death
+from bettong.worker.halving import Death, Unknown
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.progress import OWN_WORK, FoldPosition
 from bettong_processor.crashes.memory import left_bytes, resident_bytes
 
-# A child that lives for this long has not shown that it dies; without a limit for messages it counts as alive.
+# A child that lives for this long is ended: whether it would have died is not known then.
 TRIAL_S_MAX = 60.0
 # Between two polls of the child: short at first, for most parts are folded in milliseconds.
 _POLL_S_MIN = 0.0005
@@ -78,12 +78,34 @@ class Trial:
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
     memory_left: Callable[[], int] = left_bytes
+    # The message at which workers died, if known.
+    died_at: int | None = None
 
-    def fold(self, indexes: Sequence[int], timers: Sequence[ExcludedTimer] = ()) -> Death | None:
+    def fold(self, indexes: Sequence[int], timers: Sequence[ExcludedTimer] = ()) -> Death | Unknown | None:
         """Folds the messages at these indexes, without these timers, in a child; how it died, None when it did not.
 
         Blocks for that.
         """
+
+        def folded() -> None:
+            offset = self.record.offset
+            self.worker.exclusions = {offset: Exclusion(offset, timers=tuple(timers))}
+            self.worker.fold_part(offset, self.record.value, indexes)
+
+        death = self.run(folded)
+        if isinstance(death, Death) and self._is_doubtful(death, indexes):
+            return Unknown(f"a trial stood still at message {death.index}, which a worker had passed")
+        return death
+
+    def _is_doubtful(self, death: Death, indexes: Sequence[int]) -> bool:
+        """Whether a child stood still where a worker went on: a library may not work in a fork."""
+        index = death.index
+        if death.reason != late(self.limit_ms) or index is None or self.died_at in (None, index):
+            return False
+        return index < (self.died_at or 0) or index == indexes[0]
+
+    def run(self, task: Callable[[], object]) -> Death | Unknown | None:
+        """Does it in a child, with this worker; how it died, None when it did not. Blocks for that."""
         names = computations(self.worker)
         with (
             mmap.mmap(-1, _TIMER_AT + _TIMER_BYTES_MAX) as shared,
@@ -96,10 +118,12 @@ class Trial:
             memory_max = int(_MEMORY_SHARE_MAX * self.memory_left()) + resident_bytes(os.getpid())
             child = os.fork()
             if child == 0:
-                self._end(shared, cells, indexes, timers)
+                self._end(shared, cells, task)
             reason = self._awaited(child, cells, memory_max)
-            if cells[_DONE] or not reason:
+            if cells[_DONE]:
                 return None
+            if not reason:
+                return Unknown(f"a trial was not at its end after {TRIAL_S_MAX:.0f} s")
             return Death(
                 reason,
                 names[max(0, cells[_COMPUTATION] - 1)],
@@ -108,9 +132,7 @@ class Trial:
                 shared[_TIMER_AT : _TIMER_AT + cells[_TIMER_BYTES]],
             )
 
-    def _end(
-        self, shared: mmap.mmap, cells: memoryview, indexes: Sequence[int], timers: Sequence[ExcludedTimer]
-    ) -> NoReturn:
+    def _end(self, shared: mmap.mmap, cells: memoryview, task: Callable[[], object]) -> NoReturn:
         """What the child does. An exception is no death: the worker meets the same one, and knows what to do."""
         numbers = {name: number for number, name in enumerate(computations(self.worker), 1)}
 
@@ -125,11 +147,9 @@ class Trial:
 
         try:
             _prepare_child()
-            offset = self.record.offset
             self.worker.progress.mark = mark
-            self.worker.exclusions = {offset: Exclusion(offset, timers=tuple(timers))}
             with CollectionPaused():
-                self.worker.fold_part(self.record.offset, self.record.value, indexes)
+                task()
         except ANY_ERROR:
             pass
         finally:
@@ -137,7 +157,7 @@ class Trial:
             os._exit(0)
 
     def _awaited(self, child: int, cells: memoryview, memory_max: int) -> str:
-        """Why the child ended before it was done, for people; "" when it did not. Ends it when it takes too long."""
+        """Why the child ended before it was done, for people; "" when it did not and was ended for its age."""
         lived_s = stood_s = 0.0
         polled_s = self.clock()
         at, pauses = (0, 0, 0), Backoff(_POLL_S_MIN, _POLL_S_MAX)

@@ -16,6 +16,7 @@ from bettong.snapshots.recovery import StateCandidate, StateLocation, candidates
 from bettong.topics import stage_of_topic, stage_topic
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Guard
+from bettong_processor.crashes.states import GuardedStates
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.restoring import ATTEMPTS_MAX, Restoring
@@ -40,6 +41,7 @@ class Partitions:
         self._uploads = uploads
         self._replay_log = replay_log
         self._guard = guard
+        self._states = GuardedStates(guard)
         self._log = log
         self._workers: dict[PartitionId, PartitionWorker] = {}
 
@@ -57,7 +59,9 @@ class Partitions:
     def finish(self, worker: PartitionWorker) -> None:
         """Keeps a worker that has folded its batch, here and in shared memory."""
         if worker.next_offset > worker.saved.offset:
-            self._stores.local.save(worker.id, *worker.increment())
+            saved = self._states.increment(worker)
+            if saved is not None:
+                self._stores.local.save(worker.id, *saved)
         self._workers[worker.id] = worker
 
     def _restore(self, id_: PartitionId, first: int) -> PartitionWorker:
@@ -109,7 +113,7 @@ class Partitions:
         return worker if self._took(worker, candidate.chain) else None
 
     def _took(self, worker: PartitionWorker, increments: Iterable[Increment]) -> bool:
-        return self._restoring.took(worker, increments, self._load)
+        return self._restoring.took(worker, increments, self._load, self._states.restore)
 
     def _load(self, id_: PartitionId, increment: Increment) -> bytes | None:
         data = self._stores.local.load(id_, increment)

@@ -9,6 +9,7 @@ revoked. So memory is bounded, and a store that is away only makes the next incr
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +23,9 @@ from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Fold
 from bettong_processor.resident.measuring import Measure
 from bettong_processor.ticks import TickPacing
+
+# `PartitionWorker.increment`, or what guards it: then it may give nothing.
+Save = Callable[[PartitionWorker], tuple[Increment, bytes] | None]
 
 
 class OutstandingOutput:
@@ -90,11 +94,14 @@ class ActivePartition:
     `due_s`: when its next snapshot is due; `revoke_by_s`: when it is revoked at the latest, None while it is kept.
     """
 
-    def __init__(self, log: TopicPartition, worker: PartitionWorker, *, fold: Fold, due_s: float) -> None:
+    def __init__(
+        self, log: TopicPartition, worker: PartitionWorker, *, fold: Fold, save: Save, due_s: float
+    ) -> None:
         self.id = worker.id
         self.log = log
         self.worker = worker
         self._fold = fold
+        self._save = save
         self.due_s = due_s
         self.pending: list[PendingSnapshot] = []
         self.saved_offset: int | None = worker.saved.offset or None
@@ -137,10 +144,12 @@ class ActivePartition:
         buffer.remove(size, answer)
 
     def begin_snapshot(self) -> None:
-        """Makes an increment of what was folded since the last one; it may be saved when its output is durable."""
-        if self.worker.next_offset > self.worker.saved.offset:
-            increment, data = self.worker.increment()
-            self.pending.append(PendingSnapshot(increment, data, self._output))
+        """Makes an increment of what was folded since the last one; it may be saved when its output is durable.
+
+        None where it would kill this worker: the next one holds that, too.
+        """
+        if self.worker.next_offset > self.worker.saved.offset and (saved := self._save(self.worker)):
+            self.pending.append(PendingSnapshot(*saved, self._output))
             self._output = OutstandingOutput()
 
     @property

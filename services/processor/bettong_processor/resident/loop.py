@@ -15,13 +15,14 @@ from dataclasses import dataclass
 
 from bettong.clocks import CheckedClock
 from bettong.edges.kafka_log import LogReader, LogWriter, Record
-from bettong.errors import LogUnavailableError, StoreError
+from bettong.errors import DeadlyStateError, LogUnavailableError, StoreError
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Fold, Guard
+from bettong_processor.crashes.states import GuardedStates
 from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.active_partition import ActivePartition, OutputBuffer, PendingSnapshot
 from bettong_processor.resident.heartbeat import DesiredAssignment, Heartbeat
@@ -40,6 +41,8 @@ _MAINTENANCE_S = 0.01
 _REVOKE_S_MAX = 0.5
 # A store that failed is left alone for this long.
 _PAUSE_S = 1.0
+# A state that kills who restores it is tried again this often, in a child: each may take all memory that is left.
+_DEADLY_PAUSE_S = 30.0
 # Metrics that have not changed are written again this often: a Redis that was wiped must not make idle partitions look
 # as if nothing of them had ever been folded.
 _REPEAT_METRICS_S = 5.0
@@ -80,6 +83,7 @@ class Loop:
         self._writer = writer
         self._metrics = metrics
         self._guard = guard
+        self._states = GuardedStates(guard)
         self._intervals = intervals
         self._clock = clock
         self._log = log
@@ -165,11 +169,12 @@ class Loop:
                     self._log.warning(
                         "a state cannot be restored yet", partition=str(partition), fault=str(error)
                     )
-                    self._not_before_s[partition] = now_s + _PAUSE_S
+                    deadly = isinstance(error, DeadlyStateError)
+                    self._not_before_s[partition] = now_s + (_DEADLY_PAUSE_S if deadly else _PAUSE_S)
 
     def _restore(self, partition: PartitionId, acquired_s: float) -> tuple[PartitionWorker, Fold]:
         """Exclusions that were logged before this slot held the partition are read before anything is folded."""
-        worker = self._restoring.newest(self._store, partition)
+        worker = self._restoring.newest(self._store, partition, self._states.restore)
         self._guard.exclusions.refresh(acquired_s)
         return worker, self._guard.of(worker, lambda: partition in self._heartbeat.desired.held)
 
@@ -180,7 +185,7 @@ class Loop:
         # Partitions are saved one after the other, not all at a time.
         due_s = now_s + self._intervals.snapshot_s * ((len(self._active) % 16) + 1) / 16
         self._reader.add(log, worker.next_offset)
-        self._active[log] = ActivePartition(log, worker, fold=fold, due_s=due_s)
+        self._active[log] = ActivePartition(log, worker, fold=fold, save=self._states.increment, due_s=due_s)
         self._log.debug("partition acquired", partition=str(id_), offset=worker.next_offset)
 
     def _drop_lost(self, desired: DesiredAssignment) -> None:

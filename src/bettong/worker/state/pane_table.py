@@ -16,7 +16,8 @@ from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.fired import rows_of_column
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.pane_pool import MESSAGES, NEWER, NUMBER, OLDER, OLDEST, VALUES, PanePool
-from bettong.worker.state.records import RecordTable, bytes_of
+from bettong.worker.state.records import RecordTable
+from bettong.worker.state.stored_arrays import bytes_of, read_array
 from bettong.worker.state.table import SavedStates
 
 _WORDS = ("due", "oldest", "newest")
@@ -109,7 +110,7 @@ class PaneTable(RecordTable):
         return range(MESSAGES, VALUES + self.panes.values)
 
     def _read_beside(self, file: io.BytesIO) -> Any:
-        return np.load(file, allow_pickle=False)
+        return read_array(file, dimensions=2)
 
     def _take_over(self, slots: Array, states: Array, beside: Any) -> None:
         starts, counts = states["oldest"], states["newest"]
@@ -119,7 +120,12 @@ class PaneTable(RecordTable):
                 f"state of {self.name!r}: panes of {beside.shape[1:]} words of {beside.dtype}, expected {width} of"
                 " int64, and one or more a key"
             )
-        if len(beside) != counts.sum() or not np.array_equal(starts, np.cumsum(counts) - counts):
+        # None is more than all: so their sum is what it seems.
+        if (
+            (counts > len(beside)).any()
+            or len(beside) != counts.sum()
+            or not np.array_equal(starts, np.cumsum(counts) - counts)
+        ):
             raise SnapshotError(f"state of {self.name!r}: {len(beside)} panes, but not those of its keys")
         # An increment holds all panes of its keys.
         self.panes.give_back(self.panes.of_keys(self.words[slots])[0])

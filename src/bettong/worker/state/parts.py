@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -80,7 +80,10 @@ def _checked(data: Any) -> bytes:
 def _decimal(text: str) -> Decimal:
     if type(text) is not str:
         raise TypeError(f"{type(text).__name__}, expected str")
-    return Decimal(text)
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text!r:.40} is no Decimal") from None
 
 
 def _take_large(number: int) -> tuple[bytes]:

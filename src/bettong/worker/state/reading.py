@@ -110,6 +110,8 @@ def _entry(
     classes: Classes,
     old: bool,
 ) -> _Entry:
+    if type(reference) is not str or not all(type(each) is str for each in declared):
+        raise TypeError("a class has no name, or fields without one")
     held = tuple(declared if names is None else names)
     found = classes.find(reference)
     form = form_of(found) if found is not None else None

@@ -25,6 +25,7 @@ from bettong.worker.state.key_table import KeyTable, words_per_key
 from bettong.worker.state.lifetimes import LogSlotLifetimes, SlotLifetimes, stored_clocks
 from bettong.worker.state.record_layout import first_state, records_of
 from bettong.worker.state.state_schemas import INCREMENT_KEYS, WHOLE_FROM, Migration
+from bettong.worker.state.stored_arrays import bytes_of, read_array
 from bettong.worker.state.table import SavedStates
 from bettong.worker.state.timers import SlotTimers, without_never
 
@@ -225,16 +226,16 @@ class RecordTable:
         """See StateTable."""
         file = io.BytesIO(data.states)
         try:
-            keys = np.load(file, allow_pickle=False)
-            states = np.load(file, allow_pickle=False)
+            keys = read_array(file, dimensions=2)
+            states = read_array(file, dimensions=1)
             beside = self._read_beside(file)
-            ended = np.load(io.BytesIO(data.ended), allow_pickle=False) if data.ended else keys[:0]
+            ended = read_array(io.BytesIO(data.ended), dimensions=2) if data.ended else keys[:0]
             last_ns = (
                 stored_clocks(data.last_ns, len(keys), log_ns, by_event=self._lifetimes.by_event)
                 if self._lifetimes is not None
                 else None
             )
-        except (ValueError, TypeError, EOFError, OSError) as error:
+        except ValueError as error:
             raise SnapshotError(f"state of {self.name!r}: {error}") from None
         if migration and states.dtype.names:
             states = self._migrated(states, migration)
@@ -253,6 +254,10 @@ class RecordTable:
         if begins:
             self._waiting = self._table.used()
         slots = self._table.slots_of(np.ascontiguousarray(keys))
+        known = np.zeros(self._table.count, np.bool_)
+        known[slots] = True
+        if np.count_nonzero(known) != len(slots):
+            raise SnapshotError(f"state of {self.name!r}: it has a key twice")
         self._make_room()
         self._take_over(slots, states, beside)
         if self._timers is not None:
@@ -265,7 +270,7 @@ class RecordTable:
         self._changed = np.zeros(len(self.states), np.bool_) if tracked else None
 
     def _read_beside(self, file: io.BytesIO) -> Any:  # noqa: ARG002 - for tables that keep more
-        """What `_saved` wrote behind the states. Raises what `numpy.load` raises."""
+        """What `_saved` wrote behind the states. Raises ValueError."""
         return None
 
     def _take_over(self, slots: Array, states: Array, beside: Any) -> None:  # noqa: ARG002 - see _read_beside
@@ -342,14 +347,6 @@ def _lifetimes(lifetime: Lifetime | None) -> SlotLifetimes | None:
     if lifetime is None:
         return None
     return (EventSlotLifetimes if lifetime.clock is Clock.EVENT else LogSlotLifetimes)(lifetime.ttl_ns)
-
-
-def bytes_of(*arrays: Array) -> bytes:
-    """Arrays in numpy's own format."""
-    file = io.BytesIO()
-    for each in arrays:
-        np.save(file, each, allow_pickle=False)
-    return file.getvalue()
 
 
 def key_column(key: KeyValue, dtype: np.dtype[Any]) -> Array | None:
