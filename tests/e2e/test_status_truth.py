@@ -1,5 +1,7 @@
 """What `bettong status` says is true within 2 s: a table of (fault, state, reason, exit code) over one suite.
 
+A lost frame is tried under micro-batch, too, where nothing is folded after it.
+
 Everything is real: two processors (one stands by), Postgres, and a topic of another Kafka. Rows are in the order in
 which they are tried; each is mended before the next, but for the last. Two more rows are in
 tests/e2e/test_deadly.py, under both schedules: a message that kills its worker, and one that takes long.
@@ -19,6 +21,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bettong.chaos.spec import OtherProcess
+from bettong.chaos.victims import processes
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.client import Sender
@@ -32,6 +36,7 @@ from bettong.inspection.overview import STALLED_S_MIN
 from bettong.local.broker import KafkaBroker
 from bettong.local.options import Restarts, SuiteOptions
 from bettong.local.readiness import await_running, exit_code, lines
+from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
 from bettong.topics import stage_topic
 from tests.servers.postgres import PostgresServer
@@ -73,6 +78,19 @@ app = bettong.Application("truth")
 trades = bettong.KafkaTopic({topic!r}, connection="there")
 notes = app.source("notes", schema=Note, key="text", decoder=bettong.each(read), from_=trades)
 notes.stateful(see, state=Seen, on_error="stop").sink("rows", to=bettong.Postgres("truth"))
+"""
+
+# Of the rows, but that nothing of it can fail.
+PLAIN = """
+from dataclasses import dataclass
+import bettong
+
+@dataclass
+class Note:
+    text: str
+
+app = bettong.Application("truth")
+app.source("notes", schema=Note, key="text").sink("rows")
 """
 
 
@@ -119,13 +137,7 @@ class World:
             store.ask("superseding", lambda client: client.set(slot, 2**53, px=8000))
 
     def append(self, frame: Frame) -> None:
-        """To the log of the stage, beside its sender."""
-        answer: Future[int | LogError] = Future()
-        with LogWriter(
-            self.suite.record.kafka_connection, frame_bytes_max=1_000_000, buffer_bytes_max=1_000_000
-        ) as writer:
-            writer.append(TopicPartition(stage_topic("truth", "notes"), 0), encode(frame), answer.set_result)
-            assert isinstance(answer.result(30), int)
+        append(self.suite.record, frame)
 
     def make_table(self) -> None:
         self.postgres.run("CREATE TABLE truth (text text NOT NULL)")
@@ -133,6 +145,14 @@ class World:
     def make_topic(self) -> None:
         with LogAdmin(self.kafka.bootstrap) as admin:
             admin.create_topics([self.topic], partitions=1, replication=1, frame_bytes_max=1_000_000)
+
+
+def append(record: SuiteRecord, frame: Frame) -> None:
+    """To the log of the stage, beside its sender."""
+    answer: Future[int | LogError] = Future()
+    with LogWriter(record.kafka_connection, frame_bytes_max=1_000_000, buffer_bytes_max=1_000_000) as writer:
+        writer.append(TopicPartition(stage_topic("truth", "notes"), 0), encode(frame), answer.set_result)
+        assert isinstance(answer.result(30), int)
 
 
 Act = Callable[[World], object]
@@ -164,27 +184,20 @@ def lose_postgres(world: World) -> None:
     world.feed()
 
 
-def leave_a_gap(world: World) -> None:
-    world.append(
-        Frame(
-            origin=Origin("notes/lost"),
-            sequence=SequenceNumber(7),
-            previous=SequenceNumber(6),
-            rows=[b"a"],
-            count=1,
-        )
-    )
-
-
-def fill_the_gap(world: World) -> None:
-    world.append(
-        Frame(
-            origin=Origin("notes/lost"),
-            sequence=SequenceNumber(7),
-            previous=SequenceNumber(7),
-            kind=FrameKind.OPEN,
-        )
-    )
+BEHIND_A_GAP = Frame(
+    origin=Origin("notes/lost"),
+    sequence=SequenceNumber(7),
+    previous=SequenceNumber(6),
+    rows=[b"a"],
+    count=1,
+)
+FILLS_THE_GAP = Frame(
+    origin=Origin("notes/lost"),
+    sequence=SequenceNumber(7),
+    previous=SequenceNumber(7),
+    kind=FrameKind.OPEN,
+)
+GAP_SAYS = r"1 partitions wait for a lost frame.*notes/lost, frame 7: frame 6 did not come before it"
 
 
 TABLE = (
@@ -252,9 +265,9 @@ TABLE = (
     ),
     Row(
         "a frame was lost, and its client does not send it again",
-        leave_a_gap,
-        (r"1 partitions wait for a lost frame.*notes/lost, frame 7: frame 6 did not come before it",),
-        fill_the_gap,
+        lambda world: world.append(BEHIND_A_GAP),
+        (GAP_SAYS,),
+        lambda world: world.append(FILLS_THE_GAP),
         observable_s=GAP_ALARM_S,
     ),
     Row(
@@ -375,3 +388,43 @@ def test_status_is_true_within_two_seconds(
         eventually(lambda: re.search(dead, status()[1]), what=f"its process has ended: {status()}")
     if row.goes_on:
         eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=f"all goes on again: {status()}")
+
+
+def test_a_lost_frame_is_an_alarm_under_micro_batch_too_though_no_batch_follows_and_whoever_folds_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, kept = tmp_path / "app.py", tmp_path / "kept"
+    program.write_text(PLAIN)
+    options = SuiteOptions(
+        application=str(program),
+        partitions=1,
+        schedule=Schedule.MICRO_BATCH,
+        keep=kept,
+        settings={"spark_master": "local[1]", "gap_alarm_s": str(GAP_ALARM_S)},
+    )
+    monkeypatch.setenv("COLUMNS", "1000")
+
+    def status() -> tuple[int, str]:
+        capsys.readouterr()
+        return end_well(command_line, ["status", "--dir", str(kept)], name="bettong"), capsys.readouterr().out
+
+    def is_alarm() -> bool:
+        code, text = status()
+        return code == 7 and re.search(GAP_SAYS, text) is not None
+
+    def results() -> int:
+        files = (kept / "results" / "rows").glob("*.jsonl")
+        return sum(file.read_bytes().count(b"\n") for file in files)
+
+    with Suite(options) as suite, Sender(suite.record.sender, "notes") as sender:
+        sender.send_columns({"text": ["a"]})
+        eventually(lambda: results() == 1 and status()[0] == 0, seconds=MENDED_S, what=f"{status()}")
+        append(suite.record, BEHIND_A_GAP)
+        eventually(is_alarm, seconds=GAP_ALARM_S + 10, what=f"{status()}")
+        for worker in processes(OtherProcess.WORKER, suite.record.services):
+            worker.kill()
+        sender.send_columns({"text": ["b"]})
+        eventually(lambda: results() == 2, seconds=MENDED_S)
+        eventually(is_alarm, seconds=TRUE_S, what=f"{status()}")
+        append(suite.record, FILLS_THE_GAP)
+        eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=f"{status()}")

@@ -228,6 +228,7 @@ class World:
                         Marks(Path(self.folder.name), PARTITIONS),
                         exclusions,
                         partition_metrics.report_fault,
+                        partition_metrics.report_left_out,
                         log,
                     ),
                     intervals=Intervals(snapshot_s, 0.05),

@@ -8,7 +8,7 @@ import structlog
 
 from bettong.identifiers import PartitionId
 from bettong.worker.exclusions import Exclusion, decode_exclusion, encode_exclusion
-from bettong_processor.crashes.guard import Guard
+from bettong_processor.crashes.guard import Guard, ReportFault
 from bettong_processor.crashes.marks import Marks
 
 
@@ -39,14 +39,24 @@ class FileExclusions:
 
 
 def guard(
-    folder: Path, *, partitions: int = 16, limit_ms: int = 0, reported: list[str] | None = None
+    folder: Path,
+    *,
+    partitions: int = 16,
+    limit_ms: int = 0,
+    reported: list[str] | None = None,
+    left_out: list[str] | None = None,
 ) -> Guard:
     """Of a process whose machine shares memory in `folder`. `reported` takes what holds partitions up."""
     folder.mkdir(parents=True, exist_ok=True)
 
-    def report(partition: PartitionId, text: str) -> None:
-        if reported is not None:
-            reported.append(f"{partition}: {text}")
+    def into(found: list[str] | None) -> ReportFault:
+        return lambda partition, text: found.append(f"{partition}: {text}") if found is not None else None
 
-    exclusions = FileExclusions(folder / "exclusions")
-    return Guard(Marks(folder, partitions), exclusions, report, structlog.get_logger(), limit_ms=limit_ms)
+    return Guard(
+        Marks(folder, partitions),
+        FileExclusions(folder / "exclusions"),
+        into(reported),
+        into(left_out),
+        structlog.get_logger(),
+        limit_ms=limit_ms,
+    )

@@ -20,6 +20,7 @@ def guarded(settings: ProcessorSettings, application: str, metrics: PartitionMet
         Marks(folder, settings.partitions),
         exclusions,
         metrics.report_fault,
+        metrics.report_left_out,
         log,
         limit_ms=settings.message_ms_max,
     )

@@ -52,7 +52,7 @@ class Exclusions(Protocol):
         """Keeps one, and returns what counts. Raises LogError."""
 
 
-# Called with a partition and what holds it up; must not raise.
+# Called with a partition, and what holds it up or was left out; must not raise.
 ReportFault = Callable[[PartitionId, str], None]
 
 
@@ -70,6 +70,7 @@ class Guard:
     marks: Marks
     exclusions: Exclusions
     report_fault: ReportFault
+    report_left_out: ReportFault
     log: Logger
     limit_ms: int = 0
     at_work: AtWork = field(default_factory=AtWork)
@@ -175,6 +176,7 @@ class GuardedFold:
         if not self._holds():
             raise SupersededError(f"{worker.id} is another task's by now, which decides about it")
         kept = guard.exclusions.append(worker.id, found)
+        guard.report_left_out(worker.id, left_out_text(kept, frame_of(record.value)))
         for each in kept.rows:
             guard.log.warning(
                 "messages that kill workers are left out",
@@ -220,6 +222,22 @@ def record_text(offset: int, frame: Frame, at: FoldPosition) -> str:
             f": {_shown(at.timer)}" if at.timer else f", one of {at.calls}"
         )
     return f"offset {offset}, origin {frame.origin}, sequence {frame.sequence}{what}"
+
+
+def left_out_text(exclusion: Exclusion, frame: Frame) -> str:
+    """What of a record is left out, for people: the first of it, and how workers died."""
+    offset, more = exclusion.offset, len(exclusion.rows) + len(exclusion.timers) - 1
+    if exclusion.rows:
+        row = exclusion.rows[0]
+        text, reason = record_text(offset, frame, FoldPosition("", row.first)), row.reason
+        text += f" to {row.stop - 1}" if row.stop - row.first > 1 else ""
+    elif exclusion.timers:
+        timer = exclusion.timers[0]
+        at = FoldPosition("", owner=timer.owner, timer=timer.timer or b"all that are due")
+        text, reason = record_text(offset, frame, at), timer.reason
+    else:
+        text, reason = record_text(offset, frame, FoldPosition("")), exclusion.record
+    return f"{text}: {reason}" + (f"; and {more} more of its frame" if more > 0 else "")
 
 
 def _shown(timer: bytes) -> str:
