@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from bettong import metrics
 from bettong.application.plan import plan
 from bettong.chaos.spec import OtherProcess
 from bettong.chaos.victims import processes
@@ -23,7 +22,6 @@ from bettong.config.processor import Schedule
 from bettong.edges.application_file import load
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogReader
-from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.frame import decode
 from bettong.identifiers import PartitionId
 from bettong.local.options import SuiteOptions
@@ -119,6 +117,23 @@ def keep(output: Output, topic: str, partition: int, value: bytes) -> None:
     assert output.setdefault((topic, partition, frame.origin, frame.sequence), value) == value
 
 
+def status(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the command prints."""
+    capsys.readouterr()
+    end_well(command_line, ["status", "--dir", str(folder)], name="bettong")
+    return capsys.readouterr().out
+
+
+def named_in_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> re.Match[str]:
+    """How the status names the message that was sent just now and kills."""
+    begun_s = time.monotonic()
+    found = eventually(lambda: NAMED.search(status(folder, capsys)), seconds=60, what="status names it")
+    named_s = time.monotonic() - begun_s
+    sys.stderr.write(f"named {named_s:.1f} s after it was sent\n")
+    assert named_s < NAMED_S_MAX
+    return found
+
+
 def options(folder: Path, schedule: Schedule, **settings: str) -> SuiteOptions:
     return SuiteOptions(
         application=str(PROGRAM),
@@ -136,12 +151,6 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
 ) -> None:
     folder = tmp_path / "kept"
     monkeypatch.setenv("COLUMNS", "1000")
-
-    def named(pattern: re.Pattern[str] = NAMED) -> re.Match[str] | None:
-        capsys.readouterr()
-        end_well(command_line, ["status", "--dir", str(folder)], name="bettong")
-        return pattern.search(capsys.readouterr().out)
-
     wanted: dict[str, list[tuple[object, object]]] = defaultdict(list)
     sums: dict[str, int] = defaultdict(int)
     deeds: dict[tuple[int, int], int] = {}
@@ -162,11 +171,7 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
                         wanted[number.group].append((sums[number.group], len(wanted[number.group]) + 1))
                 sender.send_messages(frame)
                 if sequence == 5:
-                    begun_s = time.monotonic()
-                    found_name = eventually(named, seconds=60, what="status names it")
-                    named_s = time.monotonic() - begun_s
-                    sys.stderr.write(f"named {named_s:.1f} s after it was sent\n")
-                    assert named_s < NAMED_S_MAX
+                    found_name = named_in_time(folder, capsys)
             sender.flush(60)
         eventually(
             lambda: len(lines(folder, "totals")) >= 40 * 8 - len(deeds), seconds=240, what="all the others"
@@ -174,19 +179,14 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
         eventually(
             lambda: len(lines(folder, "dead-letters")) >= len(deeds), seconds=30, what="all dead letters"
         )
-        with RedisStore(suite.record.redis_connection, suite.record.name) as store:
-            live = LiveMetrics(store)
-            eventually(
-                lambda: (
-                    live.live()[next(name for name in live.live() if name.startswith("processor"))][
-                        metrics.STATE.name
-                    ]
-                    == "running"
-                ),
-                seconds=30,
-                what="nothing is held up any more",
-            )
-        assert named(LEFT_OUT) is not None, "who looks later still finds the last one of each partition"
+        eventually(
+            lambda: re.search(r"processor +running", status(folder, capsys)),
+            seconds=30,
+            what="nothing is held up any more",
+        )
+        assert LEFT_OUT.search(status(folder, capsys)), (
+            "who looks later still finds the last one of each partition"
+        )
         monkeypatch.setenv(HARMLESS, "1")
         put_out, again = output_of(suite.record)
     assert put_out == again

@@ -1,10 +1,9 @@
 """What `bettong status` says is true within 2 s: a table of (fault, state, reason, exit code) over one suite.
 
-A lost frame is tried under micro-batch, too, where nothing is folded after it.
-
 Everything is real: two processors (one stands by), Postgres, and a topic of another Kafka. Rows are in the order in
 which they are tried; each is mended before the next, but for the last. Two more rows are in
-tests/e2e/test_deadly.py, under both schedules: a message that kills its worker, and one that takes long.
+tests/e2e/test_deadly.py, under both schedules: a message that kills its worker, and one that takes long; a lost frame
+under micro-batch is in tests/e2e/test_lost_frame.py.
 """
 
 import json
@@ -21,8 +20,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bettong.chaos.spec import OtherProcess
-from bettong.chaos.victims import processes
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.client import Sender
@@ -78,19 +75,6 @@ app = bettong.Application("truth")
 trades = bettong.KafkaTopic({topic!r}, connection="there")
 notes = app.source("notes", schema=Note, key="text", decoder=bettong.each(read), from_=trades)
 notes.stateful(see, state=Seen, on_error="stop").sink("rows", to=bettong.Postgres("truth"))
-"""
-
-# Of the rows, but that nothing of it can fail.
-PLAIN = """
-from dataclasses import dataclass
-import bettong
-
-@dataclass
-class Note:
-    text: str
-
-app = bettong.Application("truth")
-app.source("notes", schema=Note, key="text").sink("rows")
 """
 
 
@@ -388,43 +372,3 @@ def test_status_is_true_within_two_seconds(
         eventually(lambda: re.search(dead, status()[1]), what=f"its process has ended: {status()}")
     if row.goes_on:
         eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=f"all goes on again: {status()}")
-
-
-def test_a_lost_frame_is_an_alarm_under_micro_batch_too_though_no_batch_follows_and_whoever_folds_next(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program, kept = tmp_path / "app.py", tmp_path / "kept"
-    program.write_text(PLAIN)
-    options = SuiteOptions(
-        application=str(program),
-        partitions=1,
-        schedule=Schedule.MICRO_BATCH,
-        keep=kept,
-        settings={"spark_master": "local[1]", "gap_alarm_s": str(GAP_ALARM_S)},
-    )
-    monkeypatch.setenv("COLUMNS", "1000")
-
-    def status() -> tuple[int, str]:
-        capsys.readouterr()
-        return end_well(command_line, ["status", "--dir", str(kept)], name="bettong"), capsys.readouterr().out
-
-    def is_alarm() -> bool:
-        code, text = status()
-        return code == 7 and re.search(GAP_SAYS, text) is not None
-
-    def results() -> int:
-        files = (kept / "results" / "rows").glob("*.jsonl")
-        return sum(file.read_bytes().count(b"\n") for file in files)
-
-    with Suite(options) as suite, Sender(suite.record.sender, "notes") as sender:
-        sender.send_columns({"text": ["a"]})
-        eventually(lambda: results() == 1 and status()[0] == 0, seconds=MENDED_S, what=f"{status()}")
-        append(suite.record, BEHIND_A_GAP)
-        eventually(is_alarm, seconds=GAP_ALARM_S + 10, what=f"{status()}")
-        for worker in processes(OtherProcess.WORKER, suite.record.services):
-            worker.kill()
-        sender.send_columns({"text": ["b"]})
-        eventually(lambda: results() == 2, seconds=MENDED_S)
-        eventually(is_alarm, seconds=TRUE_S, what=f"{status()}")
-        append(suite.record, FILLS_THE_GAP)
-        eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=f"{status()}")
