@@ -80,8 +80,12 @@ def test_a_gap_is_as_old_as_when_it_was_first_reported_whoever_reports_it(
 
         def report(offset: int, gap: str) -> None:
             one = PartitionMetrics(live, time.monotonic, structlog.get_logger(), 1)
-            gaps = {metrics.GAP.name: gap, metrics.GAP_ALARM_S: 2}
-            one.write(partition, {metrics.OFFSET.name: offset, **gaps}, begun_ms)
+            reported: dict[str, str | int | float] = {
+                metrics.OFFSET.name: offset,
+                metrics.GAP.name: gap,
+                metrics.GAP_ALARM_S: 2,
+            }
+            one.write(partition, reported, begun_ms)
 
         def alarm() -> tuple[str, str]:
             record = live.partitions()[partition]

@@ -22,7 +22,9 @@ def test_a_message_is_named_by_all_that_identifies_it() -> None:
         == f"{where}, index 5 to 8: {WHY}; and 1 more of its frame"
     )
     timer = ExcludedTimer("count", b"key 'a'", "count", WHY)
-    assert left_out_text(Exclusion(12, timers=(timer,)), FRAME) == f"{where}, a timer of 'count': key 'a': {WHY}"
+    assert (
+        left_out_text(Exclusion(12, timers=(timer,)), FRAME) == f"{where}, a timer of 'count': key 'a': {WHY}"
+    )
     assert left_out_text(Exclusion(12, record=WHY), FRAME) == f"{where}: {WHY}"
 
 
