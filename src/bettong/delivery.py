@@ -88,8 +88,9 @@ class Gap:
 class DeliveryTable:
     """`highest[origin]`, and the age at which each origin was last heard of, or ended: it is in one of the two.
 
-    `gaps` decides nothing and is not saved: the first frame of each origin that waits for one that was lost, the
-    oldest first. One whose origin sends no more for ENDED_TTL_NS is of a client that died, and nobody waits for it.
+    `gaps` decides nothing, and is saved so that people see it whoever folds next: the first frame of each origin that
+    waits for one that was lost, the oldest first. One whose origin sends no more for ENDED_TTL_NS is of a client that
+    died, and nobody waits for it.
     """
 
     highest: dict[Origin, SequenceNumber] = field(default_factory=dict)

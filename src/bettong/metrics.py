@@ -106,6 +106,12 @@ FAULT = Metric(
     "text",
     "what holds a partition up: the record at which workers died, or that is folded for seconds already",
 )
+LEFT_OUT = Metric(
+    "left_out",
+    "text",
+    "the last message, or timer, of a partition that is left out because it killed workers: where it lies, and how they"
+    " died; for 10 minutes, or until the next one",
+)
 LAG = Metric(
     "lag",
     "records",
@@ -150,6 +156,14 @@ LATENCY = Metric(
 # read, how many seconds old it is, by Redis' own clock.
 TTL_S = "ttl_s"
 AGE_S = "age_s"
+
+# Beside GAP and LEFT_OUT in the record of a partition, by Redis' own clock: since when they say so, Unix s, and from
+# what age on a gap is an alarm. Who reads records gets GAP and GAP_S from then on, and LEFT_OUT while it is new.
+GAP_SINCE_S = f"{GAP.name}_since_s"
+GAP_ALARM_S = "gap_alarm_s"
+LEFT_OUT_SINCE_S = f"{LEFT_OUT.name}_since_s"
+# An operator who is called finds it; and who asks later asks the dead letters.
+LEFT_OUT_S_MAX = 600
 
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
 

@@ -1,6 +1,5 @@
 """Messages that kill the worker, with every service a process: dead letters; all others have their results, once."""
 
-import contextlib
 import json
 import os
 import re
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from bettong import metrics
 from bettong.application.plan import plan
 from bettong.chaos.spec import OtherProcess
 from bettong.chaos.victims import processes
@@ -24,14 +22,11 @@ from bettong.config.processor import Schedule
 from bettong.edges.application_file import load
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogReader
-from bettong.edges.redis_store import LiveMetrics, RedisStore
-from bettong.errors import StoreError
 from bettong.frames.frame import decode
 from bettong.identifiers import PartitionId
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
-from bettong.threads import BlockThread
 from bettong.topics import dead_letter_topic, sink_topic, stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
@@ -53,6 +48,11 @@ REPORTED_S_MAX = 10.0
 # From when it was sent: deaths, and new workers. By itself it takes 1 to 2 s (micro-batch) and 7 s (resident); tests
 # that run side by side share the cores.
 NAMED_S_MAX = 30.0 if "PYTEST_XDIST_WORKER" in os.environ else 10.0
+LEFT_OUT = re.compile("partitions left out of late what killed workers: ")
+NAMED = re.compile(
+    LEFT_OUT.pattern + r".*numbers/\d: offset \d+, origin numbers/feed, sequence \d+,"
+    r" index (?P<index>\d+): killed the worker: signal 11 \(SIGSEGV\)"
+)
 PARTITIONS = 4
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 
@@ -71,14 +71,6 @@ def totals(folder: Path) -> dict[str, list[tuple[object, object]]]:
     found = defaultdict(list)
     for each in lines(folder, "totals"):
         found[str(each["group"])].append((each["total"], each["seen"]))
-    return found
-
-
-def processor_of(live_metrics: LiveMetrics) -> dict[str, str]:
-    """Its live record."""
-    (found,) = (
-        each for each in live_metrics.live().values() if each.get(metrics.SERVICE.name) == "processor"
-    )
     return found
 
 
@@ -125,6 +117,24 @@ def keep(output: Output, topic: str, partition: int, value: bytes) -> None:
     assert output.setdefault((topic, partition, frame.origin, frame.sequence), value) == value
 
 
+def status(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the command prints."""
+    capsys.readouterr()
+    end_well(command_line, ["status", "--dir", str(folder)], name="bettong")
+    return capsys.readouterr().out
+
+
+def named_in_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> re.Match[str]:
+    """How the status names the message that was sent just now and kills."""
+    begun_s = time.monotonic()
+    found = eventually(lambda: NAMED.search(status(folder, capsys)), seconds=60, what="status names it")
+    named_s = time.monotonic() - begun_s
+    with capsys.disabled():
+        sys.stderr.write(f"named {named_s:.1f} s after it was sent\n")
+    assert named_s < NAMED_S_MAX
+    return found
+
+
 def options(folder: Path, schedule: Schedule, **settings: str) -> SuiteOptions:
     return SuiteOptions(
         application=str(PROGRAM),
@@ -135,44 +145,22 @@ def options(folder: Path, schedule: Schedule, **settings: str) -> SuiteOptions:
     )
 
 
-class StatusWatch(BlockThread):
-    """Looks at what the processor says of itself all the time; what it says may be there for less than a second."""
-
-    def __init__(self, record: SuiteRecord) -> None:
-        super().__init__("status", close_s_max=REPORTED_S_MAX)
-        self._record = record
-        self._seen_s: dict[str, float] = {}
-
-    def first_seen_s(self, pattern: str) -> float:
-        """When the detail of its state was first like that."""
-        found = [at_s for text, at_s in self._seen_s.items() if re.search(pattern, text)]
-        assert found, (pattern, list(self._seen_s))
-        return min(found)
-
-    def _run(self) -> None:
-        with RedisStore(self._record.redis_connection, self._record.name) as store:
-            live = LiveMetrics(store)
-            while not self._stopping.wait(0.05):
-                with contextlib.suppress(StoreError, ValueError):  # before it has said anything
-                    self._seen_s.setdefault(processor_of(live)[metrics.DETAIL.name], time.monotonic())
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("schedule", list(Schedule))
 def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
-    tmp_path: Path, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, schedule: Schedule, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "kept"
+    monkeypatch.setenv("COLUMNS", "1000")
     wanted: dict[str, list[tuple[object, object]]] = defaultdict(list)
     sums: dict[str, int] = defaultdict(int)
     deeds: dict[tuple[int, int], int] = {}
-    with Suite(options(folder, schedule)) as suite, StatusWatch(suite.record) as watch:
+    with Suite(options(folder, schedule)) as suite:
         with Sender(suite.record.sender, "numbers", "feed") as sender:
-            begun_s = 0.0
+            found_name: re.Match[str] | None = None
             for sequence in range(1, 41):
                 if sequence == 5:
                     eventually(lambda: len(lines(folder, "totals")) == 4 * 8, seconds=120, what="it runs")
-                    begun_s = time.monotonic()
                 deed = {5: 1, 12: 2, 19: 3, 26: 4, 30: 5, 35: 6}.get(sequence, 0)
                 frame = [Number(group, sequence, 0) for group in GROUPS]
                 if deed:
@@ -183,6 +171,8 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
                         sums[number.group] += number.value
                         wanted[number.group].append((sums[number.group], len(wanted[number.group]) + 1))
                 sender.send_messages(frame)
+                if sequence == 5:
+                    found_name = named_in_time(folder, capsys)
             sender.flush(60)
         eventually(
             lambda: len(lines(folder, "totals")) >= 40 * 8 - len(deeds), seconds=240, what="all the others"
@@ -190,23 +180,14 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
         eventually(
             lambda: len(lines(folder, "dead-letters")) >= len(deeds), seconds=30, what="all dead letters"
         )
-        with RedisStore(suite.record.redis_connection, suite.record.name) as store:
-            live = LiveMetrics(store)
-            eventually(
-                lambda: (
-                    live.live()[next(name for name in live.live() if name.startswith("processor"))][
-                        metrics.STATE.name
-                    ]
-                    == "running"
-                ),
-                seconds=30,
-                what="nothing is held up any more",
-            )
-        named_s = watch.first_seen_s(
-            r"numbers/\d is held up: workers died \d time\(s\) at offset \d+, origin numbers/feed, sequence 5"
+        eventually(
+            lambda: re.search(r"processor +running", status(folder, capsys)),
+            seconds=30,
+            what="nothing is held up any more",
         )
-        sys.stderr.write(f"named {named_s - begun_s:.1f} s after it was sent\n")
-        assert named_s - begun_s < NAMED_S_MAX
+        assert LEFT_OUT.search(status(folder, capsys)), (
+            "who looks later still finds the last one of each partition"
+        )
         monkeypatch.setenv(HARMLESS, "1")
         put_out, again = output_of(suite.record)
     assert put_out == again
@@ -218,6 +199,9 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
     assert sorted(json.loads(str(each["message"]))["deed"] for each in found) == sorted(deeds.values())
     assert all(each["origin"] == "numbers/feed" for each in found)
     assert {each["sequence"] for each in found} == {sequence for sequence, _ in deeds}
+    (first,) = (each for each in found if each["sequence"] == 5)
+    assert found_name is not None
+    assert str(first["index"]) == found_name["index"]
 
 
 @pytest.mark.timeout(300)

@@ -2,7 +2,8 @@
 
 Everything is real: two processors (one stands by), Postgres, and a topic of another Kafka. Rows are in the order in
 which they are tried; each is mended before the next, but for the last. Two more rows are in
-tests/e2e/test_deadly.py, under both schedules: a message that kills its worker, and one that takes long.
+tests/e2e/test_deadly.py, under both schedules: a message that kills its worker, and one that takes long; a lost frame
+under micro-batch is in tests/e2e/test_lost_frame.py.
 """
 
 import json
@@ -32,6 +33,7 @@ from bettong.inspection.overview import STALLED_S_MIN
 from bettong.local.broker import KafkaBroker
 from bettong.local.options import Restarts, SuiteOptions
 from bettong.local.readiness import await_running, exit_code, lines
+from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
 from bettong.topics import stage_topic
 from tests.servers.postgres import PostgresServer
@@ -119,13 +121,7 @@ class World:
             store.ask("superseding", lambda client: client.set(slot, 2**53, px=8000))
 
     def append(self, frame: Frame) -> None:
-        """To the log of the stage, beside its sender."""
-        answer: Future[int | LogError] = Future()
-        with LogWriter(
-            self.suite.record.kafka_connection, frame_bytes_max=1_000_000, buffer_bytes_max=1_000_000
-        ) as writer:
-            writer.append(TopicPartition(stage_topic("truth", "notes"), 0), encode(frame), answer.set_result)
-            assert isinstance(answer.result(30), int)
+        append(self.suite.record, frame)
 
     def make_table(self) -> None:
         self.postgres.run("CREATE TABLE truth (text text NOT NULL)")
@@ -133,6 +129,14 @@ class World:
     def make_topic(self) -> None:
         with LogAdmin(self.kafka.bootstrap) as admin:
             admin.create_topics([self.topic], partitions=1, replication=1, frame_bytes_max=1_000_000)
+
+
+def append(record: SuiteRecord, frame: Frame) -> None:
+    """To the log of the stage, beside its sender."""
+    answer: Future[int | LogError] = Future()
+    with LogWriter(record.kafka_connection, frame_bytes_max=1_000_000, buffer_bytes_max=1_000_000) as writer:
+        writer.append(TopicPartition(stage_topic("truth", "notes"), 0), encode(frame), answer.set_result)
+        assert isinstance(answer.result(30), int)
 
 
 Act = Callable[[World], object]
@@ -164,27 +168,20 @@ def lose_postgres(world: World) -> None:
     world.feed()
 
 
-def leave_a_gap(world: World) -> None:
-    world.append(
-        Frame(
-            origin=Origin("notes/lost"),
-            sequence=SequenceNumber(7),
-            previous=SequenceNumber(6),
-            rows=[b"a"],
-            count=1,
-        )
-    )
-
-
-def fill_the_gap(world: World) -> None:
-    world.append(
-        Frame(
-            origin=Origin("notes/lost"),
-            sequence=SequenceNumber(7),
-            previous=SequenceNumber(7),
-            kind=FrameKind.OPEN,
-        )
-    )
+BEHIND_A_GAP = Frame(
+    origin=Origin("notes/lost"),
+    sequence=SequenceNumber(7),
+    previous=SequenceNumber(6),
+    rows=[b"a"],
+    count=1,
+)
+FILLS_THE_GAP = Frame(
+    origin=Origin("notes/lost"),
+    sequence=SequenceNumber(7),
+    previous=SequenceNumber(7),
+    kind=FrameKind.OPEN,
+)
+GAP_SAYS = r"1 partitions wait for a lost frame.*notes/lost, frame 7: frame 6 did not come before it"
 
 
 TABLE = (
@@ -252,9 +249,9 @@ TABLE = (
     ),
     Row(
         "a frame was lost, and its client does not send it again",
-        leave_a_gap,
-        (r"1 partitions wait for a lost frame.*notes/lost, frame 7: frame 6 did not come before it",),
-        fill_the_gap,
+        lambda world: world.append(BEHIND_A_GAP),
+        (GAP_SAYS,),
+        lambda world: world.append(FILLS_THE_GAP),
         observable_s=GAP_ALARM_S,
     ),
     Row(

@@ -227,9 +227,8 @@ class World:
                     guard=Guard(
                         Marks(Path(self.folder.name), PARTITIONS),
                         exclusions,
-                        partition_metrics.report_fault,
+                        partition_metrics,
                         log,
-                        partition_metrics.hold_fault,
                     ),
                     intervals=Intervals(snapshot_s, 0.05),
                     clock=CheckedClock(self.machine_ns, log),

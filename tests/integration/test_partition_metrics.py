@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 import structlog
 from structlog.testing import capture_logs
 
@@ -11,6 +12,7 @@ from bettong.identifiers import PartitionId
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.redis_server import RedisServer
 from bettong_processor.reporting import PartitionMetrics
+from tests.waiting import eventually
 
 
 def test_without_redis_metrics_are_left_out_for_a_while() -> None:
@@ -65,3 +67,39 @@ def test_a_task_that_runs_twice_never_takes_metrics_back_and_a_later_run_may(
         assert found() == ("10", "100")
         report(3, begun_ms=begun_ms + 1)
         assert found() == ("3", "30")
+
+
+@pytest.mark.parametrize("begun_ms", [time.time_ns() // 1_000_000, None], ids=["micro-batch", "resident"])
+def test_a_gap_is_as_old_as_when_it_was_first_reported_whoever_reports_it(
+    redis_server: RedisServer, begun_ms: int | None
+) -> None:
+    """No batch may follow: so its age grows without one."""
+    partition = PartitionId("stage", 0)
+    with RedisStore(redis_server.url, f"metrics-gap-{begun_ms}") as store:
+        live = LiveMetrics(store)
+
+        def report(offset: int, gap: str) -> None:
+            one = PartitionMetrics(live, time.monotonic, structlog.get_logger(), 1)
+            reported: dict[str, str | int | float] = {
+                metrics.OFFSET.name: offset,
+                metrics.GAP.name: gap,
+                metrics.GAP_ALARM_S: 2,
+            }
+            one.write(partition, reported, begun_ms)
+
+        def alarm() -> tuple[str, str]:
+            record = live.partitions()[partition]
+            return record.get(metrics.GAP.name, ""), record.get(metrics.GAP_S.name, "")
+
+        report(10, "a/b, frame 3")
+        assert alarm() == ("", "")
+        eventually(lambda: alarm()[0] == "a/b, frame 3", seconds=10)
+        assert int(alarm()[1]) >= 2
+        report(11, "a/b, frame 3")
+        assert alarm()[0] == "a/b, frame 3", "another process, the same gap"
+        report(9, "")  # folds again what was folded before
+        assert alarm()[0] == "a/b, frame 3"
+        report(12, "a/b, frame 7")
+        assert alarm() == ("", ""), "another gap"
+        report(13, "")
+        assert alarm() == ("", "")

@@ -5,8 +5,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 
+import grpc
 import pytest
 
 from bettong import metrics
@@ -41,6 +43,8 @@ def end(text):
         time.sleep(30)
     if text == "slow":
         time.sleep(1)
+    if text == "slower":
+        time.sleep(3)
     if text == "busy":
         until_s = time.thread_time() + 1
         while time.thread_time() < until_s:
@@ -227,6 +231,39 @@ def test_a_message_that_ends_the_process_twice_is_refused_and_the_stream_goes_on
     assert end in text
     assert reason.startswith(f"a function of its source killed the sender twice: {how}")
     assert sender.said("a sender died while it read this frame") == 2
+
+
+def test_a_message_that_ends_the_process_is_found_beside_a_decoder_that_is_always_busy(
+    sender: Decoding, kafka: KafkaBroker
+) -> None:
+    """After each new start both clients send again at once, and the slow frame is begun first."""
+
+    def is_taken(life: int) -> bool:
+        """One life of the sender: whether the frame that kills was taken at last."""
+        try:
+            with (
+                opened(sender.address, "keyed") as deadly,
+                opened(sender.address, "decoded", stream=f"busy-{life}") as busy,
+            ):
+                busy.send(IngestFrame(sequence=1, rows=Rows(messages=[b"a"])))
+                for sequence in (2, 3):
+                    busy.send(IngestFrame(sequence=sequence, rows=Rows(messages=[b"slower"])))
+                busy.acknowledged(1)
+                deadly.send(IngestFrame(sequence=1, rows=Rows(messages=[b"a", b"exit", b"b"])))
+                assert deadly.acknowledged(1).dead_letters == 1
+                busy.acknowledged(3)
+        except grpc.RpcError:  # it died, or does not run yet, or the stream is still the dead one's
+            return False
+        return True
+
+    with started_again(sender) as ends:
+        lives = count()
+        eventually(lambda: is_taken(next(lives)), seconds=100)
+        assert len(ends) == 2
+    lines, refused = lines_in(kafka, sender, "keyed")
+    assert lines == ["a", "b"]
+    assert len(refused) == 1
+    assert not lines_in(kafka, sender, "decoded")[1]
 
 
 def test_a_decoder_that_keeps_the_interpreters_lock_stops_other_sources_for_seconds(sender: Decoding) -> None:

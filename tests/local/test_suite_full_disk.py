@@ -26,10 +26,14 @@ class Fragile(Server):
 
     full = True
     fault: Exception = OSError(28, "No space left on device")
+    got_on = 0
 
     def prepare(self) -> None:
         if self.full:
             raise self.fault
+
+    def progress(self) -> int:
+        return self.got_on
 
 
 def prepared(
@@ -91,6 +95,18 @@ def test_a_process_that_cannot_be_started_for_want_of_room_is_started_later(tmp_
         assert suite.record.services["sender"].restarts == 1
     finally:
         server.kill()
+
+
+def test_deaths_before_it_got_on_do_not_count(tmp_path: Path) -> None:
+    suite, server, _ = prepared(tmp_path, deaths_max=3)
+    suite._due_s["sender"] = 0.0
+    for life in range(8):
+        server.got_on = life // 2
+        suite._check_processes()
+    assert not suite.given_up
+    for _ in range(4):
+        suite._check_processes()
+    assert suite.given_up
 
 
 def test_it_is_not_tried_for_ever(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 
-from bettong.local.supervision import DEATHS_MAX, FORGET_S, GiveUp, StartAgain, decide
+from bettong.local.supervision import DEATHS_MAX, EXPLAINED_MAX, FORGET_S, GiveUp, StartAgain, decide
 
 
 def test_the_wait_doubles_with_each_death_in_a_row_up_to_a_bound() -> None:
@@ -23,6 +23,15 @@ def test_a_rest_without_a_death_makes_the_next_wait_short_again() -> None:
 def test_deaths_that_keep_coming_are_one_row_however_long_it_takes() -> None:
     deaths = list(itertools.accumulate([FORGET_S] * (DEATHS_MAX + 1)))
     assert decide(deaths) == GiveUp(DEATHS_MAX + 1)
+
+
+def test_deaths_that_are_explained_do_not_count_but_for_a_bound() -> None:
+    deaths = [float(second) for second in range(EXPLAINED_MAX + DEATHS_MAX + 1)]
+    assert decide(deaths[:7], explained=6) == StartAgain(0.0)
+    assert decide(deaths[:7], explained=5) == StartAgain(0.4)
+    assert decide(deaths[: DEATHS_MAX + 3], explained=2) == GiveUp(DEATHS_MAX + 3)
+    assert decide(deaths[:-1], explained=len(deaths) - 2) == StartAgain(0.0)
+    assert decide(deaths, explained=len(deaths) - 1) == GiveUp(len(deaths))
 
 
 def test_deaths_long_ago_do_not_count() -> None:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -39,16 +40,41 @@ class FileExclusions:
         return self._found[partition][exclusion.offset]
 
 
+@dataclass
+class ListedFaults:
+    """`FaultReports` as lines."""
+
+    reported: list[str]
+    left_out: list[str]
+
+    def report_fault(self, partition: PartitionId, text: str) -> None:
+        """See FaultReports."""
+        self.reported.append(f"{partition}: {text}")
+
+    def hold_fault(self, partition: PartitionId, text: str) -> None:
+        """See FaultReports."""
+        self.report_fault(partition, text)
+
+    def report_left_out(self, partition: PartitionId, text: str) -> None:
+        """See FaultReports."""
+        self.left_out.append(f"{partition}: {text}")
+
+
 def guard(
-    folder: Path, *, partitions: int = 16, limit_ms: int = 0, reported: list[str] | None = None
+    folder: Path,
+    *,
+    partitions: int = 16,
+    limit_ms: int = 0,
+    reported: list[str] | None = None,
+    left_out: list[str] | None = None,
 ) -> Guard:
     """Of a process whose machine shares memory in `folder`. `reported` takes what holds partitions up."""
     folder.mkdir(parents=True, exist_ok=True)
 
-    def report(partition: PartitionId, text: str) -> None:
-        if reported is not None:
-            reported.append(f"{partition}: {text}")
-
-    exclusions = FileExclusions(folder / "exclusions")
-    marks = Marks(folder, partitions)
-    return Guard(marks, exclusions, report, structlog.get_logger(), report, limit_ms=limit_ms)
+    return Guard(
+        Marks(folder, partitions),
+        FileExclusions(folder / "exclusions"),
+        ListedFaults(reported if reported is not None else [], left_out if left_out is not None else []),
+        structlog.get_logger(),
+        limit_ms=limit_ms,
+    )

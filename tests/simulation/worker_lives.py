@@ -36,7 +36,7 @@ def live(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int) ->
         reported: list[str] = []
         own = guard(folder, limit_ms=limit_ms, reported=reported)
         own.exclusions.refresh()
-        Watch(own.at_work, own.report_fault, limit_ms).start()
+        Watch(own.at_work, own.reports, limit_ms).start()
         worker = PartitionWorker(of, Assignment("meters", 0, 1, FRAME_BYTES_MAX))
         fold = own.of(worker)
         found = [record for offset, value in enumerate(log) for record in fold(offset, value)]

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from bettong.chaos.spec import Compare, Kill, OtherProcess, read
+from bettong.chaos.timetable import timetable
 from bettong.errors import SettingsError
+from bettong.local.services import instances
 from bettong.services import SENDER
 
 GOOD = """
@@ -19,6 +21,11 @@ kind = "kill"
 targets = ["sender", "spark-jvm"]
 every_s = [1, 2]
 """
+
+
+# What a sender takes to start; a busy machine takes longer, and then its clock may be right again.
+START_S = 5.0
+SPECS = [*(Path(__file__).parents[1] / "faults").rglob("*.toml")]
 
 
 def written(folder: Path, text: str) -> Path:
@@ -129,6 +136,44 @@ def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
 
 
 def test_every_spec_of_the_tests_is_good() -> None:
-    found = [read(path) for path in (Path(__file__).parents[1] / "faults").rglob("*.toml")]
+    found = [read(path) for path in SPECS]
     assert found
     assert all(output.compare in Compare for spec in found for output in spec.invariants.outputs.values())
+
+
+def test_where_clocks_are_wrong_a_sender_also_starts_with_one_that_is_ahead_and_one_that_is_behind() -> None:
+    """One that runs goes by what it knows of the time; only a new process could stamp what its clock says."""
+    with_clocks = [spec for spec in map(read, SPECS) if any(each.kind == "clock" for each in spec.nemeses)]
+    assert len(with_clocks) == 4
+    for spec in with_clocks:
+        faults, senders = timetable(spec), instances(SENDER, spec.workload.senders)
+        tried = {
+            clock.by > 0
+            for clock in faults
+            for kill in faults
+            if clock.kind == "clock"
+            and abs(clock.by) >= 24 * 3600
+            and kill.kind == "kill"
+            and SENDER.name in kill.targets
+            and senders[int(kill.pick * len(senders))] == (clock.targets or senders)[0]
+            and clock.at_s <= kill.at_s <= clock.at_s + clock.for_s - START_S
+        }
+        assert tried == {True, False}, spec.name
+
+
+@pytest.mark.parametrize("name", ["alone", "alone-resident"])
+def test_where_processes_are_killed_by_themselves_each_kind_has_a_bound_and_time_to_recover(
+    name: str,
+) -> None:
+    (path,) = (path for path in SPECS if path.stem == name)
+    spec = read(path)
+    bounds, faults = spec.invariants.recovery_s_max, timetable(spec)
+    elsewhere = {"kill processor", "kill spark-jvm"} if name == "alone" else set()
+    assert {fault.label for fault in faults} - elsewhere == bounds.keys()
+    assert set(bounds.values()) == {5.0}
+    ends_s = [*(fault.at_s for fault in faults[1:]), spec.duration_s]
+    assert all(
+        end_s - fault.at_s >= bounds[fault.label]
+        for fault, end_s in zip(faults, ends_s, strict=True)
+        if fault.label in bounds
+    )

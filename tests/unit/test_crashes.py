@@ -347,7 +347,7 @@ def test_a_record_that_stands_still_is_reported_with_its_message(
         return count(Number(number.group, 0), seen)
 
     worker = PartitionWorker(ready(wait), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
-    with Watch(own.at_work, own.report_fault, 0):
+    with Watch(own.at_work, own.reports, 0):
         own.of(worker)(0, frame(1, [0, 5, 0]))
         assert reported[0].startswith("in/0: offset 0, origin in/a, sequence 1, index 1: folded for ")
         eventually(lambda: reported[-1] == "in/0: ", what="it is reported that it goes on")

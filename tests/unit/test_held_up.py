@@ -83,7 +83,7 @@ class Asked:
 
 def test_a_task_asks_for_exclusions_where_there_may_be_news_and_not_else() -> None:
     asked = Asked()
-    guard = Guard(cast("Any", None), cast("Any", asked), print, structlog.get_logger(), print)
+    guard = Guard(cast("Any", None), cast("Any", asked), cast("Any", None), structlog.get_logger())
     process = WorkerProcess(cast("Any", None), cast("Any", None), cast("Any", None), guard)
     asks = []
     for begun_ms, attempt in ((5, 0), (5, 0), (5, 1), (5, 0), (6, 0), (6, 0)):

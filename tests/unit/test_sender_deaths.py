@@ -16,6 +16,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from bettong.config.sender import refusal_sign
 from bettong.identifiers import Origin, SequenceNumber
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.deaths import UNNAMED, SenderDeath, care_for
@@ -44,9 +45,11 @@ ENDS = {
 }
 
 
-def death(row: int = UNNAMED, *, number: int = 0, alone: bool = True, sequence: int = 7) -> SenderDeath:
+def death(
+    row: int = UNNAMED, *, number: int = 0, alone: bool = True, last: bool = True, sequence: int = 7
+) -> SenderDeath:
     return SenderDeath(
-        f"{number}-{row}", Origin("orders/feed"), SequenceNumber(sequence), row, "signal 11", alone
+        f"{number}-{row}", Origin("orders/feed"), SequenceNumber(sequence), row, "signal 11", alone, last
     )
 
 
@@ -127,9 +130,60 @@ def test_two_that_were_read_at_the_same_time_are_suspects_and_no_more(tmp_path: 
     dies(tmp_path, "os._exit(1)", sources=("orders", "lines"))
     found = [death for death, _ in deaths(tmp_path) if death is not None]
     assert [(each.origin, each.alone) for each in found] == [("orders/feed", False), ("lines/feed", False)]
-    care = care_for([*found[:1], death(3, alone=False)], no_touch)
+    assert [each.last for each in found] == [False, True]
+    care = care_for([*found[:1], *(death(3, number=each, alone=False) for each in range(2))], no_touch)
     assert care is not None
     assert care.reason(3) is None
+
+
+def test_what_was_begun_last_at_three_deaths_is_refused_though_others_were_being_read() -> None:
+    """A decoder that is always busy, or never returns, is beside it at each of them."""
+    killer = [death(3, number=each, alone=False) for each in range(3)]
+    care = care_for([death(alone=False), *killer], no_touch)
+    assert care is not None
+    assert care.reason(3) == "a function of its source killed the sender 3 times: signal 11"
+    assert care.reason(2) is None
+    beside = [death(2, number=each, alone=False, last=False) for each in range(9)]
+    care = care_for(beside, no_touch)
+    assert care is not None
+    assert care.reason(2) is None
+    unnamed = [death(number=each, alone=False) for each in range(3)]
+    care = care_for(unnamed, no_touch)
+    assert care is not None
+    assert care.reason(0) == "reading its frame killed the sender 3 times: signal 11"
+
+
+def test_a_suspect_is_read_when_the_one_that_was_being_read_is_done_and_nobody_begins_before_it(
+    tmp_path: Path,
+) -> None:
+    dies(tmp_path, "os._exit(1)")
+    guards = Guards(["orders", "lines", "others"], folder=tmp_path)
+    suspect, busy, other = (guards.of(name) for name in ("orders", "lines", "others"))
+    busy.begin(Origin("lines/feed"), SequenceNumber(1))
+    with ThreadPoolExecutor(3) as threads:
+        reading = threads.submit(suspect.begin, Origin("orders/feed"), SequenceNumber(7))
+        assert not wait((reading,), 1.5).done, "it waits for who was there before"
+        beside = threads.submit(other.begin, Origin("others/feed"), SequenceNumber(1))
+        busy.end()
+        assert reading.result(30) is not None
+        again = threads.submit(busy.begin, Origin("lines/feed"), SequenceNumber(2))
+        assert not wait((beside, again), 0.3).done
+        suspect.end()
+        assert (beside.result(30), again.result(30)) == (None, None)
+    guards.close()
+
+
+def test_a_frame_that_is_refused_for_its_deaths_leaves_a_sign_that_the_sender_got_on(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    sign = refusal_sign(tmp_path, "marks")
+    for row in (None, 3):
+        dies(marks, "os._exit(1)", row=row)
+        guards = Guards(["orders"], folder=marks)
+        guards.of("orders").begin(Origin("orders/feed"), SequenceNumber(7))
+        guards.of("orders").end()
+        assert sign.exists() is (row is not None)
+        guards.close()
 
 
 def test_the_first_death_leads_to_care_and_the_second_names_the_message() -> None:

@@ -251,7 +251,7 @@ def test_a_timer_that_stands_still_is_reported(
 
     monkeypatch.setitem(globals(), "do", wait)
     worker = PartitionWorker(ready(how), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
-    with Watch(own.at_work, own.report_fault, 0):
+    with Watch(own.at_work, own.reports, 0):
         fold = own.of(worker)
         fold(0, asked(1, [10, 32, 40]))
         fold(1, tick(60))

@@ -17,10 +17,5 @@ def guarded(settings: ProcessorSettings, application: str, metrics: PartitionMet
         settings.kafka_connection, application, frame_bytes_max=settings.frame_bytes_max
     )
     return Guard(
-        Marks(folder, settings.partitions),
-        exclusions,
-        metrics.report_fault,
-        log,
-        metrics.hold_fault,
-        limit_ms=settings.message_ms_max,
+        Marks(folder, settings.partitions), exclusions, metrics, log, limit_ms=settings.message_ms_max
     )

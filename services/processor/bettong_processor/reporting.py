@@ -22,7 +22,8 @@ _NAMED_MAX = 3
 class PartitionMetrics:
     """Writes metrics, and after a write that failed leaves them out for a while. `clock` is monotonic, in seconds.
 
-    `gap_alarm_s`: how long a gap may stay before it is reported. `beside`: of the process, written with each of them.
+    `gap_alarm_s`: how long a gap may stay before who reads records sees it. `beside`: of the process, written with
+    each of them.
     """
 
     live_metrics: LiveMetrics
@@ -30,30 +31,17 @@ class PartitionMetrics:
     log: Logger
     gap_alarm_s: float
     beside: MetricValues = field(default_factory=dict)
-    _gaps: dict[PartitionId, tuple[Gap, float]] = field(default_factory=dict)
     _held: dict[PartitionId, str] = field(default_factory=dict)
     _resume_s: float = float("-inf")
 
     def of(self, worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
         """What a partition's record says of its fold, and up to where it is newly saved."""
-        fault = {metrics.FAULT.name: self._held.get(worker.id, "")}
-        return {**metrics_of(worker, saved_offset), **fault, **self._gap(worker.id, worker.gap)}
-
-    def _gap(self, key: PartitionId, gap: Gap | None) -> dict[str, str | int | float]:
-        """A gap that stays. By the clock here, for those of senders may be wrong."""
-        none: dict[str, str | int | float] = {metrics.GAP.name: "", metrics.GAP_S.name: ""}
-        if gap is None:
-            self._gaps.pop(key, None)
-            return none
-        known, since_s = self._gaps.get(key, (gap, self.clock()))
-        if (known.origin, known.sequence) != (gap.origin, gap.sequence):
-            since_s = self.clock()
-        self._gaps[key] = gap, since_s
-        waited_s = self.clock() - since_s
-        if waited_s < self.gap_alarm_s:
-            return none
-        text = f"{gap.origin}, frame {gap.sequence}: frame {gap.previous} did not come before it"
-        return {metrics.GAP.name: text, metrics.GAP_S.name: round(waited_s)}
+        return {
+            **metrics_of(worker, saved_offset),
+            metrics.FAULT.name: self._held.get(worker.id, ""),
+            metrics.GAP.name: gap_text(worker.gap),
+            metrics.GAP_ALARM_S: self.gap_alarm_s,
+        }
 
     def write(self, partition: PartitionId, metric_values: MetricValues, begun_ms: int | None = None) -> None:
         """Changes these metrics of a partition. Never raises; what is left out is made good by the next batch.
@@ -81,6 +69,10 @@ class PartitionMetrics:
         self._held[partition] = text
         self.report_fault(partition, text)
 
+    def report_left_out(self, partition: PartitionId, text: str) -> None:
+        """Reports what is left out from now on, for it killed workers."""
+        self.write(partition, {metrics.LEFT_OUT.name: text})
+
 
 def held_up(partitions: Mapping[PartitionId, Mapping[str, str]]) -> str:
     """What holds partitions up, in a line for people, by their records; "" for nothing."""
@@ -93,8 +85,15 @@ def held_up(partitions: Mapping[PartitionId, Mapping[str, str]]) -> str:
     return "; ".join(found[:_NAMED_MAX]) + more
 
 
+def gap_text(gap: Gap | None) -> str:
+    """A gap for people; "" for none."""
+    if gap is None:
+        return ""
+    return f"{gap.origin}, frame {gap.sequence}: frame {gap.previous} did not come before it"
+
+
 def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
-    """What its record says, but for gaps that stay: those need time."""
+    """What its record says, but for gaps."""
     watermark_ns, held_by = worker.watermark
     metric_values: dict[str, str | int | float] = {
         metrics.OFFSET.name: worker.next_offset,

@@ -5,6 +5,7 @@ import contextlib
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Protocol
 
@@ -16,10 +17,12 @@ from bettong.ingest.care import Care
 from bettong_sender.deaths import SenderDeath, care_for
 from bettong_sender.marks import DeadProcess, ReadingMarks, Slot, dead_processes, own
 
-# Others wait as long for a frame that is read with care, and that one for them. What takes longer is read beside it;
-# a death is then nobody's for certain.
-_ALONE_S_MAX = 5.0
-_OTHERS_S_MAX = 1.0
+# A frame that is read with care waits as long for what others are reading: they begin nothing new meanwhile. A frame
+# takes milliseconds to read, seconds where a decoder is slow; one that never returns must not hold up all sources for
+# long. What takes longer is read beside it, and a death then counts only when it comes again: see `deaths`.
+_OTHERS_S_MAX = 5.0
+# Others wait as long for it: until it has its turn, and as long again.
+_ALONE_S_MAX = 2 * _OTHERS_S_MAX
 
 # A session opens without what Redis would have answered; it answers within milliseconds, or is away.
 _STORE_S_MAX = 1.0
@@ -84,11 +87,13 @@ class SourceGuard:
         self._slot = slot
         self._known = known
         self._turn: object | None = None
+        self._refuses = False
 
     def begin(self, origin: Origin, sequence: SequenceNumber) -> Care | None:
         """Marks that the frame is read; how, when somebody died over it."""
         found = self._known.over(origin, sequence)
         care = care_for(found, self._slot.touch) if found else None
+        self._refuses = care is not None and care.refuses
         self._turn = self._known.readers.enter(alone=care is not None)
         self._slot.begin(origin, sequence)
         return care
@@ -96,6 +101,8 @@ class SourceGuard:
     def end(self) -> None:
         """It was read, or refused."""
         self._slot.end()
+        if self._refuses:
+            self._known.note_refusal()
         self._known.readers.leave(self._turn)
 
 
@@ -162,6 +169,11 @@ class Guards:
             with contextlib.suppress(StoreError, TimeoutError):
                 await asyncio.wait_for(asyncio.to_thread(self._exchange, self._store), _STORE_S_MAX)
 
+    def note_refusal(self) -> None:
+        """See ReadingMarks."""
+        if self._marks is not None:
+            self._marks.note_refusal()
+
     def close(self) -> None:
         """The sender ends well. Deaths that others do not know of are left to the next one."""
         for dead in self._dead:
@@ -197,4 +209,8 @@ class Guards:
         self._found = dict(found)
 
     def _slot(self, number: int) -> Slot:
-        return self._marks.slot(number) if self._marks is not None else Slot(memoryview(bytearray(1024)))
+        return (
+            self._marks.slot(number)
+            if self._marks is not None
+            else Slot(memoryview(bytearray(1024)), count())
+        )

@@ -3,8 +3,10 @@
 A folder holds, for each process, `{pid}-{random}.marks` and `.words`. The first is locked as long as the process
 lives, so a process that can lock it finds what a dead one was reading; it has a slot of 1,024 bytes a source:
 
-    0  u64  1 while a frame is read     16  i64  message, UNNAMED while it is not known     32  bytes of the origin
-    8  u64  sequence                    24  u64  length of the origin
+    0  u64  1 while a frame is read   16  i64  message, UNNAMED while it is not known   32    bytes of the origin
+    8  u64  sequence                  24  u64  length of the origin                     1016  u64  number of the mark
+
+The mark with the highest number was set last. A file `refused` is touched when a frame was refused for such deaths.
 
 The file of a dead process is kept, locked by who has found it, until others know what it says: see `DeadProcess`.
 
@@ -14,6 +16,7 @@ The second holds what Python's `faulthandler` says of a crash, or of where each 
 import contextlib
 import faulthandler
 import fcntl
+import itertools
 import mmap
 import os
 import signal
@@ -25,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from bettong.config.sender import REFUSAL_SIGN
 from bettong.errors import LocalError
 from bettong.identifiers import Origin, SequenceNumber
 from bettong_sender.deaths import UNNAMED, SenderDeath
@@ -33,8 +37,10 @@ _SLOT_BYTES = 1024
 _HEAD = struct.Struct("<QQqQ")
 _ROW = struct.Struct("<q")
 _ROW_AT = 16
+_NUMBER = struct.Struct("<Q")
+_NUMBER_AT = _SLOT_BYTES - _NUMBER.size
 # Longer names are not marked: they do not fit, and come from no legitimate client.
-_ORIGIN_BYTES_MAX = _SLOT_BYTES - _HEAD.size
+_ORIGIN_BYTES_MAX = _NUMBER_AT - _HEAD.size
 
 # Dead processes that are kept in mind while nobody else can be told; beyond it the first ones are forgotten. A frame
 # that kills is refused after a few.
@@ -59,20 +65,23 @@ _SILENT = "it ended without a word (os._exit, SIGKILL, or out of memory)"
 
 
 class Slot:
-    """One source's mark. Used by its thread alone."""
+    """One source's mark. Used by its thread alone. `numbers` gives ever higher ones, to all slots of the process."""
 
-    def __init__(self, memory: memoryview) -> None:
+    def __init__(self, memory: memoryview, numbers: Iterator[int]) -> None:
         self._memory = memory
+        self._numbers = numbers
 
     def begin(self, origin: Origin, sequence: SequenceNumber) -> None:
         """From now on this frame is read."""
         name = origin.encode()
         if len(name) <= _ORIGIN_BYTES_MAX:
             self._memory[_HEAD.size : _HEAD.size + len(name)] = name
+            _NUMBER.pack_into(self._memory, _NUMBER_AT, next(self._numbers))
             _HEAD.pack_into(self._memory, 0, 1, sequence, UNNAMED, len(name))
 
     def touch(self, row: int) -> None:
         """From now on this message of it."""
+        _NUMBER.pack_into(self._memory, _NUMBER_AT, next(self._numbers))
         _ROW.pack_into(self._memory, _ROW_AT, row)
 
     def end(self) -> None:
@@ -107,6 +116,8 @@ class ReadingMarks:
     def __init__(self, folder: Path, slots: int) -> None:
         """`folder` is there: see `own`. Raises LocalError when it cannot be used."""
         name = f"{os.getpid()}-{uuid.uuid4().hex}"
+        self._numbers = itertools.count(1)
+        self._sign = folder / REFUSAL_SIGN
         self._files = [folder / f"{name}.new", folder / f"{name}.words"]
         try:
             self._marks = _created(self._files[0], max(1, slots) * _SLOT_BYTES)
@@ -127,7 +138,12 @@ class ReadingMarks:
 
     def slot(self, number: int) -> Slot:
         """The slot of that number."""
-        return Slot(self._memory[number * _SLOT_BYTES : (number + 1) * _SLOT_BYTES])
+        return Slot(self._memory[number * _SLOT_BYTES : (number + 1) * _SLOT_BYTES], self._numbers)
+
+    def note_refusal(self) -> None:
+        """A frame was refused, or messages of it, for senders died over it: see `config.sender.refusal_sign`."""
+        with contextlib.suppress(OSError):  # a full disk; then somebody may give this sender up too early
+            self._sign.touch(mode=0o600)
 
     def close(self) -> None:
         """Ends well: nothing is left."""
@@ -204,11 +220,18 @@ def _read(data: bytes, process: str, how: str) -> Iterator[SenderDeath]:
         for start in range(0, len(data) - _SLOT_BYTES + 1, _SLOT_BYTES)
         if data[start] == 1 and _HEAD.unpack_from(data, start)[3] <= _ORIGIN_BYTES_MAX
     ]
+    last = max(busy, default=0, key=lambda start: _NUMBER.unpack_from(data, start + _NUMBER_AT))
     for start in busy:
         _, sequence, row, length = _HEAD.unpack_from(data, start)
         name = Origin(data[start + _HEAD.size : start + _HEAD.size + length].decode(errors="replace"))
         yield SenderDeath(
-            f"{process}/{start}", name, SequenceNumber(sequence), row, how, alone=len(busy) == 1
+            f"{process}/{start}",
+            name,
+            SequenceNumber(sequence),
+            row,
+            how,
+            alone=len(busy) == 1,
+            last=start == last,
         )
 
 

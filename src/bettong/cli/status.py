@@ -215,6 +215,11 @@ def summary(found: Overview) -> list[str]:
     if found.gaps:
         shown = "; ".join(found.gaps[:_NAMED_MAX]) + ("; ..." if len(found.gaps) > _NAMED_MAX else "")
         lines.append(f"[red]{len(found.gaps)} partitions wait for a lost frame[/red]: {escape(shown)}")
+    if found.left_out:
+        shown = "; ".join(found.left_out[:_NAMED_MAX]) + ("; ..." if len(found.left_out) > _NAMED_MAX else "")
+        lines.append(
+            f"[yellow]{len(found.left_out)} partitions left out of late what killed workers[/yellow]: {escape(shown)}"
+        )
     if found.shared:
         first = ", ".join(found.shared[:_NAMED_MAX]) + (", ..." if len(found.shared) > _NAMED_MAX else "")
         lines.append(

@@ -11,6 +11,16 @@ from bettong.config.endpoints import listening
 from bettong.config.service import MEBIBYTE, ServingSettings, instance_field
 from bettong.services import SENDER
 
+REFUSAL_SIGN = "refused"
+
+
+def refusal_sign(marks: Path, application: str) -> Path:
+    """The file that a sender touches when it has refused a frame, or messages of it, for senders died over it.
+
+    `marks`: its BETTONG_SENDER_MARKS. Who starts it again sees by that that it got past what it died of.
+    """
+    return marks / application / REFUSAL_SIGN
+
 
 class SenderSettings(ServingSettings):
     """What a sender needs on top."""

@@ -16,6 +16,11 @@ class Care:
     refused: Mapping[int, str] = field(default_factory=dict)
     all_refused: str = ""
 
+    @property
+    def refuses(self) -> bool:
+        """Whether anything of the frame is not to be read."""
+        return bool(self.all_refused or self.refused)
+
     def reason(self, row: int) -> str | None:
         """Why that message is refused unread; None when it is to be read."""
         return self.all_refused or self.refused.get(row)

@@ -25,7 +25,8 @@ class Overview:
 
     `lag` is None where a part of it is not known: no number is better than a wrong one.
     `shared`: partitions that are folded on CPUs of others, where a worker was promised its own. `gaps`: partitions
-    where a frame is skipped for long, with its origin and number.
+    where a frame is skipped for long, with its origin and number. `left_out`: messages that killed workers, of late the
+    last one of each partition.
     """
 
     messages: int
@@ -38,6 +39,7 @@ class Overview:
     p99_ms: float | None
     shared: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,11 @@ def overview(
             f"{stage}/{partition}: {gap}, for {record.get(metrics.GAP_S.name)} s"
             for (stage, partition), record in sorted(partitions.items())
             if (gap := record.get(metrics.GAP.name))
+        ),
+        left_out=tuple(
+            f"{stage}/{partition}: {text}"
+            for (stage, partition), record in sorted(partitions.items())
+            if (text := record.get(metrics.LEFT_OUT.name))
         ),
     )
 

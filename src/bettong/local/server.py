@@ -36,6 +36,10 @@ class Server:
     def prepare(self) -> None:
         """What must be done before each launch; nothing, unless a server has something to do."""
 
+    def progress(self) -> int:
+        """Another number than before when it has got past what it died of; 0, unless a server can tell."""
+        return 0
+
     def runs(self) -> bool:
         """Whether the process is alive."""
         return self.process is not None and self.process.ending is None

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from bettong.config.connection_settings import RedisConnection
+from bettong.config.sender import refusal_sign
 from bettong.config.service import PREFIX
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import StoreError
@@ -16,7 +17,7 @@ from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.metrics import SINCE, STANDBY, STATE
-from bettong.services import PROCESSOR, ServiceEntry
+from bettong.services import PROCESSOR, SENDER, ServiceEntry
 
 # Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
 _START_S_MAX = 180.0
@@ -35,7 +36,8 @@ SECOND = instances(PROCESSOR, 2)[1]
 class Service(Server):
     """`python -m bettong <service>`. `settings` are its settings, by their names in bettong.config.
 
-    `name`: of this instance, where there are several of the service.
+    `name`: of this instance, where there are several of the service. `sign`: a file that it touches when it has got
+    past what it died of.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Service(Server):
         answers: Callable[[], bool],
         environment: Mapping[str, str] | None = None,
         service: str | None = None,
+        sign: Path | None = None,
     ) -> None:
         variables = {PREFIX + key.upper(): value for key, value in {**settings, "instance": name}.items()}
         command = Command(
@@ -57,6 +60,14 @@ class Service(Server):
             stop_s_max=_STOP_S_MAX,
         )
         super().__init__(command, answers=answers, start_s_max=_START_S_MAX)
+        self._sign = sign
+
+    def progress(self) -> int:
+        """See Server."""
+        try:
+            return self._sign.stat().st_mtime_ns if self._sign is not None else 0
+        except OSError:  # it has never had to
+            return 0
 
 
 def service(
@@ -85,6 +96,7 @@ def service(
         answers=answers,
         environment=environment,
         service=entry.name,
+        sign=refusal_sign(Path(settings["sender_marks"]), application) if entry is SENDER else None,
     )
 
 

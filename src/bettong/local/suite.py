@@ -61,6 +61,8 @@ class Suite:
         self._record: SuiteRecord | None = None
         self._servers: dict[str, Server] = {}
         self._deaths_s: dict[str, list[float]] = {}
+        self._explained: dict[str, int] = {}  # the first so many of them
+        self._progress: dict[str, int] = {}
         self._due_s: dict[str, float] = {}
         self._faults: dict[str, str] = {}
         self._given_up: dict[str, str] = {}
@@ -291,7 +293,11 @@ class Suite:
         deaths.append(time.monotonic())
         self._note(ready=True)
         rule = self._options.restarts
-        decision = decide(deaths, deaths_max=rule.deaths_max, wait_s_max=rule.wait_s_max)
+        if (progress := server.progress()) != self._progress.get(name):
+            self._progress[name], self._explained[name] = progress, len(deaths) - 1
+        decision = decide(
+            deaths, explained=self._explained[name], deaths_max=rule.deaths_max, wait_s_max=rule.wait_s_max
+        )
         if isinstance(decision, GiveUp):
             self._give_up(
                 name,

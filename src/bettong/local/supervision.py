@@ -9,6 +9,9 @@ from bettong.errors import FINAL_ERRORS, BettongError, LocalError
 FINAL_STATUSES = frozenset(kind.exit_code for kind in FINAL_ERRORS)
 
 DEATHS_MAX = 5  # more in a row means that starting again does not help
+# Deaths beside that which are explained. A frame that kills a sender costs two to four of them, a start takes 2 s: so a
+# sender gets past 25 such frames at least, and does not die for hours.
+EXPLAINED_MAX = 100
 FORGET_S = 30.0  # without a death; a processor that dies as soon as it has started, dies every 15 s
 WAIT_S_MAX = 5.0
 _SECOND_WAIT_S = 0.4  # doubled with each further death in a row; the first is answered at once
@@ -34,16 +37,22 @@ class GiveUp:
 
 
 def decide(
-    deaths_s: Sequence[float], *, deaths_max: int = DEATHS_MAX, wait_s_max: float = WAIT_S_MAX
+    deaths_s: Sequence[float],
+    *,
+    explained: int = 0,
+    deaths_max: int = DEATHS_MAX,
+    wait_s_max: float = WAIT_S_MAX,
 ) -> StartAgain | GiveUp:
     """What to do after the last of `deaths_s` (seconds of one clock, ascending, at least one).
 
     Deaths are in a row while each follows the one before within `FORGET_S`; those before a longer rest are forgotten.
-    `deaths_max` in a row are answered by a new start, after at most `wait_s_max`.
+    `deaths_max` in a row are answered by a new start, after at most `wait_s_max`. `explained`: so many, the first ones,
+    are over, for the process has got past what it died of; up to EXPLAINED_MAX of them do not count.
     """
-    count = in_a_row(deaths_s)
-    if count > deaths_max:
-        return GiveUp(count)
+    in_row = in_a_row(deaths_s)
+    count = min(in_row, len(deaths_s) - explained)
+    if count > deaths_max or in_row > deaths_max + EXPLAINED_MAX:
+        return GiveUp(in_row)
     return StartAgain(pause_s(count - 1, first_s=_SECOND_WAIT_S, max_s=wait_s_max))
 
 

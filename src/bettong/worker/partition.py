@@ -109,7 +109,7 @@ class PartitionWorker:
 
     @property
     def gap(self) -> Gap | None:
-        """The oldest gap in what an origin sent that is not filled, since this worker began."""
+        """The oldest gap in what an origin sent that is not filled."""
         return self._delivery.gap
 
     @property

@@ -61,8 +61,17 @@ class Exclusions(Protocol):
         """Keeps one, and returns what counts. Raises LogError."""
 
 
-# Called with a partition and what holds it up, "" for nothing; must not raise.
-ReportFault = Callable[[PartitionId, str], None]
+class FaultReports(Protocol):
+    """Where operators read of faults; "" for none. Must not raise."""
+
+    def report_fault(self, partition: PartitionId, text: str) -> None:
+        """What holds a partition up, until it goes on."""
+
+    def hold_fault(self, partition: PartitionId, text: str) -> None:
+        """What stays wrong with a partition though it may go on, until this is called again."""
+
+    def report_left_out(self, partition: PartitionId, text: str) -> None:
+        """What is left out from now on, for it killed workers."""
 
 
 @dataclass(slots=True)
@@ -74,16 +83,12 @@ class AtWork:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Of one process. `limit_ms`: how long a message may take, 0 for ever.
-
-    `report_fault`: what is so until the partition goes on; `hold_fault`: until it is called again.
-    """
+    """Of one process. `limit_ms`: how long a message may take, 0 for ever."""
 
     marks: Marks
     exclusions: Exclusions
-    report_fault: ReportFault
+    reports: FaultReports
     log: Logger
-    hold_fault: ReportFault
     limit_ms: int = 0
     at_work: AtWork = field(default_factory=AtWork)
 
@@ -96,7 +101,7 @@ class Guard:
         deaths = self.noticed(worker, mark)
         if deaths is not None and deaths.activity is Activity.RESTORING:
             mark.forget(Activity.RESTORING)  # this worker has restored all
-            self.hold_fault(worker.id, "")
+            self.reports.hold_fault(worker.id, "")
             deaths = None
         worker.exclusions = self.exclusions.known(worker.id)
         return GuardedFold(self, worker, mark, deaths, holds).fold
@@ -155,7 +160,7 @@ class GuardedFold:
         frame = frame_of(value)
         at = FoldPosition("", deaths.index)
         died = f"workers died {deaths.count} time(s) at {record_text(offset, frame, at)}"
-        self._guard.report_fault(worker.id, died)
+        self._guard.reports.report_fault(worker.id, died)
         self._guard.log.warning(
             "folds a record at which workers died",
             **worker.id._asdict(),
@@ -168,7 +173,7 @@ class GuardedFold:
         if is_tried and not self._known(offset).record:
             unknown = self._try(SuspectRecord(offset, value, messages_of(value)), deaths)
             if unknown is not None:
-                self._guard.report_fault(worker.id, f"{died}; {unknown.reason}: it is folded again")
+                self._guard.reports.report_fault(worker.id, f"{died}; {unknown.reason}: it is folded again")
         try:
             return self.fold(offset, value)
         finally:
@@ -217,7 +222,8 @@ class GuardedFold:
             return None
         if not self._holds():
             raise SupersededError(f"{worker.id} is another task's by now, which decides about it")
-        guard.exclusions.append(worker.id, found)
+        kept = guard.exclusions.append(worker.id, found)
+        guard.reports.report_left_out(worker.id, left_out_text(kept, frame_of(record.value)))
         self.mark.decide()
         self._log_exclusion(record.offset, new_rows, new_timers)
         return None
@@ -285,6 +291,22 @@ def record_text(offset: int, frame: Frame, at: FoldPosition) -> str:
             f": {_shown(at.timer)}" if at.timer else f", one of {at.calls}"
         )
     return f"offset {offset}, origin {frame.origin}, sequence {frame.sequence}{what}"
+
+
+def left_out_text(exclusion: Exclusion, frame: Frame) -> str:
+    """What of a record is left out, for people: the first of it, and how workers died."""
+    offset, more = exclusion.offset, len(exclusion.rows) + len(exclusion.timers) - 1
+    if exclusion.rows:
+        row = exclusion.rows[0]
+        text, reason = record_text(offset, frame, FoldPosition("", row.first)), row.reason
+        text += f" to {row.stop - 1}" if row.stop - row.first > 1 else ""
+    elif exclusion.timers:
+        timer = exclusion.timers[0]
+        at = FoldPosition("", owner=timer.owner, timer=timer.timer or b"all that are due")
+        text, reason = record_text(offset, frame, at), timer.reason
+    else:
+        text, reason = record_text(offset, frame, FoldPosition("")), exclusion.record
+    return f"{text}: {reason}" + (f"; and {more} more of its frame" if more > 0 else "")
 
 
 def _shown(timer: bytes) -> str:

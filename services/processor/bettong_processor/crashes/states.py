@@ -47,7 +47,7 @@ class GuardedStates:
             found = worker.increment()
         mark.forget(Activity.SAVING)
         if is_suspect:
-            self.guard.hold_fault(worker.id, "")
+            self.guard.reports.hold_fault(worker.id, "")
         return found
 
     def restore(self, worker: PartitionWorker, increment: Increment, data: bytes) -> list[str]:
@@ -70,7 +70,7 @@ class GuardedStates:
             return worker.restore(data)
 
     def _hold(self, worker: PartitionWorker, text: str) -> None:
-        self.guard.hold_fault(worker.id, text)
+        self.guard.reports.hold_fault(worker.id, text)
         self.guard.log.warning("states kill workers", **worker.id._asdict(), fault=text)
 
 

@@ -15,8 +15,8 @@ from typing import Self
 from bettong.worker.progress import FoldPosition
 from bettong_processor.crashes.guard import (
     AtWork,
+    FaultReports,
     GuardedFold,
-    ReportFault,
     frame_of,
     messages_of,
     record_text,
@@ -50,7 +50,7 @@ class Watch:
     """Of one process, and its only fold at a time. `limit_ms`: of a message, 0 for none."""
 
     at_work: AtWork
-    report_fault: ReportFault
+    reports: FaultReports
     limit_ms: int
     _ended: threading.Event = field(default_factory=threading.Event)
 
@@ -106,7 +106,7 @@ class Watch:
             signal.setitimer(signal.ITIMER_PROF, 2 * allowed + TURN_S)
 
     def _say(self, guarded: GuardedFold, text: str) -> None:
-        self.report_fault(guarded.worker.id, text)
+        self.reports.report_fault(guarded.worker.id, text)
 
 
 def _end(guarded: GuardedFold, at: FoldPosition, limit_ms: int) -> None:

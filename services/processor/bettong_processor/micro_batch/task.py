@@ -169,5 +169,5 @@ def process_of(settings: ProcessorSettings) -> WorkerProcess:
         guard=guard,
         log=log,
     )
-    Watch(guard.at_work, guard.report_fault, guard.limit_ms).start()
+    Watch(guard.at_work, guard.reports, guard.limit_ms).start()
     return WorkerProcess(partitions, uploads, metrics, guard)

@@ -90,7 +90,7 @@ class SlotTask:
             attempt = cast("TaskContext", TaskContext.get()).taskAttemptId()  # Spark alone runs this
             task = Task(run=self.run, slot=slot, incarnation=self.incarnation(attempt))
             with (
-                Watch(guard.at_work, guard.report_fault, guard.limit_ms),
+                Watch(guard.at_work, guard.reports, guard.limit_ms),
                 Heartbeat(membership, task, log) as heartbeat,
             ):
                 Loop(

@@ -3,9 +3,20 @@
 import time
 from collections.abc import Mapping
 
-from bettong.edges.redis_store.connection import ATTEMPTS_S, Client, RedisStore
+from bettong.edges.redis_store.connection import ATTEMPTS_S, Client, RedisStore, clock_ns
 from bettong.identifiers import PartitionId
-from bettong.metrics import AGE_S, OFFSET, TTL_S
+from bettong.metrics import (
+    AGE_S,
+    GAP,
+    GAP_ALARM_S,
+    GAP_S,
+    GAP_SINCE_S,
+    LEFT_OUT,
+    LEFT_OUT_S_MAX,
+    LEFT_OUT_SINCE_S,
+    OFFSET,
+    TTL_S,
+)
 
 # Metrics can wait for the next ones, their writers cannot: just enough for a connection that a restart has cut.
 _WRITE_ATTEMPTS_S = 0.5
@@ -15,17 +26,31 @@ _WRITE_ATTEMPTS_S = 0.5
 _INTERVALS_PER_TTL = 10
 _TTL_S_MIN = 10.0
 
+_DATED = frozenset({GAP.name, GAP_S.name, GAP_SINCE_S, GAP_ALARM_S, LEFT_OUT.name, LEFT_OUT_SINCE_S})
+
 MetricValues = Mapping[str, str | int | float]
 
-# KEYS: the record, the index. ARGV: when the writer's run began, its name in the index, metrics and values in turns.
-_FOLDED = f"""
+# KEYS: the record, the index. ARGV: when the writer's run began, "" where its tasks do not run twice; its name in the
+# index; metrics and values in turns. Whoever folds again what was folded before has not met a gap again yet.
+_PARTITION = f"""
 local new = {{}}
 for index = 3, #ARGV, 2 do new[ARGV[index]] = ARGV[index + 1] end
 local run, offset = unpack(redis.call('HMGET', KEYS[1], 'run', '{OFFSET.name}'))
-local later = tonumber(ARGV[1]) - (tonumber(run or '') or 0)
-if later < 0 or later == 0 and tonumber(new['{OFFSET.name}']) < (tonumber(offset or '') or 0) then return 0 end
-redis.call('HSET', KEYS[1], 'run', ARGV[1], unpack(ARGV, 3))
+local is_behind = (tonumber(new['{OFFSET.name}'] or '') or math.huge) < (tonumber(offset or '') or 0)
+if ARGV[1] ~= '' then
+  local later = tonumber(ARGV[1]) - (tonumber(run or '') or 0)
+  if later < 0 or later == 0 and is_behind then return 0 end
+  redis.call('HSET', KEYS[1], 'run', ARGV[1])
+end
 redis.call('SADD', KEYS[2], ARGV[2])
+local now = redis.call('TIME')
+for name, value in pairs(new) do
+  local is_dated = name == '{GAP.name}' or name == '{LEFT_OUT.name}'
+  if is_dated and value ~= (redis.call('HGET', KEYS[1], name) or '') and not is_behind then
+    redis.call('HSET', KEYS[1], name .. '_since_s', string.format('%s.%06d', now[1], now[2]))
+  end
+  if not (is_dated and is_behind) then redis.call('HSET', KEYS[1], name, value) end
+end
 return 1
 """
 
@@ -51,7 +76,18 @@ class LiveMetrics:
     def write_live(self, instance: str, metrics: MetricValues, ttl_s: float) -> None:
         """Replaces the record of an instance. It disappears after `ttl_s` (see `ttl_of`) unless it is written again."""
         self.latest = metrics
-        self._write(self._instances, instance, self._store.key("live", instance), metrics, ttl_s)
+        key = self._store.key("live", instance)
+        pairs = {metric: str(value) for metric, value in metrics.items()} | {TTL_S: str(ttl_s)}
+
+        def command(client: Client) -> None:
+            with client.pipeline(transaction=True) as together:
+                together.delete(key)
+                together.hset(key, mapping=pairs)
+                together.pexpire(key, int(ttl_s * 1000))
+                together.sadd(self._instances, instance)
+                together.execute()
+
+        self._store.ask(f"writing metrics of {instance}", command, attempts_s=_WRITE_ATTEMPTS_S)
         self._taken_s = time.monotonic()
 
     def age_s(self) -> float | None:
@@ -60,8 +96,7 @@ class LiveMetrics:
 
     def write_partition(self, partition: PartitionId, metrics: MetricValues) -> None:
         """Changes these metrics in the record of a partition. It stays, with what others wrote into it."""
-        name = str(partition)
-        self._write(self._partitions, name, self._store.key("partition", name), metrics, None, anew=False)
+        self._write_partition(partition, metrics, "")
 
     def write_folded(self, partition: PartitionId, metrics: MetricValues, *, begun_ms: int) -> None:
         """The same, of a run that began at `begun_ms`; `metrics` hold an offset.
@@ -69,71 +104,65 @@ class LiveMetrics:
         Changes nothing when a later run has written, or the same one from further on: of a task that runs twice,
         the copy that nobody waits for may write last.
         """
+        self._write_partition(partition, metrics, str(begun_ms))
+
+    def live(self, *, attempts_s: float = ATTEMPTS_S) -> dict[str, dict[str, str]]:
+        """The records of the instances that live, by instance; each with its age. No attempt after `attempts_s`."""
+        return self._records(self._instances, "live", attempts_s)[1]
+
+    def partitions(self, *, attempts_s: float = ATTEMPTS_S) -> dict[PartitionId, dict[str, str]]:
+        """The records of the partitions, by (stage, partition). No attempt is begun after `attempts_s`."""
+        now_s, records = self._records(self._partitions, "partition", attempts_s)
+        return {PartitionId.parse(name): shown(metrics, now_s) for name, metrics in records.items()}
+
+    def _write_partition(self, partition: PartitionId, metrics: MetricValues, begun_ms: str) -> None:
         name = str(partition)
         pairs = [str(part) for pair in metrics.items() for part in pair]
         key = self._store.key("partition", name)
         self._store.ask(
             f"writing metrics of {name}",
-            lambda client: client.eval(_FOLDED, 2, key, self._partitions, str(begun_ms), name, *pairs),
+            lambda client: client.eval(_PARTITION, 2, key, self._partitions, begun_ms, name, *pairs),
             attempts_s=_WRITE_ATTEMPTS_S,
         )
 
-    def live(self, *, attempts_s: float = ATTEMPTS_S) -> dict[str, dict[str, str]]:
-        """The records of the instances that live, by instance; each with its age. No attempt after `attempts_s`."""
-        return self._records(self._instances, "live", attempts_s)
+    def _records(self, index: str, kind: str, attempts_s: float) -> tuple[float, dict[str, dict[str, str]]]:
+        """Redis' time, Unix s, and the records by name."""
 
-    def partitions(self, *, attempts_s: float = ATTEMPTS_S) -> dict[PartitionId, dict[str, str]]:
-        """The records of the partitions, by (stage, partition). No attempt is begun after `attempts_s`."""
-        found = {}
-        for name, metrics in self._records(self._partitions, "partition", attempts_s).items():
-            found[PartitionId.parse(name)] = metrics
-        return found
-
-    def _write(
-        self,
-        index: str,
-        name: str,
-        key: str,
-        metrics: MetricValues,
-        ttl_s: float | None,
-        *,
-        anew: bool = True,
-    ) -> None:
-        def command(client: Client) -> None:
-            with client.pipeline(transaction=True) as together:
-                if anew:
-                    together.delete(key)
-                pairs = {metric: str(value) for metric, value in metrics.items()}
-                if ttl_s is not None:
-                    pairs[TTL_S] = str(ttl_s)
-                if pairs:
-                    together.hset(key, mapping=pairs)
-                if ttl_s is not None:
-                    together.pexpire(key, int(ttl_s * 1000))
-                together.sadd(index, name)
-                together.execute()
-
-        self._store.ask(f"writing metrics of {name}", command, attempts_s=_WRITE_ATTEMPTS_S)
-
-    def _records(self, index: str, kind: str, attempts_s: float) -> dict[str, dict[str, str]]:
-        def command(client: Client) -> dict[str, dict[str, str]]:
+        def command(client: Client) -> tuple[float, dict[str, dict[str, str]]]:
             names = sorted(name.decode() for name in client.smembers(index))
             with client.pipeline(transaction=False) as together:
                 for name in names:
                     together.hgetall(self._store.key(kind, name))
                     together.pttl(self._store.key(kind, name))
-                answers = together.execute()
+                together.time()
+                *answers, now = together.execute()
             records, lives_ms = answers[::2], answers[1::2]
             gone = [name for name, record in zip(names, records, strict=True) if not record]
             if gone:  # an instance that lives after all is listed again by its next record
                 client.srem(index, *gone)
-            return {
+            return clock_ns(now) / 1e9, {
                 name: _read(record, life_ms)
                 for name, record, life_ms in zip(names, records, lives_ms, strict=True)
                 if record
             }
 
         return self._store.ask("reading metrics", command, attempts_s=attempts_s)
+
+
+def shown(record: Mapping[str, str], now_s: float) -> dict[str, str]:
+    """A partition's record for people: with a gap that is old enough for an alarm, and LEFT_OUT while it is news.
+
+    `now_s`: Redis' time.
+    """
+    found = {name: value for name, value in record.items() if name not in _DATED}
+    left_out = record.get(LEFT_OUT.name)
+    if left_out and now_s - float(record.get(LEFT_OUT_SINCE_S, 0)) < LEFT_OUT_S_MAX:
+        found[LEFT_OUT.name] = left_out
+    if (gap := record.get(GAP.name)) and GAP_SINCE_S in record:
+        waited_s = now_s - float(record[GAP_SINCE_S])
+        if waited_s >= float(record.get(GAP_ALARM_S, 0)):
+            found |= {GAP.name: gap, GAP_S.name: str(round(waited_s))}
+    return found
 
 
 def _read(record: Mapping[bytes, bytes], life_ms: int) -> dict[str, str]:
