@@ -66,7 +66,7 @@ class SenderDeath:
         return cls(**fields)
 
 
-_TYPES = {"id": str, "origin": str, "sequence": int, "row": int, "how": str, "alone": bool}
+_TYPES = {"id": str, "origin": str, "sequence": int, "row": int, "how": str, "alone": bool, "last": bool}
 
 
 def care_for(deaths: Iterable[SenderDeath], touch: Callable[[int], None]) -> Care | None:
