@@ -12,12 +12,12 @@ import pytest
 
 from bettong.client.subscriber import Position, Result, Subscriber
 from bettong.errors import ClientError, RefusedError
-from bettong.local.addresses import free_ports
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.v1 import subscribe_pb2 as pb
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
 from tests.samples.result_frames import Note, columns, dead_letter, rows
+from tests.servers.closed_port import closed_port
 from tests.servers.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.waiting import eventually
 
@@ -254,10 +254,10 @@ def test_an_unknown_sink_is_refused_for_good(receiver: ReceiverProcess) -> None:
 
 
 def test_a_receiver_that_is_not_there_is_given_up_when_patience_ends() -> None:
-    address = f"127.0.0.1:{free_ports(1)[0]}"
     with (
-        Subscriber(address, "raw", reconnect_s=0.5) as one,
-        pytest.raises(ClientError, match=f"{address}: no results of 'raw' .* is it running"),
+        closed_port() as port,
+        Subscriber(f"127.0.0.1:{port}", "raw", reconnect_s=0.5) as one,
+        pytest.raises(ClientError, match=f"127.0.0.1:{port}: no results of 'raw' .* is it running"),
     ):
         next(one)
 

@@ -159,9 +159,8 @@ class Columns:
         """The Python values of the field at `index`; made once, but anew each time where values can change."""
         if (made := self._values.get(index)) is not None:
             return made
-        field = self.schema.fields[index]
-        made = values_of(field, self.columns[index])
-        if not field.changes:
+        made = values_of(self.schema.fields[index], self.columns[index])
+        if index not in self.schema.changing:
             self._values[index] = made
         return made
 

@@ -1,17 +1,11 @@
 """Copies of messages, and of values that a user's code could still change: nobody else sees what it does to them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from bettong.schema.fields import Field
+from bettong.schema.form import Copier
 from bettong.schema.record_classes import RecordClass
-
-Copier: TypeAlias = Callable[[Any], Any]
-
-
-def copiers_of(fields: Sequence[Field]) -> Mapping[int, Copier]:
-    """By position, how the values of those fields are copied that can change after they were given."""
-    return {index: field.form.copied for index, field in enumerate(fields) if field.changes and field.form}
 
 
 def reader_of(record: RecordClass, fields: Sequence[Field]) -> Callable[[Any], Any]:
@@ -19,7 +13,33 @@ def reader_of(record: RecordClass, fields: Sequence[Field]) -> Callable[[Any], A
 
     The reader raises `record.unreadable` for an object of another class.
     """
-    read, copiers = record.getter(*(field.name for field in fields)), copiers_of(fields)
+    return _reader(record, fields, _copiers(fields))
+
+
+def copier_of(record: RecordClass, fields: Sequence[Field]) -> Copier | None:
+    """Makes another object with the same values. None: nobody can change one, so it can be shared.
+
+    The copier raises `record.unreadable` for an object of another class.
+    """
+    copiers = _copiers(fields)
+    if record.is_frozen and not copiers:
+        return None
+    read, make = _reader(record, fields, copiers), record.make
+    if len(fields) == 1:
+        return lambda message: make(read(message))
+    return lambda message: make(*read(message))
+
+
+def _copiers(fields: Sequence[Field]) -> Mapping[int, Copier]:
+    """By position, of the fields whose values can change after they were given."""
+    found = ((index, field.copier()) for index, field in enumerate(fields))
+    return {index: copied for index, copied in found if copied is not None}
+
+
+def _reader(
+    record: RecordClass, fields: Sequence[Field], copiers: Mapping[int, Copier]
+) -> Callable[[Any], Any]:
+    read = record.getter(*(field.name for field in fields))
     if not copiers:
         return read
     if len(fields) == 1:
@@ -34,16 +54,3 @@ def reader_of(record: RecordClass, fields: Sequence[Field]) -> Callable[[Any], A
         return values
 
     return read_copies
-
-
-def copier_of(record: RecordClass, fields: Sequence[Field]) -> Copier | None:
-    """Makes another object with the same values. None: nobody can change one, so it can be shared.
-
-    The copier raises `record.unreadable` for an object of another class.
-    """
-    if record.is_frozen and not copiers_of(fields):
-        return None
-    read, make = reader_of(record, fields), record.make
-    if len(fields) == 1:
-        return lambda message: make(read(message))
-    return lambda message: make(*read(message))

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from bettong.errors import SchemaError
-from bettong.schema.form import KIND, Form
+from bettong.schema.form import KIND, Copier, Form
 
 # A field wider than this belongs in a variable-width one: padding would outgrow the content.
 WIDTH_BYTES_MAX = 4096
@@ -89,10 +89,9 @@ class Field:
         """Whether a message may lack it: None."""
         return self.form is not None and self.form.nullable
 
-    @property
-    def changes(self) -> bool:
-        """Whether a value can be changed after it was given, as a list can."""
-        return self.form is not None and self.form.changes
+    def copier(self) -> Copier | None:
+        """See Form."""
+        return None if self.form is None else self.form.copier()
 
     @property
     def token(self) -> str:

@@ -38,6 +38,9 @@ class UnfitValueError(SchemaError):
         return f"{self.path}: {self.reason}" if self.path else self.reason
 
 
+# Copies a value.
+Copier: TypeAlias = Callable[[Any], Any]
+
 # Gives the field (`bettong.schema.fields.Field`) of that name that a form holds, by its annotation or its Arrow field.
 # Raises SchemaError.
 Describe: TypeAlias = Callable[[str, Any], Any]
@@ -104,16 +107,12 @@ class Form(ABC):
             metadata={KIND: self.name.encode(), **self.metadata},
         )
 
-    @property
-    def changes(self) -> bool:
-        """Whether a value can be changed after it was given, as a list can."""
-        return False
+    def copier(self) -> Copier | None:
+        """Makes an equal value that nobody else holds; None where a value cannot be changed after it was given.
 
-    def copied(self, value: Any) -> Any:
-        """Of a form that `changes`: an equal value that nobody else holds. What is none of this kind stays as it is,
-        for `array` to refuse.
+        What is no value of this kind stays as it is, for `array` to refuse. Ask once, not for each value.
         """
-        return value
+        return None
 
     @abstractmethod
     def array(self, values: Sequence[Any]) -> pa.Array:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from bettong.errors import SchemaError
 from bettong.schema.fields import Field, Kind
-from bettong.schema.form import Describe, Form, StatedType, UnfitValueError, shown, without_nulls
+from bettong.schema.form import Copier, Describe, Form, StatedType, UnfitValueError, shown, without_nulls
 from bettong.schema.forms.spans import Spans, json_document, offsets_of
 from bettong.schema.json_values import json_value, reader_of
 from bettong.schema.values import array_of, check_array, values_of_array
@@ -53,19 +53,16 @@ class DictForm(Form):
         """See Form."""
         return f"{self.name}({self.held.token})"
 
-    @property
-    def changes(self) -> bool:
+    def copier(self) -> Copier:
         """See Form."""
-        return True
+        held = self.held.copier()
 
-    def copied(self, value: Any) -> Any:
-        """See Form."""
-        if not isinstance(value, dict):
-            return value
-        held = self.held.form
-        if held is None or not held.changes:
-            return dict(value)
-        return {name: held.copied(each) for name, each in value.items()}
+        def copied(value: Any) -> Any:
+            if not isinstance(value, dict):
+                return value
+            return dict(value) if held is None else {name: held(each) for name, each in value.items()}
+
+        return copied
 
     def array(self, values: Sequence[Any]) -> pa.Array:
         """See Form."""

@@ -7,11 +7,12 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Self, TypeAlias
 
 import pyarrow as pa
 
-from bettong.schema.form import ScalarForm, StatedType, UnfitValueError, each, shown, without_nulls
+from bettong.schema.form import Copier, ScalarForm, StatedType, UnfitValueError, each, shown, without_nulls
 
 # Deeper than anybody writes, and far from where Python's own parser ends.
 DEPTH_MAX = 64
@@ -42,14 +43,9 @@ class JsonForm(ScalarForm):
         """See Form."""
         return pa.string()
 
-    @property
-    def changes(self) -> bool:
+    def copier(self) -> Copier:
         """See Form."""
-        return True
-
-    def copied(self, value: Any) -> Any:
-        """See Form."""
-        return _copied(value, 0)
+        return partial(_copied, depth=0)
 
     def array(self, values: Sequence[Any]) -> pa.Array:
         """See Form."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bettong.errors import SchemaError
 from bettong.schema.fields import Field
-from bettong.schema.form import Describe, Form, StatedType, UnfitValueError, shown, without_nulls
+from bettong.schema.form import Copier, Describe, Form, StatedType, UnfitValueError, shown, without_nulls
 from bettong.schema.forms.spans import Spans, json_document, offsets_of
 from bettong.schema.json_values import json_value, reader_of
 from bettong.schema.values import array_of, check_array, values_of_array
@@ -57,17 +57,16 @@ class ListForm(Form):
         """See Form."""
         return f"{self.name}({self.item.token})"
 
-    @property
-    def changes(self) -> bool:
+    def copier(self) -> Copier:
         """See Form."""
-        return True
+        container, item = self.container, self.item.copier()
 
-    def copied(self, value: Any) -> Any:
-        """See Form."""
-        if not isinstance(value, list | tuple):
-            return value
-        item = self.item.form
-        return self.container(map(item.copied, value) if item is not None and item.changes else value)
+        def copied(value: Any) -> Any:
+            if not isinstance(value, list | tuple):
+                return value
+            return container(value if item is None else map(item, value))
+
+        return copied
 
     def array(self, values: Sequence[Any]) -> pa.Array:
         """See Form."""

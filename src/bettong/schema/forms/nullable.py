@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from bettong.errors import SchemaError
 from bettong.schema.fields import Field
-from bettong.schema.form import Describe, Form, StatedType, UnfitValueError
+from bettong.schema.form import Copier, Describe, Form, StatedType, UnfitValueError
 from bettong.schema.forms.json_documents import JsonForm
 from bettong.schema.json_values import JSON_TEXTS, json_value, reader_of
 from bettong.schema.sql_types import sql_types, sql_value
@@ -69,14 +69,10 @@ class NullableForm(Form):
         """See Form. Of the kind that it holds."""
         return pa.field(name, self.arrow, nullable=True, metadata=self.metadata)
 
-    @property
-    def changes(self) -> bool:
+    def copier(self) -> Copier | None:
         """See Form."""
-        return self.held.changes
-
-    def copied(self, value: Any) -> Any:
-        """See Form."""
-        return value if value is None or self.held.form is None else self.held.form.copied(value)
+        held = self.held.copier()
+        return None if held is None else lambda value: None if value is None else held(value)
 
     def array(self, values: Sequence[Any]) -> pa.Array:
         """See Form."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from bettong.errors import SchemaError
 from bettong.schema.copying import copier_of
 from bettong.schema.fields import Field
-from bettong.schema.form import Describe, Form, StatedType, UnfitValueError, shown, without_nulls
+from bettong.schema.form import Copier, Describe, Form, StatedType, UnfitValueError, shown, without_nulls
 from bettong.schema.forms.spans import json_document
 from bettong.schema.json_values import json_value, reader_of
 from bettong.schema.record_classes import RecordClass, dict_class, is_record_class, record_class_of
@@ -60,21 +60,22 @@ class ObjectForm(Form):
         """See Form."""
         return f"{self.name}({','.join(field.token for field in self.fields)})"
 
-    @property
-    def changes(self) -> bool:
-        """See Form."""
-        return copier_of(self.record, self.fields) is not None
-
-    def copied(self, value: Any) -> Any:
+    def copier(self) -> Copier | None:
         """See Form."""
         record = self.record
-        copied = copier_of(record, self.fields)
-        if copied is None or not isinstance(value, record.made_class):
-            return value
-        try:
-            return copied(value)
-        except record.unreadable:
-            return value
+        of_class = copier_of(record, self.fields)
+        if of_class is None:
+            return None
+
+        def copied(value: Any) -> Any:
+            if not isinstance(value, record.made_class):
+                return value
+            try:
+                return of_class(value)
+            except record.unreadable:
+                return value
+
+        return copied
 
     def array(self, values: Sequence[Any]) -> pa.Array:
         """See Form."""
