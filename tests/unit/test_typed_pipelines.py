@@ -1,7 +1,8 @@
-"""A type checker says at the line when a stage takes what the one before does not give."""
+"""mypy and pyright say at the line when a stage takes what the one before does not give."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -30,9 +31,37 @@ def mypy(*files: Path) -> str:
     return ran.stdout
 
 
+def pyright(folder: Path) -> dict[str, set[int]]:
+    """The lines of each file of `tests/typing` at which it finds an error, as it comes: its standard mode."""
+    config = folder / "pyrightconfig.json"
+    source_folders = [str(ROOT / "src"), str(ROOT)]
+    config.write_text(
+        json.dumps(
+            {"include": [str(PIPELINES)], "extraPaths": source_folders, "typeCheckingMode": "standard"}
+        )
+    )
+    command = [sys.executable, "-m", "basedpyright", "-p", str(config), "--pythonpath", sys.executable]
+    ran = subprocess.run(
+        [*command, "--outputjson"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=280
+    )
+    assert ran.returncode in (0, 1), ran.stdout + ran.stderr
+    answer = json.loads(ran.stdout)
+    assert answer["summary"]["filesAnalyzed"] >= len(RIGHT) + len(WRONG)
+    found: dict[str, set[int]] = {}
+    for each in answer["generalDiagnostics"]:
+        name = str(Path(each["file"]).relative_to(PIPELINES))
+        found.setdefault(name, set()).add(each["range"]["start"]["line"] + 1)
+    return found
+
+
 @pytest.fixture(scope="module")
 def said() -> str:
     return mypy(*RIGHT, *WRONG)
+
+
+@pytest.fixture(scope="module")
+def pyright_lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[int]]:
+    return pyright(tmp_path_factory.mktemp("pyright"))
 
 
 def test_right_pipelines_are_right(said: str) -> None:
@@ -42,11 +71,7 @@ def test_right_pipelines_are_right(said: str) -> None:
 
 @pytest.mark.parametrize("file", WRONG, ids=lambda file: file.stem)
 def test_wrong_pipelines_are_wrong_at_the_lines_that_say_so(said: str, file: Path) -> None:
-    expected = {
-        number: mark[1]
-        for number, line in enumerate(file.read_text().splitlines(), 1)
-        if (mark := EXPECTED.search(line))
-    }
+    expected = marks(file)
     assert expected
     found: dict[int, set[str]] = {}
     for line in said.splitlines():
@@ -55,6 +80,19 @@ def test_wrong_pipelines_are_wrong_at_the_lines_that_say_so(said: str, file: Pat
     assert {
         line: expected[line] if expected.get(line) in codes else codes for line, codes in found.items()
     } == expected
+
+
+def test_pyright_finds_the_same_lines(pyright_lines: dict[str, set[int]]) -> None:
+    assert pyright_lines == {f"wrong/{file.name}": set(marks(file)) for file in WRONG}
+
+
+def marks(file: Path) -> dict[int, str]:
+    """By line, which error of mypy is expected there."""
+    return {
+        number: mark[1]
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if (mark := EXPECTED.search(line))
+    }
 
 
 @pytest.mark.parametrize("file", RIGHT, ids=lambda file: file.stem)

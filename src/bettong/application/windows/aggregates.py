@@ -35,16 +35,16 @@ class Aggregate(Protocol):
     def of(self) -> str | Callable[[Any], Any] | None:
         """A field's name, or a function of the message."""
 
-    def first(self, value: Any) -> Any:
+    def first(self, value: Any, /) -> Any:
         """The accumulator of one value."""
 
-    def add(self, accumulator: Any, value: Any) -> Any:
+    def add(self, accumulator: Any, value: Any, /) -> Any:
         """The accumulator with one value more; may be the same object."""
 
-    def join(self, left: Any, right: Any) -> Any:
+    def join(self, left: Any, right: Any, /) -> Any:
         """That of both; changes neither."""
 
-    def result(self, accumulator: Any) -> Any:
+    def result(self, accumulator: Any, /) -> Any:
         """The field's value; None stands for the accumulator of no value."""
 
 

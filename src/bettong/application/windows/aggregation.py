@@ -30,13 +30,13 @@ class Aggregation(Protocol[Message_contra, Accumulator, Result_co]):
     def initial(self) -> Accumulator:
         """The accumulator of a window without messages."""
 
-    def update(self, accumulator: Accumulator, message: Message_contra) -> Accumulator:
+    def update(self, accumulator: Accumulator, message: Message_contra, /) -> Accumulator:
         """The accumulator with one message more: the same object, changed, or another one."""
 
-    def combine(self, left: Accumulator, right: Accumulator) -> Accumulator:
+    def combine(self, left: Accumulator, right: Accumulator, /) -> Accumulator:
         """The accumulator of the messages of both, `left` being of the earlier ones. Changes neither. Associative."""
 
-    def output(self, key: Any, accumulator: Accumulator, window: Window) -> Result_co | None:
+    def output(self, key: Any, accumulator: Accumulator, window: Window, /) -> Result_co | None:
         """The result of a window; None for none. Says by annotation what it returns. Changes nothing."""
 
 
