@@ -15,6 +15,7 @@ import bettong
 from bettong import Application, Window
 from bettong.application.windows.kinds import Ephemeral, Ranges, Sessions, WindowKind
 from bettong.frames.times import encode_times
+from bettong.testing import run, watermark
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from tests.samples.timers import tick as tick_of
@@ -184,6 +185,21 @@ def test_the_vector_of_the_late_policies(late: str) -> None:
     assert found == (["1"] if late == "fire" else [])
     assert values(fold(one, [record(6, amounts((5_000_000_000, 9), key=2), 5_000_000_000)])) == ["2 3 4 5"]
     assert one.counters.late == 1
+
+
+@pytest.mark.parametrize("partitions", [1, 16])
+@pytest.mark.parametrize("frames", [1, 5])
+@pytest.mark.parametrize("late", ["drop", "fire"])
+def test_the_vector_is_the_same_in_one_frame_or_five_and_over_any_number_of_partitions(
+    late: str, frames: int, partitions: int
+) -> None:
+    app, messages = Application("meters"), amounts(*VECTOR)
+    windowed(app, bettong.tumbling(timedelta(seconds=1)), late=late)
+    inputs: list[Any] = [("in", messages)] if frames == 1 else [("in", each) for each in messages]
+    found = run(app, [*inputs, watermark(5_000_000_000)], partitions=partitions)
+    seen_values = [each.values for each in found.outputs["out"]]
+    assert seen_values == (["1"] if late == "fire" else []) + ["2 3 4 5"]
+    assert found.late == 1
 
 
 class Uncombined(Values):
