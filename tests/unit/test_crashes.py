@@ -287,6 +287,26 @@ def test_where_no_trial_tells_the_message_at_which_workers_died_again_and_again_
     assert len(results(output(tmp_path), OUT, Number)) == 5
 
 
+@pytest.mark.parametrize("is_known", [True, False], ids=["computation known", "computation unknown"])
+def test_with_stop_a_record_of_which_no_message_is_known_is_not_left_out_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_known: bool
+) -> None:
+    monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.2)
+    monkeypatch.setattr("bettong_processor.crashes.trial._prepare_child", lambda: threading.Event().wait(60))
+    if not is_known:
+        monkeypatch.setattr("bettong_processor.crashes.guard.marking", lambda *_: lambda _at: None)
+    log, of = [frame(1, [0]), frame(2, [0, 1])], ready(count_compiled, on_error="stop")
+    died = 4 if is_known else 3
+    statuses = [fold_in_a_process(of, log, tmp_path, 0) for _ in range(died + 2)]
+    assert statuses == [-signal.SIGSEGV] * died + [8, 8]
+    assert re.match(
+        rf"""'count' \(on_error="stop"\) cannot process a record: {died} workers died there, and a trial was not at"""
+        r" its end after 0 s; stage 'in', partition 0, offset 1, origin in/a, sequence 2\. Mend the function",
+        (tmp_path / "stopped").read_text(),
+    )
+    assert not (tmp_path / "exclusions").exists()
+
+
 def test_who_was_paused_at_a_record_costs_no_more_than_one_trial(tmp_path: Path) -> None:
     """Its record is harmless, however often that happens there: what is tried survives."""
     of, log = ready(), [frame(1, [0, 9]), frame(2, [0])]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bettong.application.on_error import DEAD_LETTER, STOP
-from bettong.errors import FrameError, SupersededError
+from bettong.errors import FrameError, PoisonError, SupersededError
 from bettong.frames.frame import UNREADABLE, Frame, decode
 from bettong.garbage import CollectionPaused
 from bettong.identifiers import PartitionId
@@ -27,7 +27,7 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.progress import FoldPosition
 from bettong_processor.crashes.marks import Activity, Deaths, Mark, Marks
-from bettong_processor.crashes.trial import SuspectRecord, Trial, computations
+from bettong_processor.crashes.trial import SuspectRecord, Trial, computation_of, computations
 
 # Deaths at one offset after which the record is tried first: one may have been any process's fate.
 _DEATHS_MIN = 2
@@ -213,6 +213,8 @@ class GuardedFold:
                 offset=record.offset,
             )
             return None
+        if found.record:
+            self._stop_at(record, deaths, found.record)
         on_error = worker.program.on_error()
         new_rows = [each for each in found.rows if each not in known.rows]
         new_timers = [each for each in found.timers if each not in known.timers]
@@ -227,6 +229,28 @@ class GuardedFold:
         self.mark.decide()
         self._log_exclusion(record.offset, new_rows, new_timers)
         return None
+
+    def _stop_at(self, record: SuspectRecord, deaths: Deaths, reason: str) -> None:
+        """Raises PoisonError where a whole record is guilty, and on_error="stop" of the computation that it killed.
+
+        Where that one is not known it may be any: then one with "stop" is enough.
+        """
+        worker, on_error = self.worker, self.worker.program.on_error()
+        at = computation_of(worker, deaths.computation)
+        computation = next(
+            (name for name, each in on_error.items() if each == STOP and at in (None, name)), None
+        )
+        if computation is None:
+            return
+        where = record_text(record.offset, frame_of(record.value), FoldPosition("", deaths.index))
+        raise PoisonError(
+            f'{computation!r} (on_error="stop") cannot process a record: {reason}; stage {worker.id.stage!r},'
+            f" partition {worker.id.partition}, {where}. Mend the function, or give it"
+            ' on_error="dead-letter" or "skip", and start the processor again: it goes on with this very record',
+            computation=computation,
+            reason=reason,
+            index=-1 if deaths.index is None else deaths.index,
+        )
 
     def _log_exclusion(self, offset: int, rows: Iterable[Excluded], timers: Iterable[ExcludedTimer]) -> None:
         guard, worker = self._guard, self.worker

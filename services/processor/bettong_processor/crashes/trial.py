@@ -68,6 +68,12 @@ def computations(worker: PartitionWorker) -> tuple[str, ...]:
     return (*(each.node.name for each in stage.operators), *(each.target.name for each in stage.outputs))
 
 
+def computation_of(worker: PartitionWorker, number: int | None) -> str | None:
+    """What a mark names by its number; None for none, or where another version of the application has set the mark."""
+    names = computations(worker)
+    return names[number] if number is not None and number < len(names) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """Folds parts of one record. `limit_ms`: of a message, 0 for none. Not for several threads at once."""
