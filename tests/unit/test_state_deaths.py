@@ -18,6 +18,8 @@ from bettong.application.plan import Plan, plan
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.errors import DeadlyStateError
 from bettong.identifiers import PartitionId
+from bettong.worker.halving import Death
+from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_processor.crashes.marks import Activity, Marks
 from bettong_processor.crashes.states import GuardedStates
@@ -28,6 +30,7 @@ from tests.simulation.crash_guards import guard
 
 ID = PartitionId("in", 0)
 DONE = 42
+LIMITS = WorkerLimits(1, FRAME_BYTES_MAX)
 # What a class does where it is pickled or unpickled; the processes of a test inherit it.
 DEEDS: dict[str, Callable[[], object]] = {}
 
@@ -96,10 +99,7 @@ def lived(folder: Path, reported: list[str]) -> int:
     own = guard(folder / "marks", reported=reported)
     states = GuardedStates(own)
     store = DirectorySnapshots(folder / "store")
-    made = described()
-    programs = Programs(made, {"in": program(made.stages[0], compiled=False, state_key=b"k" * 32)})
-    limits = WorkerLimits(1, FRAME_BYTES_MAX)
-    worker = Restoring(programs, limits, structlog.get_logger()).newest(store, ID, states.restore)
+    worker = restoring().newest(store, ID, states.restore)
     fold = own.of(worker)
     (folder / "begun").write_text(str(worker.next_offset))
     for offset in range(worker.next_offset, len(LOG)):
@@ -107,6 +107,19 @@ def lived(folder: Path, reported: list[str]) -> int:
         if (saved := states.increment(worker)) is not None:
             store.save(ID, *saved)
     return DONE
+
+
+def restoring() -> Restoring:
+    return Restoring(made(), LIMITS, structlog.get_logger())
+
+
+def made() -> Programs:
+    planned = described()
+    return Programs(planned, {"in": program(planned.stages[0], compiled=False, state_key=b"k" * 32)})
+
+
+def fresh() -> PartitionWorker:
+    return restoring().fresh(ID)
 
 
 def reported(folder: Path) -> str:
@@ -151,6 +164,31 @@ def test_a_state_that_kills_who_restores_it_is_named_and_kills_nobody_any_more(t
     assert reported(tmp_path) == "in/0: "
     assert life(tmp_path) == DONE
     assert reported(tmp_path) == ""
+
+
+def test_a_state_that_cannot_be_saved_is_tried_again_after_a_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    DEEDS["save"] = segfault
+    assert [life(tmp_path) for _ in range(2)] == [-signal.SIGSEGV] * 2
+    trials: list[float] = []
+    now_s = [0.0]
+
+    def run(*_: object) -> Death:
+        trials.append(now_s[0])
+        return Death("killed the worker", "fold")
+
+    monkeypatch.setattr("bettong_processor.crashes.states.Trial.run", run)
+    own, worker = guard(tmp_path / "marks"), fresh()
+    fold = own.of(worker)
+    states = GuardedStates(own, lambda: now_s[0])
+    fold(0, LOG[0])
+    for each_s in (100.0, 100.1, 129.9, 130.0, 130.1):
+        now_s[0] = each_s
+        assert states.increment(worker) is None
+    assert trials == [100.0, 130.0]
+    own.marks.of(ID).forget(Activity.SAVING)  # another process has saved them
+    assert states.increment(worker) is not None
 
 
 def test_one_death_is_chance_and_those_at_records_are_others(tmp_path: Path) -> None:

@@ -1,14 +1,18 @@
 """Saves and restores states so that workers which die of it are named, and their partition goes on where it can.
 
 A mark stands while states are saved or restored, as while a record is folded. From the second death in a row on it is
-tried in a child first. What a child dies of while it saves is not saved: the partition goes on without a snapshot,
-and tries again at the next one. What it dies of while it restores is not restored: the partition waits, the others of
-the slot go on. Either is said for as long as it is so. Which message made a state so is not looked for: many did.
+tried in a child first. What a child dies of while it saves is not saved: the partition goes on without a snapshot, and
+tries again at the next one that is due 30 s later. What it dies of while it restores is not restored: the partition
+waits, the others of the slot go on. Either is said for as long as it is so. Which message made a state so is not looked
+for: many did.
 """
 
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from bettong.errors import DeadlyStateError
+from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment
 from bettong.worker.halving import Death
 from bettong.worker.partition import PartitionWorker
@@ -18,23 +22,31 @@ from bettong_processor.crashes.trial import SuspectRecord, Trial, computations
 
 # One may have been any process's fate.
 _DEATHS_MIN = 2
+# States that kill are tried again this often, in a child: each may take all memory that is left, and a partition's
+# folding waits while it is tried whether they can be saved.
+DEADLY_PAUSE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedStates:
-    """Those of all partitions of a process."""
+    """Those of all partitions of a process. `clock` is monotonic, in seconds."""
 
     guard: Guard
+    clock: Callable[[], float] = time.monotonic
+    _not_before_s: dict[PartitionId, float] = field(default_factory=dict)
 
     def increment(self, worker: PartitionWorker) -> tuple[Increment, bytes] | None:
-        """See PartitionWorker. None, and nothing has changed, where a child died of it: the next time may do."""
+        """See PartitionWorker. None, and nothing has changed, where a child died of it: a later time may do."""
         mark = self.guard.marks.of(worker.id)
         deaths = mark.known()
         is_suspect = _is_suspect(deaths, Activity.SAVING)
         if deaths is not None and is_suspect:
+            if self.clock() < self._not_before_s.get(worker.id, 0.0):
+                return None
             # A copy of its own, in the child: this worker's states are as before.
             died = Trial(worker, SuspectRecord(worker.next_offset, b"", 0), 0).run(worker.increment)
             if isinstance(died, Death):
+                self._not_before_s[worker.id] = self.clock() + DEADLY_PAUSE_S
                 self._hold(
                     worker,
                     f"{_died(worker, deaths)}, and so did a trial ({died.reason}, computation"
