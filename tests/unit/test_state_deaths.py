@@ -4,16 +4,16 @@ import ctypes
 import faulthandler
 import os
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import structlog
 
 import bettong
-from bettong import Application
+from bettong import Application, metrics
 from bettong.application.plan import Plan, plan
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.errors import DeadlyStateError
@@ -24,12 +24,14 @@ from bettong.worker.stage_program import program
 from bettong_processor.crashes.marks import Activity, Marks
 from bettong_processor.crashes.states import GuardedStates
 from bettong_processor.programs import Programs
+from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.samples.worker import FRAME_BYTES_MAX, data
 from tests.simulation.crash_guards import guard
 
 ID = PartitionId("in", 0)
 DONE = 42
+FAULT = metrics.FAULT.name
 LIMITS = WorkerLimits(1, FRAME_BYTES_MAX)
 # What a class does where it is pickled or unpickled; the processes of a test inherit it.
 DEEDS: dict[str, Callable[[], object]] = {}
@@ -189,6 +191,44 @@ def test_a_state_that_cannot_be_saved_is_tried_again_after_a_pause(
     assert trials == [100.0, 130.0]
     own.marks.of(ID).forget(Activity.SAVING)  # another process has saved them
     assert states.increment(worker) is not None
+
+
+@pytest.mark.parametrize("seen", ["when it saves", "when it acquires the partition again"])
+def test_what_another_process_has_mended_is_reported_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: str
+) -> None:
+    DEEDS["save"] = segfault
+    assert [life(tmp_path) for _ in range(2)] == [-signal.SIGSEGV] * 2
+    monkeypatch.setattr("bettong_processor.crashes.states.Trial.run", lambda *_: Death("killed", "fold"))
+    written: list[tuple[PartitionId, object]] = []
+    reports = PartitionMetrics(cast("Any", Written(written)), lambda: 0.0, structlog.get_logger(), 30)
+    own, worker = replace(guard(tmp_path / "marks"), reports=reports), fresh()
+    own.of(worker)(0, LOG[0])
+    states = GuardedStates(own, lambda: 0.0)
+    assert states.increment(worker) is None
+    own.of(worker)
+    assert "while they saved" in str(reports.of(worker, None)[FAULT]), "it still cannot be saved"
+    assert len(written) == 1
+    own.marks.of(ID).forget(Activity.SAVING)
+    if seen == "when it saves":
+        states.increment(worker)
+    else:
+        own.of(worker)
+    assert reports.of(worker, None)[FAULT] == ""
+    assert written[1:] == [(ID, "")]
+    own.of(worker)
+    states.increment(worker)
+    assert len(written) == 2, "what is not held costs nothing"
+
+
+class Written:
+    """Live metrics, of which only faults are looked at."""
+
+    def __init__(self, written: list[tuple[PartitionId, object]]) -> None:
+        self._written = written
+
+    def write_partition(self, partition: PartitionId, values: Mapping[str, object]) -> None:
+        self._written.append((partition, values[FAULT]))
 
 
 def test_one_death_is_chance_and_those_at_records_are_others(tmp_path: Path) -> None:

@@ -68,7 +68,10 @@ class FaultReports(Protocol):
         """What holds a partition up, until it goes on."""
 
     def hold_fault(self, partition: PartitionId, text: str) -> None:
-        """What stays wrong with a partition though it may go on, until this is called again."""
+        """What stays wrong with a partition though it may go on, until this is called again.
+
+        "" costs nothing where this process holds nothing.
+        """
 
     def report_left_out(self, partition: PartitionId, text: str) -> None:
         """What is left out from now on, for it killed workers."""
@@ -101,8 +104,10 @@ class Guard:
         deaths = self.noticed(worker, mark)
         if deaths is not None and deaths.activity is Activity.RESTORING:
             mark.forget(Activity.RESTORING)  # this worker has restored all
-            self.reports.hold_fault(worker.id, "")
+            self.reports.report_fault(worker.id, "")  # another process may have reported it
             deaths = None
+        if deaths is None or deaths.activity is not Activity.SAVING:
+            self.reports.hold_fault(worker.id, "")
         worker.exclusions = self.exclusions.known(worker.id)
         return GuardedFold(self, worker, mark, deaths, holds).fold
 

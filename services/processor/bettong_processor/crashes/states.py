@@ -59,7 +59,8 @@ class GuardedStates:
             found = worker.increment()
         mark.forget(Activity.SAVING)
         if is_suspect:
-            self.guard.reports.hold_fault(worker.id, "")
+            self.guard.reports.report_fault(worker.id, "")  # another process may have reported it
+        self.guard.reports.hold_fault(worker.id, "")
         return found
 
     def restore(self, worker: PartitionWorker, increment: Increment, data: bytes) -> list[str]:
