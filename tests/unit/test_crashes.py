@@ -307,6 +307,24 @@ def test_with_stop_a_record_of_which_no_message_is_known_is_not_left_out_either(
     assert not (tmp_path / "exclusions").exists()
 
 
+def test_a_mark_of_a_version_with_more_computations_ends_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.2)
+    monkeypatch.setattr("bettong_processor.crashes.trial._prepare_child", lambda: threading.Event().wait(60))
+    for _ in range(4):
+        if (child := os.fork()) == 0:
+            mark = Marks(tmp_path, 16).of(PartitionId("in", 0))
+            mark.begin(0)
+            mark.at(99, 0)
+            os._exit(0)
+        os.waitpid(child, 0)
+        Marks(tmp_path, 16).of(PartitionId("in", 0)).deaths()
+    assert lived(ready(), [frame(1, [0, 0])], tmp_path) == 1
+    (dead_letter,) = dead_letters(output(tmp_path))
+    assert dead_letter.reason.startswith("4 workers died there, and a trial was not at its end")
+
+
 def test_who_was_paused_at_a_record_costs_no_more_than_one_trial(tmp_path: Path) -> None:
     """Its record is harmless, however often that happens there: what is tried survives."""
     of, log = ready(), [frame(1, [0, 9]), frame(2, [0])]

@@ -231,6 +231,23 @@ class Written:
         self._written.append((partition, values[FAULT]))
 
 
+def test_a_mark_of_a_version_with_more_computations_ends_nobody(tmp_path: Path) -> None:
+    assert life(tmp_path) == DONE
+    for _ in range(2):
+        if (child := os.fork()) == 0:
+            mark = Marks(tmp_path / "marks", 16).of(ID)
+            mark.begin_states(8, Activity.RESTORING)
+            mark.at(99, None)
+            os._exit(0)
+        os.waitpid(child, 0)
+        Marks(tmp_path / "marks", 16).of(ID).deaths()
+    DEEDS["restore"] = segfault
+    assert life(tmp_path) == 5
+    assert reported(tmp_path).startswith(
+        "in/0: workers died 2 time(s) while they restored the states of stage 'in', the last one at offset 8, and"
+    )
+
+
 def test_one_death_is_chance_and_those_at_records_are_others(tmp_path: Path) -> None:
     mark = Marks(tmp_path, 4).of(ID)
 

@@ -291,11 +291,11 @@ def marking(worker: PartitionWorker, mark: Mark) -> Callable[[FoldPosition], Non
 
 def _blamed(worker: PartitionWorker, known: Exclusion, deaths: Deaths, unknown: Unknown) -> Exclusion:
     """Without a trial: the message at which workers have died again and again, or all where that is not known."""
-    names = computations(worker)
+    computation = computation_of(worker, deaths.computation)
     reason = f"{deaths.count} workers died there, and {unknown.reason}"
-    if deaths.index is None or deaths.computation is None:
+    if deaths.index is None or computation is None:
         return Exclusion(known.offset, record=reason)
-    row = Excluded(deaths.index, deaths.index + 1, names[deaths.computation], reason)
+    row = Excluded(deaths.index, deaths.index + 1, computation, reason)
     return Exclusion(known.offset, (*known.rows, row), timers=known.timers)
 
 
@@ -344,11 +344,9 @@ def _shown(timer: bytes) -> str:
 
 def _named(worker: PartitionWorker, deaths: Deaths) -> dict[str, object]:
     """For the log."""
-    names = computations(worker)
-    known = deaths.computation is not None and deaths.computation < len(names)
     return {
         "offset": deaths.offset,
         "deaths": deaths.count,
-        "computation": names[deaths.computation] if known and deaths.computation is not None else "unknown",
+        "computation": computation_of(worker, deaths.computation) or "unknown",
         "index": "unknown" if deaths.index is None else deaths.index,
     }

@@ -18,7 +18,7 @@ from bettong.worker.halving import Death
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Guard, marking
 from bettong_processor.crashes.marks import Activity, Deaths, Mark
-from bettong_processor.crashes.trial import SuspectRecord, Trial, computations
+from bettong_processor.crashes.trial import SuspectRecord, Trial, computation_of
 
 # One may have been any process's fate.
 _DEATHS_MIN = 2
@@ -110,8 +110,7 @@ def _is_suspect(deaths: Deaths | None, activity: Activity) -> bool:
 
 
 def _died(worker: PartitionWorker, deaths: Deaths) -> str:
-    names = computations(worker)
-    at = names[deaths.computation] if deaths.computation is not None else None
+    at = computation_of(worker, deaths.computation)
     what = "saved" if deaths.activity is Activity.SAVING else "restored"
     return (
         f"workers died {deaths.count} time(s) while they {what} the states of stage {worker.id.stage!r}"
