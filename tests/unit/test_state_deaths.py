@@ -18,11 +18,13 @@ from bettong.application.plan import Plan, plan
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.errors import DeadlyStateError
 from bettong.identifiers import PartitionId
-from bettong.worker.halving import Death
+from bettong.snapshots.chain import Increment
+from bettong.worker.halving import Death, Unknown
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_processor.crashes.marks import Activity, Marks
 from bettong_processor.crashes.states import GuardedStates
+from bettong_processor.crashes.trial import Trial
 from bettong_processor.programs import Programs
 from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.restoring import Restoring, WorkerLimits
@@ -101,7 +103,7 @@ def lived(folder: Path, reported: list[str]) -> int:
     own = guard(folder / "marks", reported=reported)
     states = GuardedStates(own)
     store = DirectorySnapshots(folder / "store")
-    worker = restoring().newest(store, ID, states.restore)
+    worker = restoring().newest(store, ID, states)
     fold = own.of(worker)
     (folder / "begun").write_text(str(worker.next_offset))
     for offset in range(worker.next_offset, len(LOG)):
@@ -229,6 +231,35 @@ class Written:
 
     def write_partition(self, partition: PartitionId, values: Mapping[str, object]) -> None:
         self._written.append((partition, values[FAULT]))
+
+
+def test_all_increments_of_a_suspect_state_are_tried_in_one_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert life(tmp_path) == DONE
+    DEEDS["restore"] = segfault
+    assert [life(tmp_path) for _ in range(2)] == [-signal.SIGSEGV] * 2
+    DEEDS.clear()
+    ended: list[Death | Unknown | None] = []
+    run = Trial.run
+
+    def counted(trial: Trial, task: Callable[[], object]) -> Death | Unknown | None:
+        ended.append(run(trial, task))
+        return ended[-1]
+
+    monkeypatch.setattr(Trial, "run", counted)
+    saving, saved = fresh(), dict[Increment, bytes]()
+    for offset, value in enumerate(LOG):
+        saving.fold(offset, value)
+        saved.update([saving.increment()])
+    states, worker = GuardedStates(guard(tmp_path / "marks")), fresh()
+    assert restoring().took(worker, tuple(saved), lambda _, each: saved[each], states)
+    assert worker.snapshot() == saving.snapshot()
+    assert ended == [None], "one for eight increments"
+    DEEDS["restore"] = segfault
+    with pytest.raises(DeadlyStateError, match=r"while they restored the states of stage 'in'.*SIGSEGV"):
+        restoring().took(fresh(), tuple(saved), lambda _, each: saved[each], states)
+    assert len(ended) == 2
 
 
 def test_a_mark_of_a_version_with_more_computations_ends_nobody(tmp_path: Path) -> None:

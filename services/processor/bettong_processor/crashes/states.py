@@ -8,7 +8,7 @@ for: many did.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bettong.errors import DeadlyStateError
@@ -25,6 +25,8 @@ _DEATHS_MIN = 2
 # States that kill are tried again this often, in a child: each may take all memory that is left, and a partition's
 # folding waits while it is tried whether they can be saved.
 DEADLY_PAUSE_S = 30.0
+
+Load = Callable[[PartitionId, Increment], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +65,35 @@ class GuardedStates:
         self.guard.reports.hold_fault(worker.id, "")
         return found
 
-    def restore(self, worker: PartitionWorker, increment: Increment, data: bytes) -> list[str]:
-        """See PartitionWorker. Raises DeadlyStateError, too, where a child died of it."""
+    def try_restoring(self, worker: PartitionWorker, increments: Sequence[Increment], load: Load) -> None:
+        """Before these are restored, oldest first. Raises DeadlyStateError where a child died of it, and StoreError.
+
+        Only where workers have died of it: then all are loaded, for a child that must not ask the store.
+        """
         mark = self.guard.marks.of(worker.id)
         deaths = self.guard.noticed(worker, mark)
-        is_suspect = _is_suspect(deaths, Activity.RESTORING)
-        if deaths is not None and is_suspect:
-            record = SuspectRecord(increment.offset, b"", 0)
-            died = Trial(worker, record, 0).run(lambda: worker.restore(data))
-            if isinstance(died, Death):
-                text = (
-                    f"{_died(worker, deaths)}, and so did a trial ({died.reason}, computation"
-                    f" {died.computation!r}): the partition waits. Give workers more memory, or run the version of the"
-                    " application that saved the state; `bettong state reset` folds it from the log again"
-                )
-                self._hold(worker, text)
-                raise DeadlyStateError(f"{worker.id}: {text}")
+        if deaths is None or not _is_suspect(deaths, Activity.RESTORING) or not increments:
+            return
+        found = [data for each in increments if (data := load(worker.id, each)) is not None]
+
+        def restore() -> None:
+            for data in found:
+                worker.restore(data)
+
+        record = SuspectRecord(increments[-1].offset, b"", 0)
+        died = Trial(worker, record, 0, parts=len(found)).run(restore)
+        if isinstance(died, Death):
+            text = (
+                f"{_died(worker, deaths)}, and so did a trial ({died.reason}, computation"
+                f" {died.computation!r}): the partition waits. Give workers more memory, or run the version of the"
+                " application that saved the state; `bettong state reset` folds it from the log again"
+            )
+            self._hold(worker, text)
+            raise DeadlyStateError(f"{worker.id}: {text}")
+
+    def restore(self, worker: PartitionWorker, increment: Increment, data: bytes) -> list[str]:
+        """See PartitionWorker."""
+        mark = self.guard.marks.of(worker.id)
         with _Marked(worker, mark, increment.offset, Activity.RESTORING):
             return worker.restore(data)
 

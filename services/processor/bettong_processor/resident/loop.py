@@ -172,7 +172,7 @@ class Loop:
 
     def _restore(self, partition: PartitionId, acquired_s: float) -> tuple[PartitionWorker, Fold]:
         """Exclusions that were logged before this slot held the partition are read before anything is folded."""
-        worker = self._restoring.newest(self._store, partition, self._states.restore)
+        worker = self._restoring.newest(self._store, partition, self._states)
         self._guard.exclusions.refresh(acquired_s)
         return worker, self._guard.of(worker, lambda: partition in self._heartbeat.desired.held)
 
