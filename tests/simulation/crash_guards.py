@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
@@ -46,6 +46,7 @@ class ListedFaults:
 
     reported: list[str]
     left_out: list[str]
+    held: dict[PartitionId, str] = field(default_factory=dict)
 
     def report_fault(self, partition: PartitionId, text: str) -> None:
         """See FaultReports."""
@@ -53,6 +54,10 @@ class ListedFaults:
 
     def hold_fault(self, partition: PartitionId, text: str) -> None:
         """See FaultReports."""
+        if text:
+            self.held[partition] = text
+        elif self.held.pop(partition, None) is None:
+            return
         self.report_fault(partition, text)
 
     def report_left_out(self, partition: PartitionId, text: str) -> None:

@@ -1,133 +1,31 @@
 """Messages that kill the worker, in real processes: found, left out, and nothing else is lost."""
 
-import ctypes
 import gc
 import os
-import re
 import signal
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import bettong
-from bettong import Application
-from bettong.application.on_error import OnError
-from bettong.application.plan import plan
 from bettong.errors import PoisonError, SupersededError
 from bettong.frames.frame import tick_record
 from bettong.identifiers import PartitionId
-from bettong.worker.halving import Death, Unknown
+from bettong.worker.halving import Death
 from bettong.worker.partition import Assignment, PartitionWorker
-from bettong.worker.stage_program import StageProgram, program
+from bettong.worker.stage_program import StageProgram
 from bettong_processor.crashes.marks import Marks
 from bettong_processor.crashes.trial import SuspectRecord, Trial
 from bettong_processor.crashes.watch import Watch
-from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, results
+from tests.samples.deadly import Number, Seen, count, count_compiled, frame, ready
+from tests.samples.worker import FRAME_BYTES_MAX, dead_letters, results
 from tests.simulation.crash_guards import guard
 from tests.simulation.worker_lives import DONE, fold_in_a_process, live, lived, output
 from tests.waiting import eventually
 
 OUT = "meters.sink.out"
 SEGFAULT = "killed the worker: signal 11 (SIGSEGV)"
-
-
-@dataclass(slots=True)
-class Number:
-    """What comes in, and goes out; `deed` kills."""
-
-    group: int
-    deed: int
-
-
-@dataclass(slots=True)
-class Seen:
-    """What is kept."""
-
-    count: int = 0
-
-
-def segfault() -> None:
-    """SIGSEGV."""
-    ctypes.string_at(0)
-
-
-def leave() -> None:
-    """Ends the process without a word."""
-    os._exit(7)
-
-
-def leave_well() -> None:
-    """The same, as if all were well."""
-    os._exit(0)
-
-
-def run_out() -> None:
-    """What the kernel does to who has taken too much memory."""
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def sleep() -> None:
-    """Takes long, and lets others have Python's lock."""
-    threading.Event().wait(60)
-
-
-def hog() -> None:
-    """Takes long, and keeps Python's lock."""
-    re.match(r"(a+)+$", "a" * 60 + "b")
-
-
-def take_all() -> None:
-    """Takes more memory than there is, a piece at a time."""
-    pieces = []
-    while True:
-        pieces.append(b"x" * (1 << 20))
-
-
-DEEDS: dict[int, Callable[[], None]] = {
-    1: segfault,
-    2: leave,
-    3: leave_well,
-    4: run_out,
-    5: sleep,
-    6: hog,
-    7: take_all,
-}
-
-
-def count(number: Number, seen: Seen) -> Number:
-    """Counts, and does what the message says."""
-    if number.deed in DEEDS:
-        DEEDS[number.deed]()
-    seen.count += 1
-    return Number(number.group, seen.count * 1000 + number.deed)
-
-
-@bettong.compiled
-def count_compiled(number: Number, seen: Seen) -> Number:
-    """The same by Numba: 1 reads far outside of an array, 5 never ends."""
-    few = np.zeros(1)
-    if number.deed == 1:
-        few[0] = few[2**40]
-    while number.deed == 5:
-        few[0] += 1.0
-    seen.count += 1
-    return Number(number.group, seen.count * 1000 + number.deed + int(few[0]))
-
-
-def ready(function: Callable[..., Number] = count, on_error: OnError = "dead-letter") -> StageProgram:
-    app = Application("meters")
-    app.source("in", schema=Number, key="group").stateful(
-        function, state=Seen, name="count", on_error=on_error
-    ).sink("out")
-    return program(plan(app).stages[0], compiled=True)
-
-
-def frame(sequence: int, deeds: Sequence[int]) -> bytes:
-    return data("in/a", sequence, [Number(index % 3, deed) for index, deed in enumerate(deeds)])
 
 
 @pytest.mark.parametrize(
@@ -229,27 +127,6 @@ def test_a_child_that_takes_all_memory_is_ended_before_the_kernel_ends_somebody(
     assert trial.fold([0]) is None
 
 
-def test_of_a_child_that_is_ended_for_its_age_nobody_knows_whether_it_dies(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.3)
-    worker = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
-    record = SuspectRecord(0, frame(1, [0, 5]), 2)
-    assert isinstance(Trial(worker, record, 0).fold([0, 1]), Unknown)
-    late = Trial(worker, record, 100).fold([0, 1])
-    assert late == Death("took longer than 100 ms (BETTONG_MESSAGE_MS_MAX)", "count", 1)
-
-
-def test_a_child_that_stands_still_where_a_worker_went_on_says_nothing_of_the_message() -> None:
-    """A library that does not work in a fork."""
-    worker = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
-    record = SuspectRecord(0, frame(1, [0, 5, 0, 0]), 4)
-    passed = Trial(worker, record, 100, died_at=3).fold([0, 1, 2])
-    assert passed == Unknown("a trial stood still at message 1, which a worker had passed")
-    assert isinstance(Trial(worker, record, 100, died_at=0).fold([1, 2, 3]), Unknown)
-    assert isinstance(Trial(worker, record, 100, died_at=1).fold([1]), Death)
-
-
 def slow_frame(kills: Sequence[int]) -> tuple[list[bytes], StageProgram]:
     """200 messages that take 5 ms each, and a program for them; those at `kills` kill."""
 
@@ -271,20 +148,6 @@ def test_a_killer_behind_more_messages_than_a_child_has_time_for_is_found_and_le
         (index, SEGFAULT) for index in kills
     ]
     assert len(results(output(tmp_path), OUT, Number)) == 200 - len(kills)
-
-
-def test_where_no_trial_tells_the_message_at_which_workers_died_again_and_again_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A library that hangs in a fork, with no limit for messages."""
-    monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.2)
-    monkeypatch.setattr("bettong_processor.crashes.trial._prepare_child", lambda: threading.Event().wait(60))
-    log = [frame(1, [0, 9]), frame(2, [0, 0, 1, 0])]
-    assert lived(ready(), log, tmp_path) == 5
-    (dead_letter,) = dead_letters(output(tmp_path))
-    assert (dead_letter.sequence, dead_letter.index) == (2, 2)
-    assert re.match(r"4 workers died there, and a trial was not at its end after 0 s", dead_letter.reason)
-    assert len(results(output(tmp_path), OUT, Number)) == 5
 
 
 def test_who_was_paused_at_a_record_costs_no_more_than_one_trial(tmp_path: Path) -> None:

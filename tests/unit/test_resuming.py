@@ -1,5 +1,6 @@
 """Whether an application can go on from what is kept, looked at before anything runs."""
 
+import os
 import pickle
 from pathlib import Path
 
@@ -154,6 +155,60 @@ def test_a_migration_that_fails_is_reported_at_the_start(tmp_path: Path) -> None
     wrong = nested(tmp_path / "wrong", "total: float = 0.0", migrate.format(field="gone"), options)
     with pytest.raises(StateChangedError, match=r"'keep'.*migrate.*AttributeError.*gone.*version 1"):
         check(wrong, LIMITS, [store], {})
+
+
+DEADLY = """
+import os, threading
+def migrate(old, version):
+    {deed}
+"""
+
+
+def checked(ready: Programs, store: DirectorySnapshots, folder: Path) -> tuple[int, list[str]]:
+    """How a process ends that looks at the states, and what it says."""
+    if (child := os.fork()) == 0:
+        try:
+            said = check(ready, LIMITS, [store], {})
+            (folder / "said").write_text("\n".join(said))
+        except StateChangedError:
+            os._exit(3)
+        os._exit(42)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code, (folder / "said").read_text().splitlines() if code == 42 else []
+
+
+@pytest.mark.parametrize(
+    ("deed", "reason"),
+    [
+        ("os.kill(os.getpid(), 11)", "killed the worker: signal 11 (SIGSEGV)"),
+        ("os._exit(0)", "killed the worker: exit code 0"),
+        ("threading.Event().wait(50)", "a trial was not at its end after 0 s"),
+    ],
+)
+def test_a_state_that_kills_who_restores_it_does_not_kill_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str, reason: str
+) -> None:
+    monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.5)
+    store = DirectorySnapshots(tmp_path / "states")
+    ready = nested(tmp_path / "old", "count: int = 0")
+    saved(ready, store, partition=0, value=note(ready))
+    migrate, options = DEADLY.format(deed=deed), "version=2, migrate=migrate"
+    deadly = nested(tmp_path / "new", "total: float = 0.0", migrate, options)
+    offset = store.increments(NOTES).copy().pop().offset
+    assert checked(deadly, store, tmp_path) == (42, [f"notes/0, states at offset {offset}: {reason}"])
+
+
+def test_behind_a_state_that_kills_the_next_one_is_looked_at(tmp_path: Path) -> None:
+    store = DirectorySnapshots(tmp_path / "states")
+    ready = nested(tmp_path / "old", "count: int = 0")
+    for partition in (0, 1):
+        saved(ready, store, partition=partition, value=note(ready))
+    met = str(tmp_path / "met")  # the second one raises
+    deed = f"Part().gone if os.path.exists({met!r}) else (open({met!r}, 'x').close(), os._exit(7))"
+    deadly = nested(
+        tmp_path / "new", "total: float = 0.0", DEADLY.format(deed=deed), "version=2, migrate=migrate"
+    )
+    assert checked(deadly, store, tmp_path) == (3, [])
 
 
 def test_a_damaged_state_is_left_to_the_workers_which_take_the_one_before(tmp_path: Path) -> None:

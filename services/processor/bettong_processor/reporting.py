@@ -65,8 +65,14 @@ class PartitionMetrics:
         self.write(partition, {metrics.FAULT.name: text})
 
     def hold_fault(self, partition: PartitionId, text: str) -> None:
-        """Reports what stays wrong with a partition though it may go on, until it is called again; "" for nothing."""
-        self._held[partition] = text
+        """Reports what stays wrong with a partition though it may go on, until it is called again; "" for nothing.
+
+        "" where this process holds nothing writes nothing: it comes with each snapshot.
+        """
+        if text:
+            self._held[partition] = text
+        elif self._held.pop(partition, None) is None:
+            return
         self.report_fault(partition, text)
 
     def report_left_out(self, partition: PartitionId, text: str) -> None:

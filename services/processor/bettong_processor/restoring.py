@@ -1,7 +1,8 @@
 """Workers made of saved increments: what both schedules do when they need the state of a partition."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from bettong.errors import SnapshotError, StateChangedError
 from bettong.identifiers import PartitionId
@@ -15,8 +16,16 @@ from bettong_processor.programs import Programs
 ATTEMPTS_MAX = 10
 
 Load = Callable[[PartitionId, Increment], bytes | None]
-# `PartitionWorker.restore`, or what guards it.
-Restore = Callable[[PartitionWorker, Increment, bytes], list[str]]
+
+
+class RestoreGuard(Protocol):
+    """What guards a process against states that kill it: `crashes.states.GuardedStates`."""
+
+    def try_restoring(self, worker: PartitionWorker, increments: Sequence[Increment], load: Load) -> None:
+        """Before these are restored, oldest first. Raises StoreError where that would end the process."""
+
+    def restore(self, worker: PartitionWorker, increment: Increment, data: bytes) -> list[str]:
+        """See PartitionWorker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +61,7 @@ class Restoring:
         self,
         store: SnapshotStore,
         partition: PartitionId,
-        restore: Restore | None = None,
+        guard: RestoreGuard | None = None,
     ) -> PartitionWorker:
         """A worker of the newest state in a store that can be read; a fresh one when there is none.
 
@@ -62,7 +71,7 @@ class Restoring:
             saved = store.increments(partition)
             for increments in chains(saved):
                 worker = self.fresh(partition)
-                if self.took(worker, increments, store.load, restore):
+                if self.took(worker, increments, store.load, guard):
                     return worker
             if set(store.increments(partition)) <= set(saved):
                 break
@@ -71,21 +80,23 @@ class Restoring:
     def took(
         self,
         worker: PartitionWorker,
-        increments: Iterable[Increment],
+        increments: Sequence[Increment],
         load: Load,
-        restore: Restore | None = None,
+        guard: RestoreGuard | None = None,
     ) -> bool:
         """Whether a worker has taken over increments; else one is damaged or gone, and the worker spoilt.
 
         Raises StoreError, and StateChangedError.
         """
+        if guard is not None:
+            guard.try_restoring(worker, increments, load)
         for each in increments:
             data = load(worker.id, each)
             try:
                 if data is None:
                     return False
                 self._report_changed(
-                    worker.id.stage, restore(worker, each, data) if restore else worker.restore(data)
+                    worker.id.stage, guard.restore(worker, each, data) if guard else worker.restore(data)
                 )
             except StateChangedError:
                 raise

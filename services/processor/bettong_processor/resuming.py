@@ -1,16 +1,20 @@
 """Whether an application can go on from what is kept: checked before anything runs, so that its start can say so.
 
-Workers find the same out, but each only when records of its partition come.
+Workers find the same out, but each only when records of its partition come. States are restored by an application's
+own code, which may end the process: that is done in children. What one dies of, workers name (`crashes.states`).
 """
 
+import mmap
 from collections.abc import Iterable, Mapping
 
-from bettong.errors import LogTruncatedError, SnapshotError, StateChangedError
+from bettong.errors import LogTruncatedError, StateChangedError
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.snapshots.chain import Increment, chains
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
+from bettong.worker.halving import Death, Unknown
 from bettong.worker.partition import Assignment, PartitionWorker
+from bettong_processor.crashes.trial import SuspectRecord, Trial
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import WorkerLimits
 
@@ -18,6 +22,8 @@ from bettong_processor.restoring import WorkerLimits
 # made by the same code, and a start must not read states of gigabytes twice.
 _CHECKED_BYTES_MAX = 32 * 1024 * 1024
 _NAMED_MAX = 4
+# Of a text that a child gives its parent.
+_TEXT_BYTES_MAX = 1 << 16
 
 
 def check(
@@ -25,8 +31,10 @@ def check(
     limits: WorkerLimits,
     stores: Iterable[SnapshotStore],
     begins: Mapping[TopicPartition, int],
-) -> None:
+) -> list[str]:
     """`begins`: where the log of each (topic, partition) begins. Of `stores` a state may lie in any.
+
+    Returns what could not be looked at, for people: workers find out about it.
 
     Raises LogTruncatedError when a log was trimmed beyond every snapshot, StateChangedError when this version of the
     application cannot go on from the states; and StoreError.
@@ -46,7 +54,7 @@ def check(
     }
     if gaps := truncated_logs(saved, begins_of):
         raise LogTruncatedError(_truncated_text(gaps))
-    _check_states(programs, limits, found, saved)
+    return _check_states(programs, limits, found, saved)
 
 
 def truncated_logs(
@@ -81,8 +89,8 @@ def _check_states(
     limits: WorkerLimits,
     stores: list[SnapshotStore],
     saved: Mapping[PartitionId, set[Increment]],
-) -> None:
-    left_bytes = _CHECKED_BYTES_MAX
+) -> list[str]:
+    left_bytes, deadly = _CHECKED_BYTES_MAX, list[str]()
     for partition, increments in saved.items():
         complete = chains(increments)
         if not complete or left_bytes <= 0:
@@ -93,10 +101,32 @@ def _check_states(
         assignment = Assignment(
             programs.plan.application, partition.partition, limits.partitions, limits.frame_bytes_max
         )
-        try:
-            # Into a worker of its own, which is thrown away: whether its states can be read shows only by reading them.
-            PartitionWorker(programs.stages[partition.stage], assignment).restore(data)
-        except StateChangedError:
-            raise
-        except SnapshotError:
-            continue  # damaged, or pushed out meanwhile: the workers take the one before it
+        # A worker of its own, which is thrown away: whether its states can be read shows only by reading them.
+        worker = PartitionWorker(programs.stages[partition.stage], assignment)
+        lost = _restored(worker, newest, data)
+        if lost is not None:
+            deadly.append(f"{partition}, states at offset {newest.offset}: {lost.reason}")
+        if isinstance(lost, Unknown):
+            break  # each may take as long
+    return deadly
+
+
+def _restored(worker: PartitionWorker, increment: Increment, data: bytes) -> Death | Unknown | None:
+    """Restores a state in a child; how that ended, None when it lived. Raises StateChangedError.
+
+    A damaged state, or one pushed out meanwhile, is none of this: the workers take the one before it.
+    """
+    with mmap.mmap(-1, _TEXT_BYTES_MAX) as shared:
+
+        def restore() -> None:
+            try:
+                worker.restore(data)
+            except StateChangedError as error:
+                text = str(error).encode()[:_TEXT_BYTES_MAX]
+                shared[: len(text)] = text
+
+        lost = Trial(worker, SuspectRecord(increment.offset, b"", 0), 0).run(restore)
+        text = shared[:].rstrip(b"\0").decode(errors="replace")
+    if text:
+        raise StateChangedError(text)
+    return lost

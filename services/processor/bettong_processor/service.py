@@ -115,7 +115,7 @@ def _start(
         frame_bytes_max=settings.frame_bytes_max,
     )
     admin.check_topics(topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max)
-    _check(settings, planned, admin, store)
+    _check(settings, planned, admin, store, log)
     checkpoint = settings.checkpoint_of(planned.application)
     if settings.schedule is Schedule.RESIDENT:
         if forget(context, checkpoint):
@@ -147,7 +147,9 @@ def _start(
     )
 
 
-def _check(settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: RedisStore) -> None:
+def _check(
+    settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: RedisStore, log: Logger
+) -> None:
     """Raises what would end the schedule as soon as records came: see `resuming.check`."""
     application = planned.application
     stores = [snapshot_store(settings.snapshots, application, store)]
@@ -155,4 +157,6 @@ def _check(settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: R
         stores.insert(0, local_states(settings.state_folder(application)))
     ready = programs(settings)
     begins = admin.beginnings(stage_topic(application, stage.name) for stage in planned.stages)
-    resuming.check(ready, WorkerLimits(settings.partitions, settings.frame_bytes_max), stores, begins)
+    limits = WorkerLimits(settings.partitions, settings.frame_bytes_max)
+    for deadly in resuming.check(ready, limits, stores, begins):
+        log.warning("a trial of restoring states was lost; workers will see", fault=deadly)

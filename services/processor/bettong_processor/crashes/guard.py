@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bettong.application.on_error import DEAD_LETTER, STOP
-from bettong.errors import FrameError, SupersededError
+from bettong.errors import FrameError, PoisonError, SupersededError
 from bettong.frames.frame import UNREADABLE, Frame, decode
 from bettong.garbage import CollectionPaused
 from bettong.identifiers import PartitionId
@@ -27,7 +27,7 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.progress import FoldPosition
 from bettong_processor.crashes.marks import Activity, Deaths, Mark, Marks
-from bettong_processor.crashes.trial import SuspectRecord, Trial, computations
+from bettong_processor.crashes.trial import SuspectRecord, Trial, computation_of, computations
 
 # Deaths at one offset after which the record is tried first: one may have been any process's fate.
 _DEATHS_MIN = 2
@@ -68,7 +68,10 @@ class FaultReports(Protocol):
         """What holds a partition up, until it goes on."""
 
     def hold_fault(self, partition: PartitionId, text: str) -> None:
-        """What stays wrong with a partition though it may go on, until this is called again."""
+        """What stays wrong with a partition though it may go on, until this is called again.
+
+        "" costs nothing where this process holds nothing.
+        """
 
     def report_left_out(self, partition: PartitionId, text: str) -> None:
         """What is left out from now on, for it killed workers."""
@@ -101,8 +104,10 @@ class Guard:
         deaths = self.noticed(worker, mark)
         if deaths is not None and deaths.activity is Activity.RESTORING:
             mark.forget(Activity.RESTORING)  # this worker has restored all
-            self.reports.hold_fault(worker.id, "")
+            self.reports.report_fault(worker.id, "")  # another process may have reported it
             deaths = None
+        if deaths is None or deaths.activity is not Activity.SAVING:
+            self.reports.hold_fault(worker.id, "")
         worker.exclusions = self.exclusions.known(worker.id)
         return GuardedFold(self, worker, mark, deaths, holds).fold
 
@@ -213,6 +218,8 @@ class GuardedFold:
                 offset=record.offset,
             )
             return None
+        if found.record:
+            self._stop_at(record, deaths, found.record)
         on_error = worker.program.on_error()
         new_rows = [each for each in found.rows if each not in known.rows]
         new_timers = [each for each in found.timers if each not in known.timers]
@@ -227,6 +234,28 @@ class GuardedFold:
         self.mark.decide()
         self._log_exclusion(record.offset, new_rows, new_timers)
         return None
+
+    def _stop_at(self, record: SuspectRecord, deaths: Deaths, reason: str) -> None:
+        """Raises PoisonError where a whole record is guilty, and on_error="stop" of the computation that it killed.
+
+        Where that one is not known it may be any: then one with "stop" is enough.
+        """
+        worker, on_error = self.worker, self.worker.program.on_error()
+        at = computation_of(worker, deaths.computation)
+        computation = next(
+            (name for name, each in on_error.items() if each == STOP and at in (None, name)), None
+        )
+        if computation is None:
+            return
+        where = record_text(record.offset, frame_of(record.value), FoldPosition("", deaths.index))
+        raise PoisonError(
+            f'{computation!r} (on_error="stop") cannot process a record: {reason}; stage {worker.id.stage!r},'
+            f" partition {worker.id.partition}, {where}. Mend the function, or give it"
+            ' on_error="dead-letter" or "skip", and start the processor again: it goes on with this very record',
+            computation=computation,
+            reason=reason,
+            index=-1 if deaths.index is None else deaths.index,
+        )
 
     def _log_exclusion(self, offset: int, rows: Iterable[Excluded], timers: Iterable[ExcludedTimer]) -> None:
         guard, worker = self._guard, self.worker
@@ -262,11 +291,11 @@ def marking(worker: PartitionWorker, mark: Mark) -> Callable[[FoldPosition], Non
 
 def _blamed(worker: PartitionWorker, known: Exclusion, deaths: Deaths, unknown: Unknown) -> Exclusion:
     """Without a trial: the message at which workers have died again and again, or all where that is not known."""
-    names = computations(worker)
+    computation = computation_of(worker, deaths.computation)
     reason = f"{deaths.count} workers died there, and {unknown.reason}"
-    if deaths.index is None or deaths.computation is None:
+    if deaths.index is None or computation is None:
         return Exclusion(known.offset, record=reason)
-    row = Excluded(deaths.index, deaths.index + 1, names[deaths.computation], reason)
+    row = Excluded(deaths.index, deaths.index + 1, computation, reason)
     return Exclusion(known.offset, (*known.rows, row), timers=known.timers)
 
 
@@ -315,11 +344,9 @@ def _shown(timer: bytes) -> str:
 
 def _named(worker: PartitionWorker, deaths: Deaths) -> dict[str, object]:
     """For the log."""
-    names = computations(worker)
-    known = deaths.computation is not None and deaths.computation < len(names)
     return {
         "offset": deaths.offset,
         "deaths": deaths.count,
-        "computation": names[deaths.computation] if known and deaths.computation is not None else "unknown",
+        "computation": computation_of(worker, deaths.computation) or "unknown",
         "index": "unknown" if deaths.index is None else deaths.index,
     }

@@ -68,6 +68,12 @@ def computations(worker: PartitionWorker) -> tuple[str, ...]:
     return (*(each.node.name for each in stage.operators), *(each.target.name for each in stage.outputs))
 
 
+def computation_of(worker: PartitionWorker, number: int | None) -> str | None:
+    """What a mark names by its number; None for none, or where another version of the application has set the mark."""
+    names = computations(worker)
+    return names[number] if number is not None and number < len(names) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """Folds parts of one record. `limit_ms`: of a message, 0 for none. Not for several threads at once."""
@@ -80,6 +86,8 @@ class Trial:
     memory_left: Callable[[], int] = left_bytes
     # The message at which workers died, if known.
     died_at: int | None = None
+    # How many times TRIAL_S_MAX a child may live.
+    parts: int = 1
 
     def fold(self, indexes: Sequence[int], timers: Sequence[ExcludedTimer] = ()) -> Death | Unknown | None:
         """Folds the messages at these indexes, without these timers, in a child; how it died, None when it did not.
@@ -123,7 +131,7 @@ class Trial:
             if cells[_DONE]:
                 return None
             if not reason:
-                return Unknown(f"a trial was not at its end after {TRIAL_S_MAX:.0f} s")
+                return Unknown(f"a trial was not at its end after {self.parts * TRIAL_S_MAX:.0f} s")
             return Death(
                 reason,
                 names[max(0, cells[_COMPUTATION] - 1)],
@@ -175,7 +183,7 @@ class Trial:
             allowed = allowed_s(self.limit_ms, self.record.messages, cells[_CALLS])
             is_late = bool(self.limit_ms) and stood_s > allowed
             is_large = resident_bytes(child) > memory_max
-            if is_late or is_large or lived_s > max(TRIAL_S_MAX, allowed):
+            if is_late or is_large or lived_s > max(self.parts * TRIAL_S_MAX, allowed):
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
                 return (

@@ -6,7 +6,7 @@ from the state in its own memory, brought up to date by those increments, else f
 between again. Which one is a decision of `bettong.snapshots.recovery`; here it is carried out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from bettong.errors import LogTruncatedError
 from bettong.identifiers import PartitionId, TopicPartition
@@ -112,8 +112,8 @@ class Partitions:
         worker = self._restoring.fresh(id_)
         return worker if self._took(worker, candidate.chain) else None
 
-    def _took(self, worker: PartitionWorker, increments: Iterable[Increment]) -> bool:
-        return self._restoring.took(worker, increments, self._load, self._states.restore)
+    def _took(self, worker: PartitionWorker, increments: Sequence[Increment]) -> bool:
+        return self._restoring.took(worker, increments, self._load, self._states)
 
     def _load(self, id_: PartitionId, increment: Increment) -> bytes | None:
         data = self._stores.local.load(id_, increment)

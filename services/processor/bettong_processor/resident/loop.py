@@ -22,7 +22,7 @@ from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Fold, Guard
-from bettong_processor.crashes.states import GuardedStates
+from bettong_processor.crashes.states import DEADLY_PAUSE_S, GuardedStates
 from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.active_partition import ActivePartition, OutputBuffer, PendingSnapshot
 from bettong_processor.resident.heartbeat import DesiredAssignment, Heartbeat
@@ -41,8 +41,6 @@ _MAINTENANCE_S = 0.01
 _REVOKE_S_MAX = 0.5
 # A store that failed is left alone for this long.
 _PAUSE_S = 1.0
-# A state that kills who restores it is tried again this often, in a child: each may take all memory that is left.
-_DEADLY_PAUSE_S = 30.0
 # Metrics that have not changed are written again this often: a Redis that was wiped must not make idle partitions look
 # as if nothing of them had ever been folded.
 _REPEAT_METRICS_S = 5.0
@@ -170,11 +168,11 @@ class Loop:
                         "a state cannot be restored yet", partition=str(partition), fault=str(error)
                     )
                     deadly = isinstance(error, DeadlyStateError)
-                    self._not_before_s[partition] = now_s + (_DEADLY_PAUSE_S if deadly else _PAUSE_S)
+                    self._not_before_s[partition] = now_s + (DEADLY_PAUSE_S if deadly else _PAUSE_S)
 
     def _restore(self, partition: PartitionId, acquired_s: float) -> tuple[PartitionWorker, Fold]:
         """Exclusions that were logged before this slot held the partition are read before anything is folded."""
-        worker = self._restoring.newest(self._store, partition, self._states.restore)
+        worker = self._restoring.newest(self._store, partition, self._states)
         self._guard.exclusions.refresh(acquired_s)
         return worker, self._guard.of(worker, lambda: partition in self._heartbeat.desired.held)
 
