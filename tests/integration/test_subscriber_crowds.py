@@ -124,7 +124,9 @@ def test_half_sent_requests_leave_memory_and_calls_for_others(
     port = int(guarded.address.rpartition(":")[2])
     half = message(bytes(REQUEST_BYTES_MAX - 100))[:-50]
     floods: list[HalfSender] = []
-    with ExitStack() as stack, ThreadPoolExecutor(CONNECTIONS + 1) as threads:
+    with ExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(CONNECTIONS + 1))
+        stack.callback(over.set)  # before the threads are waited for, also when something fails
         watching = threads.submit(watch)
         for _ in range(TURNS):
             newest = [
