@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,10 @@ def test_health_is_not_watched_so_strangers_hold_no_calls() -> None:
 
 
 @pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("streaming", [False, True])
 def test_nothing_before_a_call_that_lasts_holds_its_request(
     guarded: bool,  # noqa: FBT001 - a parameter of pytest
+    streaming: bool,  # noqa: FBT001
     tmp_path: Path,
 ) -> None:
     (tokens := tmp_path / "tokens.toml").write_text(TOKENS)
@@ -111,11 +114,18 @@ def test_nothing_before_a_call_that_lasts_holds_its_request(
         await context.write(b"begun")
         await asyncio.Event().wait()
 
+    async def converse(requests: AsyncIterator[bytes], context: Any) -> None:
+        async for request in requests:
+            del request
+            await context.write(b"begun")
+
     async def scene() -> None:
         permissions = {LASTING: lambda _: Read("rejected")}
         security = secured(read(ReceiverSettings, settings), permissions, structlog.get_logger())
         server = grpc.aio.server(interceptors=security.interceptors)
-        method: Any = grpc.unary_stream_rpc_method_handler(wait, request_deserializer=parsed)
+        one: Any = grpc.unary_stream_rpc_method_handler(wait, request_deserializer=parsed)
+        several: Any = grpc.stream_stream_rpc_method_handler(converse, request_deserializer=parsed)
+        method = several if streaming else one
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler("test.Lasting", {"Wait": method}),)
         )
@@ -123,12 +133,12 @@ def test_nothing_before_a_call_that_lasts_holds_its_request(
         await server.start()
         try:
             async with grpc.aio.insecure_channel(address) as channel:
-                call: Any = channel.unary_stream(LASTING)
                 metadata = (("authorization", f"Bearer {TOKEN}"),) if guarded else ()
-                answers = call(bytes(4000), metadata=metadata, timeout=ANSWER_S_MAX)
-                assert await answers.read() == b"begun"
+                call: Any = channel.stream_stream(LASTING)(metadata=metadata, timeout=ANSWER_S_MAX)
+                await call.write(bytes(4000))
+                assert await call.read() == b"begun"
                 assert sys.getrefcount(seen[0]) == sys.getrefcount(nobodys[0])
-                answers.cancel()
+                call.cancel()
         finally:
             await server.stop(None)
 

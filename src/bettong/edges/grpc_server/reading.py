@@ -37,7 +37,7 @@ REQUEST_BYTES_MAX = 4096
 
 
 class Reading(Wrapper):
-    """Reads and parses the one request of a call, within bounds. A method that takes several is served as it is."""
+    """Reads and parses the one request of a call, within bounds. Of a method that takes several, it holds none."""
 
     def __init__(self, receiving: Receiving, log: Logger, request_bytes_max: Mapping[str, int]) -> None:
         """`request_bytes_max`: by the full name of a method, where its request may have more than REQUEST_BYTES_MAX."""
@@ -50,7 +50,7 @@ class Reading(Wrapper):
         """See Wrapper."""
         parse, behaviour = handler.request_deserializer, behaviour_of(handler)
         if not isinstance(parse, _ParseOne):
-            return handler
+            return _holding_none(handler) if handler.request_streaming else handler
         log = self._log.bind(method=method)
         bytes_max = self._bytes_max.get(method, REQUEST_BYTES_MAX)
 
@@ -153,6 +153,21 @@ def _parsed(data: bytes | None, parse: Callable[[bytes], Any], bytes_max: int) -
     except DecodeError as error:
         text = f"{len(data)} bytes that are no request of this method: {error}; see protos/bettong/v1"
         return _Refused(invalid, text)
+
+
+def _holding_none(handler: Handler) -> Handler:
+    """The same, but that what gRPC iterates with is left alone: it holds each request until the next one has come."""
+    behaviour = behaviour_of(handler)
+
+    async def requests(context: Context) -> AsyncGenerator[Any, None]:
+        while (given := [await context.read()])[0] is not grpc.aio.EOF:
+            yield given.pop()
+
+    async def call(_: AsyncIterator[Any], context: Context) -> Any:
+        async with contextlib.aclosing(requests(context)) as each:
+            return await behaviour(each, context)
+
+    return handler_like(handler, call, handler.request_deserializer)
 
 
 async def _first(requests: AsyncIterator[bytes]) -> bytes | None:
