@@ -158,9 +158,11 @@ TTL_S = "ttl_s"
 AGE_S = "age_s"
 
 # Beside GAP and LEFT_OUT in the record of a partition, by Redis' own clock: since when they say so, Unix s, and from
-# what age on a gap is an alarm. Who reads records gets GAP and GAP_S from then on, and LEFT_OUT while it is new.
+# what age on a gap is an alarm; and the furthest offset at which gaps were said. Who reads records gets GAP and GAP_S
+# from then on, and LEFT_OUT while it is new.
 GAP_SINCE_S = f"{GAP.name}_since_s"
 GAP_ALARM_S = "gap_alarm_s"
+GAP_OFFSET = "gap_offset"
 LEFT_OUT_SINCE_S = f"{LEFT_OUT.name}_since_s"
 # An operator who is called finds it; and who asks later asks the dead letters.
 LEFT_OUT_S_MAX = 600

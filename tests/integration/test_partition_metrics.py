@@ -99,6 +99,8 @@ def test_a_gap_is_as_old_as_when_it_was_first_reported_whoever_reports_it(
         assert alarm()[0] == "a/b, frame 3", "another process, the same gap"
         report(9, "")  # folds again what was folded before
         assert alarm()[0] == "a/b, frame 3"
+        report(10, "")  # and is still behind where the gap was reported
+        assert alarm()[0] == "a/b, frame 3"
         report(12, "a/b, frame 7")
         assert alarm() == ("", ""), "another gap"
         report(13, "")

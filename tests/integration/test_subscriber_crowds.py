@@ -18,7 +18,8 @@ from bettong.local.probes import grpc_serves
 from bettong.local.redis_server import RedisServer
 from bettong.v1 import subscribe_pb2 as pb
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
-from bettong_receiver.service import REQUESTS_BYTES_MAX
+from bettong_receiver.service import REQUEST_BYTES_MAX, REQUESTS_BYTES_MAX
+from bettong_receiver.servicer import SUBSCRIBE
 from tests.samples.result_frames import rows
 from tests.servers.half_sent import HalfSender, message
 from tests.servers.receiver_process import Feed, ReceiverProcess
@@ -39,11 +40,9 @@ SHARE = 2
 CONNECTIONS = 12
 CALLS = 8
 TURNS = 4
-REQUEST_BYTES = 4 * 1024 * 1024
 BYTES_PER_S = 10 * MEGABYTE
 # What comes between two looks of a loaded machine, and what the C library keeps of what was held.
 OVERSHOOT_BYTES = 100 * MEGABYTE
-SUBSCRIBE = "/bettong.v1.SubscribeService/Subscribe"
 METHODS = [SUBSCRIBE, "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"]
 
 
@@ -123,9 +122,11 @@ def test_half_sent_requests_leave_memory_and_calls_for_others(
             seen.append(process.memory_info().rss)
 
     port = int(guarded.address.rpartition(":")[2])
-    half = message(bytes(REQUEST_BYTES - 100))[:-50]
+    half = message(bytes(REQUEST_BYTES_MAX - 100))[:-50]
     floods: list[HalfSender] = []
-    with ExitStack() as stack, ThreadPoolExecutor(CONNECTIONS + 1) as threads:
+    with ExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(CONNECTIONS + 1))
+        stack.callback(over.set)  # before the threads are waited for, also when something fails
         watching = threads.submit(watch)
         for _ in range(TURNS):
             newest = [

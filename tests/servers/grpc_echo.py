@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 import structlog
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from bettong.client import Credentials
 from bettong.config.access import ListSources, Read, Write, digest
@@ -16,6 +16,7 @@ from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
 from bettong.config.service import ServingSettings
 from bettong.edges.grpc_server import Bound, Permissions, Receiving, ServerSecurity
+from bettong.edges.serving import Serving
 from bettong.logs import Logger
 from bettong.v1 import subscribe_pb2
 from bettong.v1.ingest_pb2 import (
@@ -49,6 +50,7 @@ write = ["orders/feed-*"]
 read = ["rejected"]
 """
 ANSWER_S_MAX = 10.0
+REQUEST_BYTES_MAX = {"/bettong.v1.SubscribeService/Subscribe": 10_000}
 
 
 class Echo(IngestServiceServicer, SubscribeServiceServicer):
@@ -72,7 +74,7 @@ def secured(settings: ServingSettings, permissions: Permissions, log: Logger) ->
     """With room for all that a test sends."""
     bound = Bound(1 << 30, "of this test")
     receiving = Receiving(of_all=bound, of_connection=bound, message_bytes_max=1 << 22)
-    return ServerSecurity(settings, permissions, receiving, log)
+    return ServerSecurity(settings, permissions, receiving, log, REQUEST_BYTES_MAX)
 
 
 @asynccontextmanager
@@ -83,7 +85,7 @@ async def served(settings: dict[str, Any], permissions: Permissions = PERMISSION
     server = grpc.aio.server(interceptors=security.interceptors)
     add_IngestServiceServicer_to_server(Echo(), server)
     add_SubscribeServiceServicer_to_server(Echo(), server)
-    health_pb2_grpc.add_HealthServicer_to_server(health.aio.HealthServicer(), server)
+    health_pb2_grpc.add_HealthServicer_to_server(Serving("bettong.v1.IngestService").servicer, server)
     port = security.listen(server, "127.0.0.1:0")
     await server.start()
     try:

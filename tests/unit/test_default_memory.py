@@ -12,7 +12,7 @@ from kubernetes.utils import parse_quantity
 from bettong.config.receiver import ReceiverSettings
 from bettong.config.sender import SenderSettings
 from bettong.edges.grpc_server import OTHER_CALLS_MAX
-from bettong_receiver.service import REQUESTS_BYTES_MAX
+from bettong_receiver.service import REQUEST_BYTES_MAX, REQUESTS_BYTES_MAX
 from tests.integration import test_sender_fairness, test_subscriber_crowds, test_subscriber_stalls
 from tests.kubernetes.chart import FOLDER
 from tests.unit import test_sender_half_sent
@@ -23,6 +23,8 @@ SENDER_IDLE_BYTES = 250 * MEGABYTE
 RECEIVER_IDLE_BYTES = 260 * MEGABYTE
 # What a call holds that is not read: a window of HTTP/2, see `bettong_sender.service`.
 WINDOW_BYTES = 64 * 1024
+# Of a request of a subscriber, while it is parsed, one at a time: of empty positions, which are refused then.
+PARSED_TIMES = 24
 # Of a subscriber, beside what is counted: its thread, and its own way through the log.
 SUBSCRIBER_BYTES = test_subscriber_stalls.OTHER_BYTES // test_subscriber_stalls.STALLED
 
@@ -64,6 +66,7 @@ def test_a_receiver_has_room_for_all_that_clients_can_make_it_hold() -> None:
         + default(ReceiverSettings, "receiver_subscribers_max") * SUBSCRIBER_BYTES
         + REQUESTS_BYTES_MAX  # of requests that have come in part
         + test_subscriber_crowds.OVERSHOOT_BYTES  # before their connections are closed
+        + PARSED_TIMES * REQUEST_BYTES_MAX
         + OTHER_CALLS_MAX * WINDOW_BYTES
     )
     assert most < limit_bytes("receiver"), f"{most / MEGABYTE:.0f} MB"

@@ -70,6 +70,7 @@ def test_half_sent_frames_stay_within_the_bound_and_other_clients_are_served(tmp
 
         honest = stack.enter_context(opened(address, stream="honest"))
         threads = stack.enter_context(ThreadPoolExecutor(CONNECTIONS + 1))
+        stack.callback(over.set)  # before the threads are waited for, also when something fails
         watching = threads.submit(watch)
         floods = []
         for turn in range(TURNS):

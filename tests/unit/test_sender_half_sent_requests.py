@@ -52,6 +52,7 @@ def test_half_sent_requests_stay_within_the_bound_and_other_clients_are_served(
 
         honest = stack.enter_context(opened(address, stream="honest"))
         threads = stack.enter_context(ThreadPoolExecutor(CONNECTIONS + 1))
+        stack.callback(over.set)  # before the threads are waited for, also when something fails
         watching = threads.submit(watch)
         half = message(bytes(FRAME_BYTES_MAX))[:-50]
         floods = []

@@ -17,7 +17,7 @@ _POLL_S = 0.25
 
 @dataclass(eq=False, slots=True)
 class Guest:
-    """One subscriber. `held`: bytes, `sending` of them as responses.
+    """One subscriber. `held`: bytes, `sending` of them as responses, `positions` for what it goes on from.
 
     `since_s`: when its response was handed to gRPC; None between two of them.
     `reason`: why it must go; empty while it need not. `must_hang_up` is set when it cannot be waited for any longer.
@@ -26,6 +26,7 @@ class Guest:
     task: "asyncio.Task[object]"
     held: int = 0
     sending: int = 0
+    positions: int = 0
     since_s: float | None = None
     reason: str = ""
     must_hang_up: asyncio.Event = field(default_factory=asyncio.Event)

@@ -28,17 +28,17 @@ from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening
 from bettong_receiver.reporting import LAG_WAIT_S_MAX, Reporter
 from bettong_receiver.routes import routes
-from bettong_receiver.servicer import PERMISSIONS, SubscribeServicer, handlers
+from bettong_receiver.servicer import PERMISSIONS, SUBSCRIBE, SubscribeServicer, handlers
 from bettong_receiver.status import RUNNING, STOPPING, ReceiverStatus
 
 _GRACE_S = 2.0
-# A subscription goes on from a position in each partition, and a position has a sequence of each partition of the stage
-# before: some kilobytes, but with hundreds of partitions some megabytes.
-_REQUEST_BYTES_MAX = 4 * 1024 * 1024
+# A subscription goes on from a position in each partition, and a position has a sequence of each stage that leads to
+# the sink, about 50 bytes: five of them in each of 4,096 partitions, the most there are, or more in fewer.
+REQUEST_BYTES_MAX = 1024 * 1024
 REQUESTS_BYTES_MAX = 16 * 1024 * 1024
 # A subscriber whose machine is gone without a word is noticed by pings: 20 s + 10 s.
 _OPTIONS = (
-    ("grpc.max_receive_message_length", _REQUEST_BYTES_MAX),
+    ("grpc.max_receive_message_length", REQUEST_BYTES_MAX),
     # Windows that grow by what the line carries are for more.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.so_reuseport", 0),
@@ -56,7 +56,9 @@ class Receiver:
     def __init__(self, settings: ReceiverSettings, plan: Plan, log: Logger) -> None:
         self._settings = settings
         self._log = log
-        self._security = ServerSecurity(settings, PERMISSIONS, _receiving(), log)
+        self._security = ServerSecurity(
+            settings, PERMISSIONS, _receiving(), log, {SUBSCRIBE: REQUEST_BYTES_MAX}
+        )
         self._formats = formats(plan)
         self._status = ReceiverStatus(time.time, log)
         self._stopping = threading.Event()
@@ -210,6 +212,6 @@ def _receiving() -> Receiving:
     """What may be held of requests that have come in part."""
     return Receiving(
         of_all=Bound(REQUESTS_BYTES_MAX, "16 MiB of all requests"),
-        of_connection=Bound(2 * _REQUEST_BYTES_MAX, "8 MiB of one connection"),
-        message_bytes_max=_REQUEST_BYTES_MAX,
+        of_connection=Bound(8 * REQUEST_BYTES_MAX, "8 MiB of one connection"),
+        message_bytes_max=REQUEST_BYTES_MAX,
     )

@@ -48,10 +48,15 @@ def _shortened(sink: str) -> str:
     return sink[:_NAME_CHARACTERS_MAX]
 
 
+SUBSCRIBE = "/bettong.v1.SubscribeService/Subscribe"
+
 # What a token must allow.
-PERMISSIONS: Permissions = {
-    "/bettong.v1.SubscribeService/Subscribe": lambda request: Read(_shortened(request.sink))
-}
+PERMISSIONS: Permissions = {SUBSCRIBE: lambda request: Read(_shortened(request.sink))}
+
+# A request, and the tables that are made of it, take six times its bytes (measured).
+_POSITIONS_TIMES = 8
+# As many as partitions: see BETTONG_PARTITIONS.
+_POSITIONS_MAX = 4096
 
 
 def handlers(servicer: "SubscribeServicer") -> grpc.GenericRpcHandler:
@@ -120,6 +125,11 @@ class SubscribeServicer:
             await context.abort(
                 grpc.StatusCode.UNAVAILABLE, "the receiver waits for Kafka; subscribe again later"
             )
+        # Before anything is waited for: empty positions take 24 times their bytes.
+        if (positions := len(request.positions)) > _POSITIONS_MAX:
+            text = f"{positions} positions; a sink has at most {_POSITIONS_MAX} partitions, expected one for each"
+            del request
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, text)
         try:
             with self._shares.share(caller(context)):
                 await self._serve(request, newest, context)
@@ -133,7 +143,8 @@ class SubscribeServicer:
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 f"{self.subscribers} subscribers, at most BETTONG_RECEIVER_SUBSCRIBERS_MAX={self._subscribers_max}",
             )
-        if not self._room.has_room_for(held_ahead(self._ahead_bytes_max)):
+        positions_bytes = _POSITIONS_TIMES * request.ByteSize()
+        if not self._room.has_room_for(held_ahead(self._ahead_bytes_max) + positions_bytes):
             await context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 f"{self.subscribers} subscribers that read have all of BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX"
@@ -144,6 +155,7 @@ class SubscribeServicer:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
         guest = self._room.enter(task)
+        guest.positions = positions_bytes
         sent: dict[int, int] = {}
         try:
             await self._send_results(request, newest, context, guest, sent)
@@ -183,7 +195,7 @@ class SubscribeServicer:
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="subscriber")
         opened: list[Subscription] = []
         try:
-            await self._room.hold(guest, held_ahead(self._ahead_bytes_max))
+            await self._room.hold(guest, held_ahead(self._ahead_bytes_max) + guest.positions)
             await loop.run_in_executor(thread, lambda: opened.append(self._subscribe(request, newest)))
             (subscription,) = opened
             await self._write(subscription, subscription.opening(), context, guest, sent)
@@ -204,7 +216,7 @@ class SubscribeServicer:
         sent: dict[int, int],
     ) -> None:
         guest.sending = sum(len(each.data) for each in responses)
-        await self._room.hold(guest, subscription.held + guest.sending)
+        await self._room.hold(guest, subscription.held + guest.positions + guest.sending)
         for each in responses:
             self._room.hands(guest)
             await context.write(each.data)

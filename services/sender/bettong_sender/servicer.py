@@ -121,7 +121,9 @@ class IngestServicer:
             async with contextlib.aclosing(messages):
                 async for request in messages:
                     self._receiving.delivered(peer, len(request))
-                    yield request
+                    given = [request]
+                    del request
+                    yield given.pop()
         finally:
             self._receiving.closed(peer)
 
@@ -203,6 +205,7 @@ class IngestServicer:
             with self._receiving.waiting(peer, len(request)):
                 await feed.await_room(lease)
             await feed.take_request(request, lease)
+            del request
 
 
 def describe(route: SourceRoute) -> Source:

@@ -1,7 +1,9 @@
 """What health checks report: whether a service takes calls now (decision 8)."""
 
 import asyncio
+from typing import Any, Never
 
+import grpc
 from grpc_health.v1 import health, health_pb2
 
 # SERVING from the start on, also while Kafka or Redis is waited for: only that the event loop answers. A new start
@@ -14,7 +16,7 @@ class Serving:
 
     def __init__(self, service: str) -> None:
         """`service`: its full name, as its proto gives it."""
-        self.servicer = health.aio.HealthServicer()
+        self.servicer = _Health()
         self._service = service
 
     async def say(self, *, serving: bool) -> None:
@@ -33,3 +35,19 @@ class Serving:
         await stop.wait()
         await self.stop()
         await asyncio.sleep(wait_s)
+
+
+class _Health(health.aio.HealthServicer):
+    """Answers `Check`. Clients that would `Watch` take UNIMPLEMENTED for healthy, as gRPC has it.
+
+    A `Watch` has no end and needs no token: strangers would have all calls of a server by it.
+    """
+
+    async def Watch(self, request: Any, context: Any) -> None:  # noqa: N802 - gRPC's name
+        """Refuses it."""
+        del request
+        text = (
+            "Watch is not served here, for strangers could hold all calls by it; call Check from time to time"
+        )
+        never: Never = await context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
+        raise AssertionError(never)

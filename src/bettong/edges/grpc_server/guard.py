@@ -113,7 +113,10 @@ async def _first_judged(
             asked.read_first(request)
             await _end(context, asked.refusal(), log)
             first = False
-        yield request
+        # The call may last, and is not to hold it here.
+        given = [request]
+        del request
+        yield given.pop()
 
 
 async def _end(context: Context, refusal: tuple[grpc.StatusCode, str] | None, log: Logger) -> None:

@@ -1,6 +1,6 @@
 """How a server lets calls in: by its settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import grpc
@@ -10,7 +10,7 @@ from bettong.config.service import ServingSettings
 from bettong.edges.grpc_server.certificates import server_credentials
 from bettong.edges.grpc_server.guard import CallGuard, Permissions
 from bettong.edges.grpc_server.pending import OTHER_CALLS_MAX
-from bettong.edges.grpc_server.reading import OneRequest, Reading
+from bettong.edges.grpc_server.reading import REQUEST_BYTES_MAX, OneRequest, Reading
 from bettong.edges.grpc_server.receiving import Receiving
 from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.edges.grpc_server.watching import watch
@@ -19,9 +19,6 @@ from bettong.logs import Logger
 
 # A file of so many bytes holds some thousand tokens.
 _TOKENS_BYTES_MAX = 1024 * 1024
-
-# The name of a service.
-_PROBE_BYTES_MAX = 4096
 
 # A session that lasts is cut then, and its client resends what has no receipt; a short call ends before.
 _AGE_GRACE_MS = 5_000
@@ -34,12 +31,17 @@ class ServerSecurity:
     """
 
     def __init__(
-        self, settings: ServingSettings, permissions: Permissions, receiving: Receiving, log: Logger
+        self,
+        settings: ServingSettings,
+        permissions: Permissions,
+        receiving: Receiving,
+        log: Logger,
+        request_bytes_max: Mapping[str, int] | None = None,
     ) -> None:
-        """Reads the files. Raises SettingsError that lists every fault of them."""
+        """Reads the files. Raises SettingsError that lists every fault of them. `request_bytes_max`: see `Reading`."""
         self._receiving = receiving
         self._log = log
-        reading, one_request = Reading(receiving, log), OneRequest()
+        reading, one_request = Reading(receiving, log, request_bytes_max or {}), OneRequest()
         # The first one is the outermost.
         self.interceptors: tuple[grpc.aio.ServerInterceptor, ...] = (reading, one_request)
         self._probe_interceptors = self.interceptors
@@ -78,7 +80,7 @@ class ServerSecurity:
             options=[
                 ("grpc.so_reuseport", 0),
                 ("grpc.http2.bdp_probe", 0),
-                ("grpc.max_receive_message_length", _PROBE_BYTES_MAX),
+                ("grpc.max_receive_message_length", REQUEST_BYTES_MAX),
             ],
             maximum_concurrent_rpcs=OTHER_CALLS_MAX,
         )

@@ -9,6 +9,7 @@ from bettong.metrics import (
     AGE_S,
     GAP,
     GAP_ALARM_S,
+    GAP_OFFSET,
     GAP_S,
     GAP_SINCE_S,
     LEFT_OUT,
@@ -26,17 +27,22 @@ _WRITE_ATTEMPTS_S = 0.5
 _INTERVALS_PER_TTL = 10
 _TTL_S_MIN = 10.0
 
-_DATED = frozenset({GAP.name, GAP_S.name, GAP_SINCE_S, GAP_ALARM_S, LEFT_OUT.name, LEFT_OUT_SINCE_S})
+_DATED = frozenset(
+    {GAP.name, GAP_S.name, GAP_SINCE_S, GAP_ALARM_S, GAP_OFFSET, LEFT_OUT.name, LEFT_OUT_SINCE_S}
+)
 
 MetricValues = Mapping[str, str | int | float]
 
 # KEYS: the record, the index. ARGV: when the writer's run began, "" where its tasks do not run twice; its name in the
-# index; metrics and values in turns. Whoever folds again what was folded before has not met a gap again yet.
+# index; metrics and values in turns. Whoever folds again what was folded before has not met a gap again yet,
+# in any of its writes until it is as far as where gaps were said last.
 _PARTITION = f"""
 local new = {{}}
 for index = 3, #ARGV, 2 do new[ARGV[index]] = ARGV[index + 1] end
-local run, offset = unpack(redis.call('HMGET', KEYS[1], 'run', '{OFFSET.name}'))
-local is_behind = (tonumber(new['{OFFSET.name}'] or '') or math.huge) < (tonumber(offset or '') or 0)
+local run, offset, furthest = unpack(redis.call('HMGET', KEYS[1], 'run', '{OFFSET.name}', '{GAP_OFFSET}'))
+local new_offset = tonumber(new['{OFFSET.name}'] or '') or math.huge
+local is_behind = new_offset < (tonumber(offset or '') or 0)
+local is_replay = new_offset < (tonumber(furthest or offset or '') or 0)
 if ARGV[1] ~= '' then
   local later = tonumber(ARGV[1]) - (tonumber(run or '') or 0)
   if later < 0 or later == 0 and is_behind then return 0 end
@@ -46,10 +52,13 @@ redis.call('SADD', KEYS[2], ARGV[2])
 local now = redis.call('TIME')
 for name, value in pairs(new) do
   local is_dated = name == '{GAP.name}' or name == '{LEFT_OUT.name}'
-  if is_dated and value ~= (redis.call('HGET', KEYS[1], name) or '') and not is_behind then
+  if is_dated and value ~= (redis.call('HGET', KEYS[1], name) or '') and not is_replay then
     redis.call('HSET', KEYS[1], name .. '_since_s', string.format('%s.%06d', now[1], now[2]))
   end
-  if not (is_dated and is_behind) then redis.call('HSET', KEYS[1], name, value) end
+  if not (is_dated and is_replay) then redis.call('HSET', KEYS[1], name, value) end
+end
+if new['{GAP.name}'] and new['{OFFSET.name}'] and not is_replay then
+  redis.call('HSET', KEYS[1], '{GAP_OFFSET}', new['{OFFSET.name}'])
 end
 return 1
 """
