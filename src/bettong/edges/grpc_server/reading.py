@@ -50,7 +50,7 @@ class Reading(Wrapper):
         """See Wrapper."""
         parse, behaviour = handler.request_deserializer, behaviour_of(handler)
         if not isinstance(parse, _ParseOne):
-            return _holding_none(handler) if handler.request_streaming else handler
+            return _keeping_none(handler) if handler.request_streaming else handler
         log = self._log.bind(method=method)
         bytes_max = self._bytes_max.get(method, REQUEST_BYTES_MAX)
 
@@ -155,7 +155,7 @@ def _parsed(data: bytes | None, parse: Callable[[bytes], Any], bytes_max: int) -
         return _Refused(invalid, text)
 
 
-def _holding_none(handler: Handler) -> Handler:
+def _keeping_none(handler: Handler) -> Handler:
     """The same, but that what gRPC iterates with is left alone: it holds each request until the next one has come."""
     behaviour = behaviour_of(handler)
 
