@@ -1,5 +1,6 @@
 """Free ports: taken where the kernel gives none to outgoing connections, as far as it leaves room."""
 
+import random
 import socket
 from itertools import pairwise
 
@@ -28,6 +29,13 @@ def test_free_ports_are_different_and_free() -> None:
     ports = sorted(free_ports(20))
     assert all(first < second for first, second in pairwise(ports))
     assert all(is_free(port) for port in ports)
+
+
+def test_a_port_that_was_given_is_not_given_again_before_its_server_listens() -> None:
+    random.seed(7)
+    first = free_ports(20)
+    random.seed(7)
+    assert not set(first) & set(free_ports(20))
 
 
 def test_a_port_with_a_listener_is_not_free() -> None:

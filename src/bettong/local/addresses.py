@@ -3,6 +3,7 @@
 import errno
 import random
 import socket
+from collections import deque
 from pathlib import Path
 
 from bettong.errors import LocalError
@@ -16,20 +17,25 @@ _HIGHEST = 65_535
 _ANYWHERE = range(_LOWEST, 32_768)
 _ROOM_MIN = 1000  # ports; with fewer, two callers would often choose the same
 _TRIES_MAX = 200
+# Ports that this process was given last: a server that has not started yet, or starts again, does not listen on its
+# own.
+_GIVEN: deque[int] = deque(maxlen=500)
 
 
 def free_ports(count: int) -> list[int]:
     """Different TCP ports of the loopback interface that nobody listens on now.
 
-    Chosen at random, so that two callers at the same time rarely get the same; the second one fails to start.
+    None of the last 500 that this process was given. Chosen at random, so that two processes at the same time rarely
+    get the same; the second one fails to start.
     """
     room = candidates(_RANGE.read_text() if _RANGE.exists() else "")
     found: list[int] = []
     for port in random.sample(room, min(_TRIES_MAX, len(room))):
         if len(found) == count:
             break
-        if is_free(port):
+        if port not in _GIVEN and is_free(port):
             found.append(port)
+            _GIVEN.append(port)
     if len(found) < count:
         raise LocalError(f"no {count} free ports found between {room.start} and {room.stop - 1}")
     return found
