@@ -8,12 +8,18 @@ from bettong.schema.form import Copier
 from bettong.schema.record_classes import RecordClass
 
 
+def copiers_of(fields: Sequence[Field]) -> Mapping[int, Copier]:
+    """By position, of the fields whose values can change after they were given."""
+    found = ((index, field.copier()) for index, field in enumerate(fields))
+    return {index: copied for index, copied in found if copied is not None}
+
+
 def reader_of(record: RecordClass, fields: Sequence[Field]) -> Callable[[Any], Any]:
     """Reads an object's fields: their values in order, of one field its value alone. What can change is copied.
 
     The reader raises `record.unreadable` for an object of another class.
     """
-    return _reader(record, fields, _copiers(fields))
+    return _reader(record, fields, copiers_of(fields))
 
 
 def copier_of(record: RecordClass, fields: Sequence[Field]) -> Copier | None:
@@ -21,19 +27,13 @@ def copier_of(record: RecordClass, fields: Sequence[Field]) -> Copier | None:
 
     The copier raises `record.unreadable` for an object of another class.
     """
-    copiers = _copiers(fields)
+    copiers = copiers_of(fields)
     if record.is_frozen and not copiers:
         return None
     read, make = _reader(record, fields, copiers), record.make
     if len(fields) == 1:
         return lambda message: make(read(message))
     return lambda message: make(*read(message))
-
-
-def _copiers(fields: Sequence[Field]) -> Mapping[int, Copier]:
-    """By position, of the fields whose values can change after they were given."""
-    found = ((index, field.copier()) for index, field in enumerate(fields))
-    return {index: copied for index, copied in found if copied is not None}
 
 
 def _reader(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bettong.errors import SchemaError
 from bettong.schema.annotations import field_of
-from bettong.schema.copying import copier_of, reader_of
+from bettong.schema.copying import copier_of, copiers_of, reader_of
 from bettong.schema.fields import Field
 from bettong.schema.form import Copier
 from bettong.schema.record_classes import Getter, RecordClass, is_frozen, is_record_class, record_class_of
@@ -105,7 +105,7 @@ class Schema:
     @cached_property
     def changing(self) -> frozenset[int]:
         """The positions of fields whose values can change after they were given."""
-        return frozenset(index for index, field in enumerate(self.fields) if field.copier() is not None)
+        return frozenset(copiers_of(self.fields))
 
     @cached_property
     def dtypes(self) -> tuple[np.dtype[Any], ...] | None:
