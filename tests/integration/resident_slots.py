@@ -133,8 +133,16 @@ def programs_of(planned: Plan, *, compiled: bool) -> Programs:
 class World:
     """A log, its stores, slots, and what the log of results holds."""
 
-    def __init__(self, name: str, kafka: str, redis: str, programs: Programs | None = None) -> None:
-        self.name, self.kafka = name, kafka
+    def __init__(
+        self,
+        name: str,
+        kafka: str,
+        redis: str,
+        programs: Programs | None = None,
+        *,
+        partitions: int = PARTITIONS,
+    ) -> None:
+        self.name, self.kafka, self.partitions = name, kafka, partitions
         self.programs = programs or programs_of(plan(application(name)), compiled=False)
         planned = self.programs.plan
         self.stage = planned.stages[0]
@@ -143,12 +151,12 @@ class World:
         self.store: SnapshotStore = RedisSnapshots(self.redis)
         self.metrics = LiveMetrics(self.redis)
         self.group = Group(self.redis, *self.programs.stages)
-        self.sequences = [itertools.count(1) for _ in range(PARTITIONS)]
-        self.appended = [0] * PARTITIONS
+        self.sequences = [itertools.count(1) for _ in range(partitions)]
+        self.appended = [0] * partitions
         with LogAdmin(kafka) as admin:
             admin.create_topics(
                 planned.topics,
-                partitions=PARTITIONS,
+                partitions=partitions,
                 replication=1,
                 frame_bytes_max=FRAME_BYTES_MAX,
             )
@@ -218,14 +226,14 @@ class World:
         ):
             try:
                 Loop(
-                    Restoring(self.programs, WorkerLimits(PARTITIONS, FRAME_BYTES_MAX), log),
+                    Restoring(self.programs, WorkerLimits(self.partitions, FRAME_BYTES_MAX), log),
                     self.store,
                     heartbeat=heartbeat,
                     reader=reader,
                     writer=writer or own,
                     metrics=partition_metrics,
                     guard=Guard(
-                        Marks(Path(self.folder.name), PARTITIONS),
+                        Marks(Path(self.folder.name), self.partitions),
                         exclusions,
                         partition_metrics,
                         log,
@@ -281,7 +289,7 @@ class World:
 
     def expected(self, partition: int) -> list[tuple[int, int, bytes | None]]:
         """The frames of a fold without any interruption."""
-        assignment = Assignment(self.name, partition, PARTITIONS, FRAME_BYTES_MAX)
+        assignment = Assignment(self.name, partition, self.partitions, FRAME_BYTES_MAX)
         worker = PartitionWorker(self.programs.stages[self.stage.name], assignment)
         frames: list[Frame] = []
         starts = {TopicPartition(self.source, partition): 0}

@@ -144,4 +144,11 @@ class PaneTable(RecordTable):
         panes = self.panes.words[self.panes.of_keys(keys)[0]]
         due = int(self.states["due"][slot])
         accumulators = {int(pane[NUMBER]): self._shown(pane[MESSAGES:]) for pane in panes}
-        return to_jsonable({"due": None if due == NEVER else due, "panes": accumulators})
+        # As RangeState is shown: without early results, of which there are none here, its other fields never change.
+        shown: dict[str, Any] = {
+            "due": None if due == NEVER else due,
+            "early": None,
+            "panes": accumulators,
+            "changed": [],
+        }
+        return to_jsonable(shown)
