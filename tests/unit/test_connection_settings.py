@@ -12,8 +12,8 @@ from bettong.config.connection_settings import (
 )
 from bettong.config.reading import read
 from bettong.edges.kafka_log.secured import librdkafka_options, python_options
+from bettong.edges.kafka_log.spark_options import spark_options
 from bettong.errors import SettingsError
-from bettong_processor.micro_batch.spark_kafka import spark_options
 
 WORD = "a word that nobody sees"
 FAULTS = [

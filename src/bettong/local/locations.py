@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
+from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
 from bettong.config.service import PREFIX
@@ -14,6 +16,35 @@ from bettong.inspection.locations import Locations
 from bettong.local.record import find
 
 
+@dataclass(frozen=True, slots=True)
+class FoundLocations:
+    """Locations as paths and addresses alone: it holds no secret, and may travel to other machines."""
+
+    kafka: KafkaConnection
+    redis: RedisConnection
+    sender: str | None
+    compiled: bool
+    kernel_cache: Path
+    frame_bytes_max: int
+    state_dir: Path
+    snapshots: str
+    state_key_file: Path | None
+
+    def on_this_machine(self) -> Locations:
+        """With what this machine has at these paths. Raises SettingsError for a key that cannot be used."""
+        return Locations(
+            kafka=self.kafka,
+            redis=self.redis,
+            sender=self.sender,
+            compiled=self.compiled,
+            kernel_cache=kernel_cache(self.kernel_cache),
+            frame_bytes_max=self.frame_bytes_max,
+            state_dir=self.state_dir,
+            snapshots=self.snapshots,
+            state_key=state_key(self.state_key_file),
+        )
+
+
 def locations(
     application: str,
     name: str,
@@ -22,6 +53,18 @@ def locations(
     kafka: str | None = None,
     redis: str | None = None,
 ) -> Locations:
+    """As `found_locations`, on this machine."""
+    return found_locations(application, name, directory, kafka=kafka, redis=redis).on_this_machine()
+
+
+def found_locations(
+    application: str,
+    name: str,
+    directory: Path,
+    *,
+    kafka: str | None = None,
+    redis: str | None = None,
+) -> FoundLocations:
     """The locations of application `name` in the file `application`.
 
     Raises LocalError when nobody says where Kafka is, or when the suite in `directory` runs another application;
@@ -45,14 +88,14 @@ def locations(
             f"nothing runs in {directory}: start it with `bettong up {application}`, or say where it runs with"
             f" --kafka or {PREFIX}KAFKA"
         )
-    return Locations(
+    return FoundLocations(
         kafka=record.kafka_connection if record is not None else settings.kafka_connection,
         redis=record.redis_connection if record is not None and redis is None else settings.redis_connection,
         sender=record.sender if record is not None else None,
         compiled=record.compiled if record is not None else settings.compiled,
-        kernel_cache=kernel_cache(settings.kernel_cache),
+        kernel_cache=settings.kernel_cache,
         frame_bytes_max=settings.frame_bytes_max,
         state_dir=settings.state_dir,
         snapshots=record.snapshots if record is not None else settings.snapshots,
-        state_key=state_key(record.state_key_file if record is not None else settings.state_key_file),
+        state_key_file=record.state_key_file if record is not None else settings.state_key_file,
     )

@@ -208,7 +208,7 @@ def key_type(stage: Stage, node: Stateful) -> KeyType:
     Raises ApplicationError when a key is a function, varies in width, or differs between inputs.
     """
     found: dict[tuple[tuple[Kind, np.dtype[Any]], ...], tuple[str, KeyType]] = {}
-    for entry in _inputs_of(stage, node.name):
+    for entry in inputs_of(stage, node.name):
         if entry.key is None or callable(entry.key):
             raise ApplicationError(
                 f"{node.mode.value} {node.name!r}: the key of {entry.stream!r} is a function; key by fields"
@@ -268,7 +268,7 @@ def _reads(planned: PlannedOperator) -> StreamReads | SideReads:
     return SideReads(StreamReads(planned.reads[: -len(planned.right)]), StreamReads(planned.right))
 
 
-def _inputs_of(stage: Stage, computation: str) -> list[StageInput]:
+def inputs_of(stage: Stage, computation: str) -> list[StageInput]:
     """The inputs whose frames can reach a computation."""
     reads = {operator.node.name: operator.reads for operator in stage.operators}
     reached, todo = set(), [computation]

@@ -19,6 +19,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 from bettong.clocks import CheckedClock
 from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogWriter
+from bettong.edges.kafka_log.spark_options import spark_options
 from bettong.edges.redis_store import RedisStore
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.identifiers import TopicPartition
@@ -27,7 +28,6 @@ from bettong_processor.micro_batch.arrow_maps import map_in_arrow
 from bettong_processor.micro_batch.offsets import starting_offsets
 from bettong_processor.micro_batch.progress import durations_of, ends_of, metrics_of
 from bettong_processor.micro_batch.saving import Ends, save
-from bettong_processor.micro_batch.spark_kafka import spark_options
 from bettong_processor.micro_batch.task import Step
 from bettong_processor.micro_batch.ticking import BUFFER_BYTES_MAX, Ticking
 from bettong_processor.micro_batch.unsaved import Unsaved

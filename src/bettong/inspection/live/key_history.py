@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bettong.application.plan import Plan, Stage
-from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
@@ -14,14 +13,14 @@ from bettong.errors import LogTruncatedError
 from bettong.garbage import CollectionPaused
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.key_history import Event, KeyHistory
+from bettong.inspection.live.exclusions import exclusions_of
 from bettong.inspection.live.log_stretch import stretch
 from bettong.inspection.locations import Locations
 from bettong.routing import partition_of
 from bettong.schema.key_types import KeyValue
 from bettong.snapshots.chain import chains
 from bettong.snapshots.store import SnapshotStore, read_chain
-from bettong.topics import exclusions_topic, stage_topic
-from bettong.worker.exclusions import Exclusion
+from bettong.topics import stage_topic
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import program
 
@@ -99,7 +98,7 @@ def history_of(plan: Plan, key: KeyValue, where: Locations, found: Stretch) -> K
         frame_bytes_max=where.frame_bytes_max,
     )
     ready = program(log.stage, compiled=where.compiled, cache=where.kernel_cache, state_key=where.state_key)
-    history = KeyHistory(ready, assignment, key, _exclusions(plan, log, where))
+    history = KeyHistory(ready, assignment, key, exclusions_of(plan, where, [log.id])[log.id])
     if found.snapshot is not None:
         history.restore(found.snapshot)
     return history
@@ -132,16 +131,3 @@ def _snapshot(
         if kept is not None:  # else it was replaced by newer ones meanwhile
             return chain[-1].offset, kept
     return None
-
-
-def _exclusions(plan: Plan, log: PartitionLog, where: Locations) -> Mapping[int, Exclusion]:
-    """What the partition's fold leaves out. A processor of an older version has made no topic for that."""
-    with LogAdmin(where.kafka) as admin:
-        if not admin.topics(exclusions_topic(plan.application)):
-            return {}
-    exclusions = ExclusionLog(where.kafka, plan.application, frame_bytes_max=where.frame_bytes_max)
-    try:
-        exclusions.refresh()
-    finally:
-        exclusions.close()
-    return exclusions.known(log.id)

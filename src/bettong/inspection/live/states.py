@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bettong.application.plan import Plan, Stage
 from bettong.closing import Closing
@@ -41,6 +41,10 @@ class States(Closing):
         with LogAdmin(self._where.kafka) as admin:
             begins, ends = admin.beginnings([topic]), admin.ends([topic])
         return {each.partition: LogEnds(begins[each], end) for each, end in ends.items()}
+
+    def are_kept(self, stage: Stage, partitions: Iterable[int]) -> bool:
+        """Whether any of these partitions of a stage has a snapshot."""
+        return any(self._snapshots.increments(PartitionId(stage.name, each)) for each in partitions)
 
     def held(self, stage: Stage, partition: int) -> RestoredSnapshot | None:
         """The newest snapshot that is not damaged; None when there is none.

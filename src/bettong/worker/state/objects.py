@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from bettong.application.windows.windowed import Windowed
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
 from bettong.schema.fields import Field
 from bettong.schema.key_types import KeyValue
+from bettong.schema.schema import schema_of
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
 from bettong.worker.fired import DueTimers, rows_of_keys
@@ -300,6 +301,11 @@ class ObjectTable:
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""
         return ((key, self._shown(state)) for key, state in self._states.items())
+
+    def columns(self, names: Sequence[str]) -> tuple[list[KeyValue], list[list[Any]]]:
+        """See StateTable."""
+        getter = schema_of(self._node.state).getter
+        return list(self._states), [list(map(getter(name), self._states.values())) for name in names]
 
     def _shown(self, state: Any) -> Any:
         # States of windows have fields for timers that these windows may not need.

@@ -1,7 +1,7 @@
 """The states of one partition as one numpy array, a record a key: what folds over columns keep."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -316,9 +316,23 @@ class RecordTable:
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""
         slots = self._table.in_use()
-        found = self._keys_at(slots)
-        keys = found.tolist() if self._parts is None else unpacked(self._parts, found)
+        keys = self._key_values(slots)
         return ((key, self._jsonable(slot)) for slot, key in zip(slots.tolist(), keys, strict=True))
+
+    def columns(self, names: Sequence[str]) -> tuple[list[KeyValue], list[list[Any]]]:
+        """See StateTable."""
+        slots = self._table.in_use()
+        fields = {field.name: field for field in schema_of(self._node.state).fields}
+        values = [self.states[name][slots].tolist() for name in names]
+        for at, name in enumerate(names):
+            if fields[name].kind is Kind.TEXT:
+                values[at] = [each.decode("utf-8", "replace") for each in values[at]]
+        return self._key_values(slots), values
+
+    def _key_values(self, slots: Array) -> list[KeyValue]:
+        """The keys of these slots as values."""
+        found = self._keys_at(slots)
+        return found.tolist() if self._parts is None else list(unpacked(self._parts, found))
 
     def _keys_at(self, slots: Array) -> Array:
         """The keys of these slots."""

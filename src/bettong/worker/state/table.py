@@ -98,3 +98,9 @@ class StateTable(Protocol):
 
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """Every key, with its state as `state_of` gives it. Compiled, a text key is the bytes of its UTF-8."""
+
+    def columns(self, names: Sequence[str]) -> tuple[list[KeyValue], list[list[Any]]]:
+        """Every key as `items` gives it, and a list a name: that field of their states, as functions see it.
+
+        Only where the state is a class with these fields. Raises what reading a field raises that an object lacks.
+        """

@@ -1,0 +1,88 @@
+"""Columns of Arrow as Spark can read them: it knows no unsigned numbers, no fixed widths and no long decimals.
+
+| in frames                      | in Spark                               |
+| ------------------------------ | -------------------------------------- |
+| `uint8`, `uint16`, `uint32`    | the next larger signed integer         |
+| `uint64`                       | `decimal(20, 0)`                       |
+| `uint8` of bools               | `boolean`                              |
+| text and bytes of fixed width  | `string` without its padding, `binary` |
+| UUIDs                          | `string`                               |
+| decimals of more than 38 digits | `string`                              |
+
+Lists, maps and structs have the same done within them; all other types stay. Pure.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bettong.schema.fields import Kind, kind_name_of
+from bettong.schema.forms.uuids import UuidForm
+
+_UNSIGNED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+
+
+def spark_field(field: pa.Field) -> pa.Field:
+    """The field that Spark gets for one of a frame's, under the same name. Any may lack values."""
+    return pa.field(field.name, _type_of(field), nullable=True)
+
+
+def spark_array(field: pa.Field, array: pa.Array) -> pa.Array:
+    """The values of a frame's field, as `spark_field` says."""
+    kind, wanted = field.type, _type_of(field)
+    if kind == wanted:
+        return array
+    if pa.types.is_list(kind):
+        array = _at_zero(array)
+        items = spark_array(kind.value_field, array.values)
+        return pa.ListArray.from_arrays(array.offsets, items, type=wanted, mask=array.is_null())
+    if pa.types.is_map(kind):
+        array = _at_zero(array)
+        items = spark_array(kind.item_field, array.items)
+        return pa.MapArray.from_arrays(array.offsets, array.keys, items, type=wanted, mask=array.is_null())
+    if pa.types.is_struct(kind):
+        parts = [spark_array(part, column) for part, column in zip(kind, array.flatten(), strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=array.is_null())
+    if kind_name_of(field) == UuidForm.name:
+        texts = [None if each is None else str(UUID(bytes=each)) for each in array.to_pylist()]
+        return pa.array(texts, wanted)
+    if pa.types.is_fixed_size_binary(kind):
+        values = array.cast(pa.binary())
+        if wanted == pa.binary():
+            return values
+        return pa.array([None if each is None else _text(each) for each in values.to_pylist()], wanted)
+    return pc.cast(array, wanted)
+
+
+def _type_of(field: pa.Field) -> pa.DataType:
+    kind, name = field.type, kind_name_of(field)
+    if pa.types.is_list(kind):
+        return pa.list_(spark_field(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, spark_field(kind.item_field))
+    if pa.types.is_struct(kind):
+        return pa.struct([spark_field(part) for part in kind])
+    if kind == pa.uint8() and name == Kind.BOOL:
+        return pa.bool_()
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.string() if name in (Kind.TEXT, UuidForm.name) else pa.binary()
+    if pa.types.is_decimal256(kind):
+        return pa.string()
+    return _UNSIGNED.get(kind, kind)
+
+
+def _at_zero(array: pa.Array) -> pa.Array:
+    """The same values in an array that is no slice of another one: lists are made anew only of such."""
+    return array.take(pa.array(range(len(array)), pa.int64())) if array.offset else array
+
+
+def _text(value: bytes) -> str:
+    return value.rstrip(b"\0").decode("utf-8", "replace")

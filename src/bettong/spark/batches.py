@@ -1,0 +1,160 @@
+"""`bettong.spark.batch`: the results of an application, folded from its log again as a batch job."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+import pyarrow as pa
+
+from bettong.application.plan import Plan
+from bettong.errors import ApplicationError, FrameError, LogTruncatedError
+from bettong.frames.frame import FrameKind, decode
+from bettong.garbage import CollectionPaused
+from bettong.identifiers import PartitionId, TopicPartition
+from bettong.inspection.live.exclusions import exclusions_of
+from bettong.inspection.live.log_stretch import stretch
+from bettong.inspection.states import LogEnds
+from bettong.spark.data_frames import of_tasks, require_spark
+from bettong.spark.deployed import Deployed, WhereOptions, deployed
+from bettong.spark.sink_columns import SinkColumns, gathered, sink_named, stages_before
+from bettong.topics import dead_letter_topic, sink_topic, stage_topic
+from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.exclusions import Exclusion
+from bettong.worker.output.framing import OutputRecord
+from bettong.worker.partition import Assignment, PartitionWorker
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def batch(
+    app: str | Path,
+    spark: SparkSession,
+    *,
+    sinks: Collection[str] | None = None,
+    **where: Unpack[WhereOptions],
+) -> dict[str, DataFrame]:
+    """The results of each sink, of all that the log holds now, by the sink's name; with `sinks` of these alone.
+
+    Columns: the fields of the sink's messages, `_partition`, `_origin`, `_sequence`, `_index`, and when what led to
+    them was taken in, `_taken_in`. Origin, sequence and index are those that the application's own results have, and
+    identify a message: each is there once. Of one origin a partition's messages are in the order of sequence and index.
+    A sink with an encoder has a column `message` of bytes; one of several schemas `type`, and `message` as JSON text.
+
+    One task for each partition of each stage that writes to the sink reads the stage's topic from its beginning up to
+    where it ended when this was called, and folds it as the processor does: repetitions are skipped, and what was left
+    out for it killed workers is left out again. So the application's code of today meets all messages there ever were.
+    Stages behind a `key_by` are folded from their own topics, which hold what the processor has sent there; so its
+    results of the last moments are there only once both stages have come to them. A DataFrame folds whenever an action
+    asks for rows: cache it, or write it to a table. A task holds the states of its partition in memory.
+
+    `where`: see `bettong.spark`. Raises ApplicationError for an unknown sink; LogTruncatedError where a log does not
+    reach back to its beginning; LogError, LocalError and SettingsError where the application is not found. Out of an
+    action: PoisonError as the processor does, FrameError where the log holds messages of another version.
+    """
+    require_spark()
+    of, plan = deployed(app, where)
+    chosen = [sink_named(plan, name) for name in sinks] if sinks is not None else plan.sinks
+    stages = {stage.name for sink in chosen for stage in stages_before(plan, sink)}
+    if not stages:
+        raise ApplicationError(
+            f"application {plan.application!r}: expected a sink, got none; name one in sinks="
+        )
+    topics = {stage_topic(plan.application, name): name for name in sorted(stages)}
+    logs = of.logs(list(topics))
+    _check_begins(logs)
+    partitions = [PartitionId(topics[each.topic], each.partition) for each in logs]
+    exclusions = exclusions_of(plan, of.found.on_this_machine(), partitions)
+    found = {}
+    for sink in chosen:
+        names = {stage.name for stage in stages_before(plan, sink)}
+        folds = tuple(
+            _Fold(id_, logs[each].end, len(logs) // len(topics), exclusions[id_])
+            for each in sorted(logs)
+            if (id_ := PartitionId(topics[each.topic], each.partition)).stage in names
+        )
+        columns = SinkColumns(plan, sink)
+        found[sink.name] = of_tasks(spark, len(folds), _SinkRows(of, sink.name, folds), columns.arrow)
+    return found
+
+
+def _check_begins(logs: Mapping[TopicPartition, LogEnds]) -> None:
+    """Raises LogTruncatedError where a log was trimmed."""
+    if trimmed := [f"{each} begins at offset {log.begin}" for each, log in sorted(logs.items()) if log.begin]:
+        more = f", and {len(trimmed) - 1} more do not begin at 0" if len(trimmed) > 1 else ""
+        raise LogTruncatedError(
+            f"{trimmed[0]}{more}: results that hang on what came before cannot be folded any more. Read the sink's own"
+            " topic with bettong.spark.stream, and keep the retention of stage topics unlimited"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fold:
+    """What a task folds: the records of a partition, one of `partitions`, below `end`, but for what is left out."""
+
+    partition: PartitionId
+    end: int
+    partitions: int
+    exclusions: Mapping[int, Exclusion]
+
+
+@dataclass(frozen=True, slots=True)
+class _SinkRows:
+    """The rows of a sink that a fold leads to, by its number."""
+
+    of: Deployed
+    sink: str
+    folds: tuple[_Fold, ...]
+
+    def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
+        """In a task of Spark."""
+        plan = self.of.plan()
+        columns = SinkColumns(plan, sink_named(plan, self.sink))
+        topic = sink_topic(plan.application, self.sink)
+        yield from gathered(
+            columns.rows(record.partition, decode(record.value))
+            for record in self._folded(plan, self.folds[number])
+            if record.topic == topic
+        )
+
+    def _folded(self, plan: Plan, fold: _Fold) -> Iterator[OutputRecord]:
+        stage, number = fold.partition
+        program, found = self.of.program(stage), self.of.found
+        assignment = Assignment(plan.application, number, fold.partitions, found.frame_bytes_max)
+        worker = PartitionWorker(program, assignment)
+        worker.exclusions = fold.exclusions
+        log = TopicPartition(stage_topic(plan.application, stage), number)
+        dead_letters = dead_letter_topic(plan.application)
+        records = stretch(found.kafka, {log: 0}, {log: fold.end}, frame_bytes_max=found.frame_bytes_max)
+        for record in records:
+            with CollectionPaused():
+                outputs = worker.fold(record.offset, record.value)
+            for output in outputs:
+                if output.topic == dead_letters:
+                    _check_version(worker, log, record.offset, record.value, output)
+                yield output
+
+
+def _check_version(
+    worker: PartitionWorker, log: TopicPartition, offset: int, value: bytes, output: OutputRecord
+) -> None:
+    """Raises FrameError where a whole record is a dead letter for another version of the application wrote it."""
+    if not any(DeadLetter.FromString(row).whole_record for row in decode(output.value).rows or ()):
+        return
+    try:
+        frame = decode(value)
+    except FrameError:
+        return  # it was none for the processor, too
+    schemas = {entry.stream: entry.schema.fingerprint for entry in worker.program.stage.inputs}
+    if (
+        frame.kind is FrameKind.DATA
+        and frame.columns is not None
+        and schemas.get(frame.stream) != frame.schema
+    ):
+        raise FrameError(
+            f"{log}: offset {offset} holds messages of {frame.stream!r} that {worker.assignment.application} cannot"
+            " read as it is now: another version of it has written them; give that version's file"
+        )

@@ -1,0 +1,93 @@
+"""An application, and where its parts are: found once by whoever makes a DataFrame, and carried to Spark's tasks.
+
+A task loads the application from its file, once a process. So the file must lie under the same path on every machine
+that runs tasks, as the processor has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TypedDict
+
+from bettong.application.plan import Plan
+from bettong.edges.kafka_log import LogAdmin
+from bettong.errors import ApplicationError, LogError
+from bettong.identifiers import TopicPartition
+from bettong.inspection.live.application import loaded_plan
+from bettong.inspection.states import LogEnds
+from bettong.local.locations import FoundLocations, found_locations
+from bettong.worker.stage_program import StageProgram, program
+
+# Where `bettong up` keeps the record of what it runs.
+HERE = Path(".bettong")
+
+
+class WhereOptions(TypedDict, total=False):
+    """Where an application runs: `kafka`, host:port; `redis`, a URL; `directory`, of the suite that has both."""
+
+    kafka: str
+    redis: str
+    directory: str | Path
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """An application under a path that holds on every machine, and its locations."""
+
+    application: str
+    found: FoundLocations
+
+    def plan(self) -> Plan:
+        """Its stages. Raises ApplicationError."""
+        return loaded_plan(self.application)
+
+    def program(self, stage: str) -> StageProgram:
+        """A stage ready to run in this process. Takes seconds the first time where functions are compiled."""
+        return _program(self, stage)
+
+    def logs(self, topics: list[str]) -> dict[TopicPartition, LogEnds]:
+        """Where the log of each partition begins and ends. Raises LogError, which asks for the right application."""
+        with LogAdmin(self.found.kafka) as admin:
+            try:
+                begins, ends = admin.beginnings(topics), admin.ends(topics)
+            except LogError as error:
+                known = set(admin.topics(""))
+                if missing := [topic for topic in topics if topic not in known]:
+                    raise LogError(
+                        f"Kafka at {self.found.kafka.bootstrap} has no topic {missing[0]}: {self.application} has not"
+                        " run there; give the file of the application that has, or another kafka="
+                    ) from error
+                raise
+        return {each: LogEnds(begins[each], end) for each, end in ends.items()}
+
+
+def deployed(app: str | Path, where: WhereOptions) -> tuple[Deployed, Plan]:
+    """Finds an application's parts, and its stages.
+
+    Raises ApplicationError, LocalError when nobody says where it runs, and SettingsError.
+    """
+    if not isinstance(app, str | Path):
+        raise ApplicationError(
+            f"app={app!r:.80}: expected the path of the application's file, for Spark's tasks load it from there"
+        )
+    path, colon, name = str(app).partition(":")
+    reference = f"{Path(path).resolve()}{colon}{name}"
+    plan = loaded_plan(reference)
+    directory = Path(where.get("directory", HERE))
+    found = found_locations(
+        reference, plan.application, directory, kafka=where.get("kafka"), redis=where.get("redis")
+    )
+    return Deployed(reference, found), plan
+
+
+@lru_cache(maxsize=64)
+def _program(of: Deployed, stage: str) -> StageProgram:
+    where = of.found.on_this_machine()
+    return program(
+        of.plan().stage(stage),
+        compiled=where.compiled,
+        cache=where.kernel_cache,
+        state_key=where.state_key,
+    )

@@ -1,0 +1,76 @@
+"""`bettong.spark.state`: the states of a computation, out of the newest snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+import pyarrow as pa
+
+from bettong.errors import SnapshotError
+from bettong.inspection.live.states import States
+from bettong.spark.data_frames import of_tasks, require_spark
+from bettong.spark.deployed import Deployed, WhereOptions, deployed
+from bettong.spark.state_columns import StateColumns, computation_named
+from bettong.topics import stage_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def state(
+    app: str | Path,
+    spark: SparkSession,
+    computation: str | None = None,
+    *,
+    as_json: bool = False,
+    **where: Unpack[WhereOptions],
+) -> DataFrame:
+    """The state of every key in one computation, a row each; `computation` may be left out where only one keeps states.
+
+    Columns: those of the key under the names of its fields (else `key`, text), those of the state under the names of
+    its fields (`state_NAME` where the key has one of that name), `_partition` and `_offset`. A state that is no
+    dataclass, TypedDict or pydantic model of types that schemas know is one column `state` of JSON text, and so are
+    those of windows and joins; with `as_json` all are. A timer that is not set is null.
+
+    One task a partition reads the newest snapshot that is not damaged, when an action asks for rows: each action may
+    find newer ones. So each partition is as of its own `_offset`, a snapshot interval behind what runs, and not all as
+    of one moment. Nothing that runs is disturbed. A task holds the states of its partition in memory.
+
+    `where`: see `bettong.spark`. Raises ApplicationError for an unknown computation; LogError, LocalError and
+    SettingsError where the application is not found; SnapshotError where there is none, and, out of the action, where
+    all of a partition are damaged or another version of the application has saved them.
+    """
+    require_spark()
+    of, plan = deployed(app, where)
+    stage, node = computation_named(plan, computation)
+    partitions = len(of.logs([stage_topic(plan.application, stage.name)]))
+    found = of.found.on_this_machine()
+    with States(plan, found) as states:
+        if not states.are_kept(stage, range(partitions)):
+            raise SnapshotError(
+                f"{found.snapshots} holds no snapshot of stage {stage.name!r} of {plan.application}: its processor has"
+                " saved none yet, or keeps them elsewhere; start it, or say where with redis= or BETTONG_SNAPSHOTS"
+            )
+    columns = StateColumns(stage, node, as_json=as_json)
+    return of_tasks(spark, partitions, _PartitionStates(of, node.name, as_json), columns.arrow)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionStates:
+    """The rows of a partition."""
+
+    of: Deployed
+    computation: str
+    as_json: bool
+
+    def __call__(self, partition: int) -> Iterator[pa.RecordBatch]:
+        """In a task of Spark."""
+        plan = self.of.plan()
+        stage, node = computation_named(plan, self.computation)
+        with States(plan, self.of.found.on_this_machine()) as states:
+            held = states.held(stage, partition)
+        if held is not None:
+            yield from StateColumns(stage, node, as_json=self.as_json).rows(held)
