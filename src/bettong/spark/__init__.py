@@ -16,7 +16,8 @@ may import it.
 """
 
 from bettong.spark.batches import batch
+from bettong.spark.located import WhereOptions
 from bettong.spark.states import state
 from bettong.spark.streams import connector_jars, stream
 
-__all__ = ["batch", "connector_jars", "state", "stream"]
+__all__ = ["WhereOptions", "batch", "connector_jars", "state", "stream"]

@@ -14,13 +14,11 @@ Lists, maps and structs have the same done within them; all other types stay. Pu
 
 from __future__ import annotations
 
-from uuid import UUID
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bettong.schema.annotations import field_of_arrow
 from bettong.schema.fields import Kind, kind_name_of
-from bettong.schema.forms.uuids import UuidForm
 
 _UNSIGNED = {
     pa.uint8(): pa.int16(),
@@ -51,9 +49,11 @@ def spark_array(field: pa.Field, array: pa.Array) -> pa.Array:
     if pa.types.is_struct(kind):
         parts = [spark_array(part, column) for part, column in zip(kind, array.flatten(), strict=True)]
         return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=array.is_null())
-    if kind_name_of(field) == UuidForm.name:
-        texts = [None if each is None else str(UUID(bytes=each)) for each in array.to_pylist()]
-        return pa.array(texts, wanted)
+    form = field_of_arrow(field.name, field.with_nullable(False)).form  # noqa: FBT003 - Arrow's
+    if form is not None and wanted == pa.string():
+        known = array.drop_null()
+        texts = iter([str(form.to_json(each)) for each in form.values(known)])
+        return pa.array([next(texts) if valid else None for valid in array.is_valid().to_pylist()], wanted)
     if pa.types.is_fixed_size_binary(kind):
         values = array.cast(pa.binary())
         if wanted == pa.binary():
@@ -73,7 +73,7 @@ def _type_of(field: pa.Field) -> pa.DataType:
     if kind == pa.uint8() and name == Kind.BOOL:
         return pa.bool_()
     if pa.types.is_fixed_size_binary(kind):
-        return pa.string() if name in (Kind.TEXT, UuidForm.name) else pa.binary()
+        return pa.binary() if name == Kind.BYTES else pa.string()
     if pa.types.is_decimal256(kind):
         return pa.string()
     return _UNSIGNED.get(kind, kind)

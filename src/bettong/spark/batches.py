@@ -18,7 +18,7 @@ from bettong.inspection.live.exclusions import exclusions_of
 from bettong.inspection.live.log_stretch import stretch
 from bettong.inspection.states import LogEnds
 from bettong.spark.data_frames import of_tasks, require_spark
-from bettong.spark.deployed import Deployed, WhereOptions, deployed
+from bettong.spark.located import LocatedApplication, WhereOptions, located
 from bettong.spark.sink_columns import SinkColumns, gathered, sink_named, stages_before
 from bettong.topics import dead_letter_topic, sink_topic, stage_topic
 from bettong.v1.frame_pb2 import DeadLetter
@@ -56,7 +56,7 @@ def batch(
     action: PoisonError as the processor does, FrameError where the log holds messages of another version.
     """
     require_spark()
-    of, plan = deployed(app, where)
+    of, plan = located(app, where)
     chosen = [sink_named(plan, name) for name in sinks] if sinks is not None else plan.sinks
     stages = {stage.name for sink in chosen for stage in stages_before(plan, sink)}
     if not stages:
@@ -105,7 +105,7 @@ class _Fold:
 class _SinkRows:
     """The rows of a sink that a fold leads to, by its number."""
 
-    of: Deployed
+    of: LocatedApplication
     sink: str
     folds: tuple[_Fold, ...]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from bettong.errors import SnapshotError
 from bettong.inspection.live.states import States
 from bettong.spark.data_frames import of_tasks, require_spark
-from bettong.spark.deployed import Deployed, WhereOptions, deployed
+from bettong.spark.located import LocatedApplication, WhereOptions, located
 from bettong.spark.state_columns import StateColumns, computation_named
 from bettong.topics import stage_topic
 
@@ -44,7 +44,7 @@ def state(
     all of a partition are damaged or another version of the application has saved them.
     """
     require_spark()
-    of, plan = deployed(app, where)
+    of, plan = located(app, where)
     stage, node = computation_named(plan, computation)
     partitions = len(of.logs([stage_topic(plan.application, stage.name)]))
     found = of.found.on_this_machine()
@@ -62,7 +62,7 @@ def state(
 class _PartitionStates:
     """The rows of a partition."""
 
-    of: Deployed
+    of: LocatedApplication
     computation: str
     as_json: bool
 

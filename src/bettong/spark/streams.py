@@ -14,7 +14,7 @@ from bettong.errors import SettingsError
 from bettong.frames.frame import ENVELOPE_BYTES_MAX, decode
 from bettong.jars import CONNECTOR_JARS
 from bettong.spark.data_frames import kafka_stream, mapped, require_spark
-from bettong.spark.deployed import Deployed, WhereOptions, deployed
+from bettong.spark.located import LocatedApplication, WhereOptions, located
 from bettong.spark.sink_columns import SinkColumns, gathered, sink_named
 from bettong.topics import sink_topic
 
@@ -40,7 +40,7 @@ def stream(app: str | Path, spark: SparkSession, sink: str, **where: Unpack[Wher
     another version of the application.
     """
     require_spark()
-    of, plan = deployed(app, where)
+    of, plan = located(app, where)
     columns = SinkColumns(plan, sink_named(plan, sink))
     topic = sink_topic(plan.application, sink)
     of.logs([topic])  # or it is not there, which Spark would wait for
@@ -74,7 +74,7 @@ def connector_jars() -> str:
 class _Decoded:
     """The function of `mapInArrow`: (partition, value) in, messages out."""
 
-    of: Deployed
+    of: LocatedApplication
     sink: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

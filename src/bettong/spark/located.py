@@ -33,7 +33,7 @@ class WhereOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Deployed:
+class LocatedApplication:
     """An application under a path that holds on every machine, and its locations."""
 
     application: str
@@ -63,7 +63,7 @@ class Deployed:
         return {each: LogEnds(begins[each], end) for each, end in ends.items()}
 
 
-def deployed(app: str | Path, where: WhereOptions) -> tuple[Deployed, Plan]:
+def located(app: str | Path, where: WhereOptions) -> tuple[LocatedApplication, Plan]:
     """Finds an application's parts, and its stages.
 
     Raises ApplicationError, LocalError when nobody says where it runs, and SettingsError.
@@ -79,11 +79,11 @@ def deployed(app: str | Path, where: WhereOptions) -> tuple[Deployed, Plan]:
     found = found_locations(
         reference, plan.application, directory, kafka=where.get("kafka"), redis=where.get("redis")
     )
-    return Deployed(reference, found), plan
+    return LocatedApplication(reference, found), plan
 
 
 @lru_cache(maxsize=64)
-def _program(of: Deployed, stage: str) -> StageProgram:
+def _program(of: LocatedApplication, stage: str) -> StageProgram:
     where = of.found.on_this_machine()
     return program(
         of.plan().stage(stage),

@@ -1,0 +1,357 @@
+"""`bettong.spark` against a real Kafka, a real Redis and a real Spark: states, results, and results as they come."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import bettong.spark
+from bettong.application.plan import Plan, plan
+from bettong.edges.application_file import load
+from bettong.edges.exclusion_log import ExclusionLog
+from bettong.edges.kafka_log import LogAdmin, LogWriter
+from bettong.edges.redis_store import RedisSnapshots, RedisStore
+from bettong.errors import ApplicationError, LocalError, LogError, LogTruncatedError, SnapshotError
+from bettong.identifiers import PartitionId, TopicPartition
+from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
+from bettong.local.services import spark_folders
+from bettong.testing import AppSession, Outcome
+from bettong.topics import stage_topic
+from bettong.worker.exclusions import Exclusion
+from examples.query_states import top_accounts, write
+from tests.integration.log_parts import FRAME_BYTES_MAX, delete_below
+from tests.samples.page_code import FENCE
+from tests.samples.spark_application import PROGRAM
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTITIONS = 3
+BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
+NUMBERING = ["_origin", "_sequence", "_index"]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session as docs/spark.md makes it. Its Java ends with it."""
+    scratch = tmp_path_factory.mktemp("spark")
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in spark_folders(scratch).items():
+            environment.setenv(name, value)
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        environment.setenv("BETTONG_STATE_DIR", str(scratch / "shared"))
+        builder = SparkSession.builder.master("local[2]").config("spark.jars", bettong.spark.connector_jars())
+        options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+        options |= {"spark.sql.warehouse.dir": str(scratch / "warehouse"), "spark.driver.memory": "512m"}
+        for name, value in options.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        gateway = SparkContext._gateway
+        yield session
+        session.stop()  # pyspark leaves its Java running
+        assert gateway is not None
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(30)
+        SparkContext._gateway = SparkContext._jvm = None
+
+
+class World:
+    """An application that ran: its logs, with repetitions, and its snapshots. `outcome`: what it must have given."""
+
+    def __init__(self, name: str, folder: Path, kafka: KafkaBroker, redis: RedisServer) -> None:
+        self.name, self.kafka, self.redis = name, kafka, redis
+        self.app = folder / f"{name}.py"
+        self.app.write_text(PROGRAM.replace("{name!r}", repr(name)))
+        self.outcome = Outcome({}, [], {}, [], {})
+        self.where = bettong.spark.WhereOptions(kafka=kafka.bootstrap, redis=redis.url, directory=folder)
+
+    @property
+    def plan(self) -> Plan:
+        return plan(load(str(self.app)))
+
+    def make_topics(self) -> None:
+        with LogAdmin(self.kafka.bootstrap) as admin:
+            admin.create_topics(
+                self.plan.topics, partitions=PARTITIONS, replication=1, frame_bytes_max=FRAME_BYTES_MAX
+            )
+
+    def run(self, count: int) -> None:
+        """In memory; then all records of its logs go to Kafka, each sink's too, and the states to Redis."""
+        app = load(str(self.app))
+        session = AppSession(app, partitions=PARTITIONS)
+        session.step(*inputs(self.plan.sources[0].schema.message, count))
+        with (
+            LogWriter(self.kafka.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as log,
+            RedisStore(self.redis.url, self.name) as store,
+        ):
+            for id_, partition in session._processor.partitions.items():
+                topic = TopicPartition(stage_topic(self.name, id_.stage), id_.partition)
+                for number, (value, outputs) in enumerate(
+                    zip(partition._log, partition._outputs, strict=True)
+                ):
+                    log.append(topic, value, raise_error)
+                    for each in outputs:
+                        if each.topic not in {
+                            stage_topic(self.name, stage.name) for stage in self.plan.stages
+                        }:
+                            for _ in range(1 + number % 2):  # a processor that died and came back
+                                log.append(
+                                    TopicPartition(each.topic, each.partition), each.value, raise_error
+                                )
+                RedisSnapshots(store).save(id_, *partition.worker.increment())
+            log.flush(30)
+        self.outcome = session.outcome
+
+
+def inputs(payment: type[Any], count: int) -> Iterator[tuple[str, list[Any]]]:
+    """Frames of several payments each, one of which cannot be processed."""
+    chance = random.Random(7)
+    for number in range(count):
+        yield (
+            "payments",
+            [
+                payment(
+                    f"account-{chance.randrange(20)}",
+                    chance.randrange(60_000, 60_005),
+                    float(13 if (number, index) == (3, 1) else chance.randrange(100) * 2),
+                    BEGIN + timedelta(seconds=number, milliseconds=index),
+                )
+                for index in range(4)
+            ],
+        )
+
+
+def raise_error(answer: int | LogError) -> None:
+    if isinstance(answer, LogError):
+        raise answer
+
+
+@pytest.fixture(scope="module")
+def world(
+    kafka: KafkaBroker,
+    redis_server: RedisServer,
+    unique_name: Callable[..., str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> World:
+    found = World(unique_name("spark"), tmp_path_factory.mktemp("world"), kafka, redis_server)
+    found.make_topics()
+    found.run(60)
+    return found
+
+
+@pytest.fixture
+def other(
+    kafka: KafkaBroker, redis_server: RedisServer, unique_name: Callable[..., str], tmp_path: Path
+) -> World:
+    """One that has not run yet."""
+    return World(unique_name("spark"), tmp_path, kafka, redis_server)
+
+
+def messages(frame: DataFrame) -> Counter[str]:
+    """The messages of a sink's rows, as texts."""
+    own = [name for name in frame.columns if not name.startswith("_")]
+    return Counter(str(tuple(row)) for row in frame.select(*own).collect())
+
+
+def expected(results: list[Any]) -> Counter[str]:
+    """The same of what `bettong.testing.run` gives."""
+    return Counter(
+        str(
+            tuple(naive(each) for each in vars(result).values())
+            if not isinstance(result, bytes)
+            else (result,)
+        )
+        for result in results
+    )
+
+
+def naive(value: object) -> object:
+    """As Spark's rows have it: a time of this machine's zone."""
+    return value.astimezone().replace(tzinfo=None) if isinstance(value, datetime) else value
+
+
+def test_states_are_those_that_the_application_has(spark: SparkSession, world: World) -> None:
+    accounts = bettong.spark.state(world.app, spark, "add", **world.where)
+    assert dict(accounts.dtypes) == {
+        "account": "string",
+        "total": "double",
+        "last": "timestamp",
+        "_partition": "int",
+        "_offset": "bigint",
+    }
+    found = {row.account: (row.total, row.last) for row in accounts.collect()}
+    shown = world.outcome.states["add"]
+    assert {account: total for account, (total, _) in found.items()} == {
+        account: state["total"] for account, state in shown.items()
+    }
+    times = {result.account: result.last for result in world.outcome.outputs["totals"]}
+    assert all(found[account][1] > naive(last) for account, last in times.items() if last is not None)
+    assert {row._partition for row in accounts.collect()} == set(range(PARTITIONS))
+    # A tuple is no type of a schema: such a state is JSON; and so is any, where that is asked for.
+    for computation, as_json in (("visit", False), ("add", True)):
+        states = bettong.spark.state(world.app, spark, computation, as_json=as_json, **world.where)
+        key = "shop" if computation == "visit" else "account"
+        assert {row[key]: json.loads(row.state) for row in states.collect()} == world.outcome.states[
+            computation
+        ]
+
+
+def test_a_batch_gives_what_the_application_gave(spark: SparkSession, world: World) -> None:
+    results = bettong.spark.batch(world.app, spark, **world.where)
+    assert sorted(results) == ["all", "lines", "totals", "visits"]
+    for sink in ("totals", "visits", "lines"):
+        assert messages(results[sink]) == expected(world.outcome.outputs[sink])
+    kinds = Counter(row.type for row in results["all"].collect())
+    assert kinds == {
+        "Total": len(world.outcome.outputs["totals"]),
+        "Visited": len(world.outcome.outputs["visits"]),
+    }
+    assert dict(results["visits"].dtypes)["accounts"] == "array<string>"
+    totals = results["totals"].orderBy("_partition", "_sequence", "_index").collect()
+    for account, state in world.outcome.states["add"].items():
+        assert [row.total for row in totals if row.account == account][-1] == state["total"]
+
+
+def test_a_stream_gives_what_the_batch_gives_once_repetitions_are_dropped(
+    spark: SparkSession, world: World, tmp_path: Path
+) -> None:
+    came = bettong.spark.stream(world.app, spark, "totals", **world.where)
+    batch = bettong.spark.batch(world.app, spark, sinks=["totals"], **world.where)["totals"]
+    assert came.isStreaming
+    assert came.dtypes == batch.dtypes
+    for name, frame in (("every", came), ("once", came.dropDuplicates(NUMBERING))):
+        query = (
+            frame.writeStream.format("memory")
+            .queryName(name)
+            .option("checkpointLocation", str(tmp_path / name))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(120)
+    every, once = spark.table("every").collect(), spark.table("once").collect()
+    assert len(every) > len(once), "nothing came twice, so nothing is shown"
+    assert set(every) == set(once)
+    assert sorted(once) == sorted(batch.collect())
+
+
+def test_the_example_asks_spark_for_the_accounts_that_hold_most(
+    spark: SparkSession, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BETTONG_KAFKA", world.kafka.bootstrap)
+    monkeypatch.setenv("BETTONG_REDIS", world.redis.url)
+    monkeypatch.chdir(tmp_path)
+    write(str(world.app), tmp_path, spark)
+    found = [(row.account, row.total) for row in top_accounts(tmp_path, spark).collect()]
+    shown = [(account, state["total"]) for account, state in world.outcome.states["add"].items()]
+    assert found == sorted(shown, key=lambda each: (-each[1], each[0]))[:3]
+
+
+def test_what_the_processor_left_out_is_left_out(spark: SparkSession, other: World) -> None:
+    other.make_topics()
+    other.run(6)
+    log = ExclusionLog(other.kafka.bootstrap, other.name, frame_bytes_max=FRAME_BYTES_MAX)
+    for partition in range(PARTITIONS):
+        # The first record of a client opens its stream.
+        log.append(PartitionId("payments", partition), Exclusion(1, record="a worker died of it"))
+    log.close()
+    batch = bettong.spark.batch(other.app, spark, sinks=["totals"], **other.where)["totals"]
+    folded = messages(batch)
+    assert 0 < folded.total() < len(other.outcome.outputs["totals"])
+
+
+def test_unknown_names_are_refused_with_those_there_are(spark: SparkSession, world: World) -> None:
+    with pytest.raises(
+        ApplicationError, match="has no computation 'sum' that keeps states; give one of 'add', 'vis"
+    ):
+        bettong.spark.state(world.app, spark, "sum", **world.where)
+    with pytest.raises(
+        ApplicationError, match="has several computations that keep states: give one of 'add'"
+    ):
+        bettong.spark.state(world.app, spark, **world.where)
+    for ask in (
+        lambda: bettong.spark.batch(world.app, spark, sinks=["sums"], **world.where),
+        lambda: bettong.spark.stream(world.app, spark, "sums", **world.where),
+    ):
+        with pytest.raises(ApplicationError, match="has no sink 'sums'; give one of 'totals', 'lines'"):
+            ask()
+    with pytest.raises(ApplicationError, match="expected the path of the application's file"):
+        bettong.spark.state(load(str(world.app)), spark, **world.where)  # type: ignore[arg-type]
+
+
+def test_an_application_that_has_not_run_there_is_refused(
+    spark: SparkSession, other: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for ask in (
+        lambda: bettong.spark.state(other.app, spark, "add", **other.where),
+        lambda: bettong.spark.batch(other.app, spark, **other.where),
+        lambda: bettong.spark.stream(other.app, spark, "totals", **other.where),
+    ):
+        with pytest.raises(LogError, match=rf"has no topic {other.name}\.\S+: \S+ has not run there; give"):
+            ask()
+    monkeypatch.delenv("BETTONG_KAFKA", raising=False)
+    with pytest.raises(LocalError, match="nothing runs in"):
+        bettong.spark.state(other.app, spark, "add", directory=other.where["directory"])
+
+
+def test_states_that_nobody_has_saved_are_refused(spark: SparkSession, other: World) -> None:
+    other.make_topics()
+    with pytest.raises(SnapshotError, match=r"holds no snapshot of stage 'payments' .* saved none yet"):
+        bettong.spark.state(other.app, spark, "add", **other.where)
+
+
+def test_a_log_that_was_trimmed_is_refused(spark: SparkSession, other: World) -> None:
+    other.make_topics()
+    other.run(6)
+    topic = stage_topic(other.name, "payments")
+    with LogAdmin(other.kafka.bootstrap) as admin:
+        partition = max(admin.ends([topic]).items(), key=lambda each: each[1])[0].partition
+    delete_below(other.kafka, topic, partition, 1)
+    with pytest.raises(
+        LogTruncatedError, match=rf"{topic}/{partition} begins at offset 1: .*bettong\.spark\.stream"
+    ):
+        bettong.spark.batch(other.app, spark, **other.where)
+
+
+def test_a_log_that_another_version_has_written_is_refused(spark: SparkSession, other: World) -> None:
+    other.make_topics()
+    other.run(6)
+    changed = other.app.with_name("changed.py")
+    changed.write_text(other.app.read_text().replace("amount: float", "amount: int"))
+    totals = bettong.spark.batch(changed, spark, sinks=["totals"], **other.where)["totals"]
+    with pytest.raises(
+        PySparkException, match="another version of it has written them; give that version's file"
+    ):
+        totals.collect()
+
+
+def test_the_code_of_the_page_runs(
+    spark: SparkSession, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BETTONG_KAFKA", world.kafka.bootstrap)
+    monkeypatch.setenv("BETTONG_REDIS", world.redis.url)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hello.py").write_text(world.app.read_text())
+    names: dict[str, Any] = {}
+    for language, code in FENCE.findall((ROOT / "docs" / "spark.md").read_text()):
+        assert language in ("python", "sh")
+        if language == "python":
+            exec(compile(code, "docs/spark.md", "exec"), names)  # noqa: S102 - our own page
+    query = names["query"]
+    assert query.awaitTermination(120)
+    written = spark.read.parquet(str(tmp_path / "lake" / "stream"))
+    assert messages(written) == expected(world.outcome.outputs["totals"])
+    assert names["spark"] is not None
