@@ -1,7 +1,7 @@
 """An application of two stages with results and states of several sorts, for tests of `bettong.spark`."""
 
 PROGRAM = """
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 import bettong
 
@@ -30,7 +30,7 @@ class Account:
 @dataclass
 class Shop:
     shop: int = 0
-    accounts: tuple[str, ...] = ()
+    accounts: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -52,8 +52,8 @@ def visit(payment: Payment, shop: Shop) -> Visited:
     shop.shop = payment.shop
     is_new = payment.account not in shop.accounts
     if is_new:
-        shop.accounts += (payment.account,)
-    return Visited(payment.shop, list(shop.accounts), is_new)
+        shop.accounts.add(payment.account)
+    return Visited(payment.shop, sorted(shop.accounts), is_new)
 
 
 def line(total: Total) -> bytes:

@@ -50,16 +50,12 @@ class LocatedApplication:
     def logs(self, topics: list[str]) -> dict[TopicPartition, LogEnds]:
         """Where the log of each partition begins and ends. Raises LogError, which asks for the right application."""
         with LogAdmin(self.found.kafka) as admin:
-            try:
-                begins, ends = admin.beginnings(topics), admin.ends(topics)
-            except LogError as error:
-                known = set(admin.topics(""))
-                if missing := [topic for topic in topics if topic not in known]:
-                    raise LogError(
-                        f"Kafka at {self.found.kafka.bootstrap} has no topic {missing[0]}: {self.application} has not"
-                        " run there; give the file of the application that has, or another kafka="
-                    ) from error
-                raise
+            if missing := sorted(set(topics) - set(admin.topics(""))):
+                raise LogError(
+                    f"Kafka at {self.found.kafka.bootstrap} has no topic {missing[0]}: {self.application} has not run"
+                    " there; give the file of the application that has, or another kafka="
+                )
+            begins, ends = admin.beginnings(topics), admin.ends(topics)
         return {each: LogEnds(begins[each], end) for each, end in ends.items()}
 
 
