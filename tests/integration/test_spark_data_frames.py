@@ -6,7 +6,7 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,11 @@ from bettong.identifiers import PartitionId, TopicPartition
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.local.services import spark_folders
-from bettong.testing import AppSession, Outcome
+from bettong.testing import IDLE, AppSession, Outcome
+from bettong.testing.memory_processor import AtEachRecord
 from bettong.topics import stage_topic
 from bettong.worker.exclusions import Exclusion
+from bettong.worker.output.numbering import PARTS_MAX
 from examples.query_states import top_accounts, write
 from tests.integration.log_parts import FRAME_BYTES_MAX, delete_below
 from tests.samples.page_code import FENCE
@@ -74,10 +76,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 class World:
     """An application that ran: its logs, with repetitions, and its snapshots. `outcome`: what it must have given."""
 
-    def __init__(self, name: str, file: Path, kafka: KafkaBroker, redis: RedisServer) -> None:
+    def __init__(
+        self, name: str, file: Path, kafka: KafkaBroker, redis: RedisServer, *, source: str = PROGRAM
+    ) -> None:
         self.name, self.kafka, self.redis = name, kafka, redis
         self.app = file
-        self.app.write_text(PROGRAM.replace("{name!r}", repr(name)))
+        self.app.write_text(source.replace("{name!r}", repr(name)))
         self.outcome = Outcome({}, [], {}, [], {})
         self.where = bettong.spark.WhereOptions(kafka=kafka.bootstrap, redis=redis.url, directory=file.parent)
 
@@ -91,50 +95,49 @@ class World:
                 self.plan.topics, partitions=PARTITIONS, replication=1, frame_bytes_max=FRAME_BYTES_MAX
             )
 
-    def run(self, count: int) -> None:
-        """In memory; then all records of its logs go to Kafka, each sink's too, and the states to Redis."""
-        app = load(str(self.app))
-        session = AppSession(app, partitions=PARTITIONS)
-        session.step(*inputs(self.plan.sources[0].schema.message, count))
-        with (
-            LogWriter(self.kafka.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as log,
-            RedisStore(self.redis.url, self.name) as store,
-        ):
+    def run(self, inputs: Iterable[object]) -> None:
+        """In memory, where each record comes twice to each stage. Then its logs go to Kafka, and its states to Redis.
+
+        So do its results, of which some come twice, too: as from a processor that died and came back.
+        """
+        session = AppSession(load(str(self.app)), partitions=PARTITIONS, at_each_record=AtEachRecord.TWICE)
+        session.step(*inputs)
+        self.outcome = session.finish()
+        stages = {stage_topic(self.name, stage.name) for stage in self.plan.stages}
+        with RedisStore(self.redis.url, self.name) as store:
             for id_, partition in session._processor.partitions.items():
                 topic = TopicPartition(stage_topic(self.name, id_.stage), id_.partition)
-                for number, (value, outputs) in enumerate(
-                    zip(partition._log, partition._outputs, strict=True)
-                ):
-                    log.append(topic, value, raise_error)
-                    for each in outputs:
-                        if each.topic not in {
-                            stage_topic(self.name, stage.name) for stage in self.plan.stages
-                        }:
-                            for _ in range(1 + number % 2):  # a processor that died and came back
-                                log.append(
-                                    TopicPartition(each.topic, each.partition), each.value, raise_error
-                                )
+                results = [each for found in partition._outputs for each in found if each.topic not in stages]
+                self.append((topic, value) for value in partition._log)
+                for again in (results, results[::2]):
+                    self.append((TopicPartition(each.topic, each.partition), each.value) for each in again)
                 RedisSnapshots(store).save(id_, *partition.worker.increment())
+
+    def append(self, records: Iterable[tuple[TopicPartition, bytes]]) -> None:
+        """To Kafka."""
+        with LogWriter(
+            self.kafka.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24
+        ) as log:
+            for topic, value in records:
+                log.append(topic, value, raise_error)
             log.flush(30)
-        self.outcome = session.outcome
 
-
-def inputs(payment: type[Any], count: int) -> Iterator[tuple[str, list[Any]]]:
-    """Frames of several payments each, one of which cannot be processed."""
-    chance = random.Random(7)
-    for number in range(count):
-        yield (
-            "payments",
-            [
-                payment(
-                    f"account-{chance.randrange(20)}",
-                    chance.randrange(60_000, 60_005),
-                    float(13 if (number, index) == (3, 1) else chance.randrange(100) * 2),
-                    BEGIN + timedelta(seconds=number, milliseconds=index),
-                )
-                for index in range(4)
-            ],
-        )
+    def payments(self, count: int) -> Iterator[tuple[str, list[Any]]]:
+        """Frames of several each, one of which cannot be processed."""
+        payment, chance = self.plan.sources[0].schema.message, random.Random(7)
+        for number in range(count):
+            yield (
+                "payments",
+                [
+                    payment(
+                        f"account-{chance.randrange(20)}",
+                        chance.randrange(60_000, 60_005),
+                        float(13 if (number, index) == (3, 1) else chance.randrange(100) * 2),
+                        BEGIN + timedelta(seconds=number, milliseconds=index),
+                    )
+                    for index in range(4)
+                ],
+            )
 
 
 def raise_error(answer: int | LogError) -> None:
@@ -151,7 +154,7 @@ def world(
 ) -> World:
     found = World(unique_name("spark"), tmp_path_factory.mktemp("world") / "hello.py", kafka, redis_server)
     found.make_topics()
-    found.run(60)
+    found.run(found.payments(60))
     return found
 
 
@@ -229,6 +232,39 @@ def test_a_batch_gives_what_the_application_gave(spark: SparkSession, world: Wor
         assert [row.total for row in totals if row.account == account][-1] == state["total"]
 
 
+def test_windows_of_event_time_are_folded_alike(
+    spark: SparkSession,
+    kafka: KafkaBroker,
+    redis_server: RedisServer,
+    unique_name: Callable[..., str],
+    tmp_path: Path,
+) -> None:
+    """Two stages, of which the second waits for the watermarks of the first."""
+    source = (ROOT / "examples" / "visits.py").read_text()
+    visits = World(
+        unique_name("visits"),
+        tmp_path / "visits.py",
+        kafka,
+        redis_server,
+        source=source.replace('Application("visits")', "Application({name!r})"),
+    )
+    visits.make_topics()
+    click, chance = visits.plan.sources[0].schema.message, random.Random(7)
+    at = int(BEGIN.timestamp()) * 1_000_000_000
+    clicks = [
+        click(f"person-{chance.randrange(8)}", f"/{chance.randrange(4)}", at + minute * 60_000_000_000)
+        for minute in range(0, 900, 4)
+    ]
+    visits.run([*(("clicks", clicks[start : start + 9]) for start in range(0, len(clicks), 9)), IDLE])
+    results = bettong.spark.batch(visits.app, spark, **visits.where)
+    for sink, found in results.items():
+        assert len(visits.outcome.outputs[sink]) > 20
+        assert messages(found) == expected(visits.outcome.outputs[sink])
+    computation, held = next((name, held) for name, held in visits.outcome.states.items() if held)
+    states = bettong.spark.state(visits.app, spark, computation, **visits.where).collect()
+    assert {row[0]: json.loads(row.state) for row in states} == held
+
+
 def test_a_stream_gives_what_the_batch_gives_once_repetitions_are_dropped(
     spark: SparkSession, world: World, tmp_path: Path
 ) -> None:
@@ -265,15 +301,21 @@ def test_the_example_asks_spark_for_the_accounts_that_hold_most(
 
 def test_what_the_processor_left_out_is_left_out(spark: SparkSession, other: World) -> None:
     other.make_topics()
-    other.run(6)
+    other.run(other.payments(6))
+
+    def found() -> set[tuple[object, ...]]:
+        totals = bettong.spark.batch(other.app, spark, sinks=["totals"], **other.where)["totals"]
+        return {(row.account, row._partition, row._sequence) for row in totals.collect()}
+
+    whole = found()
     log = ExclusionLog(other.kafka.bootstrap, other.name, frame_bytes_max=FRAME_BYTES_MAX)
     for partition in range(PARTITIONS):
-        # The first record of a client opens its stream.
-        log.append(PartitionId("payments", partition), Exclusion(1, record="a worker died of it"))
+        # The first record of a client opens its stream, and each record is there twice.
+        log.append(PartitionId("payments", partition), Exclusion(2, record="a worker died of it"))
     log.close()
-    batch = bettong.spark.batch(other.app, spark, sinks=["totals"], **other.where)["totals"]
-    folded = messages(batch)
-    assert 0 < folded.total() < len(other.outcome.outputs["totals"])
+    left_out = {each for each in whole if each[2] == (2 + 1) * PARTS_MAX}
+    assert len(left_out) >= PARTITIONS
+    assert found() == whole - left_out
 
 
 def test_unknown_names_are_refused_with_those_there_are(spark: SparkSession, world: World) -> None:
@@ -318,7 +360,7 @@ def test_states_that_nobody_has_saved_are_refused(spark: SparkSession, other: Wo
 
 def test_a_log_that_was_trimmed_is_refused(spark: SparkSession, other: World) -> None:
     other.make_topics()
-    other.run(6)
+    other.run(other.payments(6))
     topic = stage_topic(other.name, "payments")
     with LogAdmin(other.kafka.bootstrap) as admin:
         partition = max(admin.ends([topic]).items(), key=lambda each: each[1])[0].partition
@@ -331,7 +373,7 @@ def test_a_log_that_was_trimmed_is_refused(spark: SparkSession, other: World) ->
 
 def test_a_log_that_another_version_has_written_is_refused(spark: SparkSession, other: World) -> None:
     other.make_topics()
-    other.run(6)
+    other.run(other.payments(6))
     changed = other.app.with_name("changed.py")
     changed.write_text(other.app.read_text().replace("amount: float", "amount: int"))
     totals = bettong.spark.batch(changed, spark, sinks=["totals"], **other.where)["totals"]
