@@ -6,8 +6,8 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,31 +17,26 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import bettong.spark
-from bettong.application.plan import Plan, plan
 from bettong.edges.application_file import load
 from bettong.edges.exclusion_log import ExclusionLog
-from bettong.edges.kafka_log import LogAdmin, LogWriter
-from bettong.edges.redis_store import RedisSnapshots, RedisStore
+from bettong.edges.kafka_log import LogAdmin
 from bettong.errors import ApplicationError, LocalError, LogError, LogTruncatedError, SnapshotError
-from bettong.identifiers import PartitionId, TopicPartition
+from bettong.identifiers import PartitionId
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.local.services import spark_folders
-from bettong.testing import IDLE, AppSession, Outcome
-from bettong.testing.memory_processor import AtEachRecord
+from bettong.testing import IDLE
 from bettong.topics import stage_topic
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.output.numbering import PARTS_MAX
 from examples.query_states import top_accounts, write
 from tests.integration.log_parts import FRAME_BYTES_MAX, delete_below
+from tests.integration.recorded_run import BEGIN, PARTITIONS, RecordedRun
 from tests.samples.page_code import FENCE
-from tests.samples.spark_application import PROGRAM
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTITIONS = 3
-BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 NUMBERING = ["_origin", "_sequence", "_index"]
 
 
@@ -73,86 +68,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         SparkContext._gateway = SparkContext._jvm = None
 
 
-class World:
-    """An application that ran: its logs, with repetitions, and its snapshots. `outcome`: what it must have given."""
-
-    def __init__(
-        self, name: str, file: Path, kafka: KafkaBroker, redis: RedisServer, *, source: str = PROGRAM
-    ) -> None:
-        self.name, self.kafka, self.redis = name, kafka, redis
-        self.app = file
-        self.app.write_text(source.replace("{name!r}", repr(name)))
-        self.outcome = Outcome({}, [], {}, [], {})
-        self.where = bettong.spark.WhereOptions(kafka=kafka.bootstrap, redis=redis.url, directory=file.parent)
-
-    @property
-    def plan(self) -> Plan:
-        return plan(load(str(self.app)))
-
-    def make_topics(self) -> None:
-        with LogAdmin(self.kafka.bootstrap) as admin:
-            admin.create_topics(
-                self.plan.topics, partitions=PARTITIONS, replication=1, frame_bytes_max=FRAME_BYTES_MAX
-            )
-
-    def run(self, inputs: Iterable[object]) -> None:
-        """In memory, where each record comes twice to each stage. Then its logs go to Kafka, and its states to Redis.
-
-        So do its results, of which some come twice, too: as from a processor that died and came back.
-        """
-        session = AppSession(load(str(self.app)), partitions=PARTITIONS, at_each_record=AtEachRecord.TWICE)
-        session.step(*inputs)
-        self.outcome = session.finish()
-        stages = {stage_topic(self.name, stage.name) for stage in self.plan.stages}
-        with RedisStore(self.redis.url, self.name) as store:
-            for id_, partition in session._processor.partitions.items():
-                topic = TopicPartition(stage_topic(self.name, id_.stage), id_.partition)
-                results = [each for found in partition._outputs for each in found if each.topic not in stages]
-                self.append((topic, value) for value in partition._log)
-                for again in (results, results[::2]):
-                    self.append((TopicPartition(each.topic, each.partition), each.value) for each in again)
-                RedisSnapshots(store).save(id_, *partition.worker.increment())
-
-    def append(self, records: Iterable[tuple[TopicPartition, bytes]]) -> None:
-        """To Kafka."""
-        with LogWriter(
-            self.kafka.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24
-        ) as log:
-            for topic, value in records:
-                log.append(topic, value, raise_error)
-            log.flush(30)
-
-    def payments(self, count: int) -> Iterator[tuple[str, list[Any]]]:
-        """Frames of several each, one of which cannot be processed."""
-        payment, chance = self.plan.sources[0].schema.message, random.Random(7)
-        for number in range(count):
-            yield (
-                "payments",
-                [
-                    payment(
-                        f"account-{chance.randrange(20)}",
-                        chance.randrange(60_000, 60_005),
-                        float(13 if (number, index) == (3, 1) else chance.randrange(100) * 2),
-                        BEGIN + timedelta(seconds=number, milliseconds=index),
-                    )
-                    for index in range(4)
-                ],
-            )
-
-
-def raise_error(answer: int | LogError) -> None:
-    if isinstance(answer, LogError):
-        raise answer
-
-
 @pytest.fixture(scope="module")
 def world(
     kafka: KafkaBroker,
     redis_server: RedisServer,
     unique_name: Callable[..., str],
     tmp_path_factory: pytest.TempPathFactory,
-) -> World:
-    found = World(unique_name("spark"), tmp_path_factory.mktemp("world") / "hello.py", kafka, redis_server)
+) -> RecordedRun:
+    found = RecordedRun(
+        unique_name("spark"), tmp_path_factory.mktemp("world") / "hello.py", kafka, redis_server
+    )
     found.make_topics()
     found.run(found.payments(60))
     return found
@@ -161,10 +86,10 @@ def world(
 @pytest.fixture
 def other(
     kafka: KafkaBroker, redis_server: RedisServer, unique_name: Callable[..., str], tmp_path: Path
-) -> World:
+) -> RecordedRun:
     """One that has not run yet."""
     name = unique_name("spark")
-    return World(name, tmp_path / f"{name}.py", kafka, redis_server)
+    return RecordedRun(name, tmp_path / f"{name}.py", kafka, redis_server)
 
 
 def messages(frame: DataFrame) -> Counter[str]:
@@ -190,7 +115,7 @@ def naive(value: object) -> object:
     return value.astimezone().replace(tzinfo=None) if isinstance(value, datetime) else value
 
 
-def test_states_are_those_that_the_application_has(spark: SparkSession, world: World) -> None:
+def test_states_are_those_that_the_application_has(spark: SparkSession, world: RecordedRun) -> None:
     accounts = bettong.spark.state(world.app, spark, "add", **world.where)
     assert dict(accounts.dtypes) == {
         "account": "string",
@@ -216,7 +141,7 @@ def test_states_are_those_that_the_application_has(spark: SparkSession, world: W
         ]
 
 
-def test_a_batch_gives_what_the_application_gave(spark: SparkSession, world: World) -> None:
+def test_a_batch_gives_what_the_application_gave(spark: SparkSession, world: RecordedRun) -> None:
     results = bettong.spark.batch(world.app, spark, **world.where)
     assert sorted(results) == ["all", "lines", "totals", "visits"]
     for sink in ("totals", "visits", "lines"):
@@ -241,7 +166,7 @@ def test_windows_of_event_time_are_folded_alike(
 ) -> None:
     """Two stages, of which the second waits for the watermarks of the first."""
     source = (ROOT / "examples" / "visits.py").read_text()
-    visits = World(
+    visits = RecordedRun(
         unique_name("visits"),
         tmp_path / "visits.py",
         kafka,
@@ -266,7 +191,7 @@ def test_windows_of_event_time_are_folded_alike(
 
 
 def test_a_stream_gives_what_the_batch_gives_once_repetitions_are_dropped(
-    spark: SparkSession, world: World, tmp_path: Path
+    spark: SparkSession, world: RecordedRun, tmp_path: Path
 ) -> None:
     came = bettong.spark.stream(world.app, spark, "totals", **world.where)
     batch = bettong.spark.batch(world.app, spark, sinks=["totals"], **world.where)["totals"]
@@ -288,7 +213,7 @@ def test_a_stream_gives_what_the_batch_gives_once_repetitions_are_dropped(
 
 
 def test_the_example_asks_spark_for_the_accounts_that_hold_most(
-    spark: SparkSession, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, world: RecordedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BETTONG_KAFKA", world.kafka.bootstrap)
     monkeypatch.setenv("BETTONG_REDIS", world.redis.url)
@@ -299,7 +224,7 @@ def test_the_example_asks_spark_for_the_accounts_that_hold_most(
     assert found == sorted(shown, key=lambda each: (-each[1], each[0]))[:3]
 
 
-def test_what_the_processor_left_out_is_left_out(spark: SparkSession, other: World) -> None:
+def test_what_the_processor_left_out_is_left_out(spark: SparkSession, other: RecordedRun) -> None:
     other.make_topics()
     other.run(other.payments(6))
 
@@ -318,7 +243,7 @@ def test_what_the_processor_left_out_is_left_out(spark: SparkSession, other: Wor
     assert found() == whole - left_out
 
 
-def test_unknown_names_are_refused_with_those_there_are(spark: SparkSession, world: World) -> None:
+def test_unknown_names_are_refused_with_those_there_are(spark: SparkSession, world: RecordedRun) -> None:
     with pytest.raises(
         ApplicationError, match="has no computation 'sum' that keeps states; give one of 'add', 'vis"
     ):
@@ -338,7 +263,7 @@ def test_unknown_names_are_refused_with_those_there_are(spark: SparkSession, wor
 
 
 def test_an_application_that_has_not_run_there_is_refused(
-    spark: SparkSession, other: World, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, other: RecordedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for ask in (
         lambda: bettong.spark.state(other.app, spark, "add", **other.where),
@@ -352,13 +277,13 @@ def test_an_application_that_has_not_run_there_is_refused(
         bettong.spark.state(other.app, spark, "add", directory=other.where["directory"])
 
 
-def test_states_that_nobody_has_saved_are_refused(spark: SparkSession, other: World) -> None:
+def test_states_that_nobody_has_saved_are_refused(spark: SparkSession, other: RecordedRun) -> None:
     other.make_topics()
     with pytest.raises(SnapshotError, match=r"holds no snapshot of stage 'payments' .* saved none yet"):
         bettong.spark.state(other.app, spark, "add", **other.where)
 
 
-def test_a_log_that_was_trimmed_is_refused(spark: SparkSession, other: World) -> None:
+def test_a_log_that_was_trimmed_is_refused(spark: SparkSession, other: RecordedRun) -> None:
     other.make_topics()
     other.run(other.payments(6))
     topic = stage_topic(other.name, "payments")
@@ -371,7 +296,7 @@ def test_a_log_that_was_trimmed_is_refused(spark: SparkSession, other: World) ->
         bettong.spark.batch(other.app, spark, **other.where)
 
 
-def test_a_log_that_another_version_has_written_is_refused(spark: SparkSession, other: World) -> None:
+def test_a_log_that_another_version_has_written_is_refused(spark: SparkSession, other: RecordedRun) -> None:
     other.make_topics()
     other.run(other.payments(6))
     changed = other.app.with_name("changed.py")
@@ -384,7 +309,7 @@ def test_a_log_that_another_version_has_written_is_refused(spark: SparkSession, 
 
 
 def test_the_code_of_the_page_runs(
-    spark: SparkSession, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, world: RecordedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BETTONG_KAFKA", world.kafka.bootstrap)
     monkeypatch.setenv("BETTONG_REDIS", world.redis.url)
