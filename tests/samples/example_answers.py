@@ -1,4 +1,4 @@
-"""What the examples must give for their files in `examples/data`, computed without Bettong: plain loops over plain rows.
+"""What the examples must give for their files in `examples/data`, computed by plain loops over plain rows.
 
 An answer is, by sink, the results as rows. `examples/data/*/expected` holds the same; run this file to write it again.
 """
@@ -39,9 +39,7 @@ def running_totals(files: ExampleFiles) -> dict[str, list[Row]]:
 
 def celsius(files: ExampleFiles) -> dict[str, list[Row]]:
     rows = files.rows("celsius")
-    return {
-        "fahrenheit": [{"sensor": row["sensor"], "degrees": fahrenheit(row["degrees"])} for row in rows]
-    }
+    return {"fahrenheit": [{"sensor": row["sensor"], "degrees": fahrenheit(row["degrees"])} for row in rows]}
 
 
 def fahrenheit(degrees: float | str) -> float | str:
@@ -123,7 +121,9 @@ def visits(files: ExampleFiles) -> dict[str, list[Row]]:
     found = []
     for person in sorted({row["person"] for row in rows}):
         clicks = [row for row in rows if row["person"] == person]
-        breaks = [at for at, (one, two) in enumerate(pairwise(clicks), 1) if two["at"] - one["at"] > HOUR_NS // 2]
+        breaks = [
+            at for at, (one, two) in enumerate(pairwise(clicks), 1) if two["at"] - one["at"] > HOUR_NS // 2
+        ]
         for start, stop in pairwise([0, *breaks, len(clicks)]):
             visit = clicks[start:stop]
             found.append(

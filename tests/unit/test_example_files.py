@@ -12,6 +12,8 @@ from bettong.testing import END, check, run, watermark
 from tests.samples.example_answers import ANSWERS, line
 from tests.samples.example_files import DATA, EXAMPLES, ExampleFiles
 
+# Numpy warns where Celsius in float32 are infinite in Fahrenheit.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 LINES_MAX = 80
 # Where files and golden results are of another kind: a load of its own, and a sink outside.
 ELSEWHERE = {"market_spread", "sqlite_ledger"}
