@@ -71,7 +71,11 @@ WATERMARK_LAG = Metric(
 RESULTS = Metric("results", "messages", "put out by a stage's partition")
 OFFSET = Metric("offset", "offset", "the next record that a partition folds")
 KEYS = Metric("keys", "keys", "with a state in a partition")
-DELETED = Metric("deleted", "keys", "whose states delete_when= has ended, in a partition")
+DELETED = Metric(
+    "deleted",
+    "keys",
+    "that delete_when= has ended, or windows and joins forgot, in a partition",
+)
 EXPIRED = Metric("expired", "keys", "whose states have ended by their time to live, in a partition")
 LATE = Metric(
     "late",

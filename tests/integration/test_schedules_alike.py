@@ -35,20 +35,30 @@ from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.integration.resident_slots import PARTITIONS, World, programs_of
 from tests.samples.example_feeds import (
     Feed,
+    card_events,
     clicks,
     lines,
     market,
     payments,
     quoted_trades,
+    readings,
     session,
     steps,
+    temperatures,
     trades,
+    transactions,
+    votes,
 )
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FEEDS: dict[str, Callable[[dict[str, Source]], Feed]] = {
+    "alerts": transactions,
+    "card_fraud": card_events,
+    "celsius": temperatures,
+    "classifier": readings,
     "market_spread": market,
     "overdue_orders": steps,
+    "running_totals": votes,
     "sqlite_ledger": payments,
     "trades_and_quotes": quoted_trades,
     "turnover": trades,
@@ -69,7 +79,7 @@ def test_no_example_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("example", "compiled"),
     [(name, False) for name in FEEDS]
-    + [("market_spread", True), ("overdue_orders", True)],  # those with compiled functions
+    + [(name, True) for name in ("celsius", "market_spread", "overdue_orders", "running_totals")],  # compiled
 )
 def test_both_schedules_put_out_the_same_records(
     *,
