@@ -16,17 +16,8 @@ from bettong.application.external.webhook import AtLeastOnceWebhook
 from bettong.application.nodes.dead_letter_messages import DeadLetter
 from bettong.application.streams import Stream
 from bettong.application.timers import NEVER, Fired, LogTimer, Timer
-from bettong.application.windows.aggregates import (
-    Count,
-    Distinct,
-    First,
-    Last,
-    Max,
-    Mean,
-    Min,
-    Sum,
-    aggregate,
-)
+from bettong.application.windows.aggregated import aggregate
+from bettong.application.windows.aggregates import Count, Distinct, First, Last, Max, Mean, Min, Sum
 from bettong.application.windows.aggregation import Aggregation
 from bettong.application.windows.kinds import counts, ephemeral, sessions, sliding, tumbling
 from bettong.application.windows.window import Window
