@@ -20,6 +20,7 @@ from bettong.application.windows.aggregated import aggregate
 from bettong.application.windows.aggregates import Count, Distinct, First, Last, Max, Mean, Min, Sum
 from bettong.application.windows.aggregation import Aggregation
 from bettong.application.windows.kinds import counts, ephemeral, sessions, sliding, tumbling
+from bettong.application.windows.ranked import Top
 from bettong.application.windows.window import Window
 from bettong.errors import ApplicationError, BettongError
 from bettong.schema.fields import Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
@@ -54,6 +55,7 @@ __all__ = [
     "Stream",
     "Sum",
     "Timer",
+    "Top",
     "TwoPhase",
     "TwoPhaseSink",
     "Width",
