@@ -19,7 +19,9 @@ from bettong.application.timers import NEVER, Fired, LogTimer, Timer
 from bettong.application.windows.aggregated import aggregate
 from bettong.application.windows.aggregates import Count, Distinct, First, Last, Max, Mean, Min, Sum
 from bettong.application.windows.aggregation import Aggregation
+from bettong.application.windows.approx_distinct import ApproxDistinct
 from bettong.application.windows.kinds import counts, ephemeral, sessions, sliding, tumbling
+from bettong.application.windows.quantile import Quantile
 from bettong.application.windows.ranked import Top
 from bettong.application.windows.window import Window
 from bettong.errors import ApplicationError, BettongError
@@ -33,6 +35,7 @@ __all__ = [
     "Aggregation",
     "Application",
     "ApplicationError",
+    "ApproxDistinct",
     "AtLeastOnceTcp",
     "AtLeastOnceWebhook",
     "BettongError",
@@ -51,6 +54,7 @@ __all__ = [
     "Pickle",
     "Postgres",
     "Precision",
+    "Quantile",
     "RowIndexes",
     "Stream",
     "Sum",

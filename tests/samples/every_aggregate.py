@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import bettong
@@ -35,6 +35,9 @@ class Facts:
     greatest: list[int]
     smallest_even: list[int]
     newest_of_greatest: list[int]
+    median: float
+    low_even: float | None
+    about_different: int
 
 
 def is_even(amount: Amount) -> bool:
@@ -65,6 +68,9 @@ def every() -> Any:
         greatest=bettong.Top(3, "value"),
         smallest_even=bettong.Top(2, "value", where=is_even, smallest=True),
         newest_of_greatest=bettong.Top(2, "at", by=third),
+        median=bettong.Quantile("value", 0.5),
+        low_even=bettong.Quantile("value", 0.2, where=is_even),
+        about_different=bettong.ApproxDistinct(third),
     )
 
 
@@ -105,11 +111,25 @@ class Plain:
             smallest_even=sorted(even)[:2],
             # `sorted` leaves what is equal in its order, also in reverse.
             newest_of_greatest=[each.at for each in sorted(accumulator, key=third, reverse=True)[:2]],
+            median=quantile(values, 1, 2),
+            low_even=quantile(even, 1, 5) if even else None,
+            # Of so few, what is approximate is exact.
+            about_different=len({each // 3 for each in values}),
         )
 
 
 def mean(values: Sequence[int]) -> float:
     return sum(values) / len(values)
+
+
+def quantile(values: Sequence[int], numerator: int, denominator: int) -> int:
+    """Exactly. A quantile of a window is within 1/128 of it, so of numbers below 64 it is rounded to it."""
+    return sorted(values)[max(0, -(-len(values) * numerator // denominator) - 1)]
+
+
+def rounded(facts: Facts) -> Facts:
+    low = facts.low_even
+    return replace(facts, median=round(facts.median), low_even=None if low is None else round(low))
 
 
 def by_windows(kind: Any, aggregation: Any, **options: Any) -> Application:

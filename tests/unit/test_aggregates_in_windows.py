@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions, WindowKind
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.stage_program import StageProgram
-from tests.samples.every_aggregate import RESULTS, Facts, Plain, by_windows, every
+from tests.samples.every_aggregate import RESULTS, Facts, Plain, by_windows, every, rounded
 from tests.samples.timers import tick
 from tests.samples.windows import Amount
 from tests.samples.worker import data, fold, python, results, worker
@@ -52,7 +52,7 @@ def ready(kind: str, option: str, *, is_plain: bool) -> StageProgram:
 
 
 def facts(records: list[OutputRecord]) -> list[Facts]:
-    return results(records, RESULTS, Facts)
+    return list(map(rounded, results(records, RESULTS, Facts)))
 
 
 @pytest.mark.parametrize(("kind", "option"), CASES)

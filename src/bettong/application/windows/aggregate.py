@@ -22,7 +22,8 @@ class Aggregate(Protocol):
     is_of_none: ClassVar[bool]
     # Whether `add` changes the accumulator. Then it raises nothing: `value` has refused what does not fit.
     adds_in_place: ClassVar[bool]
-    # The kinds of field that can hold the result; (): any.
+    # The kinds of field that it may be of, and those that can hold its result; (): any.
+    of_kinds: ClassVar[tuple[str, ...]]
     result_kinds: ClassVar[tuple[str, ...]]
 
     @property

@@ -17,12 +17,12 @@ from bettong.application.windows.readings import (
     check_read,
     check_written,
     description_of,
+    held_field,
     reader_of,
 )
 from bettong.application.windows.window import Window
 from bettong.errors import ApplicationError, SchemaError
 from bettong.schema.fields import Field
-from bettong.schema.forms.nullable import NullableForm
 from bettong.schema.schema import Schema, schema_of
 
 Result = TypeVar("Result")
@@ -149,7 +149,7 @@ def _check_filled(owner: str, field: Field, aggregate: Aggregate) -> None:
         raise ApplicationError(
             f"{written}: where= may leave no message, and of none it has no value: annotate the field as it is | None"
         )
-    held = field.form.held if isinstance(field.form, NullableForm) else field
+    held = held_field(field)
     if aggregate.result_kinds and held.kind_name not in (*aggregate.result_kinds, "json"):
         raise ApplicationError(
             f"{written}: it gives {aggregate.result_kinds[0]}, and the field is {field.kind_name}"

@@ -20,6 +20,7 @@ class Count:
     where: Condition | None = field(default=None, kw_only=True)
     is_of_none: ClassVar[bool] = True
     adds_in_place: ClassVar[bool] = False
+    of_kinds: ClassVar[tuple[str, ...]] = ()
     result_kinds: ClassVar[tuple[str, ...]] = _NUMBERS
     options: ClassVar[str] = ""
 
@@ -55,6 +56,7 @@ class OfValue:
     where: Condition | None = field(default=None, kw_only=True)
     is_of_none: ClassVar[bool] = False
     adds_in_place: ClassVar[bool] = False
+    of_kinds: ClassVar[tuple[str, ...]] = ()
     result_kinds: ClassVar[tuple[str, ...]] = ()
     options: ClassVar[str] = ""
 

@@ -32,14 +32,11 @@ class Top:
     where: Condition | None = field(default=None, kw_only=True)
     is_of_none: ClassVar[bool] = True
     adds_in_place: ClassVar[bool] = False
+    of_kinds: ClassVar[tuple[str, ...]] = ()
     result_kinds: ClassVar[tuple[str, ...]] = ("list",)
 
     def __post_init__(self) -> None:
-        if (
-            not isinstance(self.count, int)
-            or isinstance(self.count, bool)
-            or not 1 <= self.count <= COUNT_MAX
-        ):
+        if not _is_count(self.count):
             raise ApplicationError(f"Top({self.count!r}, ...): expected a number from 1 to {COUNT_MAX}")
         if not isinstance(self.smallest, bool):
             raise ApplicationError(f"Top(..., smallest={self.smallest!r}): expected True or False")
@@ -88,3 +85,7 @@ class Top:
         """See Aggregate."""
         values = [value for _, value in accumulator or ()]
         return values if self.smallest else values[::-1]
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= COUNT_MAX

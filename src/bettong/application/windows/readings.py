@@ -9,7 +9,8 @@ from typing import Any
 from bettong.application.signatures import check_function
 from bettong.application.windows.aggregate import Aggregate, Read
 from bettong.errors import ApplicationError
-from bettong.schema.fields import Kind
+from bettong.schema.fields import Field, Kind
+from bettong.schema.forms.nullable import NullableForm
 from bettong.schema.schema import Schema
 
 # Of a message that is not added.
@@ -52,6 +53,12 @@ def check_read(owner: str, aggregate: Aggregate, schema: Schema) -> None:
             raise ApplicationError(
                 f"{written}: {read} is {field.kind_name}, expected bool; or give a function of a message"
             )
+        held, kinds = held_field(field), aggregate.of_kinds
+        if argument == "of" and kinds and held.kind_name not in kinds:
+            raise ApplicationError(
+                f"{written}: {read} is {held.kind_name}, expected {', '.join(kinds[:-1])} or {kinds[-1]}; or give a"
+                " function that returns one"
+            )
 
 
 def reader_of(name: str, aggregate: Aggregate) -> Callable[[Any], Any]:
@@ -85,6 +92,11 @@ def description_of(aggregate: Aggregate) -> str:
     options = [aggregate.options] if aggregate.options else []
     where = [f"where={name_of(aggregate.where)}"] if aggregate.where is not None else []
     return f"{type(aggregate).__name__}({', '.join([*of, *more, *options, *where])})"
+
+
+def held_field(field: Field) -> Field:
+    """What a field holds where it is not None."""
+    return field.form.held if isinstance(field.form, NullableForm) else field
 
 
 def name_of(read: Read) -> str:
