@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, frexp, isfinite, ldexp
-from sys import float_info
 from typing import Any, ClassVar
 
 from bettong.application.windows.aggregates import OfValue
@@ -22,9 +21,9 @@ from bettong.errors import ApplicationError
 _PER_DOUBLING = 64
 # The buckets of 64 doublings. Of numbers that touch more, neighbours are put together, and that is seen in the answer.
 _BUCKETS_MAX = 64 * _PER_DOUBLING
-# Numbers nearer to zero are zero: floats do not hold them to 53 bits.
-_NUMBER_MIN = float_info.min
-_EXPONENT_MIN = float_info.min_exp - 1
+# Numbers nearer to zero are zero: floats do not hold them to 53 bits. `frexp` gives them this exponent, or a lower one.
+_EXPONENT_MIN = -1022
+_NUMBER_MIN = 2.0**_EXPONENT_MIN
 
 
 @dataclass(frozen=True, slots=True)
