@@ -38,8 +38,11 @@ class Aggregate(Protocol):
     def options(self) -> str:
         """What else decides what accumulators are of; "" for nothing."""
 
-    def value(self, *read: Any) -> Any:
-        """What is added of a message, of which that was read. Raises for what cannot be added."""
+    def value(self, *args: Any, **kwargs: Any) -> Any:
+        """What is added of a message, of which it takes what was read. Raises for what cannot be added.
+
+        So written it may have any parameters.
+        """
 
     def first(self, value: Any, /) -> Any:
         """The accumulator of one value."""

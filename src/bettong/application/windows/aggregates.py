@@ -22,7 +22,11 @@ class Count:
     adds_in_place: ClassVar[bool] = False
     of_kinds: ClassVar[tuple[str, ...]] = ()
     result_kinds: ClassVar[tuple[str, ...]] = _NUMBERS
-    options: ClassVar[str] = ""
+
+    @property
+    def options(self) -> str:
+        """See Aggregate."""
+        return ""
 
     @property
     def reads(self) -> Mapping[str, Read]:
@@ -58,7 +62,11 @@ class OfValue:
     adds_in_place: ClassVar[bool] = False
     of_kinds: ClassVar[tuple[str, ...]] = ()
     result_kinds: ClassVar[tuple[str, ...]] = ()
-    options: ClassVar[str] = ""
+
+    @property
+    def options(self) -> str:
+        """See Aggregate."""
+        return ""
 
     @property
     def reads(self) -> Mapping[str, Read]:
