@@ -70,9 +70,9 @@ prices = aggregate(
     symbols=ApproxDistinct("symbol"),
     dear=Count(where=lambda trade: trade.price > 100),
     highest_dear=Max("price", where=lambda trade: trade.price > 100),
-    best=Top(3, "symbol", by=lambda trade: trade.price, smallest=True),
+    best=Top(3, "price", by=lambda trade: trade.price, smallest=True),
     median=Quantile("price", 0.5),
 )
 dear = trades.window(tumbling(MINUTE), prices, name="prices").filter(lambda each: each.dear > 0, name="dear")
 assert_type(dear, Stream[Prices])
-dear.sink("dear")
+dear.sink("dear-minutes")
