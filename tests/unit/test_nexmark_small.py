@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bettong.testing import IDLE, clock, run
+from bettong.testing import clock, run
 from bettong.testing.running import ReadyApplication
 from generator import BEGIN_NS
 from model import Auction, Bid, Person
@@ -119,7 +119,7 @@ def expected(data: dict[str, Any], answer: str) -> Counter[Any]:
 def by_log_clock(bids: list[Bid]) -> list[Any]:
     """Each bid comes when it was made."""
     inputs = [each for bid in bids for each in (clock(at=bid.at), ("bids", bid))]
-    return [*inputs, IDLE]
+    return [*inputs, clock(timedelta(seconds=20))]
 
 
 def test_every_query_has_an_answer() -> None:
@@ -186,6 +186,6 @@ def test_bids_are_counted_when_they_come(partitions: int) -> None:
     found = run(application(12), by_log_clock(bids), partitions=partitions).outputs["bidder-counts"]
     assert Counter(map(in_its_form, found)) == expected(data, answer)
     # All of them at once, however old they say they are.
-    at_once = run(application(12), [clock(at=bids[-1].at), ("bids", bids), IDLE])
+    at_once = run(application(12), [clock(at=bids[-1].at), ("bids", bids), clock(timedelta(seconds=20))])
     counts = Counter((each.key, each.bids) for each in at_once.outputs["bidder-counts"])
     assert counts == Counter(Counter(bid.bidder for bid in bids).items())

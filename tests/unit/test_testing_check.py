@@ -52,6 +52,12 @@ def test_applications_that_are_right_pass() -> None:
     check(clicks.compiled_app, many())
 
 
+def test_a_key_may_be_forgotten_between_two_frames_and_not_within_one() -> None:
+    """Its window is over before its next message; where both share a frame, its state is still there."""
+    times = [("p0", 0), ("p1", 70), ("p0", 75)]
+    check(clicks.hours_app, [("clicks", Click("a", page, at * MINUTE_NS)) for page, at in times])
+
+
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_planted_mistake_is_found_shrunk_and_shown_as_a_test_that_fails(kind: str, tmp_path: Path) -> None:
     app, case, what, messages_max = PLANTED[kind]
