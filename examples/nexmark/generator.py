@@ -22,7 +22,18 @@ import pyarrow.parquet
 
 from bettong.client import Sender
 from model import Auction, Bid, Person
-from texts import CHANNELS, CITIES, FIRST_NAMES, HOT_CHANNELS, LAST_NAMES, STATES, pick, random_text, urls
+from texts import (
+    CHANNELS,
+    CITIES,
+    FIRST_NAMES,
+    FOUR_DIGITS,
+    HOT_CHANNELS,
+    LAST_NAMES,
+    STATES,
+    pick,
+    random_text,
+    urls,
+)
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Columns: TypeAlias = dict[str, Array]
@@ -144,7 +155,7 @@ def _prices(draws: Array) -> Array:
 def _persons(site: Site, numbers: Array, draws: Array) -> Columns:
     first, last = pick(FIRST_NAMES, draws[:, 0]), pick(LAST_NAMES, draws[:, 1])
     name = np.char.add(np.char.add(first, " "), last)
-    groups = [np.char.zfill(_up_to(draws[:, 2 + each], 10_000).astype(str), 4) for each in range(4)]
+    groups = [pick(FOUR_DIGITS, draws[:, 2 + each]) for each in range(4)]
     card = groups[0]
     for group in groups[1:]:
         card = np.char.add(np.char.add(card, " "), group)

@@ -14,6 +14,8 @@ LAST_NAMES = np.array(["Adler", "Baum", "Clark", "Dorn", "Ebner", "Fuchs", "Grub
 CITIES = np.array(["Boise", "Eugene", "Fresno", "Helena", "Laramie", "Mesa", "Olympia", "Salem", "Spokane"])
 STATES = np.array(["AZ", "CA", "ID", "MT", "OR", "WA", "WY"])
 
+FOUR_DIGITS = np.array([f"{number:04}" for number in range(10_000)])
+
 HOT_CHANNELS = ("Google", "Facebook", "Baidu", "Apple")
 CHANNELS = np.array([*HOT_CHANNELS, *(f"channel-{number}" for number in range(10_000))])
 

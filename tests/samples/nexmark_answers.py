@@ -89,12 +89,11 @@ def q5(events: Events) -> list[Row]:
         newest = start_of(bid.at, 2)
         for start in range(newest - 8 * S, newest + 1, 2 * S):
             counts[start][bid.auction] += 1
-    return [
-        (start, start + 10 * S, auction, count)
-        for start, of in counts.items()
-        for auction, count in of.items()
-        if count == max(of.values())
-    ]
+    found = []
+    for start, of in counts.items():
+        most = max(of.values())
+        found += [(start, start + 10 * S, auction, most) for auction, count in of.items() if count == most]
+    return found
 
 
 def q6(events: Events) -> list[Row]:
