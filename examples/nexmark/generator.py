@@ -143,13 +143,15 @@ def _any_person(numbers: Array, draws: Array) -> Array:
     """One of the newest persons, or one of the next few."""
     persons = _last_person(numbers) + 1
     active = np.minimum(persons, ACTIVE_PERSONS)
-    return persons - active + _up_to(draws, active + AHEAD)
+    found: Array = persons - active + _up_to(draws, active + AHEAD)
+    return found
 
 
 def _prices(draws: Array) -> Array:
     """From 1 dollar to a million, in cents: each tenfold as often as the others."""
     uniform = (draws >> np.uint64(11)).astype(np.float64) / 2**53
-    return np.rint(10 ** (6 * uniform) * 100).astype(np.int64)
+    found: Array = np.rint(10 ** (6 * uniform) * 100).astype(np.int64)
+    return found
 
 
 def _persons(site: Site, numbers: Array, draws: Array) -> Columns:

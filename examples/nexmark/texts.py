@@ -44,7 +44,8 @@ def random_text(draws: Array, shortest: int, longest: int) -> Array:
 def _text() -> Array:
     """The letters that all texts are cut from."""
     draws = np.random.Philox(key=0).random_raw(_TEXT_BYTES)
-    return _LETTERS[draws % np.uint64(len(_LETTERS))]
+    found: Array = _LETTERS[draws % np.uint64(len(_LETTERS))]
+    return found
 
 
 @lru_cache(maxsize=4)

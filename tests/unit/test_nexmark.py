@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import generator
@@ -17,7 +19,7 @@ from bettong.client.message_files import Format, Wanted, portions
 from bettong.client.tables import batch_of
 from bettong.schema.schema import schema_of
 from bettong.testing import END, check, clock, run, watermark
-from generator import SOURCES, Site
+from generator import SOURCES, Message, Site
 from model import Auction, Bid
 from tests.samples.nexmark import (
     COMPILED,
@@ -157,13 +159,20 @@ def test_files_of_the_command_line_are_what_sources_take(kind: str, ending: str,
     words = [str(folder), "--events", "120", "--seed", "7", "--format", kind]
     subprocess.run([sys.executable, FOLDER / "generator.py", *words], check=True, timeout=120)
     made = generator.events(Site(seed=7), 0, 120).messages()
-    by_source = {"persons": persons_of(made), "auctions": auctions_of(made), "bids": bids_of(made)}
+    by_source: dict[str, Iterable[Message]] = {
+        "persons": persons_of(made),
+        "auctions": auctions_of(made),
+        "bids": bids_of(made),
+    }
     for source, message in SOURCES.items():
         schema = schema_of(message)
         wanted = Wanted(schema.arrow, takes_rows=False, messages_max=50, bytes_max=2**20)
         read = [each.body for each in portions(folder / f"{source}.{ending}", Format(kind), wanted)]
-        ids = [row for body in read for row in body.column("at").to_pylist()]
-        assert ids == [each.at for each in by_source[source]]
+        times: list[int] = []
+        for body in read:
+            assert isinstance(body, pa.RecordBatch)
+            times += body.column("at").to_pylist()
+        assert times == [each.at for each in by_source[source]]
 
 
 class SenderInMemory:

@@ -1,4 +1,4 @@
-"""The queries of examples/nexmark over a million events each, against loops over lists; `-m long -s` shows the speed."""
+"""The queries of examples/nexmark over a million events each, against loops over lists; `-m long -s` shows speeds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def events() -> Events:
     return list(chain.from_iterable(each.messages() for each in generator.blocks(SITE, EVENTS)))
 
 
-def tell(query: int, events: Events, took_s: float, found: Counter[Any], *, compiled: bool) -> None:
+def report(query: int, events: Events, took_s: float, found: Counter[Any], *, compiled: bool) -> None:
     sources = sources_of(application(query))
     taken = sum(source in sources for source, _ in events)
     speed = "compiled" if compiled else "Python"
@@ -58,7 +58,7 @@ def test_a_million_events_give_what_a_loop_gives(query: int, events: Events) -> 
     took_s = time.monotonic() - begun_s
     found_rows = rows(query, found)
     assert found_rows == Counter(ANSWERS[query](events))
-    tell(query, events, took_s, found_rows, compiled=compiled)
+    report(query, events, took_s, found_rows, compiled=compiled)
 
 
 @pytest.mark.timeout(1200)
@@ -76,7 +76,7 @@ def test_a_million_events_that_come_in_time_are_counted_by_query_12(events: Even
     took_s = time.monotonic() - begun_s
     found_rows = rows(12, outcome.outputs["bidder-counts"])
     assert found_rows == Counter(q12(arrivals))
-    tell(12, events, took_s, found_rows, compiled=True)
+    report(12, events, took_s, found_rows, compiled=True)
 
 
 @pytest.mark.timeout(1200)

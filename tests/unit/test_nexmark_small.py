@@ -57,14 +57,18 @@ def events(data: dict[str, Any]) -> list[Event]:
         person = Person(row["id"], row["name"], "", "", row["city"], state, ns(row["t"]), "")
         found.append((row["t"], ("persons", person)))
     for row in data["auctions"]:
-        of = [row[name] for name in ("initial_bid", "reserve")]
         auction = Auction(
-            row["id"], "", "", *of, ns(row["t"]), ns(row["expires"]), row["seller"], row["category"], ""
+            **{name: row[name] for name in ("id", "initial_bid", "reserve", "seller", "category")},
+            item="",
+            description="",
+            at=ns(row["t"]),
+            expires=ns(row["expires"]),
+            extra="",
         )
         found.append((row["t"], ("auctions", auction)))
     for row in data["bids"]:
-        of = [row[name] for name in ("auction", "bidder", "price", "channel", "url")]
-        found.append((row["t"], ("bids", Bid(*of, ns(row["t"]), "c" * row["c_in_extra"]))))
+        of = {name: row[name] for name in ("auction", "bidder", "price", "channel", "url")}
+        found.append((row["t"], ("bids", Bid(**of, at=ns(row["t"]), extra="c" * row["c_in_extra"]))))
     return [event for _, event in sorted(found, key=lambda each: each[0])]
 
 
