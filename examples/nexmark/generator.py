@@ -136,7 +136,8 @@ def _last_person(numbers: Array) -> Array:
 
 def _last_auction(numbers: Array) -> Array:
     """The number of the newest auction before or at an event, from 0; -1: none yet."""
-    return numbers // EVENTS * AUCTIONS + np.minimum(numbers % EVENTS, PERSONS + AUCTIONS - 1) - PERSONS
+    place: Array = np.minimum(numbers % EVENTS, PERSONS + AUCTIONS - 1) - PERSONS
+    return numbers // EVENTS * AUCTIONS + place
 
 
 def _any_person(numbers: Array, draws: Array) -> Array:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import astuple, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -18,12 +19,13 @@ import generator
 from bettong.client.message_files import Format, Wanted, portions
 from bettong.client.tables import batch_of
 from bettong.schema.schema import schema_of
-from bettong.testing import END, check, clock, run, watermark
+from bettong.testing import END, AtEachRecord, check, clock, run, watermark
 from generator import SOURCES, Message, Site
 from model import Auction, Bid
 from tests.samples.nexmark import (
     COMPILED,
     FOLDER,
+    ORDERED_BY_THE_LOG,
     QUERIES,
     application,
     in_frames,
@@ -96,7 +98,7 @@ def test_query_12_counts_bids_when_they_come(compiled: bool) -> None:  # noqa: F
     assert len({each.start for each in found.outputs["bidder-counts"]}) > 5
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", sorted(set(QUERIES) - ORDERED_BY_THE_LOG))
 def test_crashes_repetitions_frames_and_partitions_make_no_difference(query: int) -> None:
     app = application(query)
     few = generator.events(Site(seed=3, events_per_s=1, late_ms=4000), 50, 12).messages()
@@ -104,6 +106,44 @@ def test_crashes_repetitions_frames_and_partitions_make_no_difference(query: int
     if any(stage.needs_time for stage in ready(query, compiled=False).plan.stages):
         case.append(watermark(END))
     check(app, case)
+
+
+@pytest.mark.parametrize("query", sorted(ORDERED_BY_THE_LOG))
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_crashes_and_repetitions_make_no_difference_to_updates(query: int, partitions: int) -> None:
+    app, some = ready(query, compiled=False), events(OUT_OF_ORDER, 500)
+    undisturbed = results(app, in_frames(application(query), some, 50), partitions=partitions)
+    assert len(undisturbed) > 5
+    for each in AtEachRecord:
+        inputs = in_frames(application(query), some, 50)
+        found = results(app, inputs, partitions=partitions, at_each_record=each)
+        assert Counter(map(astuple, found)) == Counter(map(astuple, undisturbed))
+
+
+@pytest.mark.parametrize("query", [5, 7, 8, 9, 11, 15, 16, 17])
+def test_nothing_is_kept_of_what_is_over(query: int) -> None:
+    """Bids without an auction, and persons who sell nothing, too."""
+    app = application(query)
+    inputs = list(in_frames(app, events(OUT_OF_ORDER), 500))
+    outcome = run(ready(query, compiled=False), inputs, until=END)
+    assert set(map(len, outcome.states.values())) == {0}
+    assert outcome.timers == []
+
+
+def test_what_comes_when_an_auction_is_over_changes_nothing_and_leaves_nothing() -> None:
+    app = ready(9, compiled=False)
+    found = events(IN_ORDER, 200)
+    last_at = found[-1][1].at
+    auction = next(auctions_of(found))
+    late = Bid(auction.id, 1, 10**12, "", "", auction.expires, "")
+    again = replace(auction, id=10**6)
+    over = watermark(max(each.expires for each in auctions_of(found)) + 1)
+    inputs: list[Any] = [*one_by_one(application(9), found), over]
+    before = run(app, inputs)
+    after = run(app, [*inputs, ("bids", late), ("auctions", again), watermark(last_at + 10**12)])
+    assert after.outputs == before.outputs
+    assert len(before.outputs["winning-bids"]) > 3
+    assert after.states == {"bidding": {}}
 
 
 def test_an_event_is_made_of_its_number_alone() -> None:
