@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import bettong
-from model import Bid, bids
-from ranks import rank_of
+from model import bids
+from ranks import COUNTS
 
 
 @dataclass(slots=True)
@@ -26,27 +26,9 @@ class AuctionDay:
     sum_price: int
 
 
-def is_low(bid: Bid) -> int:
-    """1 if it is."""
-    return int(rank_of(bid.price) == 0)
-
-
-def is_middle(bid: Bid) -> int:
-    """1 if it is."""
-    return int(rank_of(bid.price) == 1)
-
-
-def is_high(bid: Bid) -> int:
-    """1 if it is."""
-    return int(rank_of(bid.price) == 2)
-
-
 day = bettong.aggregate(
     AuctionDay,
-    bids=bettong.Count(),
-    low_bids=bettong.Sum(is_low),
-    middle_bids=bettong.Sum(is_middle),
-    high_bids=bettong.Sum(is_high),
+    **COUNTS,
     min_price=bettong.Min("price"),
     max_price=bettong.Max("price"),
     mean_price=bettong.Mean("price"),

@@ -1,48 +1,37 @@
-"""Bids by how high they are: how many there were, by how many persons, for how many auctions. For queries 15 and 16."""
+"""Bids by how high they are: how many there were, by how many persons, for how many auctions. For queries 15 to 17."""
 
-from dataclasses import dataclass, field
-
+from bettong import Count, Distinct
 from model import Bid
 
-RANKS = 3
+
+def is_low(bid: Bid) -> bool:
+    """Below 10,000."""
+    return bid.price < 10_000
 
 
-def rank_of(price: int) -> int:
-    """0: below 10,000; 1: below 1,000,000; 2: higher."""
-    return 0 if price < 10_000 else 1 if price < 1_000_000 else 2
+def is_middle(bid: Bid) -> bool:
+    """Below 1,000,000."""
+    return 10_000 <= bid.price < 1_000_000
 
 
-def numbers() -> list[set[int]]:
-    """A set for each rank."""
-    return [set() for _ in range(RANKS)]
+def is_high(bid: Bid) -> bool:
+    """Higher."""
+    return bid.price >= 1_000_000
 
 
-@dataclass(slots=True)
-class Ranks:
-    """By rank: how many bids, and whose, and for which auctions."""
-
-    bids: list[int] = field(default_factory=lambda: [0] * RANKS)
-    bidders: list[set[int]] = field(default_factory=numbers)
-    auctions: list[set[int]] = field(default_factory=numbers)
-
-    def add(self, bid: Bid) -> None:
-        """One bid more."""
-        rank = rank_of(bid.price)
-        self.bids[rank] += 1
-        self.bidders[rank].add(bid.bidder)
-        self.auctions[rank].add(bid.auction)
-
-    def both(self, other: "Ranks") -> "Ranks":
-        """The bids of both; changes neither."""
-        return Ranks(
-            [one + two for one, two in zip(self.bids, other.bids, strict=True)],
-            [one | two for one, two in zip(self.bidders, other.bidders, strict=True)],
-            [one | two for one, two in zip(self.auctions, other.auctions, strict=True)],
-        )
-
-    def counts(self) -> list[int]:
-        """Bids, bidders, auctions; of each, first how many in all, then by rank."""
-        found = [sum(self.bids), *self.bids]
-        for each in (self.bidders, self.auctions):
-            found += [len(set().union(*each)), *map(len, each)]
-        return found
+COUNTS = {
+    "bids": Count(),
+    "low_bids": Count(where=is_low),
+    "middle_bids": Count(where=is_middle),
+    "high_bids": Count(where=is_high),
+}
+DIFFERENT = {
+    "bidders": Distinct("bidder"),
+    "low_bidders": Distinct("bidder", where=is_low),
+    "middle_bidders": Distinct("bidder", where=is_middle),
+    "high_bidders": Distinct("bidder", where=is_high),
+    "auctions": Distinct("auction"),
+    "low_auctions": Distinct("auction", where=is_low),
+    "middle_auctions": Distinct("auction", where=is_middle),
+    "high_auctions": Distinct("auction", where=is_high),
+}

@@ -164,8 +164,8 @@ def by_price(bids: list[Bid]) -> list[list[Bid]]:
     return [bids, low, [bid for bid in bids if 10_000 <= bid.price < 1_000_000], high]
 
 
-def day_of(bid: Bid) -> Any:
-    return datetime.fromtimestamp(bid.at // S, UTC).date()
+def day_of(bid: Bid) -> int:
+    return start_of(bid.at, 86400)
 
 
 def ranks(bids: list[Bid]) -> list[int]:

@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import astuple
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -76,6 +76,10 @@ def of_bid(b: Any) -> tuple[Any, ...]:
     return b.auction, b.bidder, b.price, ms(b.at)
 
 
+def day_of(start_ns: int) -> str:
+    return datetime.fromtimestamp(start_ns // 10**9, UTC).date().isoformat()
+
+
 def of_ranks(day: Any) -> tuple[Any, ...]:
     kinds = ("bids", "bidders", "auctions")
     return tuple(getattr(day, name) for each in kinds for name in (each, *(f"{r}_{each}" for r in RANKS)))
@@ -98,8 +102,8 @@ EXPECTED: dict[int, tuple[str, Callable[[Any], tuple[Any, ...]]]] = {
         "q14",
         lambda r: (r.auction, r.bidder, round(r.price, 3), r.time_of_day, ms(r.at), r.cs),
     ),
-    15: ("q15", lambda r: (r.day.isoformat(), *of_ranks(r))),
-    16: ("q16", lambda r: (r.channel, *of_ranks(r))),
+    15: ("q15", lambda r: (day_of(r.start), *of_ranks(r))),
+    16: ("q16", lambda r: (r.key, *of_ranks(r))),
     17: (
         "q17",
         lambda r: (
