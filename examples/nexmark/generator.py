@@ -2,7 +2,6 @@
 
     python examples/nexmark/generator.py site --events 1000000            (Parquet files for `bettong send`)
     python examples/nexmark/generator.py site --format json
-    python examples/nexmark/generator.py --to 127.0.0.1:7100 --sources auctions bids
 
 So any process makes any part of them. Of each 50 events the first is a person, three are auctions and the others bids.
 Half of the bids are for one hot auction in a hundred, three quarters of bidders and sellers are a hot one.
@@ -20,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from bettong.client import Sender
 from model import Auction, Bid, Person
 from texts import (
     CHANNELS,
@@ -237,39 +235,20 @@ def write(site: Site, count: int, folder: Path, kind: str) -> None:
                     writers[source].write_table(table)
 
 
-def send(site: Site, count: int, target: str, sources: list[str], frame: int = 4096) -> None:
-    """Sends to a sender of Bettong, source beside source: event time of none runs ahead of the others."""
-    with ExitStack() as clients:
-        # All are connected before one of them sends: a partition waits for those that it knows.
-        senders = {source: clients.enter_context(Sender(target, source)) for source in sources}
-        for made in blocks(site, count, frame):
-            for source, sender in senders.items():
-                for batch in made.table(source).to_batches():
-                    if batch.num_rows:
-                        sender.send_columns(batch)
-
-
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", nargs="?", type=Path, help="where files are written")
+    parser.add_argument("folder", type=Path, help="where files are written")
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=Site.seed)
     parser.add_argument("--events-per-s", type=int, default=Site.events_per_s, help="of event time")
     parser.add_argument("--late-ms", type=int, default=Site.late_ms, help="how much events are out of order")
     parser.add_argument("--format", choices=["parquet", "json"], default="parquet")
-    parser.add_argument("--to", metavar="HOST:PORT", help="send them there instead")
-    parser.add_argument("--sources", nargs="+", choices=list(SOURCES), default=list(SOURCES))
     given = parser.parse_args()
     site = Site(given.seed, given.events_per_s, given.late_ms)
-    if given.to is not None:
-        send(site, given.events, given.to, given.sources)
-    elif given.folder is not None:
-        write(site, given.events, given.folder, given.format)
-    else:
-        parser.error("give a folder for files, or --to HOST:PORT")
+    write(site, given.events, given.folder, given.format)
 
 
 if __name__ == "__main__":

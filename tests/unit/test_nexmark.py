@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import astuple, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,6 @@ import pytest
 
 import generator
 from bettong.client.message_files import Format, Wanted, portions
-from bettong.client.tables import batch_of
 from bettong.schema.schema import schema_of
 from bettong.testing import END, AtEachRecord, check, clock, run, watermark
 from generator import SOURCES, Message, Site
@@ -213,37 +212,6 @@ def test_files_of_the_command_line_are_what_sources_take(kind: str, ending: str,
             assert isinstance(body, pa.RecordBatch)
             times += body.column("at").to_pylist()
         assert times == [each.at for each in by_source[source]]
-
-
-class SenderInMemory:
-    """Stands in for `bettong.client.Sender`: keeps what fits its source."""
-
-    def __init__(self, target: str, source: str) -> None:
-        self.source = source
-        self.sent: list[dict[str, Any]] = []
-        SENDERS[target].append(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def send_columns(self, table: Any) -> None:
-        assert {each.source for each in SENDERS["here"]} == set(SOURCES), "one sends before all are connected"
-        self.sent += batch_of(schema_of(SOURCES[self.source]).arrow, table).to_pylist()
-
-
-SENDERS: dict[str, list[SenderInMemory]] = {"here": []}
-
-
-def test_events_are_sent_source_beside_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generator, "Sender", SenderInMemory)
-    generator.send(Site(seed=7), 500, "here", list(SOURCES), frame=130)
-    made = generator.events(Site(seed=7), 0, 500).messages()
-    for each in SENDERS["here"]:
-        expected = [message.at for source, message in made if source == each.source]
-        assert [row["at"] for row in each.sent] == expected
 
 
 def test_bids_for_auctions_to_come_and_bids_that_wait_are_among_the_events() -> None:
