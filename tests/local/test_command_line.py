@@ -70,8 +70,7 @@ def test_the_version_is_that_of_the_package(bettong: Callable[..., Ran]) -> None
         (("send", "orders", "gone.jsonl"), "Invalid value: 'gone.jsonl', for source 'orders', is no file"),
         (
             ("send", "orders", __file__, "orders", __file__),
-            "Invalid value: source 'orders' is there twice: a stream has one order, so send its files one after the"
-            " other",
+            "Invalid value: source 'orders' is there twice: a stream has one order, so send its files one after",
         ),
         (("send", *["orders", __file__] * 17), "Invalid value: 17 pairs; at most 16 are sent at once"),
     ],
