@@ -130,12 +130,19 @@ class PartitionWorker:
         self._stage_run.expire_by_event()
         return self._tables
 
+    def read_references(self) -> None:
+        """Reads the reference tables that the next record sees, where `fold` would have to: it blocks then.
+
+        Costs nothing where they are there. Raises StoreError, and leaves the worker as it was.
+        """
+        self._references.read()
+
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         """Takes the record at `offset`, which must be the next one, and returns the records it leads to.
 
-        Raises LogTruncatedError when records are missing before it. Anything wrong with the record itself is a
-        dead letter. Raises PoisonError for a message that a computation with on_error="stop" cannot process. When
-        it raises, the worker is spoilt: make a new one from a snapshot.
+        Raises LogTruncatedError when records are missing before it, PoisonError for a message that a computation with
+        on_error="stop" cannot process, and what `read_references` raises. Anything wrong with the record itself is a
+        dead letter. When it raises, the worker is spoilt: make a new one from a snapshot.
         """
         if offset != self.next_offset:
             raise LogTruncatedError(

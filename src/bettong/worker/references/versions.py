@@ -114,9 +114,11 @@ class References:
             found = self._current[join] = self._tables.table(source, version)
         return found
 
-    def is_read(self, join: str) -> bool:
-        """Whether `table` gives it at once."""
-        return join in self._current
+    def read(self) -> None:
+        """Has `table` give each table at once, until the next record that switches one. Raises StoreError."""
+        if len(self._current) < len(self._sources):
+            for join in self._sources:
+                self.table(join)
 
     def stored(self) -> list[frame_pb2.ReferenceVersion]:
         """As a snapshot holds it."""
