@@ -9,7 +9,6 @@ from bettong.config.processor import ProcessorSettings
 from bettong.edges.application_file import load
 from bettong.edges.kernel_cache import kernel_cache
 from bettong.edges.state_key import state_key
-from bettong.errors import ApplicationError
 from bettong.worker.stage_program import StageProgram, program
 
 
@@ -34,10 +33,6 @@ def programs(settings: ProcessorSettings) -> Programs:
 @lru_cache(maxsize=4)
 def _programs(application: str, compiled: bool, cache: Path, key: bytes | None) -> Programs:  # noqa: FBT001
     planned, kernels = plan(load(application)), kernel_cache(cache)
-    if joins := [join for stage in planned.stages for join in stage.references]:
-        raise ApplicationError(
-            f"join_reference {joins[0]!r} runs in bettong.testing only: the services do not load tables yet"
-        )
     return Programs(
         planned,
         {
