@@ -9,6 +9,7 @@ import pytest
 import structlog
 from pyspark.errors import AnalysisException, StreamingQueryException
 
+from bettong import metrics
 from bettong.errors import (
     ApplicationError,
     BettongError,
@@ -212,6 +213,7 @@ def test_while_a_table_cannot_be_loaded_nothing_runs_and_it_is_said(log: Logger)
     assert running.end() is None
     (said, *_) = [detail for state, detail in running.reported.states if state == "waiting"]
     assert said == f"{why}; starts again in 0 s"
+    assert running.reported.metrics == {metrics.REFERENCES.name: why}
 
 
 def test_topics_of_another_shape_end_it(log: Logger) -> None:

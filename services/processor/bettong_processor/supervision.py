@@ -198,6 +198,7 @@ class Supervisor:
             started_s = time.monotonic()
             run: Run | None = None
             reason: list[str] = []
+            missing: dict[str, str | float] = {}
             try:
                 run = self._start()
                 started = True
@@ -211,7 +212,7 @@ class Supervisor:
                 continue
             except ReferenceLoadError as error:
                 self._log.error("nothing is folded: a reference table has no version yet", fault=str(error))
-                reason = [str(error)]
+                reason, missing = [str(error)], {metrics.REFERENCES.name: str(error)}
             except SupersededError as error:
                 self._log.warning("gives up the lead", reason=str(error))
                 _leave(run)
@@ -237,7 +238,7 @@ class Supervisor:
             if time.monotonic() - started_s > _HEALTHY_S:
                 backoff.reset()
             wait_s = backoff.next_s()
-            self._live.report("waiting", "; ".join([*reason, f"starts again in {wait_s:.0f} s"]))
+            self._live.report("waiting", "; ".join([*reason, f"starts again in {wait_s:.0f} s"]), missing)
             self._stop.wait(wait_s)
 
     def _wait_for_the_lead(self) -> bool:
