@@ -17,10 +17,12 @@ from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan, plan
 from bettong.edges.application_file import load
 from bettong.frames.frame import decode
-from bettong.identifiers import SequenceNumber
+from bettong.identifiers import ReferenceVersion, SequenceNumber
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import sink_topic, stage_topic
+from bettong.worker.references.table import fingerprint_of
+from bettong_processor.references.loading import loaded_bytes
 from tests.integration.both_schedules import (
     Record,
     append,
@@ -37,6 +39,7 @@ from tests.samples.example_feeds import (
     clicks,
     lines,
     market,
+    orders,
     payments,
     quoted_trades,
     session,
@@ -47,6 +50,7 @@ from tests.samples.example_feeds import (
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FEEDS: dict[str, Callable[[dict[str, Source]], Feed]] = {
     "market_spread": market,
+    "orders_with_prices": orders,
     "overdue_orders": steps,
     "sqlite_ledger": payments,
     "trades_and_quotes": quoted_trades,
@@ -82,6 +86,7 @@ def test_both_schedules_put_out_the_same_records(
     fed = list(records_of(planned, FEEDS[example]))
     origins = {decode(value).origin for _, _, value in fed}
     world = World(planned.application, kafka.bootstrap, redis_server.url, programs)
+    store_first_tables(world)
     try:
         run_resident(world, fed)
     finally:
@@ -90,12 +95,23 @@ def test_both_schedules_put_out_the_same_records(
     log = read(kafka, planned.topics)
     resident = by_origin(each for each in log if is_output(decode(each[2]), origins))
     micro_batch = by_origin(
-        run_micro_batch(programs, kafka, [each for each in log if each[0] in stages], tmp_path)
+        run_micro_batch(
+            programs, kafka, [each for each in log if each[0] in stages], tmp_path, world.references
+        )
     )
     for sink in planned.sinks:
         topic = sink_topic(planned.application, sink.name)
         assert sum(len(values) for (of, _, _), values in micro_batch.items() if of == topic) > 10
     assert resident == micro_batch
+
+
+def store_first_tables(world: World) -> None:
+    """As the driver does before anything is folded."""
+    for stage in world.programs.plan.stages:
+        for join, source in stage.references.items():
+            data = loaded_bytes(join, source, list)
+            first = ReferenceVersion(source.series(join), 1, fingerprint_of(data))
+            world.kept_tables.save(first, data)
 
 
 def records_of(planned: Plan, feed: Callable[[dict[str, Source]], Feed]) -> Iterator[Record]:
