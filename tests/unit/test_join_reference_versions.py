@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +39,7 @@ from tests.samples.reference_join import (
     prices,
 )
 from tests.samples.worker import FRAME_BYTES_MAX, data, fold, results
+from tests.simulation.crash_guards import guard
 
 
 class Kept:
@@ -119,6 +121,20 @@ def test_a_version_that_is_gone_stops_the_fold_before_anything_has_changed() -> 
     assert (worker.next_offset, worker.snapshot()) == (2, before)
     store.kept[two] = kept
     assert cents(fold(worker, [order_of(2)])) == [2]
+
+
+def test_a_version_that_is_gone_is_no_message_that_kills(tmp_path: Path) -> None:
+    ready, store = ready_program(), Kept()
+    first = store.add(ready, 1, [Price("a", 1)])
+    kept = store.kept.pop(first)
+    fold_ = guard(tmp_path).of(worker_of(ready, store))
+    with pytest.raises(ReferenceLostError, match="no version of it is stored"):
+        fold_(0, order_of(1))
+    again = guard(tmp_path)
+    worker = worker_of(ready, store)
+    assert again.noticed(worker, again.marks.of(worker.id)) is None
+    store.kept[first] = kept
+    assert cents(again.of(worker)(0, order_of(1))) == [1]
 
 
 def test_a_worker_that_is_only_looked_at_needs_no_table() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, make_dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bettong import i8, i32, u8, u64
+from bettong import Precision, Width, i8, i32, u8, u64
 from bettong.application.reference_source import ReferenceSource, reference_source
 from bettong.errors import ApplicationError, FrameError, ReferenceLostError, SchemaError
 from bettong.frames.columns import Columns
@@ -198,6 +199,36 @@ def test_a_number_finds_its_row_whatever_the_types_of_both(rows: Any, kind: Any,
 def test_texts_and_bytes_find_their_rows() -> None:
     table = loaded_table(PRICES, ROWS)
     assert table.rows_of_values(["c", "", "a", "d"]).tolist() == [2, -1, 0, -1]
+
+
+@dataclass
+class Code:
+    code: Annotated[bytes, Width(3)]
+    country: Annotated[str, Width(2)]
+    since: datetime
+    rate: Annotated[Decimal, Precision(9, 2)]
+    names: list[str]
+    note: str | None
+
+
+def code(number: int) -> Code:
+    since = datetime(2020, 1, 1 + number, tzinfo=UTC)
+    names = [f"name {each}" for each in range(number)]
+    return Code(
+        bytes([97 + number] * 3), f"c{number}", since, Decimal(number), names, None if number else "none"
+    )
+
+
+@pytest.mark.parametrize("key", ["code", "country"])
+def test_rows_have_fields_of_any_kind_and_keys_of_a_fixed_width(key: str) -> None:
+    rows = [code(number) for number in (2, 0, 1)]
+    table = loaded_table(source(Code, key), rows)
+    again = ReferenceTable.decode(source(Code, key), table.encode())
+    assert again.columns.messages() == [code(number) for number in range(3)]
+    assert again.rows_of_values([getattr(code(number), key) for number in (1, 3, 0)]).tolist() == [1, -1, 0]
+    frame = pd.DataFrame([vars(row) for row in rows])
+    frame["rate"] = [Decimal(f"{row.rate}.00") for row in rows]
+    assert loaded_table(source(Code, key), frame).encode() == table.encode()
 
 
 @given(st.binary(max_size=8), st.integers(0, 200))

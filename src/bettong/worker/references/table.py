@@ -15,6 +15,7 @@ import hashlib
 import struct
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -88,8 +89,7 @@ class ReferenceTable:
 
     def rows_of_values(self, keys: Sequence[Any]) -> Array:
         """The row of each of these keys; -1 for none. Raises what the hash of one raises."""
-        find = self._rows.get
-        return np.fromiter((_NONE if row is None else row for row in map(find, keys)), np.int64, len(keys))
+        return np.fromiter(map(self._rows.get, keys, repeat(_NONE)), np.int64, len(keys))
 
     def __len__(self) -> int:
         return self.columns.length
