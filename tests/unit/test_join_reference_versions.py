@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +108,34 @@ def test_a_snapshot_says_at_which_version_the_fold_is() -> None:
 def worker_after(worker: PartitionWorker, *records: bytes) -> PartitionWorker:
     fold(worker, records)
     return worker
+
+
+@dataclass
+class At:
+    sku: str
+    at: int
+
+
+def at_price(at: At, price: Price) -> Price:
+    return Price(at.sku, price.cents)
+
+
+def test_a_record_that_names_a_version_is_no_word_of_a_client_that_is_called_so() -> None:
+    app = bettong.Application("shop")
+    ats = app.source("ats", schema=At, key="sku", event_time="at")
+    priced_ats = ats.join_reference(prices, at_price, key="sku", name="priced")
+    tumbling = bettong.tumbling(timedelta(seconds=1))
+    priced_ats.window(
+        tumbling, bettong.aggregate(Price, cents=bettong.Sum("cents"), sku=bettong.Last("sku"))
+    ).sink("out")
+    (stage,) = plan(app).stages
+    ready, store = program(stage, compiled=False), Kept()
+    _, two = (store.add(ready, number, [Price("a", number)]) for number in (1, 2))
+    worker = worker_of(ready, store)
+    fold(worker, [data("ats/reference", 1, [At("a", 5)], ingest_ns=10), reference_record("ats", 20, two)])
+    stored = Snapshot.FromString(worker.snapshot()[8:])
+    assert [(each.origin, each.heard_ns) for each in stored.event_clock.origins] == [("ats/reference", 10)]
+    assert stored.now_ns == 20
 
 
 def test_a_version_that_is_gone_stops_the_fold_before_anything_has_changed() -> None:
