@@ -153,6 +153,18 @@ def test_a_version_that_is_gone_stops_the_fold_before_anything_has_changed() -> 
     assert cents(fold(worker, [order_of(2)])) == [2]
 
 
+def test_a_store_that_has_lost_the_first_version_is_noticed_though_another_is_there() -> None:
+    ready, store = ready_program(), Kept()
+    first = store.add(ready, 1, [Price("a", 1)])
+    log = [order_of(1), reference_record("orders", 1, first), order_of(2)]
+    store.kept.clear()
+    store.add(ready, 1, [Price("a", 7)])
+    worker = worker_of(ready, store)
+    with pytest.raises(ReferenceLostError, match=f"{first.name} is not in the store"):
+        fold(worker, log)
+    assert worker.next_offset == 3
+
+
 def test_a_version_that_is_gone_is_no_message_that_kills(tmp_path: Path) -> None:
     ready, store = ready_program(), Kept()
     first = store.add(ready, 1, [Price("a", 1)])

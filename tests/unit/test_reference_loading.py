@@ -104,14 +104,22 @@ def never() -> bool:
             st.tuples(st.just("restart"), st.none()),
         ),
         max_size=25,
-    )
+    ),
+    st.booleans(),
 )
-def test_what_a_fold_may_see_is_kept_and_what_nobody_sees_goes(steps: list[tuple[str, Any]]) -> None:
+def test_what_a_fold_may_see_is_kept_and_what_nobody_sees_goes(
+    steps: list[tuple[str, Any]],
+    is_restarted: bool,  # noqa: FBT001
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store, logs = ReferenceStore(DirectoryVersions(Path(folder))), Logs()
         table = kept(store, logs, lambda: table_of(1))
         table.store_first()
         (first,) = store.versions(SERIES)
+        if is_restarted:  # before the first version was named
+            table = kept(store, logs, table.load)
+        else:
+            table.refresh(never)
         for what, value in steps:
             if what == "away":
                 logs.fails_at = value
@@ -142,15 +150,24 @@ def test_what_a_fold_may_see_is_kept_and_what_nobody_sees_goes(steps: list[tuple
         assert len(store.versions(SERIES)) == 1
 
 
-def test_an_equal_table_names_nothing_and_the_first_one_neither(tmp_path: Path) -> None:
-    store, logs = ReferenceStore(DirectoryVersions(tmp_path)), Logs()
-    table = kept(store, logs, lambda: table_of(1))
+def test_the_first_table_is_named_without_being_loaded_again_and_an_equal_one_names_nothing(
+    tmp_path: Path,
+) -> None:
+    store, logs, calls = ReferenceStore(DirectoryVersions(tmp_path)), Logs(), list[int]()
+
+    def load() -> bytes:
+        calls.append(1)
+        return table_of(1)
+
+    table = kept(store, logs, load)
     assert not table.has_version()
     table.store_first()
-    for _ in range(2):
+    assert (table.has_version(), table.is_fresh) == (True, True)
+    for number in range(3):
         table.refresh(never)
-    assert (table.has_version(), table.is_fresh, logs.values) == (True, True, [[], []])
-    assert [each.number for each in store.versions(SERIES)] == [1]
+        assert len(calls) == number + 1
+    (first,) = store.versions(SERIES)
+    assert (first.number, logs.values) == (1, [[first], [first]])
 
 
 def test_a_first_version_that_another_has_stored_meanwhile_stays(tmp_path: Path) -> None:
@@ -299,8 +316,8 @@ def test_a_table_is_loaded_again_and_a_failure_is_said_until_it_is_mended(tmp_pa
     )
     answers.append(lambda: table_of(2))
     eventually(lambda: not reloading.faults(), what="it is mended")
-    (_, two) = store.versions(SERIES)
-    assert (store.load(two), logs.values) == (table_of(2), [[two], [two]])
+    one, two = store.versions(SERIES)
+    assert (store.load(two), logs.values) == (table_of(2), [[one, two], [one, two]])
     assert (reloading.name, reloading.waits_for(), reloading.ended(0.5)) == ("run", "nobody", False)
     reloading.stop(3.0)
     reloading.leave()

@@ -50,18 +50,20 @@ class KeptTable:
             self.is_fresh = True
 
     def refresh(self, is_stopping: Callable[[], bool]) -> None:
-        """Loads the table; a version that is new is stored, then named in each log. Removes what nobody needs.
+        """Loads the table, unless that was just done; a version that is new is stored, then named in each log. Removes
+        what nobody needs.
 
         Nothing, where the run is stopping by then: another may be at work. Raises ReferenceLoadError, LogError.
         """
-        data = self.load()
-        if is_stopping():
+        versions = self.store.versions(self.series) if self.is_fresh else self._loaded(is_stopping)
+        self.is_fresh = False
+        if not versions:
             return
-        versions = self._store(data, self.store.versions(self.series))
         newest = versions[-1]
         begins = self.begins(self.stage)
-        # The first one needs no record. One whose records are not all known to be there is named again.
-        if newest.number > 1 and not begins.keys() <= (self._named(newest) or {}).keys():
+        # The first one, too: so it is noticed when the store has lost it. One whose records are not all known to be
+        # there is named again.
+        if not begins.keys() <= (self._named(newest) or {}).keys():
             self._offsets[newest] = self.name(self.stage, newest)
             self.store.note_offsets(newest, self._offsets[newest])
             self.log.info("reference table named in the log", version=str(newest))
@@ -69,6 +71,10 @@ class KeptTable:
             self.store.remove(old)
             self._offsets.pop(old, None)
             self.log.info("reference table removed: nothing needs it any more", version=str(old))
+
+    def _loaded(self, is_stopping: Callable[[], bool]) -> list[ReferenceVersion]:
+        data = self.load()
+        return [] if is_stopping() else self._store(data, self.store.versions(self.series))
 
     def _store(self, data: bytes, known: list[ReferenceVersion]) -> list[ReferenceVersion]:
         version = next_version(self.series, known, fingerprint_of(data))

@@ -135,7 +135,7 @@ class Reloading:
         every_ns = table.source.reload_every_ns
         every_s = None if every_ns is None else every_ns / 1e9
         backoff = Backoff(_BACKOFF_S_MIN, _BACKOFF_S_MAX)
-        pause_s = every_s if table.is_fresh else 0.0
+        pause_s: float | None = 0.0
         while pause_s is not None and not self._stopping.wait(pause_s):
             pause_s = every_s
             try:
