@@ -226,8 +226,7 @@ def test_rows_have_fields_of_any_kind_and_keys_of_a_fixed_width(key: str) -> Non
     again = ReferenceTable.decode(source(Code, key), table.encode())
     assert again.columns.messages() == [code(number) for number in range(3)]
     assert again.rows_of_values([getattr(code(number), key) for number in (1, 3, 0)]).tolist() == [1, -1, 0]
-    frame = pd.DataFrame([vars(row) for row in rows])
-    frame["rate"] = [Decimal(f"{row.rate}.00") for row in rows]
+    frame = pd.DataFrame([vars(row) | {"rate": Decimal(f"{row.rate}.00")} for row in rows])
     assert loaded_table(source(Code, key), frame).encode() == table.encode()
 
 
