@@ -105,6 +105,11 @@ WATERMARK_HELD_BY = Metric(
     "text",
     "the origin of a partition that has come least far: a client's stream, or a partition of the stage before",
 )
+REFERENCES = Metric(
+    "references",
+    "text",
+    "tables of `join_reference` that the processor cannot load again: since when, and why. They stay as they were",
+)
 FAULT = Metric(
     "fault",
     "text",

@@ -167,6 +167,19 @@ def quoted_trades(sources: dict[str, Source]) -> Feed:
     return feed
 
 
+def orders(sources: dict[str, Source]) -> Feed:
+    chance = random.Random(5)
+    schema, skus = sources["orders"].schema, ("apple", "bread", "milk", "tea", "gone")
+    frames = []
+    for _ in range(40):
+        rows = [
+            schema.make(chance.choice("abcdefgh"), chance.choice(skus), chance.randint(1, 4))
+            for _ in range(6)
+        ]
+        frames.append(("orders", of_columns(Columns.of_messages(schema, rows))))
+    return frames
+
+
 def votes(sources: dict[str, Source]) -> Feed:
     chance = random.Random(9)
     rows = [(chance.choice("ABCDEFGHIJ"), chance.randrange(500)) for _ in range(500)]

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from bettong.client.courier import Courier
 from bettong.client.credentials import Credentials
-from bettong.client.tables import Table, batch_of
 from bettong.errors import RefusedError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.schema.schema import schema_of
+from bettong.schema.tables import Table, batch_of
 from bettong.v1.ingest_pb2 import Hello, IngestRequest, Welcome
 
 

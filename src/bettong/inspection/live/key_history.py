@@ -9,10 +9,10 @@ from bettong.application.plan import Plan, Stage
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import RedisStore
-from bettong.edges.snapshot_stores import snapshot_store
+from bettong.edges.snapshot_stores import reference_store, snapshot_store
 from bettong.errors import LogTruncatedError
 from bettong.garbage import CollectionPaused
-from bettong.identifiers import PartitionId, TopicPartition
+from bettong.identifiers import PartitionId, ReferenceVersion, TopicPartition
 from bettong.inspection.key_history import Event, KeyHistory
 from bettong.inspection.live.log_stretch import stretch
 from bettong.inspection.locations import Locations
@@ -23,6 +23,7 @@ from bettong.snapshots.store import SnapshotStore, read_chain
 from bettong.topics import exclusions_topic, stage_topic
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.partition import Assignment
+from bettong.worker.references.versions import ReferenceTables
 from bettong.worker.stage_program import program
 
 
@@ -99,7 +100,8 @@ def history_of(plan: Plan, key: KeyValue, where: Locations, found: Stretch) -> K
         frame_bytes_max=where.frame_bytes_max,
     )
     ready = program(log.stage, compiled=where.compiled, cache=where.kernel_cache, state_key=where.state_key)
-    history = KeyHistory(ready, assignment, key, _exclusions(plan, log, where))
+    references = ReferenceTables(_StoredVersions(plan.application, where))
+    history = KeyHistory(ready, assignment, key, _exclusions(plan, log, where), references)
     if found.snapshot is not None:
         history.restore(found.snapshot)
     return history
@@ -120,6 +122,22 @@ def folded(history: KeyHistory, found: Stretch, where: Locations) -> Iterator[li
         yield events
         if history.stopped is not None:
             return
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredVersions:
+    """See `worker.references.versions.StoredVersions`. Connects for each read: a history makes few, or none."""
+
+    application: str
+    where: Locations
+
+    def load(self, version: ReferenceVersion) -> bytes | None:
+        with RedisStore(self.where.redis, self.application) as redis:
+            return reference_store(self.where.snapshots, self.application, redis).load(version)
+
+    def versions(self, series: str) -> list[ReferenceVersion]:
+        with RedisStore(self.where.redis, self.application) as redis:
+            return reference_store(self.where.snapshots, self.application, redis).versions(series)
 
 
 def _snapshot(
