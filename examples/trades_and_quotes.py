@@ -1,9 +1,10 @@
 """What each trade cost beside the market: every trade with the quote that was valid when it happened.
 
 Quotes and trades come from two places, and neither waits for the other; the times in them say what belongs together.
-Run it: `bettong up examples/trades_and_quotes.py`, then `bettong send quotes quotes.jsonl`, lines like
-`{"symbol": "ACME", "bid": 99.5, "ask": 100.5, "at": 1700000000000000000}` (Unix ns), and `bettong send trades
-trades.jsonl`, lines like `{"symbol": "ACME", "price": 100.25, "size": 10, "at": 1700000000250000000}`.
+Run it: `bettong up examples/trades_and_quotes.py`, then `bettong send quotes quotes.jsonl trades trades.jsonl`, with
+lines like `{"symbol": "ACME", "bid": 99.5, "ask": 100.5, "at": 1700000000000000000}` (Unix ns) and
+`{"symbol": "ACME", "price": 100.25, "size": 10, "at": 1700000000250000000}`. A source that begins when the other has
+ended is late: nobody waits for what has not begun.
 """
 
 from dataclasses import dataclass

@@ -16,19 +16,13 @@ from bettong.application.external.webhook import AtLeastOnceWebhook
 from bettong.application.nodes.dead_letter_messages import DeadLetter
 from bettong.application.streams import Stream
 from bettong.application.timers import NEVER, Fired, LogTimer, Timer
-from bettong.application.windows.aggregates import (
-    Count,
-    Distinct,
-    First,
-    Last,
-    Max,
-    Mean,
-    Min,
-    Sum,
-    aggregate,
-)
+from bettong.application.windows.aggregated import aggregate
+from bettong.application.windows.aggregates import Count, Distinct, First, Last, Max, Mean, Min, Sum
 from bettong.application.windows.aggregation import Aggregation
+from bettong.application.windows.approx_distinct import ApproxDistinct
 from bettong.application.windows.kinds import counts, ephemeral, sessions, sliding, tumbling
+from bettong.application.windows.quantile import Quantile
+from bettong.application.windows.ranked import Top
 from bettong.application.windows.window import Window
 from bettong.errors import ApplicationError, BettongError
 from bettong.schema.fields import Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
@@ -41,6 +35,7 @@ __all__ = [
     "Aggregation",
     "Application",
     "ApplicationError",
+    "ApproxDistinct",
     "AtLeastOnceTcp",
     "AtLeastOnceWebhook",
     "BettongError",
@@ -59,10 +54,12 @@ __all__ = [
     "Pickle",
     "Postgres",
     "Precision",
+    "Quantile",
     "RowIndexes",
     "Stream",
     "Sum",
     "Timer",
+    "Top",
     "TwoPhase",
     "TwoPhaseSink",
     "Width",

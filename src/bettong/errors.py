@@ -15,8 +15,10 @@
     ├── PoisonError        a message that a computation with on_error="stop" cannot process
     ├── StoreError         the store (Redis, a folder, an object store) cannot be reached or refuses
     │   ├── DeadlyStateError        workers die of restoring a state
+    │   ├── ReferenceLostError      a version of a reference table is not there any more
     │   ├── StoreUnavailableError   it does not answer
     │   └── SupersededError         another processor of the application folds by now
+    ├── ReferenceLoadError the table of a `join_reference` cannot be loaded
     ├── ClientError        a client's call to a sender or receiver failed
     │   └── RefusedError   the service refused it for good: sending it again is no use
     ├── Refusal            a session with a client ends, with this status (see `ingest.refusal`)
@@ -125,12 +127,20 @@ class DeadlyStateError(StoreError):
     """Workers die of restoring a state. Its partition waits; the text says what to do."""
 
 
+class ReferenceLostError(StoreError):
+    """A version of a reference table that messages of the log see is not in the store, or is damaged there."""
+
+
 class StoreUnavailableError(StoreError):
     """The store did not answer in time. Nothing is lost: try again."""
 
 
 class SupersededError(StoreError):
     """Another processor of the application has begun to fold. Nothing is lost: this one stands by."""
+
+
+class ReferenceLoadError(BettongError):
+    """`load()` of a reference table has failed, or has given what is no such table. It may succeed later."""
 
 
 class ClientError(BettongError):
@@ -167,6 +177,7 @@ FINAL_ERRORS: tuple[type[BettongError], ...] = (
     ApplicationError,
     LogTruncatedError,
     PoisonError,
+    ReferenceLostError,
     SettingsError,
     StateChangedError,
 )

@@ -4,6 +4,7 @@ A partition's number alone is an `int`: it means something only beside the stage
 Where both are passed they are one value.
 """
 
+import re
 from typing import NamedTuple, NewType, Self
 
 # Who numbers frames: `<source>/<client's stream>`, or a stage's `<target>/<stage>/<partition>`.
@@ -59,3 +60,31 @@ class PartitionId(NamedTuple):
         """The inverse of `str`. Raises ValueError."""
         stage, _, partition = text.rpartition("/")
         return cls(stage, int(partition))
+
+
+_VERSION = re.compile(r"([1-9]\d{0,17})-([0-9a-f]{64})")
+
+
+class ReferenceVersion(NamedTuple):
+    """A version of a reference table. `series`: see `ReferenceSource.series`; `fingerprint`: the SHA-256 of its bytes.
+
+    `number`: from 1 on, in the order in which the versions of a series were loaded.
+    """
+
+    series: str
+    number: int
+    fingerprint: bytes
+
+    @property
+    def name(self) -> str:
+        """As stores call it, among those of its series."""
+        return f"{self.number}-{self.fingerprint.hex()}"
+
+    def __str__(self) -> str:
+        return f"version {self.number} of {self.series} ({self.fingerprint.hex()[:12]})"
+
+    @classmethod
+    def parse(cls, series: str, name: str) -> "ReferenceVersion | None":
+        """The version of a name; None when that is no name of one."""
+        found = _VERSION.fullmatch(name)
+        return cls(series, int(found[1]), bytes.fromhex(found[2])) if found else None

@@ -71,7 +71,11 @@ WATERMARK_LAG = Metric(
 RESULTS = Metric("results", "messages", "put out by a stage's partition")
 OFFSET = Metric("offset", "offset", "the next record that a partition folds")
 KEYS = Metric("keys", "keys", "with a state in a partition")
-DELETED = Metric("deleted", "keys", "whose states delete_when= has ended, in a partition")
+DELETED = Metric(
+    "deleted",
+    "keys",
+    "that delete_when= has ended, or windows and joins forgot, in a partition",
+)
 EXPIRED = Metric("expired", "keys", "whose states have ended by their time to live, in a partition")
 LATE = Metric(
     "late",
@@ -100,6 +104,11 @@ WATERMARK_HELD_BY = Metric(
     "watermark_held_by",
     "text",
     "the origin of a partition that has come least far: a client's stream, or a partition of the stage before",
+)
+REFERENCES = Metric(
+    "references",
+    "text",
+    "tables of `join_reference` that the processor cannot load again: since when, and why. They stay as they were",
 )
 FAULT = Metric(
     "fault",

@@ -17,11 +17,11 @@ from bettong import Application, Width
 from bettong.application.plan import plan
 from bettong.errors import FrameError, SchemaError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, FrameKind, decode, encode, tick_record
+from bettong.frames.frame import Frame, FrameKind, decode, encode, reference_record, tick_record
 from bettong.frames.refused import Refused, pack
 from bettong.frames.text import json_line, message_of
 from bettong.frames.times import encode_times
-from bettong.identifiers import Origin, SequenceNumber
+from bettong.identifiers import Origin, ReferenceVersion, SequenceNumber
 from bettong.inspection.text import MessageForm, message_text
 from bettong.schema.json_values import bytes_of, text_of
 from bettong.schema.schema import Schema, schema_of
@@ -255,6 +255,13 @@ def _frames() -> Iterator[bytes]:
             count=2,
             rows=[b"one", b""],
         )
+    )
+    yield _named_version()
+
+
+def _named_version() -> bytes:
+    return reference_record(
+        "varying", 2**40, ReferenceVersion("prices-0123456789abcdef-0", 3, bytes(range(32)))
     )
 
 

@@ -13,24 +13,30 @@ from functools import cache
 import crc32c
 from google.protobuf.message import DecodeError
 
+from bettong.application.reference_source import reference_source
 from bettong.delivery import DeliveryTable
-from bettong.errors import FrameError, SnapshotError
+from bettong.errors import FrameError, SchemaError, SnapshotError
 from bettong.frames.frame import CLOCK_NS_MAX
 from bettong.identifiers import Origin, PartitionId, SequenceNumber
+from bettong.schema.schema import schema_of
 from bettong.snapshots import snapshot as codec
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.exclusions import Excluded, ExcludedTimer, Exclusion, decode_exclusion, encode_exclusion
 from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.references.loaded import loaded_table
+from bettong.worker.references.table import ReferenceTable
 from bettong_receiver import positions
 from bettong_receiver.errors import PositionError
 from bettong_receiver.progress import DeliveryProgress
 from bettong_sender.batcher import BatchBoundaries
 from tests.fuzz.harness import Harness
 from tests.fuzz.of_frames import FRAME_BYTES_MAX, record_of, stage
+from tests.samples.reference_join import Price
 from tests.samples.worker import tick
 
 _POSITION_KEY = positions.PositionKey("fuzzed", "totals", 0)
 _ROWS = 100
+_PRICES = reference_source("reference", list, "sku", schema_of(Price), None)
 
 
 def _worker() -> PartitionWorker:
@@ -91,6 +97,20 @@ def read_exclusion(data: bytes) -> None:
             assert exclusion.record or each.timer in exclusion.of_timers(each.owner)
 
 
+def read_reference_table(data: bytes) -> None:
+    """A version of a reference table."""
+    with contextlib.suppress(SchemaError):
+        table = ReferenceTable.decode(_PRICES, data)
+        assert ReferenceTable.decode(_PRICES, table.encode()).columns.messages() == table.columns.messages()
+        keys = [each.sku for each in table.columns]
+        assert table.rows_of_values(keys).tolist() == list(range(len(keys)))
+
+
+def _reference_tables() -> Iterator[bytes]:
+    for count in (0, 1, 100):
+        yield loaded_table(_PRICES, [Price(f"sku {number}", number) for number in range(count)]).encode()
+
+
 def _snapshots() -> Iterator[bytes]:
     yield _good()
     worker = _worker()
@@ -127,5 +147,6 @@ HARNESSES = (
     Harness("snapshots", read_snapshot, _snapshots, (b"\xff\xff\xff\xff\x0f",)),
     Harness("sink-positions", read_position, _positions, (b"null", b"1e999", b"[", b"{}", b'"offset":')),
     Harness("batch-boundaries", read_boundaries, _boundaries, (b"null", b"1e999", b"[", b'"ends"', b"-1")),
+    Harness("reference-tables", read_reference_table, _reference_tables, (b"BTR1", b"\xff\xff\xff\x7f")),
     Harness("exclusions", read_exclusion, _exclusions, (b"\xff\xff\xff\xff\x0f", b"\x18\x00")),
 )

@@ -16,13 +16,14 @@ from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.identifiers import Origin, PartitionId, TopicPartition
 from bettong.local.broker import KafkaBroker
 from bettong.topics import stage_topic
+from bettong.worker.references.versions import ReferenceTables
 from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.integration.log_parts import FRAME_BYTES_MAX
-from tests.integration.resident_slots import World
+from tests.integration.resident_slots import PARTITIONS, World
 from tests.simulation.crash_guards import guard
 from tests.waiting import eventually
 
@@ -33,6 +34,9 @@ Output = dict[tuple[str, int, str], list[bytes]]
 
 
 BATCH_RECORDS_MAX = 9
+# What is due later than this does not come before the slots have stopped.
+SOON_NS = 10_000_000_000
+SEED = 20_261_122
 
 
 def append(world: World, records: Iterable[Record]) -> None:
@@ -43,18 +47,19 @@ def append(world: World, records: Iterable[Record]) -> None:
     assert world.writer.failure is None
 
 
-def await_rest(world: World, *, soon_ns: int, is_saved: bool = True) -> None:
+def await_rest(world: World, *, soon_ns: int | None = None, is_saved: bool = True) -> None:
     """Waits until all that is in the logs of all stages is folded, so that its output is durable, and nothing is due
-    before `soon_ns` (logs grow by TICKs, too); and, if it is to be, saved.
+    before `soon_ns`, or for a while (logs grow by TICKs, too); and, if it is to be, saved.
     """
     with LogAdmin(world.kafka) as admin:
         at_rest = partial(_is_at_rest, world, admin, soon_ns, is_saved=is_saved)
         eventually(at_rest, what="all is folded and saved, and nothing due")
 
 
-def _is_at_rest(world: World, admin: LogAdmin, soon_ns: int, *, is_saved: bool) -> bool:
+def _is_at_rest(world: World, admin: LogAdmin, soon_ns: int | None, *, is_saved: bool) -> bool:
     """Whether it was all the time that this looked."""
     before, reported = ends(world, admin), world.metrics.partitions()
+    soon_ns = time.time_ns() + SOON_NS if soon_ns is None else soon_ns
     for each, end in before.items():
         metric_values = reported.get(each, {})
         if metric_values.get(metrics.OFFSET.name) != str(end):
@@ -76,7 +81,7 @@ def ends(world: World, admin: LogAdmin) -> dict[PartitionId, int]:
     }
 
 
-def read(kafka: KafkaBroker, topics: Iterable[str], *, partitions: int) -> list[Record]:
+def read(kafka: KafkaBroker, topics: Iterable[str], *, partitions: int = PARTITIONS) -> list[Record]:
     """All records of these topics."""
     with LogAdmin(kafka.bootstrap) as admin:
         left = sum(admin.ends(list(topics)).values())
@@ -95,15 +100,16 @@ def run_micro_batch(
     kafka: KafkaBroker,
     log: Iterable[Record],
     folder: Path,
+    references: ReferenceTables | None = None,
     *,
-    partitions: int,
-    chance: random.Random,
+    partitions: int = PARTITIONS,
     crashes: bool = False,
 ) -> Iterator[Record]:
     """What tasks put out over these logs of stages, by two processes in turns and in batches of several sizes; with
     `crashes`, each record is a batch of its own, and folded by a new process.
     """
-    two = [process(programs, kafka, folder, partitions) for _ in range(2)]
+    chance, started = random.Random(SEED), partial(process, programs, kafka, folder, references, partitions)
+    two = [started() for _ in range(2)]
     values: defaultdict[tuple[str, int], list[bytes]] = defaultdict(list)
     for topic, partition, value in log:
         values[topic, partition].append(value)
@@ -111,7 +117,7 @@ def run_micro_batch(
         first = 0
         while first < len(of_partition):
             until = min(first + (1 if crashes else chance.randint(1, BATCH_RECORDS_MAX)), len(of_partition))
-            one = process(programs, kafka, folder, partitions) if crashes else chance.choice(two)
+            one = started() if crashes else chance.choice(two)
             worker = one.begin(TopicPartition(topic, partition), first)
             for offset in range(first, until):
                 for record in worker.fold(offset, of_partition[offset]):
@@ -120,14 +126,20 @@ def run_micro_batch(
             first = until
 
 
-def process(programs: Programs, kafka: KafkaBroker, folder: Path, partitions: int) -> Partitions:
+def process(
+    programs: Programs,
+    kafka: KafkaBroker,
+    folder: Path,
+    references: ReferenceTables | None,
+    partitions: int,
+) -> Partitions:
     """Of one machine: its processes share memory."""
     log = structlog.get_logger()
     stores = Stores(
         local=DirectorySnapshots(folder / "local"), durable=DirectorySnapshots(folder / "durable")
     )
     return Partitions(
-        Restoring(programs, WorkerLimits(partitions, FRAME_BYTES_MAX), log),
+        Restoring(programs, WorkerLimits(partitions, FRAME_BYTES_MAX), log, references),
         stores=stores,
         uploads=Uploads(stores, interval_s=3600, clock=lambda: 0.0, log=log),
         replay_log=Replay(kafka.bootstrap, frame_bytes_max=FRAME_BYTES_MAX),
@@ -137,7 +149,11 @@ def process(programs: Programs, kafka: KafkaBroker, folder: Path, partitions: in
 
 
 def is_output(frame: Frame, origins: set[Origin]) -> bool:
-    """Not what clients sent, nor the TICKs of slots, which are input: only a stage reports watermarks in its own."""
+    """Not what clients sent, nor the TICKs of slots and what names tables, which are input: only a stage reports
+    watermarks in its own TICKs.
+    """
+    if frame.kind is FrameKind.REFERENCE:
+        return False
     return frame.origin not in origins and (frame.kind is not FrameKind.TICK or bool(frame.watermarks))
 
 

@@ -19,12 +19,14 @@ from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter, Record
 from bettong.edges.redis_store import LiveMetrics, RedisSnapshots, RedisStore
 from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment, Task
+from bettong.edges.snapshot_stores import reference_store
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import sink_topic, stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.references.versions import ReferenceTables
 from bettong.worker.stage_program import program
 from bettong_processor.crashes.guard import Guard
 from bettong_processor.crashes.marks import Marks
@@ -147,8 +149,11 @@ class World:
         planned = self.programs.plan
         self.stage = planned.stages[0]
         self.source, self.sink = stage_topic(name, self.stage.name), sink_topic(name, "sums")
+        self.redis_url = redis
         self.redis = RedisStore(redis, name)
         self.store: SnapshotStore = RedisSnapshots(self.redis)
+        self.kept_tables = reference_store("redis", name, self.redis)
+        self.references = ReferenceTables(self.kept_tables)
         self.metrics = LiveMetrics(self.redis)
         self.group = Group(self.redis, *self.programs.stages)
         self.sequences = [itertools.count(1) for _ in range(partitions)]
@@ -226,7 +231,9 @@ class World:
         ):
             try:
                 Loop(
-                    Restoring(self.programs, WorkerLimits(self.partitions, FRAME_BYTES_MAX), log),
+                    Restoring(
+                        self.programs, WorkerLimits(self.partitions, FRAME_BYTES_MAX), log, self.references
+                    ),
                     self.store,
                     heartbeat=heartbeat,
                     reader=reader,

@@ -11,6 +11,7 @@ import pytest
 from bettong.client import Sender
 from bettong.errors import RefusedError
 from bettong.frames.columns import Columns
+from bettong.frames.frame import FrameKind
 from bettong.local.broker import KafkaBroker
 from bettong.local.processes import Command, Process
 from bettong.local.redis_server import RedisServer
@@ -146,6 +147,52 @@ def test_a_program_that_numbers_by_file_offset_goes_on_where_it_was_killed(
     )
     killed_and_run_again(sender, command, len(messages), chance=random.Random(SEED))
     assert orders_by_partition(kafka, sender, "reader") == expected(messages)
+
+
+def test_several_files_are_sent_when_all_their_streams_are_open(
+    sender: SenderProcess, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    """Else the first one's event time would be far ahead when the second one begins, and all of that late."""
+    messages = orders(range(300))
+    files = [
+        argument
+        for source in ("orders", "quotes")
+        for argument in (source, str(written(tmp_path / f"{source}.jsonl", messages)))
+    ]
+    arguments = ("send", *files, "--to", sender.address, "--stream", "pair", "--frame", "10")
+    command = Command("send", (sys.executable, "-m", "bettong", *arguments), tmp_path / "pair.log")
+    ending = Process(command).wait(60)
+    assert ending is not None
+    printed = command.log.read_text()
+    assert ending.status == 0, printed
+    assert "300 messages to orders" in printed
+    assert "300 messages to quotes" in printed
+    taken_in: dict[str, list[int]] = {}
+    opened: dict[str, int] = {}
+    for source in ("orders", "quotes"):
+        frames = [
+            frame
+            for partition in frames_in(kafka.bootstrap, stage_topic(sender.name, source)).values()
+            for frame in partition
+            if frame.origin == f"{source}/pair"
+        ]
+        opened[source] = min(frame.ingest_ns for frame in frames if frame.kind is FrameKind.OPEN)
+        taken_in[source] = [frame.ingest_ns for frame in frames if frame.kind is FrameKind.DATA]
+        assert sum(frame.count for frame in frames if frame.kind is FrameKind.DATA) == 300
+    assert max(opened.values()) < min(min(times) for times in taken_in.values())
+
+
+def test_where_one_of_several_files_is_refused_the_command_ends(
+    sender: SenderProcess, tmp_path: Path
+) -> None:
+    good = written(tmp_path / "good.jsonl", orders(range(20_000)))
+    (bad := tmp_path / "bad.jsonl").write_text('{"side": "none"}\n')
+    arguments = ("send", "orders", str(good), "quotes", str(bad), "--to", sender.address, "--frame", "10")
+    command = Command("send", (sys.executable, "-m", "bettong", *arguments), tmp_path / "bad.log")
+    ending = Process(command).wait(60)
+    assert ending is not None
+    assert ending.status == 1, command.log.read_text()
+    assert "bad.jsonl" in command.log.read_text()
 
 
 def test_a_file_cut_otherwise_or_another_one_is_refused_with_the_remedy(

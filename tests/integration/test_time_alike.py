@@ -74,7 +74,7 @@ def test_what_goes_by_time_is_the_same_under_both_schedules_with_a_crash_at_ever
     assert lines_of(planned, resident) == {f"{case.name}-out": sorted(case.lines) for case in cases}
     inputs = [each for each in log if each[0] in stages]
     assert resident == by_origin(
-        run_micro_batch(programs, kafka, inputs, tmp_path, partitions=partitions, chance=chance, crashes=True)
+        run_micro_batch(programs, kafka, inputs, tmp_path, partitions=partitions, crashes=True)
     )
 
 

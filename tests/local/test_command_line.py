@@ -66,6 +66,13 @@ def test_the_version_is_that_of_the_package(bettong: Callable[..., Ran]) -> None
             "Invalid value for '--count': Input should be greater than or equal to 1 (see `bettong tail",
         ),
         (("sender", "--nope"), "No such option: --nope"),
+        (("send", "orders"), "Invalid value: 'orders' has no file: give pairs, SOURCE FILE [SOURCE FILE]..."),
+        (("send", "orders", "gone.jsonl"), "Invalid value: 'gone.jsonl', for source 'orders', is no file"),
+        (
+            ("send", "orders", __file__, "orders", __file__),
+            "Invalid value: source 'orders' is there twice: a stream has one order, so send its files one after",
+        ),
+        (("send", *["orders", __file__] * 17), "Invalid value: 17 pairs; at most 16 are sent at once"),
     ],
 )
 def test_a_wrong_command_line_is_one_line(

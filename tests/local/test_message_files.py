@@ -18,11 +18,11 @@ import pytest
 import bettong
 from bettong import Width
 from bettong.client.message_files import Format, Portion, Wanted, format_of, portions
-from bettong.client.tables import batch_of
 from bettong.errors import BettongError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.text import json_line
 from bettong.schema.schema import schema_of
+from bettong.schema.tables import batch_of
 
 SCHEMA = pa.schema(
     [

@@ -51,6 +51,9 @@ class Sales:
     last: Annotated[str, Width(6)]
     tag: Annotated[bytes, Width(4)]
     was_new: bool
+    new_count: int
+    new_total: int
+    new_price: float
     key: Annotated[str, Width(5)]
     start: float
     final: bool
@@ -77,6 +80,9 @@ def aggregated() -> Any:
             last=bettong.Last("name"),
             tag=bettong.Last("tag"),
             was_new=bettong.First("is_new"),
+            new_count=bettong.Count(where="is_new"),
+            new_total=bettong.Sum("amount", where="is_new"),
+            new_price=bettong.Sum("price", where="is_new"),
         )
     )
 
@@ -111,7 +117,7 @@ def sale(shop: int, at_ns: int, number: int) -> Sale:
         shop=f"s{shop}",
         at=at_ns,
         amount=number * 7919 % 41 - 17 + (2**55 if number % 11 == 10 else 0),
-        price=(number * 37 % 19 - 9) / 7 if number % 8 else 1e39,
+        price=(number * 37 % 19 - 9) / 7 or -0.0 if number % 8 else 1e39,
         small=number * 31 % 255 - 127,
         large=number * 0x9E3779B97F4A7C15 % 2**64,
         label="x" * (number % 5),

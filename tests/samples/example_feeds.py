@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bettong.application.nodes.source import Source
@@ -165,6 +165,77 @@ def quoted_trades(sources: dict[str, Source]) -> Feed:
         columns = Columns.of_messages(schema, [schema.message(*row) for row in rows])
         feed.append((name, of_columns(columns)))
     return feed
+
+
+def orders(sources: dict[str, Source]) -> Feed:
+    chance = random.Random(5)
+    schema, skus = sources["orders"].schema, ("apple", "bread", "milk", "tea", "gone")
+    frames = []
+    for _ in range(40):
+        rows = [
+            schema.make(chance.choice("abcdefgh"), chance.choice(skus), chance.randint(1, 4))
+            for _ in range(6)
+        ]
+        frames.append(("orders", of_columns(Columns.of_messages(schema, rows))))
+    return frames
+
+
+def votes(sources: dict[str, Source]) -> Feed:
+    chance = random.Random(9)
+    rows = [(chance.choice("ABCDEFGHIJ"), chance.randrange(500)) for _ in range(500)]
+    return of_messages(sources["votes"], rows, 7)
+
+
+def temperatures(sources: dict[str, Source]) -> Feed:
+    chance = random.Random(10)
+    rows = [(f"sensor-{chance.randrange(9)}"[-8:], chance.uniform(-300, 6000)) for _ in range(500)]
+    return of_messages(sources["celsius"], rows, 7)
+
+
+def readings(sources: dict[str, Source]) -> Feed:
+    chance = random.Random(11)
+    rows = [
+        (f"press-{chance.randrange(9)}", chance.uniform(0, 12), chance.uniform(40, 100)) for _ in range(500)
+    ]
+    return of_messages(sources["readings"], rows, 7)
+
+
+def transactions(sources: dict[str, Source]) -> Feed:
+    """Of half an hour, and, hours later, one that closes every minute."""
+    chance, second_ns = random.Random(12), 10**9
+    rows = [
+        (f"account-{chance.randrange(6)}", chance.randrange(-60_000, 55_000), (index + 1) * 2 * second_ns)
+        for index in range(900)
+    ]
+    rows += [(f"account-{number % 12}", 100_000, (1800 + number) * second_ns) for number in range(60)]
+    rows.append(("account-0", 1, 10_000 * second_ns))
+    return of_messages(sources["transactions"], rows, 5)
+
+
+def card_events(sources: dict[str, Source]) -> Feed:
+    """Payments small and large, of which some are confirmed in time or too late, and one hours later."""
+    chance, second_ns = random.Random(13), 10**9
+    kind = {each.name: each for each in sources["events"].schema.message.__annotations__["kind"]}
+    rows = []
+    for number in range(300):
+        card, at_ns = f"card-{chance.randrange(12)}", chance.randrange(1, 1800 * second_ns)
+        cents = chance.choice([100, 20_000, 60_000])
+        rows.append((card, number, kind["PAID"], cents, at_ns))
+        if chance.random() < 0.7:
+            later_ns = at_ns + chance.choice([1, 59, 60, 90]) * second_ns
+            rows.append((card, number, kind["CONFIRMED"], cents, later_ns))
+    rows.sort(key=lambda row: int(row[-1]))
+    rows.append(("card-0", 300, kind["PAID"], 1, 10_000 * second_ns))
+    return of_messages(sources["events"], rows, 5)
+
+
+def of_messages(source: Source, rows: Sequence[tuple[Any, ...]], size: int) -> Feed:
+    """Messages of a source in frames of so many each."""
+    messages = [source.schema.message(*row) for row in rows]
+    return [
+        (source.name, of_columns(Columns.of_messages(source.schema, messages[start : start + size])))
+        for start in range(0, len(messages), size)
+    ]
 
 
 def session(

@@ -167,6 +167,7 @@ FUNCTIONS: dict[str, Function] = {
         _aggregation("sums", Item, Part, w.SlotSums()),
         _aggregation("part_sums", Part, Item, w.PartSums()),
         _aggregation("sequences", Item, Item, w.Sequences()),
+        _aggregation("ranked", Item, Note, w.ranked()),
         _function("join", Part, {Item: j.meet}, right=Item),
         _function("join", Item, {Item: j.weigh}, right=Part),
     )

@@ -120,7 +120,7 @@ def test_what_gives_no_value_is_a_dead_letter_and_adds_nothing() -> None:
     one = worker(python(described(bettong.tumbling(timedelta(microseconds=1)), Few, aggregates)))
     found = fold(one, [data("in/x", 1, [Amount(1, 500, 3)], watermark_ns=9000)])
     assert [each.reason for each in dead_letters(found)] == [
-        "TypeError: nothing returned None, expected a value"
+        "TypeError: total=Sum(nothing): found None, expected a value; where= leaves messages out"
     ]
     assert results(found, OUT, Few) == []
     assert one.keys == 0
@@ -134,13 +134,157 @@ def test_other_aggregates_are_another_state() -> None:
     assert layout() == layout()
     assert layout() != layout(total=bettong.Max("value"))
     assert layout() != layout(total=bettong.Sum("at"))
+    assert layout() != layout(total=bettong.Sum("value", where=is_large))
+
+
+@dataclass
+class Chosen:
+    key: bettong.u32
+    end: int
+    messages: int
+    large: int
+    total: int
+    least: int | None
+    mean: float | None
+    last: int | None
+    different: int
+
+
+def is_large(amount: Amount) -> bool:
+    return amount.value > 4
+
+
+CHOSEN = {
+    "messages": bettong.Count(),
+    "large": bettong.Count(where=is_large),
+    "total": bettong.Sum("value", where=lambda amount: amount.value > 4),
+    "least": bettong.Min("value", where=is_large),
+    "mean": bettong.Mean("value", where=is_large),
+    "last": bettong.Last("value", where=is_large),
+    "different": bettong.Distinct("value", where=is_large),
+}
+
+
+@given(values=st.lists(st.integers(-9, 9), min_size=1, max_size=12), slides=st.integers(1, 4))
+def test_a_condition_leaves_out_messages_of_its_aggregate_alone(values: list[int], slides: int) -> None:
+    kind = bettong.sliding(timedelta(microseconds=4 * slides), timedelta(microseconds=4))
+    one = worker(python(described(kind, Chosen, CHOSEN)))
+    messages = [Amount(1, 1000 * number, value) for number, value in enumerate(values)]
+    found = results(fold(one, [data("in/x", 1, messages, watermark_ns=10**9)]), OUT, Chosen)
+    expected = []
+    for end in range(4000, 1000 * len(values) + 4000 * slides, 4000):
+        inside = [each.value for each in messages if end - 4000 * slides <= each.at < end]
+        large = [each for each in inside if each > 4]
+        if inside:
+            least, mean, last = (min(large), sum(large) / len(large), large[-1]) if large else (None,) * 3
+            found_here = (len(inside), len(large), sum(large), least, mean, last, len(set(large)))
+            expected.append(Chosen(1, end, *found_here))
+    assert found == expected
+
+
+@dataclass
+class Sale:
+    key: int
+    at: int
+    price: int | None
+    is_new: bool
+
+
+@dataclass
+class Priced:
+    new: int
+    dearest: int | None
+
+
+def dear(**aggregates: Any) -> Application:
+    app = Application("meters")
+    source = app.source("in", schema=Sale, key="key", event_time="at")
+    aggregates = {"new": bettong.Count(where="is_new"), "dearest": bettong.Max("price"), **aggregates}
+    kind = bettong.tumbling(timedelta(microseconds=1))
+    source.window(kind, bettong.aggregate(Priced, **aggregates)).sink("out")
+    return app
+
+
+SALES = [
+    Sale(1, 1, price=5, is_new=True),
+    Sale(1, 2, price=None, is_new=True),
+    Sale(1, 3, price=7, is_new=False),
+]
+
+
+def test_a_condition_may_be_a_field_of_the_message() -> None:
+    one = worker(python(dear(dearest=bettong.Max("price", where="is_new"))))
+    found = fold(one, [data("in/x", 1, [SALES[0], SALES[2]], watermark_ns=9000)])
+    assert results(found, OUT, Priced) == [Priced(1, 5)]
+
+
+def test_a_field_that_is_none_is_no_value_and_a_condition_leaves_it_out() -> None:
+    one = worker(python(dear()))
+    found = fold(one, [data("in/x", 1, SALES, watermark_ns=9000)])
+    assert results(found, OUT, Priced) == [Priced(1, 7)]
+    assert [each.reason for each in dead_letters(found)] == [
+        "TypeError: dearest=Max(price): found None, expected a value; where= leaves messages out"
+    ]
+    priced = worker(python(dear(dearest=bettong.Max("price", where=lambda sale: sale.price is not None))))
+    found = fold(priced, [data("in/x", 1, SALES, watermark_ns=9000)])
+    assert (results(found, OUT, Priced), dead_letters(found)) == ([Priced(2, 7)], [])
+
+
+def test_a_condition_that_gives_no_bool_is_a_dead_letter_that_names_the_aggregate() -> None:
+    def price(sale: Any) -> Any:
+        return sale.price
+
+    one = worker(python(dear(new=bettong.Count(where=price))))
+    found = fold(one, [data("in/x", 1, SALES[:1], watermark_ns=9000)])
+    assert [each.reason for each in dead_letters(found)] == [
+        "TypeError: new=Count(where=price): where= gave 5, expected True or False"
+    ]
+    assert one.keys == 0
+
+
+def test_a_window_without_messages_gives_none_where_the_result_may_be_none() -> None:
+    aggregates = {name: CHOSEN[name] for name in ("messages", "least")}
+    one = worker(
+        python(described(bettong.tumbling(timedelta(microseconds=1)), Least, aggregates, emit_empty=True))
+    )
+    found = fold(one, [data("in/x", 1, [Amount(1, 500, 7), Amount(1, 2500, 4)], watermark_ns=9000)])
+    assert results(found, OUT, Least) == [Least(1000, 1, 7), Least(2000, 0, None), Least(3000, 1, None)]
+
+
+@dataclass
+class Least:
+    end: int
+    messages: int
+    least: int | None
+
+
+def odd(amount: Amount) -> Any:
+    """A list, which has no hash and is no number, of every second message."""
+    return [amount.value] if amount.value % 2 else amount.value
+
+
+@pytest.mark.parametrize("refuses", [bettong.Distinct(odd), bettong.Sum(odd)])
+def test_a_message_that_one_aggregate_refuses_is_in_no_other(refuses: Any) -> None:
+    """Also where the other comes before it, and its accumulator is changed in place."""
+    aggregates = {"different": bettong.Distinct("value"), "messages": bettong.Count(), "total": refuses}
+    one = worker(python(described(bettong.tumbling(timedelta(microseconds=1)), Few, aggregates)))
+    amounts = [Amount(1, 500, value) for value in (4, 3)]
+    found = fold(one, [data("in/x", 1, amounts, watermark_ns=9000)])
+    assert len(dead_letters(found)) == 1
+    assert [(each.messages, each.different) for each in results(found, OUT, Few)] == [(1, 1)]
 
 
 def max_of_two(one: Amount, other: Amount) -> int:
     return max(one.value, other.value)
 
 
+def cost(sale: Sale) -> int:
+    return sale.price or 0
+
+
 TAKES_TWO: Any = max_of_two
+HALVED: Any = halved
+COST: Any = cost
 FEW: dict[str, Any] = {name: FACTS[name] for name in ("messages", "total", "different")}
 NO_FUNCTION: Any = 3
 
@@ -169,7 +313,30 @@ NO_FUNCTION: Any = 3
         ),
         (
             lambda: described(bettong.tumbling(timedelta(1)), emit_empty=True),
-            "emit_empty: least=Min(...) has no value in a window without messages",
+            "emit_empty: least=Min(...) has no value in a window without messages; annotate Facts.least as",
+        ),
+        (
+            lambda: bettong.aggregate(Few, **{**FEW, "total": bettong.Max("value", where=is_large)}),
+            "total=Max(...): where= may leave no message, and of none it has no value: annotate the field",
+        ),
+        (
+            lambda: bettong.aggregate(Few, **{**FEW, "total": bettong.Sum("value", where=NO_FUNCTION)}),
+            "total: where=3 is neither",
+        ),
+        (
+            lambda: dear(new=bettong.Count(where="price")),
+            "new=Count(where='price'): price is optional, expected bool",
+        ),
+        (lambda: dear(new=bettong.Count(where="none")), "new=Count(where='none'): Sale has no such field"),
+        (
+            lambda: dear(new=bettong.Count(where=TAKES_TWO)),
+            "new=Count(where=max_of_two): must take one argument",
+        ),
+        (lambda: dear(new=bettong.Count(where=HALVED)), "new=Count(where=halved): "),
+        (lambda: dear(new=bettong.Count(where=COST)), "new=Count(where=cost): must return bool, not int"),
+        (
+            lambda: bettong.aggregate(Few, **{**FEW, "total": bettong.Mean("value")}),
+            "total=Mean(...): it gives float, and the field is int",
         ),
     ],
 )

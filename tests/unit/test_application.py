@@ -230,9 +230,23 @@ def test_a_handler_of_a_stream_that_is_not_merged_is_refused(app: Application) -
         )
 
 
-def test_one_function_for_a_merge_of_two_schemas_is_refused(app: Application) -> None:
+def test_one_function_may_take_all_schemas_of_a_merge(app: Application) -> None:
     of = Market(app)
-    with refused("'trades+quotes' mixes schemas"):
+
+    def either(message: Trade | Quote, seen: Seen) -> Alert | None:
+        return None
+
+    node = of.trades.merge(of.quotes).merge(of.other).stateful(either, state=Seen).node
+    assert isinstance(node, Stateful)
+    assert {schema.message: function for schema, function in node.handlers.items()} == {
+        Trade: either,
+        Quote: either,
+    }
+
+
+def test_one_function_that_does_not_take_all_schemas_of_a_merge_is_refused(app: Application) -> None:
+    of = Market(app)
+    with refused("parameter 'trade' is annotated Trade, but gets Quote"):
         of.trades.merge(of.quotes).stateful(on_trade, state=Seen)  # type: ignore[arg-type]
 
 

@@ -67,6 +67,27 @@ def test_a_heap_of_java_may_fill_once_and_may_not_leak() -> None:
     assert not ours.holds
 
 
+def test_a_spec_may_leave_out_the_part_of_the_run_in_which_processes_are_replaced() -> None:
+    """Each new process begins with less: as a line through such a run, its memory rises though nobody's does."""
+
+    def held(leak: float) -> list[Sample]:
+        return [
+            Sample(
+                1e9 + each.at_s, each.value * (0.8 if each.at_s < RUN_S / 2 and each.at_s % 300 < 200 else 1)
+            )
+            for each in samples(leak, noise=0.01)
+        ]
+
+    flat, leaking = (Followed([], {SENDER.name: held(leak)}, []) for leak in (0.0, 0.3))
+    (whole,) = grown(spec_with(memory=0.1), flat, 1e9)
+    assert not whole.holds
+    (later,) = grown(spec_with(memory=0.1, after=0.5), flat, 1e9)
+    assert later.holds
+    (leak,) = grown(spec_with(memory=0.1, after=0.5), leaking, 1e9)
+    assert not leak.holds
+    assert leak.share == pytest.approx(0.3 / 1.22, abs=0.05)
+
+
 def test_a_run_that_is_too_noisy_does_not_show_that_nothing_grows() -> None:
     found = growth(samples(0.0, noise=3.0), RUN_S, least=1)
     assert found is not None

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from bettong import Width, f64, i16, u8
 from bettong.client.outbox import Outbox
-from bettong.client.tables import batch_of
 from bettong.errors import SchemaError
 from bettong.schema.schema import schema_of
+from bettong.schema.tables import batch_of
 from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, Receipt
 
 

@@ -36,7 +36,18 @@ from bettong_processor.micro_batch.uploads import Stores, Uploads, upload
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Restoring, WorkerLimits
 from bettong_receiver.formats import formats
-from tests.samples.example_feeds import Feed, letters, lines, market, numbers, session, trades
+from tests.samples.example_feeds import (
+    Feed,
+    letters,
+    lines,
+    market,
+    numbers,
+    readings,
+    session,
+    temperatures,
+    trades,
+    votes,
+)
 from tests.simulation.crash_guards import guard
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,6 +73,9 @@ CASES = [
     Case("examples/market_spread.py", market),
     Case("examples/market_spread.py", market, compiled=True),
     Case("examples/turnover.py", trades),
+    Case("examples/running_totals.py", votes, compiled=True),
+    Case("examples/celsius.py", temperatures, compiled=True),
+    Case("examples/classifier.py", readings),
     Case("tests/faults/passthrough.py:app", letters),
     Case("tests/e2e/poison.py", numbers),
 ]

@@ -19,7 +19,6 @@ from bettong import Application, ApplicationError
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.plan import plan
 from bettong.client.json_values import column_of, reader_of
-from bettong.client.tables import batch_of
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.fitting import fitting
@@ -28,6 +27,7 @@ from bettong.frames.text import json_line, message_of
 from bettong.schema.annotations import FORMS
 from bettong.schema.schema import Schema
 from bettong.schema.sql_types import sql_types
+from bettong.schema.tables import batch_of
 from bettong.worker.stage_program import StageProgram, program
 from bettong.worker.state.classes import Classes
 from bettong.worker.state.codec import UnfitError

@@ -18,11 +18,11 @@ import pytest
 
 import bettong
 from bettong.client.message_files import Format, Wanted, portions
-from bettong.client.tables import batch_of
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.text import json_line
 from bettong.schema.schema import Schema, schema_of
+from bettong.schema.tables import batch_of
 from tests.samples.kind_cases import KindCase
 from tests.samples.kinds import KINDS
 

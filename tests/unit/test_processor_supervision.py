@@ -9,12 +9,14 @@ import pytest
 import structlog
 from pyspark.errors import AnalysisException, StreamingQueryException
 
+from bettong import metrics
 from bettong.errors import (
     ApplicationError,
     BettongError,
     LogError,
     LogTruncatedError,
     LogUnavailableError,
+    ReferenceLoadError,
     SettingsError,
     StoreError,
     StoreUnavailableError,
@@ -202,6 +204,16 @@ def test_a_part_that_goes_away_while_the_query_starts_is_waited_for(log: Logger,
     eventually(running.runs)
     assert ("waiting", str(error)) in running.reported.states
     assert running.end() is None
+
+
+def test_while_a_table_cannot_be_loaded_nothing_runs_and_it_is_said(log: Logger) -> None:
+    why = "reference table 'prices': load() failed: OSError: no such file"
+    running = Running(log, [ReferenceLoadError(why), ReferenceLoadError(why), Run()])
+    eventually(running.runs, what="it runs")
+    assert running.end() is None
+    (said, *_) = [detail for state, detail in running.reported.states if state == "waiting"]
+    assert said == f"{why}; starts again in 0 s"
+    assert running.reported.metrics == {metrics.REFERENCES.name: why}
 
 
 def test_topics_of_another_shape_end_it(log: Logger) -> None:

@@ -52,6 +52,12 @@ def test_applications_that_are_right_pass() -> None:
     check(clicks.compiled_app, many())
 
 
+def test_how_often_windows_forgot_a_key_is_no_difference() -> None:
+    """A key without an open window is forgotten behind a frame: not where the frame opens another one."""
+    visits = [Click("a", page, hours * 60 * MINUTE_NS) for hours, page in ((0, "p0"), (2, "p1"), (4, "p0"))]
+    check(clicks.hours_app, [("clicks", visit) for visit in visits])
+
+
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_planted_mistake_is_found_shrunk_and_shown_as_a_test_that_fails(kind: str, tmp_path: Path) -> None:
     app, case, what, messages_max = PLANTED[kind]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from bettong.application.plan import plan
 from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
+from bettong.testing import END, IDLE, AppSession
 from bettong.worker.stage_program import program
 from examples.trades_and_quotes import Cost, Quote, Trade, app
+from tests.samples.example_files import ExampleFiles
 from tests.samples.worker import data, fold, opening, results, worker
 
 MS = 10**6
@@ -44,3 +46,15 @@ def test_each_trade_meets_the_quote_that_was_valid_when_it_happened() -> None:
         Cost("ACME", 99.0, 0.0, -1),
     ]
     assert one.keys == 0
+
+
+def test_of_two_files_sent_one_after_the_other_the_second_is_late() -> None:
+    """So the page says to send them at the same time."""
+    files = ExampleFiles("trades_and_quotes")
+    (_, quotes), (_, trades) = files.inputs()
+    one_after_the_other, together = AppSession(files.app), AppSession(files.app)
+    for step in (("quotes", quotes), IDLE, ("trades", trades)):
+        one_after_the_other.step(step)
+    together.step(("quotes", quotes), ("trades", trades))
+    assert one_after_the_other.finish(END).late > 0
+    assert together.finish(END).late == 0

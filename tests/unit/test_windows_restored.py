@@ -23,6 +23,7 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Restoring, WorkerLimits
+from tests.samples.every_aggregate import Facts, by_windows, every
 from tests.samples.state_tables import small_increments
 from tests.samples.timers import tick as tick_of
 from tests.samples.windows import OUT, Amount, Seen, Values, windowed
@@ -43,12 +44,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "side": {"late": "side"},
     "empty": {"emit_empty": True},
     "early": {"early": timedelta(microseconds=1)},
+    "aggregates": {},
 }
 CASES = [
     (kind, option)
     for kind in KINDS
     for option in OPTIONS
-    if (kind != "counts" or option == "drop")
+    if (kind != "counts" or option in ("drop", "aggregates"))
     and (kind != "ephemeral" or option != "oldest")
     and (kind in ("tumbling", "sliding") or option != "empty")
 ]
@@ -57,9 +59,12 @@ CASES = [
 @cache
 def made(kind: str, option: str) -> Programs:
     app = Application("meters")
-    node = windowed(app, KINDS[kind], **OPTIONS[option])
-    if option == "side":
-        node.late.sink("late")
+    if option == "aggregates":
+        app = by_windows(KINDS[kind], every())
+    else:
+        node = windowed(app, KINDS[kind], **OPTIONS[option])
+        if option == "side":
+            node.late.sink("late")
     of = plan(app)
     return Programs(of, {"in": program(of.stages[0], compiled=False)})
 
@@ -109,7 +114,8 @@ def test_a_crash_at_any_record_changes_neither_results_nor_states(
         for value in values:
             outputs.append(fold(straight, [value]))
             states.append(straight.snapshot())
-        assert sum(len(results(each, OUT, Seen)) for each in outputs) > 10
+        message = Facts if option == "aggregates" else Seen
+        assert sum(len(results(each, OUT, message)) for each in outputs) > 10
         assert straight.counters.deleted > 3
         assert (straight.counters.late > 3) == (kind != "counts")
         restoring = Restoring(programs, WorkerLimits(1, FRAME_BYTES_MAX), SILENT)

@@ -10,6 +10,7 @@ from bettong.logs import Logger
 from bettong.snapshots.chain import Increment, chains
 from bettong.snapshots.store import SnapshotStore
 from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.references.versions import ReferenceTables
 from bettong_processor.programs import Programs
 
 # Others may push out what is being read, by saving newer states: then it is searched anew, this often at most.
@@ -39,7 +40,11 @@ class WorkerLimits:
 class Restoring:
     """Makes workers of one application. Not for several threads at once."""
 
-    def __init__(self, programs: Programs, limits: WorkerLimits, log: Logger) -> None:
+    def __init__(
+        self, programs: Programs, limits: WorkerLimits, log: Logger, references: ReferenceTables | None = None
+    ) -> None:
+        """`references`: see PartitionWorker."""
+        self._references = references
         self._programs = programs
         self._limits = limits
         self._log = log
@@ -55,7 +60,7 @@ class Restoring:
         assignment = Assignment(
             self.application, partition.partition, self._limits.partitions, self._limits.frame_bytes_max
         )
-        return PartitionWorker(self._programs.stages[partition.stage], assignment)
+        return PartitionWorker(self._programs.stages[partition.stage], assignment, self._references)
 
     def newest(
         self,

@@ -4,6 +4,7 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -28,6 +29,8 @@ from bettong_processor.leading import TTL_MS, Leading
 from bettong_processor.micro_batch import query as micro_batch
 from bettong_processor.micro_batch.offsets import clear_unfinished, forget, snapshot_offsets
 from bettong_processor.programs import programs
+from bettong_processor.references.opening import kept_tables
+from bettong_processor.references.reloading import Reloading, store_first
 from bettong_processor.resident import driver as resident
 from bettong_processor.restoring import WorkerLimits
 from bettong_processor.supervision import Live, Run, Supervisor
@@ -82,8 +85,20 @@ def _run(
             if settings.schedule is Schedule.MICRO_BATCH or stands_by:
                 # The first batch, or whoever takes over, finds Python started.
                 beside.submit(warm_up, context, settings)
+
+            def start() -> Run:
+                tables = kept_tables(settings, planned, store, log)
+                store_first(
+                    tables,
+                    is_stopping=supervisor.is_stopping,
+                    waiting=partial(live.report, "waiting"),
+                    poll_s=live.interval_s,
+                )
+                run = _start(context, settings, planned, admin, store, lead, log)
+                return Reloading(run, tables, clock=time.time, log=log) if tables else run
+
             supervisor = Supervisor(
-                start=lambda: _start(context, settings, planned, admin, store, lead, log),
+                start=start,
                 admin=admin,
                 store=store,
                 lead=leading,

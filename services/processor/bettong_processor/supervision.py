@@ -24,6 +24,7 @@ from bettong.edges.redis_store import LiveMetrics, ttl_of
 from bettong.errors import (
     LocalError,
     LogUnavailableError,
+    ReferenceLoadError,
     SettingsError,
     StoreError,
     StoreUnavailableError,
@@ -170,6 +171,10 @@ class Supervisor:
         """Asks for a clean stop; safe in a signal handler. `run` returns soon after."""
         self._stop.set()
 
+    def is_stopping(self) -> bool:
+        """Whether a stop was asked for."""
+        return self._stop.is_set()
+
     def wait_for_parts(self) -> bool:
         """Waits for Kafka and Redis for as long as it takes, saying so. False: asked to stop meanwhile.
 
@@ -193,6 +198,7 @@ class Supervisor:
             started_s = time.monotonic()
             run: Run | None = None
             reason: list[str] = []
+            missing: dict[str, str | float] = {}
             try:
                 run = self._start()
                 started = True
@@ -204,6 +210,9 @@ class Supervisor:
                 _leave(run)
                 self._stop.wait(self._wait_s_min)
                 continue
+            except ReferenceLoadError as error:
+                self._log.error("nothing is folded: a reference table has no version yet", fault=str(error))
+                reason, missing = [str(error)], {metrics.REFERENCES.name: str(error)}
             except SupersededError as error:
                 self._log.warning("gives up the lead", reason=str(error))
                 _leave(run)
@@ -229,7 +238,7 @@ class Supervisor:
             if time.monotonic() - started_s > _HEALTHY_S:
                 backoff.reset()
             wait_s = backoff.next_s()
-            self._live.report("waiting", "; ".join([*reason, f"starts again in {wait_s:.0f} s"]))
+            self._live.report("waiting", "; ".join([*reason, f"starts again in {wait_s:.0f} s"]), missing)
             self._stop.wait(wait_s)
 
     def _wait_for_the_lead(self) -> bool:

@@ -83,7 +83,8 @@ class Foldable(Generic[Message_co]):
         """Folds each key's messages into a state of its own: `function(message, state) -> output or None`.
 
         `state()` makes the state of a new key (and is called once here); the function changes it in place. Streams of
-        different schemas need one function each: `stateful({quotes: on_quote, orders: on_order}, state=...)`.
+        different schemas need one function each, `stateful({quotes: on_quote, orders: on_order}, state=...)`, or one
+        that takes all: `function(message: Quote | Order, state)`.
         Saved states go on only under the same messages, key, fields of the state and `version` (1 to 2**31; raise it
         when a function changes so that old states mean something else). `migrate(old, version)` makes a state
         of one that was saved differently: its fields are attributes of `old`.

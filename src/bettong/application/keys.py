@@ -9,7 +9,7 @@ from bettong.application.nodes.node import StreamNode
 from bettong.application.nodes.source import Source
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.signatures import plain_type
-from bettong.application.windows.aggregates import Aggregated
+from bettong.application.windows.aggregated import Aggregated
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import ApplicationError
 from bettong.schema.fields import Kind

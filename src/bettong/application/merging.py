@@ -56,7 +56,14 @@ def check_parts(parts: Sequence[Part]) -> None:
 def handlers_by_schema(
     name: str, stream: Part, handlers: Mapping[Any, Callable[..., Any]]
 ) -> dict[Schema, Callable[..., Any]]:
-    """The function for each schema that reaches a stateful computation. `handlers`: by stream."""
+    """The function for each schema that reaches a stateful computation. `handlers`: by stream; one of a merge of
+    several schemas is the function of each of them.
+    """
+    handlers = {
+        part: function
+        for each, function in handlers.items()
+        for part in (merged_parts(each, {}) if _mixes(each) else (each,))
+    }
     parts = list(merged_parts(stream, handlers))
     missing = [part.name for part in parts if part not in handlers]
     strange = [str(getattr(key, "name", key)) for key in handlers if key not in parts]
@@ -68,10 +75,7 @@ def handlers_by_schema(
         )
     found: dict[Schema, Part] = {}
     for part in parts:
-        if part.schema is None:
-            raise ApplicationError(
-                f"stateful {name!r}: {part.name!r} mixes schemas; give a function for each stream that it merges"
-            )
+        assert part.schema is not None  # noqa: S101 - only merges mix schemas, and none of them is left
         earlier = found.setdefault(part.schema, part)
         if handlers[part] is not handlers[earlier]:
             raise ApplicationError(
@@ -79,6 +83,11 @@ def handlers_by_schema(
                 f" {part.schema.name}; give them one function"
             )
     return {schema: handlers[part] for schema, part in found.items()}
+
+
+def _mixes(stream: Any) -> bool:
+    """Whether it is a merge of several schemas. A key may be anything: what is no stream is named as such."""
+    return bool(getattr(stream, "parts", ())) and stream.schema is None
 
 
 def merged_parts(stream: Part, stops: Mapping[Any, object]) -> Iterator[Part]:

@@ -22,6 +22,7 @@ from bettong.application.nodes.node import StreamNode, Uniform
 from bettong.application.nodes.sink import Sink
 from bettong.application.nodes.source import Source
 from bettong.application.on_error import OnError
+from bettong.application.reference_source import ReferenceSource
 from bettong.errors import ApplicationError
 from bettong.identifiers import stage_producer
 from bettong.schema.schema import Schema
@@ -94,6 +95,12 @@ class Stage:
     def is_awaited(self) -> bool:
         """Whether stages behind wait for each of its partitions, until that says that it is idle."""
         return any(each.needs_time for each in self.outputs)
+
+    @property
+    def references(self) -> dict[str, ReferenceSource]:
+        """The tables that are loaded from elsewhere, by the computation that joins with them."""
+        found = {each.node.name: each.node.reference for each in self.operators}
+        return {name: source for name, source in found.items() if source is not None}
 
     def on_error(self) -> dict[str, OnError]:
         """What each computation, and each sink or `key_by` behind an output, does with what it cannot process."""

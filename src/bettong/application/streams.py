@@ -16,6 +16,7 @@ from bettong.application.external.destination import Destination
 from bettong.application.foldable import Foldable
 from bettong.application.joins.joinable import Joinable
 from bettong.application.joins.joined import Joined, LateSide, late_side
+from bettong.application.joins.referenced import ReferenceHow, referenced
 from bettong.application.nodes.branched import branched
 from bettong.application.nodes.dead_letter_messages import (
     DeadLetter,
@@ -34,7 +35,7 @@ from bettong.application.windows.kinds import WindowKind
 from bettong.application.windows.windowed import LateMessages, windowed
 from bettong.application.windows.windowing import Late
 from bettong.errors import ApplicationError
-from bettong.schema.key_types import KeyValue
+from bettong.schema.key_types import KeyPart, KeyValue
 from bettong.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -218,6 +219,41 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
         if late_messages is not None:
             self.app.add(late_messages)
         return WindowedStream(self.app, node, late_messages)
+
+    def join_reference(
+        self,
+        load: Callable[..., object],
+        combine: Callable[[Message_co, Other], Result | None],
+        *,
+        key: str,
+        on: str | Callable[[Message_co], KeyPart] | None = None,
+        reload_every: timedelta | None = None,
+        how: ReferenceHow = "inner",
+        name: str | None = None,
+        on_error: OnError = DEAD_LETTER,
+    ) -> Stream[Result]:
+        """Each message with the row of a table that is loaded from elsewhere; at once. The stream needs no key.
+
+        `load()`, or `load(spark)` with Spark's session, runs in the processor and gives an Arrow table, a pandas or a
+        Spark DataFrame: at the start, and again each `reload_every`. Its columns are the fields of the class that
+        `combine` takes second; more are left out. Each row has another value of the column `key`; `on`, a field of the
+        message or a function of it, says which is the message's: by default the field of that name, else the key of
+        the stream. `combine` makes the result, or None for none; with how="left" a message without a row gives
+        `combine(message, None)`. What lies behind a record that names a new version sees that version, on every
+        replay. A `load` that fails, or gives what is no such table, leaves the table as it was.
+        """
+        node = referenced(
+            self.node,
+            load,
+            combine,
+            key=key,
+            on=on,
+            reload_every=reload_every,
+            how=how,
+            name=name,
+            on_error=on_error,
+        )
+        return Stream(self.app, self.app.add(node))
 
     def _joined(
         self, right: Stream[Any], make: Callable[[StreamNode, StreamNode], Joined]

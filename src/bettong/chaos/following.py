@@ -48,7 +48,8 @@ def grown(spec: Spec, followed: Followed, start_s: float) -> list[GrowthReport]:
     found = []
     for metric, unit, samples, least, bound, warm_up in metrics:
         since = [Sample(each.at_s - start_s, each.value) for each in samples]
-        trend = growth(since, spec.duration_s, least=least, warm_up=warm_up)
+        left_out = warm_up if bounds.after is None else bounds.after
+        trend = growth(since, spec.duration_s, least=least, warm_up=left_out)
         if trend is not None:
             found.append(
                 GrowthReport(

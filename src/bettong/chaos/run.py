@@ -365,10 +365,9 @@ def _broken(prepared: PreparedRun, trial: _Trial) -> list[str]:
         for each in trial.growth
         if not each.holds
     ]
-    wanted = prepared.spec.invariants.growth_max.model_dump(exclude_none=True)
     lines += [
         f"{name} was seen too rarely to say whether it grows"
-        for name in wanted
+        for name in prepared.spec.invariants.growth_max.bounds
         if not any(each.metric.partition(" ")[0] == name for each in trial.growth)
     ]
     if prepared.faults and not any(not fault.missed for fault in trial.faults):

@@ -143,6 +143,13 @@ class GrowthMax(_Table):
     memory: Annotated[float, Field(gt=0)] | None = None
     latency: Annotated[float, Field(gt=0)] | None = None
     lag: Annotated[float, Field(gt=0)] | None = None
+    # The part of the run that is left out, at its beginning; None: what `bettong.chaos.growth` says.
+    after: Annotated[float, Field(ge=0, le=0.9)] | None = None
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """Those that are given, by what they bound."""
+        return self.model_dump(exclude_none=True, exclude={"after"})
 
 
 class Invariants(_Table):

@@ -1,8 +1,10 @@
-"""`bettong send`: feeds a source from a file."""
+"""`bettong send`: feeds sources from files."""
 
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,12 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
+    from rich.progress import Progress
 
-    from bettong.client.message_files import Portion
+    from bettong.client.message_files import Format, Portion
+    from bettong.client.sender import Sender
 
-_SOURCE = typer.Argument(metavar="SOURCE", help="The source to feed.")
-_FILE = typer.Argument(
-    metavar="FILE", exists=True, dir_okay=False, readable=True, help="The file of messages."
+_SOURCES_MAX = 16
+
+_FILES = typer.Argument(
+    metavar="SOURCE FILE [SOURCE FILE]...",
+    help="The source to feed, and the file of messages. Several pairs are sent side by side, and nothing before all"
+    " streams are open: so event time waits for each of them, and no message is late because its file came second.",
 )
 _FORMAT = typer.Option(
     "--format",
@@ -41,8 +48,7 @@ _FRAME = typer.Option(
 
 
 def send(
-    source: Annotated[str, _SOURCE],
-    file: Annotated[Path, _FILE],
+    files: Annotated[list[str], _FILES],
     *,
     format_: Annotated[Literal["binary", "lines", "json", "csv", "parquet"] | None, _FORMAT] = None,
     to: Annotated[str | None, _TO] = None,
@@ -50,47 +56,108 @@ def send(
     stream: Annotated[str | None, _STREAM] = None,
     frame: Annotated[int, _FRAME] = 4096,
 ) -> None:
-    """Send a file of messages to a source, and return when all of it is durable."""
+    """Send files of messages to sources, and return when all of it is durable."""
     from rich.console import Console
 
-    from bettong.client.message_files import Format, Wanted, format_of, portions
-    from bettong.client.portion_sending import send_portions
+    from bettong.client.message_files import Format, format_of
     from bettong.client.sender import Sender
     from bettong.local.record import address_of
 
-    kind = Format(format_) if format_ is not None else format_of(file)
+    pairs = _pairs(files)
+    kinds = [Format(format_) if format_ is not None else format_of(path) for _, path in pairs]
     console = Console(highlight=False)
-    begun = time.monotonic()
-    with Sender(to or address_of(SENDER.name, directory), source, stream) as sender:
-        info = sender.source
-        most = min(frame, info.frame_messages_max or frame)
-        wanted = Wanted(info.schema, info.takes_rows, messages_max=most, bytes_max=info.frame_bytes_max)
-        if sender.acknowledged:
+    target = to or address_of(SENDER.name, directory)
+    feeds: list[_Feed] = []
+    with _progress(console) as progress:
+        try:
+            for (source, path), kind in zip(pairs, kinds, strict=True):
+                feeds.append(_Feed(Sender(target, source, stream), path, kind, frame))
+            for feed in feeds:
+                if durable := feed.sender.acknowledged:
+                    console.print(f"{stream}: going on after {durable:,} messages that are durable already")
+            with ThreadPoolExecutor(len(feeds), "send") as threads:
+                sent = [threads.submit(feed.send, progress) for feed in feeds]
+                try:
+                    results = [each.result() for each in sent]
+                except BaseException:
+                    _abandon(feeds)  # so that no thread goes on, for which the pool would wait
+                    raise
+        except BaseException:
+            _abandon(feeds)
+            raise
+    for feed, (count, seconds) in zip(feeds, results, strict=True):
+        name = feed.sender.source.name
+        console.print(f"{count:,} messages to {name} in {seconds:.1f} s, {count / max(seconds, 1e-9):,.0f}/s")
+        if refused := feed.sender.dead_letters:
             console.print(
-                f"{stream}: going on after {sender.acknowledged:,} messages that are durable already"
+                f"[yellow]{refused:,} of them could not be decoded[/yellow]: bettong tail dead-letters"
             )
-        count = send_portions(sender, _shown(portions(file, kind, wanted), file.name, console))
-        sender.flush()
-        refused = sender.dead_letters
-    seconds = time.monotonic() - begun
-    console.print(f"{count:,} messages to {source} in {seconds:.1f} s, {count / max(seconds, 1e-9):,.0f}/s")
-    if refused:
-        console.print(f"[yellow]{refused:,} of them could not be decoded[/yellow]: bettong tail dead-letters")
 
 
-def _shown(found: Iterator[Portion], name: str, console: Console) -> Iterator[Portion]:
-    """Passes portions on, with a progress bar on a terminal."""
+@dataclass(frozen=True)
+class _Feed:
+    """A file, and the open stream that it goes to."""
+
+    sender: Sender
+    file: Path
+    kind: Format
+    frame: int
+
+    def send(self, progress: Progress) -> tuple[int, float]:
+        """Sends the file and ends the stream; how many messages it has, and how many seconds it took."""
+        from bettong.client.message_files import Wanted, portions
+        from bettong.client.portion_sending import send_portions
+
+        begun, info = time.monotonic(), self.sender.source
+        most = min(self.frame, info.frame_messages_max or self.frame)
+        wanted = Wanted(info.schema, info.takes_rows, messages_max=most, bytes_max=info.frame_bytes_max)
+        with self.sender:
+            found = portions(self.file, self.kind, wanted)
+            count = send_portions(self.sender, _shown(found, self.file.name, progress))
+            self.sender.flush()
+        return count, time.monotonic() - begun
+
+
+def _abandon(feeds: list[_Feed]) -> None:
+    for each in feeds:
+        each.sender.abandon()
+
+
+def _pairs(files: list[str]) -> list[tuple[str, Path]]:
+    """Sources, each with its file. Raises BadParameter."""
+    if len(files) % 2:
+        raise typer.BadParameter(f"{files[-1]!r} has no file: give pairs, SOURCE FILE [SOURCE FILE]...")
+    if len(files) > 2 * _SOURCES_MAX:
+        raise typer.BadParameter(f"{len(files) // 2} pairs; at most {_SOURCES_MAX} are sent at once")
+    pairs = [(source, Path(file)) for source, file in zip(files[::2], files[1::2], strict=True)]
+    sources = [source for source, _ in pairs]
+    for source, path in pairs:
+        if sources.count(source) > 1:
+            raise typer.BadParameter(
+                f"source {source!r} is there twice: a stream has one order, so send its files one after the other"
+            )
+        if not path.is_file():
+            raise typer.BadParameter(f"{str(path)!r}, for source {source!r}, is no file")
+    return pairs
+
+
+def _progress(console: Console) -> Progress:
+    """A bar for each file, on a terminal."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn(name, markup=False),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TextColumn("{task.fields[count]:,} messages"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(name, total=1.0, count=0)
-        for portion in found:
-            yield portion
-            progress.update(task, completed=portion.done, count=portion.last)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _shown(found: Iterator[Portion], name: str, progress: Progress) -> Iterator[Portion]:
+    """Passes portions on, and shows how far they are."""
+    task = progress.add_task(name, total=1.0, count=0)
+    for portion in found:
+        yield portion
+        progress.update(task, completed=portion.done, count=portion.last)

@@ -220,6 +220,8 @@ def summary(found: Overview) -> list[str]:
         lines.append(
             f"[yellow]{len(found.left_out)} partitions left out of late what killed workers[/yellow]: {escape(shown)}"
         )
+    if found.references:
+        lines.append(f"[red]reference tables are as they were[/red]: {escape('; '.join(found.references))}")
     if found.shared:
         first = ", ".join(found.shared[:_NAMED_MAX]) + (", ..." if len(found.shared) > _NAMED_MAX else "")
         lines.append(

@@ -29,10 +29,10 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from bettong.client.json_values import column_of, form_of, reader_of
-from bettong.client.tables import Table, batch_of
 from bettong.errors import BettongError, SchemaError
 from bettong.schema.fields import may_be_left_out
 from bettong.schema.form import Form, UnfitValueError, each
+from bettong.schema.tables import Table, batch_of
 
 _LENGTH = struct.Struct(">I")
 _BLOCK_BYTES = 1024 * 1024

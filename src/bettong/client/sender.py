@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from bettong.client.courier import Courier
 from bettong.client.credentials import Credentials
-from bettong.client.tables import Table, batch_of
 from bettong.errors import RefusedError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.schema.schema import schema_of
+from bettong.schema.tables import Table, batch_of
 from bettong.v1.ingest_pb2 import Hello, IngestRequest, Welcome
 
 
@@ -168,6 +168,10 @@ class Sender:
         """Flushes and ends the session. Nothing can be sent afterwards."""
         self._courier.finish(timeout_s)
 
+    def abandon(self) -> None:
+        """Ends at once, whatever is under way. Harmless when it has ended."""
+        self._courier.abandon()
+
     def __enter__(self) -> Self:
         return self
 
@@ -177,7 +181,7 @@ class Sender:
         if kind is None:
             self.close()
         else:
-            self._courier.abandon()
+            self.abandon()
 
     def _send_columns(self, payload: bytes, count: int, sequence: int | None, sent_ns: int | None) -> int:
         request = IngestRequest()

@@ -11,11 +11,11 @@ atomic.
 """
 
 import re
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from bettong.edges.whole_files import write_whole
 from bettong.errors import StoreError
 from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment, increments_of, needed_from
@@ -82,20 +82,7 @@ class DirectorySnapshots:
     def _write(self, folder: Path, increment: Increment, data: bytes) -> None:
         """Raises FileNotFoundError when another process removed the folder or the file meanwhile."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(
-                dir=folder, prefix=f".saving-{increment.name}-", delete=False
-            ) as file:
-                saving = Path(file.name)
-                try:
-                    file.write(data)
-                    file.flush()
-                    if self._sync is not None:
-                        self._sync(file.fileno())
-                    saving.replace(folder / increment.name)
-                except BaseException:
-                    saving.unlink(missing_ok=True)
-                    raise
+            write_whole(folder / increment.name, data, prefix=f".saving-{increment.name}-", sync=self._sync)
         except FileNotFoundError:
             raise
         except OSError as error:

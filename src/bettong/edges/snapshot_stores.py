@@ -5,9 +5,11 @@ from pathlib import Path
 
 from bettong.config.endpoints import folder_of
 from bettong.edges.directory_snapshots import DirectorySnapshots
-from bettong.edges.object_store import ObjectSnapshots, check_scheme
-from bettong.edges.redis_store import RedisSnapshots, RedisStore
+from bettong.edges.directory_versions import DirectoryVersions
+from bettong.edges.object_store import ObjectSnapshots, ObjectVersions, check_scheme
+from bettong.edges.redis_store import RedisSnapshots, RedisStore, RedisVersions
 from bettong.errors import SettingsError
+from bettong.snapshots.references import ReferenceStore
 from bettong.snapshots.store import SnapshotStore
 
 REDIS = "redis"
@@ -25,6 +27,17 @@ def snapshot_store(url: str, application: str, redis: RedisStore) -> SnapshotSto
         return DirectorySnapshots(folder / application, sync=os.fsync)
     check_scheme(url)
     return ObjectSnapshots(url, application)
+
+
+def reference_store(url: str, application: str, redis: RedisStore) -> ReferenceStore:
+    """The versions of the application's reference tables, beside its snapshots. As `snapshot_store`."""
+    if url == REDIS:
+        return ReferenceStore(RedisVersions(redis))
+    folder = folder_of(url)
+    if folder is not None:
+        return ReferenceStore(DirectoryVersions(folder / application, sync=os.fsync))
+    check_scheme(url)
+    return ReferenceStore(ObjectVersions(url, application))
 
 
 def local_states(folder: Path) -> DirectorySnapshots:

@@ -7,7 +7,7 @@ from enum import IntEnum
 from google.protobuf.message import DecodeError
 
 from bettong.errors import FrameError
-from bettong.identifiers import NO_SEQUENCE, Origin, SequenceNumber, stream_of
+from bettong.identifiers import NO_SEQUENCE, Origin, ReferenceVersion, SequenceNumber, stream_of
 from bettong.immutable import immutable
 from bettong.v1 import frame_pb2
 
@@ -17,6 +17,10 @@ ENVELOPE_BYTES_MAX = 1024
 # Of an origin: names of an application have up to 100 characters, of clients 128. Tables keep origins, and dead
 # dead letters quote them, so a longer one would not fit where its frame did.
 ORIGIN_CHARACTERS_MAX = 512
+
+# Of a series of reference tables: the name of a join has up to 100, and a fingerprint follows.
+_SERIES_CHARACTERS_MAX = 128
+_FINGERPRINT_BYTES = 32
 
 # In the year 2262: the log's clock is added to, and must stay within 64 bits.
 CLOCK_NS_MAX = 2**63 - 1
@@ -30,6 +34,7 @@ class FrameKind(IntEnum):
     TICK = frame_pb2.FRAME_KIND_TICK
     END = frame_pb2.FRAME_KIND_END
     SENT_AGAIN = frame_pb2.FRAME_KIND_SENT_AGAIN
+    REFERENCE = frame_pb2.FRAME_KIND_REFERENCE
 
 
 _KINDS = {each.value: each for each in FrameKind}
@@ -56,6 +61,8 @@ class Frame:
     idle: Mapping[Origin, SequenceNumber] = field(default_factory=dict)
     event_times: bytes = b""
     message_watermarks: bytes = b""
+    # Of kind REFERENCE.
+    reference: ReferenceVersion | None = None
 
     @property
     def stream(self) -> str:
@@ -87,6 +94,39 @@ def tick_record(
     )
 
 
+def reference_record(stage: str, ingest_ns: int, version: ReferenceVersion) -> bytes:
+    """A record without messages, to a stage: what lies behind it sees that version. Nobody numbers it; see `Frame`."""
+    return encode(
+        Frame(
+            origin=Origin(f"{stage}/reference"),
+            sequence=NO_SEQUENCE,
+            previous=NO_SEQUENCE,
+            kind=FrameKind.REFERENCE,
+            ingest_ns=ingest_ns,
+            reference=version,
+        )
+    )
+
+
+def stored_version(version: ReferenceVersion) -> frame_pb2.ReferenceVersion:
+    """As records and snapshots hold it."""
+    return frame_pb2.ReferenceVersion(
+        series=version.series, number=version.number, fingerprint=version.fingerprint
+    )
+
+
+def version_of(stored: frame_pb2.ReferenceVersion) -> ReferenceVersion:
+    """The inverse of `stored_version`. Raises FrameError for what is none."""
+    found = ReferenceVersion.parse(stored.series, f"{stored.number}-{stored.fingerprint.hex()}")
+    if found is None or not 0 < len(stored.series) <= _SERIES_CHARACTERS_MAX:
+        raise FrameError(
+            f"version {stored.number} of a reference table of {len(stored.series)} characters, with"
+            f" {len(stored.fingerprint)} bytes of a fingerprint: expected a number from 1 on, 1 to"
+            f" {_SERIES_CHARACTERS_MAX} characters, {_FINGERPRINT_BYTES} bytes"
+        )
+    return found
+
+
 def encode(frame: Frame) -> bytes:
     """The bytes of a frame."""
     envelope = frame_pb2.Frame(
@@ -110,6 +150,8 @@ def encode(frame: Frame) -> bytes:
         envelope.rows.messages.extend(frame.rows)
     if frame.refused is not None:
         envelope.refused.CopyFrom(frame.refused)
+    if frame.reference is not None:
+        envelope.reference.CopyFrom(stored_version(frame.reference))
     return envelope.SerializeToString()
 
 
@@ -157,6 +199,7 @@ def decode(data: bytes) -> Frame:
         idle=_idle(watermarks) if watermarks else {},
         event_times=envelope.event_times,
         message_watermarks=envelope.message_watermarks,
+        reference=version_of(envelope.reference) if kind is FrameKind.REFERENCE else None,
     )
 
 

@@ -14,6 +14,7 @@ from bettong.application.nodes.sink import Sink
 from bettong.application.nodes.source import Source
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.plan import Plan, PlannedOperator, Stage, StageOutput
+from bettong.application.reference_source import ReferenceSource
 from bettong.application.timers import StateTimer
 from bettong.application.windows.windowed import Windowed
 from bettong.application.windows.windowing import Windowing
@@ -80,6 +81,8 @@ def _computation(operator: PlannedOperator) -> GraphEntry:
         state = f", {_windows(node.windowing)}"
     elif isinstance(node, Joined):
         state = f", {_join(node)}{_ttl(node.lifetime)}"
+    elif node.reference is not None:
+        state = f", {_reference(node.reference)}"
     elif isinstance(node, Stateful):
         state = f", state {_named(node.state)}{_ttl(node.lifetime)}{_deleted(node.delete_when)}{_timers(node.timers)}"
     return GraphEntry(
@@ -133,6 +136,12 @@ def _join(node: Joined) -> str:
         if type(value) is int and (value or times is kind):
             facts.append(f"{field.name.removesuffix('_ns')} {_duration(value)}")
     return ", ".join(facts)
+
+
+def _reference(source: ReferenceSource) -> str:
+    """What a table is loaded by, its key, and how often it is loaded again."""
+    every = "" if source.reload_every_ns is None else f", loaded every {_duration(source.reload_every_ns)}"
+    return f"{source.schema.name} by {source.key} of {_named(source.load)}{every}"
 
 
 def _deleted(delete_when: object) -> str:

@@ -33,6 +33,7 @@ from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.routing import Router
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.progress import FoldProgress
+from bettong.worker.references.versions import References, ReferenceTables
 from bettong.worker.stage_program import Operators, StageProgram
 from bettong.worker.state.table import StateTable
 
@@ -83,13 +84,14 @@ class KeyHistory:
         assignment: Assignment,
         key: KeyValue,
         exclusions: Mapping[int, Exclusion],
+        references: ReferenceTables | None = None,
     ) -> None:
-        """`key`: as messages have it; see `key_of` for that of a text. `exclusions`: see PartitionWorker."""
+        """`key`: as messages have it; see `key_of` for that of a text. The others: see PartitionWorker."""
         self._watch = _Watch()
         self._program = _WatchedProgram(
             program.stage, program.kernels, program.state_schemas, self._watch, state_key=program.state_key
         )
-        self._worker = PartitionWorker(self._program, assignment)
+        self._worker = PartitionWorker(self._program, assignment, references)
         self._worker.exclusions = exclusions
         self._key = key
         self._dead_letter_topic = dead_letter_topic(assignment.application)
@@ -258,9 +260,11 @@ class _WatchedProgram(StageProgram):
         own = self.stage.on_error()
         return {name: DEAD_LETTER if policy == SKIP else policy for name, policy in own.items()}
 
-    def operators(self, tables: Mapping[str, StateTable], progress: FoldProgress) -> Operators:
+    def operators(
+        self, tables: Mapping[str, StateTable], references: References, progress: FoldProgress
+    ) -> Operators:
         """See StageProgram."""
-        plain = StageProgram.operators(self, tables, progress)
+        plain = StageProgram.operators(self, tables, references, progress)
         return tuple(
             (reads, _WatchedStateful(each, self.watch) if isinstance(each, _KEEPING_STATES) else each)
             for reads, each in plain

@@ -25,7 +25,8 @@ class Overview:
 
     `lag` is None where a part of it is not known: no number is better than a wrong one.
     `shared`: partitions that are folded on CPUs of others, where a worker was promised its own. `gaps`: partitions
-    where a frame is skipped for long, with its origin and number. `left_out`: messages that killed workers, of late the
+    where a frame is skipped for long, with its origin and number. `references`: tables of `join_reference` that could
+    not be loaded again, and why. `left_out`: messages that killed workers, of late the
     last one of each partition.
     """
 
@@ -40,6 +41,7 @@ class Overview:
     shared: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,7 @@ def overview(
             for (stage, partition), record in sorted(partitions.items())
             if (text := record.get(metrics.LEFT_OUT.name))
         ),
+        references=tuple(text for record in live.values() if (text := record.get(metrics.REFERENCES.name))),
     )
 
 

@@ -16,7 +16,7 @@ from bettong.errors import StoreError
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
-from bettong.metrics import SINCE, STANDBY, STATE
+from bettong.metrics import REFERENCES, SINCE, STANDBY, STATE
 from bettong.services import PROCESSOR, SENDER, ServiceEntry
 
 # Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
@@ -110,11 +110,10 @@ def _says_that_it_runs(settings: Mapping[str, str], application: str, name: str)
                 metrics = LiveMetrics(store).live().get(name, {})
             except StoreError:
                 return False
-        # A record of an earlier run may still be there.
-        return (
-            metrics.get(STATE.name) in {"running", STANDBY}
-            and float(metrics.get(SINCE.name, 0)) >= launched_s
-        )
+        # A processor that has all but the user's table is there: it goes on by itself. A record of an earlier run may
+        # still be there, too.
+        runs = metrics.get(STATE.name) in {"running", STANDBY} or bool(metrics.get(REFERENCES.name))
+        return runs and float(metrics.get(SINCE.name, 0)) >= launched_s
 
     return answers
 

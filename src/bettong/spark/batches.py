@@ -16,6 +16,7 @@ from bettong.garbage import CollectionPaused
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.live.exclusions import exclusions_of
 from bettong.inspection.live.log_stretch import stretch
+from bettong.inspection.live.stored_references import StoredReferences
 from bettong.inspection.states import LogEnds
 from bettong.spark.data_frames import of_tasks, require_spark
 from bettong.spark.located import LocatedApplication, WhereOptions, located
@@ -25,6 +26,7 @@ from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.references.versions import ReferenceTables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -124,7 +126,8 @@ class _SinkRows:
         stage, number = fold.partition
         program, found = self.of.program(stage), self.of.found
         assignment = Assignment(plan.application, number, fold.partitions, found.frame_bytes_max)
-        worker = PartitionWorker(program, assignment)
+        references = StoredReferences(plan.application, found.on_this_machine())
+        worker = PartitionWorker(program, assignment, ReferenceTables(references))
         worker.exclusions = fold.exclusions
         log = TopicPartition(stage_topic(plan.application, stage), number)
         dead_letters = dead_letter_topic(plan.application)

@@ -15,7 +15,7 @@ two_phase          the contract of sinks of one's own
 
 from bettong.errors import CaseError
 from bettong.testing.checking import CheckError, check
-from bettong.testing.inputs import CRASH, END, IDLE, RESEND, RESTORE, clock, frame, watermark
+from bettong.testing.inputs import CRASH, END, IDLE, RESEND, RESTORE, Reference, clock, frame, watermark
 from bettong.testing.memory_partition import ReplayError
 from bettong.testing.memory_processor import AtEachRecord
 from bettong.testing.outcome import DeadMessage, Outcome, PendingTimer, assert_alike
@@ -38,6 +38,7 @@ __all__ = [
     "LoggedRecord",
     "Outcome",
     "PendingTimer",
+    "Reference",
     "ReplayError",
     "TwoPhaseSinkContract",
     "assert_alike",

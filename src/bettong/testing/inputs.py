@@ -12,6 +12,7 @@ from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan
 from bettong.errors import CaseError
 from bettong.frames.frame import CLOCK_NS_MAX
+from bettong.testing.memory_references import read_rows
 
 # The end of time: every window is over. In the year 2116, so that what is behind it by a delay still has a number.
 END = 2**62
@@ -68,7 +69,18 @@ class ClockStep:
     at_ns: int | None = None
 
 
-Step: TypeAlias = ClientFrame | WatermarkInput | ClockStep | Moment
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """From here on, messages see another version of the table of a `join_reference`, which is named by its `join`.
+
+    `table`: what its `load()` might give, or a list of rows. As the first input it stands for what `load()` gives.
+    """
+
+    join: str
+    table: Any
+
+
+Step: TypeAlias = ClientFrame | WatermarkInput | ClockStep | Reference | Moment
 
 
 def frame(source: str, *messages: Any, client: str = CLIENT) -> ClientFrame:
@@ -128,16 +140,27 @@ def _read(plan: Plan, sources: dict[str, Source], each: object) -> Step:
                 ' ttl_clock="event" do); the log clock moves by clock(...)'
             )
         return each
+    if isinstance(each, Reference):
+        return _read_reference(plan, each)
     if isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str):
         messages = each[1] if isinstance(each[1], list) else [each[1]]
         each = ClientFrame(each[0], tuple(messages))
     if not isinstance(each, ClientFrame):
         raise CaseError(
             f"{each!r}: expected ('source', message), ('source', [message, ...]), frame(...), watermark(...),"
-            " clock(...), CRASH, RESTORE, RESEND or IDLE"
+            " clock(...), Reference(...), CRASH, RESTORE, RESEND or IDLE"
         )
     _check_messages(_source(sources, each.source), each.messages)
     return each
+
+
+def _read_reference(plan: Plan, given: Reference) -> Reference:
+    """The same with rows as objects."""
+    sources = {join: source for stage in plan.stages for join, source in stage.references.items()}
+    if given.join not in sources:
+        known = ", ".join(map(repr, sources)) or "none"
+        raise CaseError(f"unknown join_reference {given.join!r}; the application has {known}")
+    return Reference(given.join, read_rows(given.join, sources[given.join], given.table))
 
 
 def _source(sources: dict[str, Source], name: str) -> Source:

@@ -6,12 +6,15 @@ worker, the newest chain of increments, and the log behind it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bettong.errors import CaseError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import FrameKind, decode
 from bettong.testing.source_text import text_of_value
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.references.versions import ReferenceTables
 from bettong.worker.stage_program import StageProgram
 
 
@@ -22,10 +25,14 @@ class ReplayError(AssertionError):
 class MemoryPartition:
     """One partition of one stage."""
 
-    def __init__(self, program: StageProgram, assignment: Assignment) -> None:
-        self.worker = PartitionWorker(program, assignment)
+    def __init__(
+        self, program: StageProgram, assignment: Assignment, references: Callable[[], ReferenceTables]
+    ) -> None:
+        """`references`: of a new process."""
+        self.worker = PartitionWorker(program, assignment, references())
         self._program = program
         self._assignment = assignment
+        self._references = references
         self._log: list[bytes] = []
         self._outputs: list[list[OutputRecord]] = []
         # The chain of increments, oldest first: (offset, bytes).
@@ -47,7 +54,7 @@ class MemoryPartition:
 
     def crash(self) -> None:
         """The worker is gone; a new one folds again what was not saved. Raises ReplayError where that differs."""
-        self.worker = PartitionWorker(self._program, self._assignment)
+        self.worker = PartitionWorker(self._program, self._assignment, self._references())
         for _, stored in self._saved:
             self.worker.restore(stored)
         for offset in range(self.worker.next_offset, len(self._log)):

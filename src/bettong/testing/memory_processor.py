@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from bettong.application.plan import Plan
@@ -26,6 +27,7 @@ from bettong.testing.outcome import DeadMessage
 from bettong.topics import dead_letter_topic, sink_topic, stage_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.partition import Assignment
+from bettong.worker.references.versions import ReferenceTables, StoredVersions
 from bettong.worker.stage_program import StageProgram
 
 FRAME_BYTES_MAX = 1024 * 1024
@@ -51,13 +53,16 @@ class MemoryProcessor:
         programs: Mapping[str, StageProgram],
         partitions: int,
         at_each_record: AtEachRecord | None,
+        references: StoredVersions,
     ) -> None:
         self.outputs: dict[str, list[Any]] = {sink.name: [] for sink in plan.sinks}
         self.dead_letters: list[DeadMessage] = []
         self.stopped: str | None = None
         self.partitions = {
             PartitionId(stage.name, partition): MemoryPartition(
-                programs[stage.name], Assignment(plan.application, partition, partitions, FRAME_BYTES_MAX)
+                programs[stage.name],
+                Assignment(plan.application, partition, partitions, FRAME_BYTES_MAX),
+                partial(ReferenceTables, references),
             )
             for stage in plan.stages
             for partition in range(partitions)

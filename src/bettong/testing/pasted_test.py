@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from bettong.application.application import Application
 from bettong.edges.application_file import MODULE_PREFIX
-from bettong.testing.inputs import CLIENT, ClientFrame, ClockStep, Moment, Step, WatermarkInput
+from bettong.testing.inputs import CLIENT, ClientFrame, ClockStep, Moment, Reference, Step, WatermarkInput
 from bettong.testing.memory_processor import AtEachRecord
 from bettong.testing.source_text import SourceText, list_text
 from bettong.testing.variations import Variation
@@ -52,6 +52,8 @@ def input_text(step: Step, text: SourceText) -> str:
     if isinstance(step, ClockStep):
         text.import_(_TESTING, "clock")
         return f"clock({step.step_ns})" if step.at_ns is None else f"clock(at={step.at_ns})"
+    if isinstance(step, Reference):
+        return f"{text.import_(_TESTING, 'Reference')}({step.join!r}, {text.value(step.table)})"
     if isinstance(step, WatermarkInput):
         text.import_(_TESTING, "watermark")
         source = f", {step.source!r}" if step.source is not None else ""

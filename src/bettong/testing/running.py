@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from bettong.application.application import Application
@@ -15,7 +16,7 @@ from bettong.application.execution_mode import ExecutionMode
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.plan import Plan, plan
 from bettong.errors import CaseError
-from bettong.frames.frame import CLOCK_NS_MAX, tick_record
+from bettong.frames.frame import CLOCK_NS_MAX, reference_record, tick_record
 from bettong.identifiers import PartitionId
 from bettong.ingest.session import Append
 from bettong.schema.fields import Kind
@@ -25,6 +26,7 @@ from bettong.testing.inputs import (
     RESTORE,
     ClientFrame,
     ClockStep,
+    Reference,
     Step,
     WatermarkInput,
     read_inputs,
@@ -33,6 +35,7 @@ from bettong.testing.inputs import (
 from bettong.testing.memory_clients import MemoryClients, newest_ns
 from bettong.testing.memory_partition import check_partitions
 from bettong.testing.memory_processor import AtEachRecord, MemoryProcessor
+from bettong.testing.memory_references import MemoryReferences, load_rows
 from bettong.testing.outcome import Outcome, PendingTimer
 from bettong.topics import stage_topic
 from bettong.worker.kernel import KernelCache
@@ -58,6 +61,8 @@ class ReadyApplication:
             stage.name: program(stage, compiled=compiled, cache=cache, state_key=_STATE_KEY)
             for stage in self.plan.stages
         }
+        # What `load()` of each reference table gives: asked once, for sessions are compared.
+        self.first_rows = lru_cache(load_rows)
 
     @property
     def has_compiled(self) -> bool:
@@ -81,7 +86,10 @@ class AppSession:
         check_partitions(partitions)
         ready = app if isinstance(app, ReadyApplication) else ReadyApplication(app, compiled=compiled)
         self._plan = ready.plan
-        self._processor = MemoryProcessor(ready.plan, ready.programs, partitions, at_each_record)
+        self._references = MemoryReferences(ready.plan, ready.first_rows)
+        self._processor = MemoryProcessor(
+            ready.plan, ready.programs, partitions, at_each_record, self._references
+        )
         self._clients = MemoryClients(ready.plan, partitions)
         self._now_ns: int | None = None
         self._steps = 0
@@ -145,12 +153,17 @@ class AppSession:
 
     def _start_ns(self, steps: list[Step], frames: list[ClientFrame]) -> int:
         """Where the log clock begins: where an input sets it, else late enough for every message."""
-        if steps and isinstance(steps[0], ClockStep) and steps[0].at_ns is not None:
-            return steps[0].at_ns
+        first = next((each for each in steps if not isinstance(each, Reference)), None)
+        if isinstance(first, ClockStep) and first.at_ns is not None:
+            return first.at_ns
         return newest_ns(self._plan, frames) or START_NS
 
     def _happen(self, step: Step) -> None:
         now_ns = self._now_ns or 0
+        if isinstance(step, Reference):
+            self._switch_reference(step, now_ns)
+            return
+        self._references.begin()
         if isinstance(step, ClientFrame):
             self._append(self._clients.send(step, now_ns))
         elif isinstance(step, WatermarkInput):
@@ -169,6 +182,16 @@ class AppSession:
         else:
             timeouts = (source.event_time.idle_timeout_ns for source in self._plan.sources)
             self._pass_time(now_ns + max(each for each in timeouts if each is not None))
+
+    def _switch_reference(self, step: Reference, now_ns: int) -> None:
+        """Each partition gets a record that names the new version, but not the first one of all."""
+        if (stored := self._references.store(step.join, step.table)) is None:
+            return
+        stage, version = stored
+        topic = stage_topic(self._plan.application, stage)
+        for id_ in self._processor.partitions:
+            if id_.stage == stage:
+                self._processor.append(topic, id_.partition, reference_record(stage, now_ns, version))
 
     def _step_clock(self, step: ClockStep) -> None:
         now_ns = self._now_ns or 0
@@ -219,9 +242,10 @@ def run(
     """Runs an application in memory over these inputs, and gives what came of them.
 
     An input is `("source", message)`, `("source", [message, ...])` for one frame of several, `frame(...)`,
-    `watermark(...)`, `clock(...)`, CRASH, RESTORE, RESEND or IDLE. `until`: how far event time comes behind them (END:
-    all windows are over). Without `clock(at=...)` as the first input the log clock begins at the newest event time of
-    the messages.
+    `watermark(...)`, `clock(...)`, `Reference(...)`, CRASH, RESTORE, RESEND or IDLE. `until`: how far event time comes
+    behind them (END: all windows are over). Without `clock(at=...)` as the first input the log clock begins at the
+    newest event time of the messages. `load()` of a `join_reference` is called once, before the first message, unless a
+    `Reference` to it comes first.
 
     `compiled`: as machine code, where functions are marked; compiling takes seconds. `at_each_record`: before each
     record of each partition its worker crashes, or saves and is restored; or each record comes twice.

@@ -82,7 +82,9 @@ class EventClock:
         elif frame.kind is FrameKind.END and self._ends(frame.origin, delivery):
             watermarks.reach(frame.origin, frame.watermark_ns)
             watermarks.end(frame.origin)
-        else:
+        elif (
+            frame.kind is not FrameKind.REFERENCE
+        ):  # whose origin is nobody's, but may be called as a client's
             watermarks.hear(frame.origin)
 
     @staticmethod

@@ -21,6 +21,7 @@ from bettong.worker.output.dead_letters import DeadLetterFraming
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
 from bettong.worker.progress import FoldProgress
+from bettong.worker.references.versions import NoStore, References, ReferenceTables
 from bettong.worker.stage_program import StageProgram
 from bettong.worker.stage_run import StageRun
 from bettong.worker.state.state_schemas import Migration, migration
@@ -40,11 +41,14 @@ class Assignment:
 class PartitionWorker:
     """Folds the records of one partition in order. Not for several threads at once.
 
-    `id`: the partition. `exclusions`: by offset, what is left out of records, for it killed a worker. `progress` may
-    be read by any thread.
+    `id`: the partition. `references`: where its stage's reference tables come from; None for a worker that is only
+    looked at. `exclusions`: by offset, what is left out of records, for it killed a worker. `progress` may be read by
+    any thread.
     """
 
-    def __init__(self, program: StageProgram, assignment: Assignment) -> None:
+    def __init__(
+        self, program: StageProgram, assignment: Assignment, references: ReferenceTables | None = None
+    ) -> None:
         self.program = program
         self.assignment = assignment
         self.id = PartitionId(program.stage.name, assignment.partition)
@@ -57,6 +61,7 @@ class PartitionWorker:
         self._delivery = DeliveryTable()
         self._sent = SentTable()
         self._tables = program.tables()
+        self._references = References(program.stage, references or ReferenceTables(NoStore()))
         self._expiring = [self._tables[name] for name in program.expiring(Clock.LOG)]
         self._expiring_by_event = [self._tables[name] for name in program.expiring(Clock.EVENT)]
         self._clocked = [*self._expiring, *(self._tables[name] for name in program.clocked())]
@@ -72,6 +77,7 @@ class PartitionWorker:
             self._tables,
             router,
             DeadLetterFraming(own.application, self.id),
+            references=self._references,
             event_clock=self._event_clock,
             progress=self.progress,
             counters=self.counters,
@@ -124,12 +130,19 @@ class PartitionWorker:
         self._stage_run.expire_by_event()
         return self._tables
 
+    def read_references(self) -> None:
+        """Reads the reference tables that the next record sees, where `fold` would have to: it blocks then.
+
+        Costs nothing where they are there. Raises StoreError, and leaves the worker as it was.
+        """
+        self._references.read()
+
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         """Takes the record at `offset`, which must be the next one, and returns the records it leads to.
 
-        Raises LogTruncatedError when records are missing before it. Anything wrong with the record itself is a
-        dead letter. Raises PoisonError for a message that a computation with on_error="stop" cannot process. When
-        it raises, the worker is spoilt: make a new one from a snapshot.
+        Raises LogTruncatedError when records are missing before it, PoisonError for a message that a computation with
+        on_error="stop" cannot process, and what `read_references` raises. Anything wrong with the record itself is a
+        dead letter. When it raises, the worker is spoilt: make a new one from a snapshot.
         """
         if offset != self.next_offset:
             raise LogTruncatedError(
@@ -144,8 +157,10 @@ class PartitionWorker:
             return self._stage_run.refuse(unreadable, value, str(error))
         self._now_ns = max(self._now_ns, frame.ingest_ns)
         if not self._has_time:
+            self._switch(frame)
             return self._messages(offset, frame, value, 0) if self._deliver(frame) else []
         records = self._pass_time(offset, frame)
+        self._switch(frame)
         is_taken, before_ns = self._deliver(frame), self._watermark_ns
         if is_taken:
             records += self._messages(offset, frame, value, before_ns)
@@ -191,6 +206,11 @@ class PartitionWorker:
             judged_ns=judged_ns,
             exclusion=self.exclusions.get(offset),
         )
+
+    def _switch(self, frame: Frame) -> None:
+        """What lies behind the record sees the version of a reference table that it names."""
+        if frame.reference is not None:
+            self._references.switch(frame.reference)
 
     def _deliver(self, frame: Frame) -> bool:
         """Whether the record has messages, and the delivery rule takes them."""
@@ -277,6 +297,7 @@ class PartitionWorker:
         if self._event_clock is not None:
             self._event_clock.load(stored.event_clock, stored.now_ns)
         self._delivery = delivery_of(stored.delivery)
+        self._references.load(stored.references)
         self._sent = SentTable.of(
             (Origin(each.origin), each.partition, SequenceNumber(each.sequence)) for each in stored.sent
         )
@@ -301,6 +322,7 @@ class PartitionWorker:
             state_schemas=self.program.state_schemas,
             root=root,
             round=round_,
+            references=self._references.stored(),
         )
         for name, each in saved.items():
             if each.last_ns:

@@ -32,6 +32,7 @@ from bettong.worker.operators.kinds import make_operator
 from bettong.worker.operators.operator import Operator
 from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
+from bettong.worker.references.versions import References
 from bettong.worker.state.objects import ObjectTable, check_state
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.state.records import RecordTable
@@ -95,9 +96,11 @@ class StageProgram:
         """See Stage."""
         return self.stage.on_error()
 
-    def operators(self, tables: Mapping[str, StateTable], progress: FoldProgress) -> Operators:
+    def operators(
+        self, tables: Mapping[str, StateTable], references: References, progress: FoldProgress
+    ) -> Operators:
         """The stage's operators over these states, each with the streams that it reads. They report to `progress`."""
-        parts = _Parts(self, tables, progress)
+        parts = _Parts(self, tables, references, progress)
         for planned in self.stage.operators:
             parts.made[planned.node.name] = make_operator(planned.node, parts)
         return tuple((_reads(planned), parts.made[planned.node.name]) for planned in self.stage.operators)
@@ -113,6 +116,7 @@ class _Parts:
 
     program: StageProgram
     tables: Mapping[str, StateTable]
+    references: References
     progress: FoldProgress
     made: dict[str, Operator] = field(default_factory=dict)
 

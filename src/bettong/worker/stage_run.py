@@ -36,6 +36,7 @@ from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.poison import poison
 from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
+from bettong.worker.references.versions import References
 from bettong.worker.stage_program import Operators, StageProgram
 from bettong.worker.state.table import StateTable
 from bettong.worker.watermark_steps import SoonestDue, WatermarkStep, watermark_steps
@@ -55,6 +56,7 @@ class StageRun:
         router: Router,
         framing: DeadLetterFraming,
         *,
+        references: References,
         event_clock: EventClock | None,
         progress: FoldProgress,
         counters: Counters,
@@ -64,7 +66,7 @@ class StageRun:
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         self._router = router
         self._framing = framing
-        self._operators = program.operators(tables, progress)
+        self._operators = program.operators(tables, references, progress)
         self._timed = [at for at, (_, each) in enumerate(self._operators) if each.due is not None]
         self._expiring_by_event = [tables[name] for name in program.expiring(Clock.EVENT)]
         self._soonest_due: list[SoonestDue] = [self._operators[at][1].soonest_due for at in self._timed]

@@ -28,6 +28,10 @@ def text(alert: Alert) -> str:
     return alert.text
 
 
+def known() -> list[Quote]:
+    return [Quote("ACME", 7.0)]
+
+
 near = trades.join_within(quotes, -SECOND, SECOND, is_dear)
 near.key_by(text, name="by-text").sink("texts")
 near.late_left.filter(lambda trade: trade.price > 1, name="late-and-dear").sink("late")
@@ -36,3 +40,10 @@ trades.join_as_of(quotes, compared, tolerance=SECOND, how="left").sink("compared
 latest = trades.join_latest(quotes, compared, how="left", delete_when=is_gone, name="latest", on_error="skip")
 latest.sink("latest-ones")
 trades.join_window(quotes, tumbling(SECOND), is_dear, name="windowed").sink("windowed-ones")
+referenced = trades.join_reference(
+    known, is_dear, key="symbol", on=lambda trade: str(trade.venue), name="known"
+)
+referenced.key_by(text, name="known-by-text").sink("known-texts")
+trades.join_reference(lambda spark: spark, compared, key="symbol", how="left", name="spark").sink(
+    "spark-ones"
+)

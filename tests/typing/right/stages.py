@@ -36,6 +36,10 @@ def of_quote(quote: Quote, seen: Seen) -> Alert | None:
     return Alert(quote.symbol, "low") if quote.bid < seen.high else None
 
 
+def of_either(message: Trade | Quote, seen: Seen) -> Alert | None:
+    return highest(message, seen) if isinstance(message, Trade) else of_quote(message, seen)
+
+
 def counted(trade: Trade, seen: Seen) -> Iterator[Alert]:
     seen.trades += 1
     yield alert(trade)
@@ -73,6 +77,7 @@ assert_type(sizes["low"], Stream[Trade])
 assert_type(trades.key_by(lambda trade: trade.venue, name="by-venue"), Stream[Trade])
 assert_type(trades.merge(quotes), Stream[Trade | Quote])
 trades.merge(quotes).stateful({trades: highest, quotes: of_quote}, state=Seen, name="both-of").sink("highs")
+assert_type(trades.merge(quotes).stateful(of_either, state=Seen), Stream[Alert])
 trades.stateful(highest, state=Seen, name="ending", delete_when=lambda seen: seen.trades > 9).sink("ends")
 
 

@@ -4,7 +4,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import assert_type
 
-from bettong import Application, Count, Max, Stream, Window, aggregate, tumbling
+from bettong import (
+    Application,
+    ApproxDistinct,
+    Count,
+    Max,
+    Quantile,
+    Stream,
+    Top,
+    Window,
+    aggregate,
+    tumbling,
+)
 from tests.typing.messages import Trade
 
 app = Application("windows")
@@ -42,3 +53,26 @@ minutes.sink("minutes", encoder=lambda minute: minute.key.encode())
 minutes.late.sink("late")
 highest = trades.window(tumbling(MINUTE), Highest())
 highest.filter(lambda minute: minute.high > 1, name="high").sink("highest")
+
+
+@dataclass
+class Prices:
+    key: str
+    symbols: int
+    dear: int
+    highest_dear: float | None
+    best: list[float]
+    median: float
+
+
+prices = aggregate(
+    Prices,
+    symbols=ApproxDistinct("symbol"),
+    dear=Count(where=lambda trade: trade.price > 100),
+    highest_dear=Max("price", where=lambda trade: trade.price > 100),
+    best=Top(3, "price", by=lambda trade: trade.price, smallest=True),
+    median=Quantile("price", 0.5),
+)
+dear = trades.window(tumbling(MINUTE), prices, name="prices").filter(lambda each: each.dear > 0, name="dear")
+assert_type(dear, Stream[Prices])
+dear.sink("dear-minutes")

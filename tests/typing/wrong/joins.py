@@ -23,3 +23,7 @@ quotes.join_as_of(quotes, is_dear)  # expect: arg-type
 trades.join_latest(quotes, is_dear, how="full")  # expect: arg-type
 trades.join_within(quotes, -1, SECOND, is_dear)  # expect: arg-type
 trades.join_as_of(quotes, is_dear, name="low").filter(is_low)  # expect: arg-type
+quotes.join_reference(list, is_dear, key="symbol")  # expect: arg-type
+trades.join_reference(list, is_dear, key="symbol", how="outer")  # expect: arg-type
+trades.join_reference(list, is_dear, key="symbol", on=is_low)  # expect: arg-type
+trades.join_reference(list, is_dear, key="symbol", name="dear").filter(is_low)  # expect: arg-type

@@ -145,7 +145,8 @@ class GuardedFold:
         self._suspect = deaths.offset if deaths is not None and deaths.activity is Activity.FOLDING else -1
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
-        """See PartitionWorker."""
+        """See PartitionWorker. Reference tables are read before: no message is to blame for how long that takes."""
+        self.worker.read_references()
         if offset == self._suspect:
             return self._fold_suspect(offset, value)
         self.mark.begin(offset)

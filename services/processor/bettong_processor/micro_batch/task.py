@@ -15,11 +15,12 @@ from pyspark import TaskContext
 
 from bettong.config.processor import ProcessorSettings
 from bettong.edges.redis_store import LiveMetrics, RedisStore
-from bettong.edges.snapshot_stores import local_states, snapshot_store
+from bettong.edges.snapshot_stores import local_states, reference_store, snapshot_store
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import configure
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
+from bettong.worker.references.versions import ReferenceTables
 from bettong_processor import interrupts
 from bettong_processor.cpus import kept
 from bettong_processor.crashes.guard import Fold, Guard
@@ -162,7 +163,12 @@ def process_of(settings: ProcessorSettings) -> WorkerProcess:
     guard = guarded(settings, application, metrics, log)
     uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)
     partitions = Partitions(
-        Restoring(ready, WorkerLimits(settings.partitions, settings.frame_bytes_max), log),
+        Restoring(
+            ready,
+            WorkerLimits(settings.partitions, settings.frame_bytes_max),
+            log,
+            ReferenceTables(reference_store(settings.snapshots, application, store)),
+        ),
         stores=stores,
         uploads=uploads,
         replay_log=Replay(settings.kafka_connection, frame_bytes_max=settings.frame_bytes_max),

@@ -29,7 +29,7 @@ from bettong.topics import stage_topic
 from bettong_processor.faults import fault_of
 from bettong_processor.progress import Progress
 from bettong_processor.resident.assignor import Assignor
-from bettong_processor.resident.slots import group_of, has_task, is_vacated, slots_of
+from bettong_processor.resident.slots import group_of, has_task, is_vacated, slots_of, usable
 from bettong_processor.resident.task import TTL_MS, SlotTask
 
 # Between two checks of the members, and of how many slots Spark has.
@@ -65,15 +65,27 @@ def start_run(
         clock=time.monotonic,
         log=log,
     )
-    return Resident(context, task, assignor, progress, log)
+    loads_by_spark = any(
+        source.takes_spark for stage in planned.stages for source in stage.references.values()
+    )
+    return Resident(context, task, assignor, progress, log, kept_free=int(loads_by_spark))
 
 
 class Resident:
     """A `supervision.Run`."""
 
     def __init__(
-        self, context: SparkContext, task: SlotTask, assignor: Assignor, progress: Progress, log: Logger
+        self,
+        context: SparkContext,
+        task: SlotTask,
+        assignor: Assignor,
+        progress: Progress,
+        log: Logger,
+        *,
+        kept_free: int = 0,
     ) -> None:
+        """`kept_free`: slots of Spark's for the jobs of others: ours never end."""
+        self._kept_free = kept_free
         self._context = context
         self._task = task
         self._assignor = assignor
@@ -83,7 +95,7 @@ class Resident:
         self._stopping = threading.Event()
         self._fault: Exception | None = None
         self._slots: list[threading.Thread] = []
-        self._start_slots(slots_of(self._context))
+        self._start_slots(self._count_slots())
         self._thread = InheritableThread(
             target=self._guarded, args=(self._assign_partitions,), name="assignor", daemon=True
         )
@@ -143,6 +155,9 @@ class Resident:
                 return
             self._slots[alive[0]].join(_COUNT_S)
 
+    def _count_slots(self) -> int:
+        return usable(slots_of(self._context), kept_free=self._kept_free)
+
     def _start_slots(self, count: int) -> None:
         """A job for each slot that has none yet. Those of slots that are gone wait for an executor."""
         for slot in range(len(self._slots), count):
@@ -180,7 +195,7 @@ class Resident:
         while not self._stopping.wait(_CHECK_S):
             if time.monotonic() >= count_s:
                 count_s = time.monotonic() + _COUNT_S
-                self._start_slots(slots_of(self._context))
+                self._start_slots(self._count_slots())
             self._assignor.update_assignment(len(self._slots))
 
     def _is_over(self) -> bool:

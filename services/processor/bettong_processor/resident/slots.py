@@ -27,6 +27,11 @@ def slots_of(context: SparkContext) -> int:
     return sum(executors.apply(number).maxTasks() for number in range(executors.size()))
 
 
+def usable(slots: int, *, kept_free: int) -> int:
+    """How many of so many slots are ours, where some are kept free for other jobs; one at least."""
+    return max(1, slots - kept_free)
+
+
 def has_task(context: SparkContext, slot: int) -> bool:
     """Whether a task of the slot runs. One that has just been launched may be unknown for some ms."""
     return any(runs for _, runs in _attempts(context, slot))

@@ -13,9 +13,10 @@ from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.membership import RedisMembership, Task
-from bettong.edges.snapshot_stores import snapshot_store
+from bettong.edges.snapshot_stores import reference_store, snapshot_store
 from bettong.logs import configure
 from bettong.topics import stage_topic
+from bettong.worker.references.versions import ReferenceTables
 from bettong_processor import interrupts
 from bettong_processor.cpus import kept
 from bettong_processor.crashes.watch import Watch
@@ -94,7 +95,12 @@ class SlotTask:
                 Heartbeat(membership, task, log) as heartbeat,
             ):
                 Loop(
-                    Restoring(ready, WorkerLimits(settings.partitions, settings.frame_bytes_max), log),
+                    Restoring(
+                        ready,
+                        WorkerLimits(settings.partitions, settings.frame_bytes_max),
+                        log,
+                        ReferenceTables(reference_store(settings.snapshots, ready.plan.application, redis)),
+                    ),
                     snapshot_store(settings.snapshots, ready.plan.application, redis),
                     heartbeat=heartbeat,
                     reader=reader,

@@ -7,6 +7,7 @@ from typing import ClassVar
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.nodes.node import Derived
 from bettong.application.on_error import OnError
+from bettong.application.reference_source import ReferenceSource
 from bettong.application.returns import Returns
 
 
@@ -22,6 +23,11 @@ class Computation(Derived):
     needs_each_watermark: bool = False
     # What a function of it returns for a message.
     returns: Returns = Returns.MANY
+
+    @property
+    def reference(self) -> ReferenceSource | None:
+        """The table that is loaded for it from elsewhere, if any."""
+        return None
 
     @property
     def goes_by_event_time(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from bettong.application.callables import check_plain
 from bettong.application.execution_mode import ExecutionMode, execution_mode_of
 from bettong.application.signatures import Output, aggregate_output
-from bettong.application.windows.aggregates import Aggregated
+from bettong.application.windows.aggregated import Aggregated
 from bettong.application.windows.window import Window
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema, schema_of

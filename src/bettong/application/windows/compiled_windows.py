@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from bettong.application.windows.aggregate import Aggregate
+from bettong.application.windows.aggregated import Aggregated
 from bettong.application.windows.aggregates import (
-    Aggregate,
-    Aggregated,
     Count,
     First,
     Last,
@@ -73,14 +73,21 @@ def _kind_of(owner: str, name: str, aggregate: Aggregate, schema: Schema) -> Kin
     # Not what derives from one, which may mean something else.
     if type(aggregate) not in _COMPILED:
         raise ApplicationError(f"{owner} has no compiled form; take off bettong.compiled")
+    # What has no value of none fills an optional field, which has no fixed width.
+    if aggregate.where is not None and not isinstance(aggregate.where, str):
+        raise ApplicationError(
+            f"{owner}: where= is a function: that of compiled ones is a bool field; map the messages before, or take"
+            " off bettong.compiled"
+        )
     if isinstance(aggregate, Count):
         return Kind.INT
-    if not isinstance(aggregate.of, str):
+    of = aggregate.reads["of"]
+    if not isinstance(of, str):
         raise ApplicationError(
             f"{owner} is of a function: compiled ones are of a field; map the messages before, or take off"
             " bettong.compiled"
         )
-    field = schema.fields[schema.position(aggregate.of)]
+    field = schema.fields[schema.position(of)]
     if field.dtype is None:
         raise ApplicationError(f"{owner}: {_loose(field)}")
     if isinstance(aggregate, _OF_NUMBERS) and field.kind not in _NUMBERS:

@@ -8,7 +8,7 @@ from bettong.application.durations import duration_ns
 from bettong.application.execution_mode import ExecutionMode, execution_mode_of
 from bettong.application.signatures import Output
 from bettong.application.timers import Clock, StateTimer
-from bettong.application.windows.aggregates import Aggregated
+from bettong.application.windows.aggregated import Aggregated
 from bettong.application.windows.aggregation import Aggregation, check_aggregation
 from bettong.application.windows.compiled_windows import check_compiled
 from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions, WindowKind

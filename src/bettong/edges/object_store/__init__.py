@@ -4,10 +4,12 @@
       check-0/               <stage>-<partition>
         1200-0-1200          an increment: <offset>-<since>-<root> (`bettong.snapshots.chain`)
         1450-1200-1200
+      references/            versions of reference tables, a folder a series
 
 | name              | what it is for                                                    |
 | ----------------- | ----------------------------------------------------------------- |
 | `ObjectSnapshots` | a `SnapshotStore`                                                 |
+| `ObjectVersions`  | versions of reference tables                                      |
 | `ObjectStore`     | a URL's file system, with bounded waits and our errors            |
 | `check_scheme`    | whether fsspec knows a URL, and its package is installed          |
 
@@ -18,5 +20,6 @@ Errors of fsspec, and of the clients beneath it, stay inside: whatever goes wron
 
 from bettong.edges.object_store.snapshots import ObjectSnapshots
 from bettong.edges.object_store.store import ObjectStore, check_scheme
+from bettong.edges.object_store.versions import ObjectVersions
 
-__all__ = ["ObjectSnapshots", "ObjectStore", "check_scheme"]
+__all__ = ["ObjectSnapshots", "ObjectStore", "ObjectVersions", "check_scheme"]

@@ -4,6 +4,7 @@
 | -------------------------------------------- | ------ | ---------------------------------------------------------- |
 | `bettong:{application}:snapshots`             | set    | names of the next row's keys                               |
 | `bettong:{application}:snapshot:{stage}/{p}`  | hash   | increment's name -> its bytes (`bettong.snapshots.chain`)  |
+| `bettong:{application}:reference:{series}`    | hash   | versions of a reference table, and where logs name them    |
 | `bettong:{application}:live`                  | set    | instances that have written metrics                        |
 | `bettong:{application}:live:{instance}`       | hash   | metric -> value (`bettong.metrics`); goes by itself        |
 | `bettong:{application}:partitions`            | set    | `{stage}/{p}` that have metrics                            |
@@ -20,6 +21,7 @@
 | ---------------- | ---------------------------------------------------------- |
 | `RedisStore`     | the connection of one application; the others are made from it |
 | `RedisSnapshots` | a `SnapshotStore`                                          |
+| `RedisVersions`  | versions of reference tables                               |
 | `RedisLeases`    | who feeds a stream: one session at a time                  |
 | `RedisDeaths`    | what senders share of frames that kill           |
 | `RedisLead`      | which of several processors is at work                     |
@@ -38,6 +40,7 @@ from bettong.edges.redis_store.leases import Answer, Claim, Granted, Held, Redis
 from bettong.edges.redis_store.live import LiveMetrics, ttl_of
 from bettong.edges.redis_store.sink import RedisSink
 from bettong.edges.redis_store.snapshots import RedisSnapshots
+from bettong.edges.redis_store.versions import RedisVersions
 
 __all__ = [
     "Answer",
@@ -52,6 +55,7 @@ __all__ = [
     "RedisSink",
     "RedisSnapshots",
     "RedisStore",
+    "RedisVersions",
     "Settling",
     "ttl_of",
 ]

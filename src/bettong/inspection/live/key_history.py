@@ -15,6 +15,7 @@ from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.key_history import Event, KeyHistory
 from bettong.inspection.live.exclusions import exclusions_of
 from bettong.inspection.live.log_stretch import stretch
+from bettong.inspection.live.stored_references import StoredReferences
 from bettong.inspection.locations import Locations
 from bettong.routing import partition_of
 from bettong.schema.key_types import KeyValue
@@ -22,6 +23,7 @@ from bettong.snapshots.chain import chains
 from bettong.snapshots.store import SnapshotStore, read_chain
 from bettong.topics import stage_topic
 from bettong.worker.partition import Assignment
+from bettong.worker.references.versions import ReferenceTables
 from bettong.worker.stage_program import program
 
 
@@ -98,7 +100,9 @@ def history_of(plan: Plan, key: KeyValue, where: Locations, found: Stretch) -> K
         frame_bytes_max=where.frame_bytes_max,
     )
     ready = program(log.stage, compiled=where.compiled, cache=where.kernel_cache, state_key=where.state_key)
-    history = KeyHistory(ready, assignment, key, exclusions_of(plan, where, [log.id])[log.id])
+    references = ReferenceTables(StoredReferences(plan.application, where))
+    left_out = exclusions_of(plan, where, [log.id])[log.id]
+    history = KeyHistory(ready, assignment, key, left_out, references)
     if found.snapshot is not None:
         history.restore(found.snapshot)
     return history

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bettong.application.joins.joined import Joined, LateSide
+from bettong.application.joins.referenced import Referenced
 from bettong.application.nodes.branched import Branched
 from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.dead_letter_messages import DeadLetterMessages
@@ -16,6 +17,7 @@ from bettong.worker.operators.filter import filter_operator
 from bettong.worker.operators.join import join_operator, late_side_operator
 from bettong.worker.operators.map import map_operator
 from bettong.worker.operators.operator import Operator, OperatorParts
+from bettong.worker.operators.reference import reference_operator
 from bettong.worker.operators.stateful import stateful_operator
 from bettong.worker.operators.window import late_operator, window_operator
 
@@ -30,6 +32,7 @@ _KINDS: Mapping[type[Computation], Callable[[Any, OperatorParts], Operator]] = {
     LateMessages: late_operator,
     Joined: join_operator,
     LateSide: late_side_operator,
+    Referenced: reference_operator,
     DeadLetterMessages: dead_letter_operator,
 }
 

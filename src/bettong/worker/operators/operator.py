@@ -16,6 +16,7 @@ from bettong.worker.calling.results import Calling, Results
 from bettong.worker.due import Due
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
 from bettong.worker.progress import FoldProgress
+from bettong.worker.references.versions import References
 from bettong.worker.state.table import StateTable
 
 
@@ -58,6 +59,10 @@ class OperatorParts(Protocol):
     @property
     def tables(self) -> Mapping[str, StateTable]:
         """The states of each computation."""
+
+    @property
+    def references(self) -> References:
+        """The reference tables as they are in the partition."""
 
     @property
     def progress(self) -> FoldProgress:

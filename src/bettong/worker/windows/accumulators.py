@@ -1,8 +1,9 @@
 """What built-in aggregates keep of a window when they run compiled: words of 64 bits, from columns and to columns.
 
 Each aggregate has as many words as its value needs: none for a count, for every window knows how many messages it has,
-one for a number, two for a sum of integers, which may outgrow 64 bits, and as many as hold it for text. What words
-hold, and what becomes of two of them, is decided here; `pane_kernels` only folds them.
+one for a number, two for a sum of integers, which may outgrow 64 bits, and as many as hold it for text. A condition
+(`where=`) has one more: how many messages it let in. What words hold, and what becomes of two of them, is decided here;
+`pane_kernels` only folds them.
 """
 
 from __future__ import annotations
@@ -12,16 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.windows.aggregates import (
-    Aggregate,
-    Aggregated,
-    First,
-    Last,
-    Max,
-    Mean,
-    Min,
-    Sum,
-)
+from bettong.application.windows.aggregate import Aggregate, Read
+from bettong.application.windows.aggregated import Aggregated
+from bettong.application.windows.aggregates import First, Last, Max, Mean, Min, Sum
 from bettong.application.windows.compiled_windows import check_key
 from bettong.frames.columns import Array, Column, Columns
 from bettong.frames.fitting import fitting_values
@@ -55,16 +49,24 @@ _EXACT = 2**53
 
 @dataclass(frozen=True, slots=True)
 class _Accumulator:
-    """Of one aggregate: `field` is what it is of, None for a count. Its words are those from `start` to `stop`."""
+    """Of one aggregate: `field` is what it is of, None for a count. Its words are those from `start` to `stop`.
+
+    `condition`: the field that says which messages are added; its word is that at `stop`. Counts and sums may have one.
+    """
 
     aggregate: Aggregate
     field: Field | None
+    condition: Field | None
     start: int
     stop: int
 
     @property
-    def operations(self) -> list[int]:
-        """What becomes of each word."""
+    def all_operations(self) -> list[int]:
+        """What becomes of each word, that of the condition too."""
+        return self._operations if self.condition is None else [*self._operations, ADD]
+
+    @property
+    def _operations(self) -> list[int]:
         if isinstance(self.aggregate, Sum | Mean):
             return [ADD_FLOATS] if self._is_float else [ADD_CARRYING, ADD]
         if self.field is None:
@@ -80,6 +82,14 @@ class _Accumulator:
         """Whether its words are compared, and have no sign."""
         compared = isinstance(self.aggregate, Min | Max)
         return compared and self.field is not None and self.field.dtype == np.uint64
+
+    def leave_out(self, fits: Column, into: Array) -> None:
+        """Of rows that are not added, puts what changes no sum into its rows of words."""
+        if self._is_float:
+            # Zero itself would make 0.0 of -0.0.
+            into.view(np.float64)[0, fits == 0] = -0.0
+        else:
+            into[:, fits == 0] = 0
 
     def load(self, column: Column, into: Array) -> None:
         """Fills rows of words, one for each of its own, with the values of a column."""
@@ -97,9 +107,13 @@ class _Accumulator:
 
     def values(self, messages: Array, words: Array) -> Array:
         """The result of each row of words."""
+        added = messages if self.condition is None else words[:, self.stop]
         if self.field is None:
-            return messages
+            return added
         found = self.accumulated(words)
+        if self.condition is not None and self._is_float:
+            # The sum of none: see `leave_out`.
+            found = np.where(added == 0, 0.0, found)
         if not isinstance(self.aggregate, Mean):
             return found
         if self._is_float:
@@ -140,13 +154,13 @@ class Accumulators:
         self._found: dict[str, _Accumulator] = {}
         start = 0
         for name, aggregate in aggregated.fields.items():
-            field = takes.fields[takes.position(aggregate.of)] if isinstance(aggregate.of, str) else None
+            field, where = (_field(takes, each) for each in (aggregate.reads.get("of"), aggregate.where))
             stop = start + _words(aggregate, field)
-            self._found[name] = _Accumulator(aggregate, field, start, stop)
-            start = stop
+            self._found[name] = _Accumulator(aggregate, field, where, start, stop)
+            start = stop + (where is not None)
         self.words = start
         self.operations = np.array(
-            [operation for each in self._found.values() for operation in each.operations], np.int64
+            [operation for each in self._found.values() for operation in each.all_operations], np.int64
         )
         for field in self.schema.fields:
             if field.name == "key" and field.name not in self._found:
@@ -159,6 +173,10 @@ class Accumulators:
             if each.field is not None:
                 column = columns.columns[self._takes.position(each.field.name)]
                 each.load(column, loaded[each.start : each.stop])
+            if each.condition is not None:
+                fits = columns.columns[self._takes.position(each.condition.name)]
+                each.leave_out(fits, loaded[each.start : each.stop])
+                loaded[each.stop] = fits
         return loaded
 
     def results(
@@ -188,12 +206,18 @@ class Accumulators:
         """The accumulators of one window as JSON can hold them; `words`: see `results`."""
         row, found = words.reshape(1, -1), list[Any]()
         for each in self._found.values():
-            if each.field is None:
-                found.append(int(words[0]))
+            added = int(words[0] if each.condition is None else words[1 + each.stop])
+            if each.field is None or not added:
+                found.append(added or None)
                 continue
             (value,) = _python(each.field.kind, each.accumulated(row[:, 1 : 1 + self.words]))
-            found.append([value, int(words[0])] if isinstance(each.aggregate, Mean) else value)
+            found.append([value, added] if isinstance(each.aggregate, Mean) else value)
         return found
+
+
+def _field(takes: Schema, read: Read | None) -> Field | None:
+    """The field that is read: compiled aggregates read nothing else."""
+    return takes.fields[takes.position(read)] if isinstance(read, str) else None
 
 
 def _words(aggregate: Aggregate, field: Field | None) -> int:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bettong.application.timers import NEVER
-from bettong.application.windows.aggregates import Aggregated
+from bettong.application.windows.aggregated import Aggregated
 from bettong.application.windows.kinds import Ranges
 from bettong.application.windows.windowed import Windowed
 from bettong.frames.columns import Array, Columns

@@ -1,4 +1,4 @@
-"""Tables as clients have them, turned into record batches of a source's schema.
+"""Tables as users have them, turned into record batches of a schema.
 
 Numbers must fit their field without loss; text and bytes for a field of fixed width are padded with NUL and must not
 be longer. Null may only be what the field's kind has None for.

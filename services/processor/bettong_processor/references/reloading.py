@@ -1,0 +1,161 @@
+"""All reference tables of an application: the first versions before anything is folded, newer ones beside the schedule.
+
+    thread "table JOIN"   loads the table when the run begins, and each `reload_every`; a failure is tried again
+
+A `load` that fails leaves the table as it was. It is user code: it may take long, or hang, and holds up no other table.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspark import InheritableThread
+
+from bettong import metrics
+from bettong.backoff import Backoff
+from bettong.errors import BettongError, ReferenceLoadError
+from bettong.logs import Logger
+from bettong.user_errors import ANY_ERROR, reason_of
+from bettong_processor.references.kept import KeptTable
+from bettong_processor.supervision import Run
+
+# After a failure; a table that is loaded more often than that is tried as often.
+_BACKOFF_S_MIN = 5.0
+_BACKOFF_S_MAX = 300.0
+# A load that takes longer is shown: it may wait for a slot of Spark's, or for ever.
+_LONG_S = 60.0
+
+
+def store_first(
+    tables: Sequence[KeptTable],
+    *,
+    is_stopping: Callable[[], bool],
+    waiting: Callable[[str], None],
+    poll_s: float,
+) -> None:
+    """Each table has a version. Blocks while those that have none are loaded, and says so, until `is_stopping`.
+
+    Raises ReferenceLoadError, and StoreError.
+    """
+    for table in tables:
+        if table.has_version():
+            continue
+        loading = _Loading(table.store_first, table.join)
+        while not loading.ended(poll_s):
+            waiting(f"loads reference table {table.join!r}")
+            if is_stopping():
+                raise ReferenceLoadError(f"reference table {table.join!r}: not loaded: asked to stop")
+        if loading.error is not None:
+            raise loading.error
+
+
+class _Loading:
+    """A first load in a thread of its own, which nobody waits for at the end of the process."""
+
+    def __init__(self, work: Callable[[], None], join: str) -> None:
+        self.error: BaseException | None = None
+        self._work = work
+        self._thread = InheritableThread(target=self._run, name=f"first table {join}", daemon=True)
+        self._thread.start()
+
+    def ended(self, wait_s: float) -> bool:
+        self._thread.join(wait_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except ANY_ERROR as error:
+            self.error = error
+
+
+class Reloading:
+    """A `supervision.Run`: another one, and the threads that load its tables again."""
+
+    def __init__(
+        self, run: Run, tables: Sequence[KeptTable], *, clock: Callable[[], float], log: Logger
+    ) -> None:
+        """`clock`: Unix seconds."""
+        self._run = run
+        self._clock = clock
+        self._log = log
+        self._stopping = threading.Event()
+        # By join: since when it fails, and why; when its load began.
+        self._faults: dict[str, tuple[float, str]] = {}
+        self._begun_s: dict[str, float] = {}
+        for table in tables:
+            InheritableThread(
+                target=self._reload, args=(table,), name=f"table {table.join}", daemon=True
+            ).start()
+
+    @property
+    def name(self) -> str:
+        """See Run."""
+        return self._run.name
+
+    def waits_for(self) -> str:
+        """See Run."""
+        return self._run.waits_for()
+
+    def metrics(self) -> Mapping[str, str | float]:
+        """See Run."""
+        return {**self._run.metrics(), metrics.REFERENCES.name: self.faults()}
+
+    def ended(self, wait_s: float) -> bool:
+        """See Run."""
+        return self._run.ended(wait_s)
+
+    def leave(self) -> None:
+        """See Run."""
+        self._stopping.set()
+        self._run.leave()
+
+    def stop(self, wait_s: float) -> None:
+        """See Run. A load that is at work is left to itself: nothing comes of it any more."""
+        self._stopping.set()
+        self._run.stop(wait_s)
+
+    def faults(self) -> str:
+        """The tables that are as they were, in a line for people; "" for none."""
+        now_s = self._clock()
+        found = dict.fromkeys(self._faults) | {
+            join: None for join, at_s in list(self._begun_s.items()) if now_s - at_s > _LONG_S
+        }
+        return "; ".join(self._fault(join, now_s) for join in sorted(found))
+
+    def _fault(self, join: str, now_s: float) -> str:
+        since_s, why = self._faults.get(join, (None, ""))
+        begun_s = self._begun_s.get(join)
+        texts = [] if since_s is None else [f"not loaded again since {_moment(since_s)}: {why}"]
+        if begun_s is not None and now_s - begun_s > _LONG_S:
+            texts.append(f"load() has not ended for {now_s - begun_s:.0f} s")
+        return f"{join}: {', '.join(texts)}"
+
+    def _reload(self, table: KeptTable) -> None:
+        every_ns = table.source.reload_every_ns
+        every_s = None if every_ns is None else every_ns / 1e9
+        backoff = Backoff(_BACKOFF_S_MIN, _BACKOFF_S_MAX)
+        pause_s: float | None = 0.0
+        while pause_s is not None and not self._stopping.wait(pause_s):
+            pause_s = every_s
+            try:
+                self._refresh(table)
+                self._faults.pop(table.join, None)
+                backoff.reset()
+            except Exception as error:  # noqa: BLE001 - a thread that ends would load nothing any more, and not say so
+                why = str(error) if isinstance(error, BettongError) else reason_of(error)
+                self._log.warning("a reference table stays as it was", table=table.join, fault=why)
+                self._faults[table.join] = (self._faults.get(table.join, (self._clock(), ""))[0], why)
+                retry_s = backoff.next_s()
+                pause_s = retry_s if every_s is None else min(every_s, retry_s)
+
+    def _refresh(self, table: KeptTable) -> None:
+        self._begun_s[table.join] = self._clock()
+        try:
+            table.refresh(self._stopping.is_set)
+        finally:
+            self._begun_s.pop(table.join, None)
+
+
+def _moment(at_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_s))

@@ -1,0 +1,81 @@
+"""Where the rows of a reference table come from: what a computation says that joins with one."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from bettong.application.callables import check_plain
+from bettong.application.durations import duration_ns
+from bettong.errors import ApplicationError, SchemaError
+from bettong.schema.fields import Field, Kind
+from bettong.schema.schema import Schema
+
+# Gives the table: an Arrow table, a pandas or a Spark DataFrame. It may take one argument, Spark's session.
+Load = Callable[..., Any]
+
+_KEYS = (Kind.INT, Kind.TEXT, Kind.BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSource:
+    """A table of rows of `schema`, each with another value of `key`, one of its fields.
+
+    `takes_spark`: whether `load` is called with Spark's session. `reload_every_ns`: how often it is called again;
+    None: the first table stays.
+    """
+
+    load: Load
+    takes_spark: bool
+    schema: Schema
+    key: str
+    reload_every_ns: int | None
+
+    @property
+    def key_field(self) -> Field:
+        """The field of `key`."""
+        return self.schema.fields[self.schema.position(self.key)]
+
+    def series(self, join: str) -> str:
+        """What the versions of this table are called together, as that of a join.
+
+        Where fields or key change it is another one: versions of before would not fit, and are not looked for.
+        """
+        return f"{join}-{self.schema.fingerprint:016x}-{self.schema.position(self.key)}"
+
+
+def reference_source(
+    owner: str, load: Load, key: str, schema: Schema, reload_every: timedelta | None
+) -> ReferenceSource:
+    """What `join_reference` was given, for rows of that schema. Raises ApplicationError."""
+    check_plain(f"{owner}: load", load)
+    try:
+        field = schema.fields[schema.position(key)]
+    except SchemaError as error:
+        raise ApplicationError(f"{owner}: key={key!r}: {error}") from None
+    if field.kind not in _KEYS:
+        raise ApplicationError(
+            f"{owner}: key={key!r} is {field.kind_name}; the key of a reference table is a whole number, text or bytes"
+        )
+    every_ns = None if reload_every is None else duration_ns(owner, "reload_every", reload_every)
+    return ReferenceSource(load, _takes_spark(owner, load), schema, key, every_ns)
+
+
+def _takes_spark(owner: str, load: Load) -> bool:
+    if not callable(load):
+        raise ApplicationError(
+            f"{owner}: load={load!r} is no function; give one that returns an Arrow table, or a pandas or Spark"
+            " DataFrame"
+        )
+    try:
+        signature = inspect.signature(load)
+    except ValueError:  # of a built-in without a signature
+        return False
+    for arguments in ((), (None,)):
+        try:
+            signature.bind(*arguments)
+        except TypeError:
+            continue
+        return bool(arguments)
+    raise ApplicationError(f"{owner}: load must take no argument, or one, Spark's session: {signature}")

@@ -1,0 +1,160 @@
+"""Aggregations that are built in: a result whose fields are counts, sums, and so on, of a window's messages.
+
+    aggregate(Minute, trades=Count(), volume=Sum("size"), high=Max("price"))
+
+Each aggregate is a fold of one value of each message: a field, or what a function of the message gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from bettong.application.execution_mode import BuiltIn
+from bettong.application.windows.aggregate import Aggregate
+from bettong.application.windows.readings import (
+    NOTHING,
+    check_read,
+    check_written,
+    description_of,
+    held_field,
+    reader_of,
+)
+from bettong.application.windows.window import Window
+from bettong.errors import ApplicationError, SchemaError
+from bettong.schema.fields import Field
+from bettong.schema.schema import Schema, schema_of
+
+Result = TypeVar("Result")
+
+# Fields of a result that the window fills itself.
+_OF_WINDOW = ("key", "start", "end", "final")
+
+
+def aggregate(result: type[Result], **aggregates: Aggregate) -> Aggregated[Result]:
+    """An aggregation for `Stream.window` whose results are `result`, a dataclass.
+
+    Each of its fields is one of these aggregates, by name, or the window's own: `key`, `start`, `end` (both Unix ns),
+    `final`. `where=` of an aggregate, a bool field's name or a function of the message, says which messages are added;
+    one that has no value of none (Min, Mean, ...) needs a field that may be None. `bettong.compiled(aggregate(...))`
+    runs over columns, where the windows are `tumbling` or `sliding`. Raises ApplicationError for fields that nothing
+    fills.
+    """
+    name = getattr(result, "__name__", repr(result))
+    owner = f"aggregate({name})"
+    try:
+        fields = {field.name: field for field in schema_of(result).fields}
+    except SchemaError as error:
+        raise ApplicationError(f"{owner}: {error}") from None
+    for field, each in aggregates.items():
+        if not isinstance(each, Aggregate):
+            raise ApplicationError(
+                f"{owner}: {field}={each!r} is no aggregate; expected bettong.Count(), Sum('field'), ..."
+            )
+        if field not in fields:
+            raise ApplicationError(f"{owner}: {name} has no field {field!r}; it has {', '.join(fields)}")
+        check_written(f"{owner}: {field}", each)
+        _check_filled(owner, fields[field], each)
+    if missing := [each for each in fields if each not in aggregates and each not in _OF_WINDOW]:
+        raise ApplicationError(
+            f"{owner}: nothing fills {', '.join(missing)}: give an aggregate for it; the window itself fills"
+            f" {', '.join(_OF_WINDOW)}"
+        )
+    return Aggregated(name, result, aggregates)
+
+
+class Aggregated(BuiltIn, Generic[Result]):
+    """Aggregates as the fields of one result. See Aggregation.
+
+    `fields`: by field of the result, its aggregate; the window itself fills the others.
+    """
+
+    def __init__(self, name: str, result: type[Result], aggregates: Mapping[str, Aggregate]) -> None:
+        self.__name__ = name
+        self.result = result
+        self.fields = dict(aggregates)
+        self._aggregates = tuple(aggregates.values())
+        self._readers = [reader_of(*each) for each in aggregates.items()]
+        numbered = list(enumerate(self._aggregates))
+        # What may raise comes before what changes an accumulator: a message that fails adds nothing.
+        self._order = sorted(numbered, key=lambda each: each[1].adds_in_place)
+        self._make: Callable[..., Result] = schema_of(result).make
+        names = [field.name for field in schema_of(result).fields]
+        # By field: the number of its aggregate, or the name of what the window fills.
+        self._sources = [list(aggregates).index(each) if each in aggregates else each for each in names]
+
+    @property
+    def description(self) -> str:
+        """What the accumulators are of."""
+        return ", ".join(map(description_of, self._aggregates))
+
+    @property
+    def shows_key(self) -> bool:
+        """Whether a field is filled with the window's key."""
+        return "key" in self._sources
+
+    def check(self, owner: str, schema: Schema, *, emit_empty: bool) -> None:
+        """Raises ApplicationError for messages that do not have these values."""
+        result = schema_of(self.result)
+        for name, each in self.fields.items():
+            check_read(f"{owner}: {name}", each, schema)
+            field = result.fields[result.position(name)]
+            if emit_empty and not each.is_of_none and not _may_be_none(field):
+                raise ApplicationError(
+                    f"{owner}: emit_empty: {name}={type(each).__name__}(...) has no value in a window without"
+                    f" messages; annotate {self.__name__}.{name} as it is | None"
+                )
+
+    def initial(self) -> list[Any]:
+        """See Aggregation. None: of no value."""
+        return [None] * len(self._aggregates)
+
+    def update(self, accumulator: list[Any], message: Any) -> list[Any]:
+        """See Aggregation. All values are read before one is added."""
+        values = [read(message) for read in self._readers]
+        changed = accumulator.copy()
+        for index, each in self._order:
+            value = values[index]
+            if value is None:
+                raise TypeError(
+                    f"{list(self.fields)[index]}={description_of(each)}: found None, expected a value; where= leaves"
+                    " messages out"
+                )
+            if value is not NOTHING:
+                found = accumulator[index]
+                changed[index] = each.first(value) if found is None else each.add(found, value)
+        return changed
+
+    def combine(self, left: list[Any], right: list[Any]) -> list[Any]:
+        """See Aggregation."""
+        return [
+            one if other is None else other if one is None else each.join(one, other)
+            for each, one, other in zip(self._aggregates, left, right, strict=True)
+        ]
+
+    def output(self, key: Any, accumulator: list[Any], window: Window) -> Result:
+        """See Aggregation."""
+        found = [
+            None if value is None and not each.is_of_none else each.result(value)
+            for each, value in zip(self._aggregates, accumulator, strict=True)
+        ]
+        own = {"key": key, "start": window.start, "end": window.end, "final": window.final}
+        return self._make(*(own[each] if isinstance(each, str) else found[each] for each in self._sources))
+
+
+def _check_filled(owner: str, field: Field, aggregate: Aggregate) -> None:
+    """Raises ApplicationError for a field of a result that cannot hold what an aggregate gives."""
+    written = f"{owner}: {field.name}={type(aggregate).__name__}(...)"
+    if aggregate.where is not None and not aggregate.is_of_none and not _may_be_none(field):
+        raise ApplicationError(
+            f"{written}: where= may leave no message, and of none it has no value: annotate the field as it is | None"
+        )
+    held = held_field(field)
+    if aggregate.result_kinds and held.kind_name not in (*aggregate.result_kinds, "json"):
+        raise ApplicationError(
+            f"{written}: it gives {aggregate.result_kinds[0]}, and the field is {field.kind_name}"
+        )
+
+
+def _may_be_none(field: Field) -> bool:
+    return field.nullable or field.kind_name == "json"

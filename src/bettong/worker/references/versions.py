@@ -1,0 +1,134 @@
+"""The versions of reference tables that a process has, and at which one each partition is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from bettong.application.plan import Stage
+from bettong.application.reference_source import ReferenceSource
+from bettong.errors import FrameError, ReferenceLostError, SchemaError, SnapshotError
+from bettong.frames.frame import stored_version, version_of
+from bettong.identifiers import ReferenceVersion
+from bettong.v1 import frame_pb2
+from bettong.worker.references.table import ReferenceTable, fingerprint_of
+
+_REMEDY = "bring it back from a copy of the store, or start under another application name"
+
+
+class StoredVersions(Protocol):
+    """What is read of a `snapshots.references.ReferenceStore`."""
+
+    def load(self, version: ReferenceVersion) -> bytes | None:
+        """See ReferenceStore."""
+
+    def versions(self, series: str) -> list[ReferenceVersion]:
+        """See ReferenceStore."""
+
+
+class ReferenceTables:
+    """The tables of a process: each version is read once, and kept as long as a partition is at it."""
+
+    def __init__(self, store: StoredVersions) -> None:
+        self._store = store
+        self._tables: WeakValueDictionary[ReferenceVersion, ReferenceTable] = WeakValueDictionary()
+
+    def first(self, series: str) -> ReferenceVersion:
+        """What messages before the first record of a series see. Raises StoreError."""
+        found = self._store.versions(series)
+        if not found:
+            raise ReferenceLostError(
+                f"reference table {series}: no version of it is stored; the processor stores the first one at its"
+                f" start: {_REMEDY}"
+            )
+        return found[0]
+
+    def table(self, source: ReferenceSource, version: ReferenceVersion) -> ReferenceTable:
+        """A version. Blocks while it is read. Raises StoreError."""
+        found = self._tables.get(version)
+        if found is None:
+            found = self._tables[version] = self._read(source, version)
+        return found
+
+    def _read(self, source: ReferenceSource, version: ReferenceVersion) -> ReferenceTable:
+        data = self._store.load(version)
+        if data is None:
+            raise ReferenceLostError(
+                f"reference table {version.series}: {version.name} is not in the store, but messages of the log see it:"
+                f" {_REMEDY}"
+            )
+        if fingerprint_of(data) != version.fingerprint:
+            raise ReferenceLostError(
+                f"reference table {version.series}: {version.name} has other bytes than those that were stored:"
+                f" {_REMEDY}"
+            )
+        try:
+            return ReferenceTable.decode(source, data)
+        except SchemaError as error:
+            raise ReferenceLostError(
+                f"reference table {version.series}: {version.name} cannot be read: {error}: {_REMEDY}"
+            ) from None
+
+
+class NoStore:
+    """Where nobody joins: a worker that is only looked at."""
+
+    def load(self, version: ReferenceVersion) -> bytes | None:
+        """See ReferenceStore."""
+        raise ReferenceLostError(f"reference table {version.series}: nothing is read here")
+
+    def versions(self, series: str) -> list[ReferenceVersion]:
+        """See ReferenceStore."""
+        raise ReferenceLostError(f"reference table {series}: nothing is read here")
+
+
+class References:
+    """The versions that one partition's reference tables are at. A fold of the log like the rest."""
+
+    def __init__(self, stage: Stage, tables: ReferenceTables) -> None:
+        self._sources: Mapping[str, tuple[str, ReferenceSource]] = {
+            join: (source.series(join), source) for join, source in stage.references.items()
+        }
+        self._tables = tables
+        # By series. One that no record has named yet is not here; one of an earlier version of the application is, for
+        # who goes back to that.
+        self._versions: dict[str, ReferenceVersion] = {}
+        self._current: dict[str, ReferenceTable] = {}
+
+    def switch(self, version: ReferenceVersion) -> None:
+        """What comes now sees that version, unless it sees a newer one already, or no join here has its series."""
+        if all(version.series != series for series, _ in self._sources.values()):
+            return
+        known = self._versions.get(version.series)
+        if known is None or (version.number, version.fingerprint) > (known.number, known.fingerprint):
+            self._versions[version.series] = version
+            self._current.clear()
+
+    def table(self, join: str) -> ReferenceTable:
+        """The table of a join as it is now. Blocks while it is read, and raises StoreError: then the fold is spoilt."""
+        found = self._current.get(join)
+        if found is None:
+            series, source = self._sources[join]
+            version = self._versions.get(series) or self._tables.first(series)
+            found = self._current[join] = self._tables.table(source, version)
+        return found
+
+    def read(self) -> None:
+        """Has `table` give each table at once, until the next record that switches one. Raises StoreError."""
+        if len(self._current) < len(self._sources):
+            for join in self._sources:
+                self.table(join)
+
+    def stored(self) -> list[frame_pb2.ReferenceVersion]:
+        """As a snapshot holds it."""
+        return [stored_version(self._versions[series]) for series in sorted(self._versions)]
+
+    def load(self, stored: Iterable[frame_pb2.ReferenceVersion]) -> None:
+        """Takes over what `stored` gave. Raises SnapshotError."""
+        try:
+            found = [version_of(each) for each in stored]
+        except FrameError as error:
+            raise SnapshotError(str(error)) from None
+        self._versions = {each.series: each for each in found}
+        self._current.clear()

@@ -1,0 +1,76 @@
+"""The files of an example in `examples/data`: what is sent to its sources, and what comes out of its sinks."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bettong.application.application import Application
+from bettong.application.nodes.source import Source
+from bettong.application.plan import plan
+from bettong.client.message_files import Wanted, format_of, portions
+from bettong.edges.application_file import load
+from bettong.frames.columns import Columns
+from bettong.frames.text import json_line
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+DATA = EXAMPLES / "data"
+FRAME_BYTES_MAX = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleFiles:
+    """Of the example of that name: a file a source, named as it; a file of JSON lines a sink, in `expected`."""
+
+    name: str
+
+    @property
+    def app(self) -> Application:
+        return load(str(EXAMPLES / f"{self.name}.py"))
+
+    def file(self, source: str) -> Path:
+        """What is sent to a source."""
+        (found,) = (DATA / self.name).glob(f"{source}.*")
+        return found
+
+    def rows(self, source: str) -> list[dict[str, Any]]:
+        """It, as Python alone reads it: for answers that need nothing of Bettong. Values of CSV files are text."""
+        file = self.file(source)
+        text = file.read_text()
+        if file.suffix == ".csv":
+            return list(csv.DictReader(text.splitlines()))
+        if file.suffix == ".txt":
+            return [{"text": line} for line in text.splitlines()]
+        return [json.loads(line) for line in text.splitlines()]
+
+    def inputs(self) -> list[tuple[str, list[Any]]]:
+        """It, as `bettong send` reads it, a frame a source: inputs of `bettong.testing`."""
+        return [(source.name, self._messages(source)) for source in plan(self.app).sources]
+
+    def _messages(self, source: Source) -> list[Any]:
+        file = self.file(source.name)
+        wanted = Wanted(source.schema.arrow, source.decoder is not None, 10_000, FRAME_BYTES_MAX)
+        (portion,) = portions(file, format_of(file), wanted)
+        if isinstance(portion.body, list):
+            return portion.body
+        return Columns.of_batch(source.schema, portion.body).messages()
+
+    def golden_file(self, sink: str) -> Path:
+        return DATA / self.name / "expected" / f"{sink}.jsonl"
+
+    def golden(self, sink: str) -> list[str]:
+        """The results of a sink, a line each. Between keys there is no order."""
+        return self.golden_file(sink).read_text().splitlines()
+
+    def shown(self, sink: str, results: list[Any]) -> list[str]:
+        """Results of `bettong.testing` as `bettong tail` shows them."""
+        (schema,) = {
+            output.schema.fingerprint: output.schema
+            for stage in plan(self.app).stages
+            for output in stage.outputs
+            if output.target.name == sink
+        }.values()
+        return [json_line(schema, result).decode() for result in results]
