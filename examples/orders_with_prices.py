@@ -17,7 +17,7 @@ import pyarrow.csv
 
 import bettong
 
-PRICES = Path(__file__).parent / "data" / "prices.csv"
+PRICES = Path(__file__).parent / "data" / "orders_with_prices" / "prices.csv"
 
 
 @dataclass

@@ -5,6 +5,7 @@ An answer is, by sink, the results as rows. `examples/data/*/expected` holds the
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from examples import classifier
-from tests.samples.example_files import ExampleFiles
+from tests.samples.example_files import DATA, ExampleFiles
 
 Row = dict[str, Any]
 S_NS = 10**9
@@ -35,6 +36,17 @@ def running_totals(files: ExampleFiles) -> dict[str, list[Row]]:
         totals[row["letter"]] += int(row["votes"])
         found.append({"letter": row["letter"], "total": totals[row["letter"]]})
     return {"totals": found}
+
+
+def orders_with_prices(files: ExampleFiles) -> dict[str, list[Row]]:
+    with (DATA / "orders_with_prices" / "prices.csv").open() as file:
+        prices = {row["sku"]: (row["name"], int(row["cents"])) for row in csv.DictReader(file)}
+    found = []
+    for order in files.rows("orders"):
+        name, cents = prices.get(order["sku"], (order["sku"], 0))
+        count = order["count"]
+        found.append({"customer": order["customer"], "name": name, "count": count, "cents": count * cents})
+    return {"positions": found}
 
 
 def celsius(files: ExampleFiles) -> dict[str, list[Row]]:
@@ -201,6 +213,7 @@ ANSWERS: dict[str, Callable[[ExampleFiles], dict[str, list[Row]]]] = {
     "card_fraud": card_fraud,
     "celsius": celsius,
     "classifier": classified,
+    "orders_with_prices": orders_with_prices,
     "overdue_orders": overdue_orders,
     "running_totals": running_totals,
     "trades_and_quotes": trades_and_quotes,

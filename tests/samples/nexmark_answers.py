@@ -145,6 +145,13 @@ def q12(arrivals: Iterable[tuple[int, Bid]]) -> list[Row]:
     return [(bidder, start, start + 10 * S, count) for (bidder, start), count in counts.items()]
 
 
+def q13(events: Events) -> list[Row]:
+    return [
+        (bid.auction, bid.bidder, bid.price, bid.at, f"value {bid.auction % 10_000}")
+        for bid in bids_of(events)
+    ]
+
+
 def q14(events: Events) -> list[Row]:
     words = dict.fromkeys(range(8, 19), "dayTime") | {7: "otherTime", 19: "otherTime"}
     found = []
@@ -253,6 +260,7 @@ ANSWERS: dict[int, Callable[[Events], list[Row]]] = {
     8: q8,
     9: q9,
     11: q11,
+    13: q13,
     14: q14,
     15: q15,
     16: q16,
