@@ -62,22 +62,30 @@ def test_versions_are_found_in_the_order_of_their_numbers(another: Another) -> N
     store = ReferenceStore(another())
     for number in (10, 2, 1):
         store.save(version(number), b"%d" % number)
-    store.note_offsets(version(2), {0: 17, 3: 2**40})
+    store.note_offsets(version(2), "s", {0: 17, 3: 2**40})
     another().put(SERIES, "no version", b"")
     other = ReferenceStore(another())
     assert other.versions(SERIES) == [version(1), version(2), version(10)]
     assert [other.load(version(number)) for number in (1, 2, 3)] == [b"1", b"2", None]
-    assert [other.offsets(version(number)) for number in (1, 2)] == [None, {0: 17, 3: 2**40}]
+    assert [other.offsets(version(number), "s") for number in (1, 2)] == [None, {0: 17, 3: 2**40}]
     other.remove(version(2))
     assert store.versions(SERIES) == [version(1), version(10)]
     assert sorted(another().names(SERIES)) == sorted([version(1).name, version(10).name, "no version"])
 
 
-@pytest.mark.parametrize("noted", [b"", b"[]", b"7", b'{"a": 1}', b'{"0": null}', b"\xff"])
+@pytest.mark.parametrize(
+    "noted", [b"", b"[]", b"7", b'{"a": 1}', b'{"0": null}', b'{"stage": "s", "offsets": 7}', b"\xff"]
+)
 def test_offsets_that_cannot_be_read_are_none(noted: bytes, tmp_path: Path) -> None:
     kept = DirectoryVersions(tmp_path)
     kept.put(SERIES, f"{version(2).name}.offsets", noted)
-    assert ReferenceStore(kept).offsets(version(2)) is None
+    assert ReferenceStore(kept).offsets(version(2), "s") is None
+
+
+def test_offsets_in_the_log_of_another_stage_are_none(tmp_path: Path) -> None:
+    store = ReferenceStore(DirectoryVersions(tmp_path))
+    store.note_offsets(version(2), "s", {0: 17})
+    assert (store.offsets(version(2), "s"), store.offsets(version(2), "another")) == ({0: 17}, None)
 
 
 @pytest.mark.parametrize("place", ["redis", "file:", "s3:"])

@@ -214,7 +214,7 @@ def test_versions_that_no_log_holds_are_removed(world: World, kafka: KafkaBroker
         table_of(world, cents).refresh(never)
     assert [each.number for each in world.kept_tables.versions(table.series)] == [1, 2, 3]
     newest = world.kept_tables.versions(table.series)[-1]
-    offsets = world.kept_tables.offsets(newest)
+    offsets = world.kept_tables.offsets(newest, world.stage.name)
     assert offsets is not None
     with LogAdmin(world.kafka) as admin:
         ends = {each.partition: end for each, end in admin.ends([world.source]).items()}
@@ -242,4 +242,4 @@ def test_a_version_whose_records_were_not_all_answered_is_named_again(world: Wor
     with LogAdmin(world.kafka) as admin:
         assert set(admin.ends([world.source]).values()) == {2}
     (_, two) = world.kept_tables.versions(again.series)
-    assert world.kept_tables.offsets(two) == dict.fromkeys(range(PARTITIONS), 1)
+    assert world.kept_tables.offsets(two, world.stage.name) == dict.fromkeys(range(PARTITIONS), 1)

@@ -192,7 +192,9 @@ def test_where_one_of_several_files_is_refused_the_command_ends(
     ending = Process(command).wait(60)
     assert ending is not None
     assert ending.status == 1, command.log.read_text()
-    assert "bad.jsonl" in command.log.read_text()
+    printed = command.log.read_text()
+    assert "bad.jsonl" in printed
+    assert "messages to orders are durable" in printed
 
 
 def test_a_file_cut_otherwise_or_another_one_is_refused_with_the_remedy(

@@ -244,6 +244,18 @@ def test_one_function_may_take_all_schemas_of_a_merge(app: Application) -> None:
     }
 
 
+def test_a_stream_with_a_function_of_its_own_and_that_of_a_merge_is_refused(app: Application) -> None:
+    of = Market(app)
+
+    def either(message: Trade | Quote, seen: Seen) -> Alert | None:
+        return None
+
+    both = of.trades.merge(of.quotes)
+    for handlers in ({both: either, of.trades: on_trade}, {of.trades: on_trade, both: either}):
+        with refused("'trades' has two functions, its own and that of a merge; give one"):
+            both.stateful(handlers, state=Seen, name="both")
+
+
 def test_one_function_that_does_not_take_all_schemas_of_a_merge_is_refused(app: Application) -> None:
     of = Market(app)
     with refused("parameter 'trade' is annotated Trade, but gets Quote"):

@@ -89,6 +89,17 @@ def test_records_switch_versions_old_ones_and_others_do_not() -> None:
     assert [*found, cents(fold(worker, [order_of(7)]))] == [[1], [2], [2], [2], [2], [3], [3]]
 
 
+def test_versions_of_tables_that_no_join_here_has_are_kept_for_who_goes_back_to_one_and_are_bounded() -> None:
+    """A worker of an application without the join may fold the record that names the table."""
+    ready, store = ready_program(), Kept()
+    one, two = (store.add(ready, number, [Price("a", number)]) for number in (1, 2))
+    others = [one._replace(series=f"other {number}") for number in range(100)]
+    worker = worker_of(ready, store)
+    fold(worker, [reference_record("orders", 1, each) for each in (*others, two)])
+    stored = Snapshot.FromString(worker.snapshot()[8:]).references
+    assert {each.series for each in stored} == {two.series, *(each.series for each in others[:65])}
+
+
 def test_a_snapshot_says_at_which_version_the_fold_is() -> None:
     ready, store = ready_program(), Kept()
     _, two = (store.add(ready, number, [Price("a", number)]) for number in (1, 2))

@@ -27,7 +27,7 @@ from bettong.services import PROCESSOR
 from bettong.snapshots.references import Offsets, ReferenceStore
 from bettong.worker.references.versions import ReferenceTables
 from bettong_processor.references.kept import KeptTable
-from bettong_processor.references.loading import loaded_bytes
+from bettong_processor.references.loading import Loads, loaded_bytes
 from bettong_processor.references.reloading import Reloading, store_first
 from bettong_processor.resident.slots import usable
 from tests.samples.reference_join import Price, app_of
@@ -170,6 +170,19 @@ def test_the_first_table_is_named_without_being_loaded_again_and_an_equal_one_na
     assert (first.number, logs.values) == (1, [[first], [first]])
 
 
+def test_each_run_names_the_newest_version_once_more(tmp_path: Path) -> None:
+    """The log may be another one by then: of a join that moved to another stage, or a topic that was made anew."""
+    store, logs = ReferenceStore(DirectoryVersions(tmp_path)), Logs()
+    kept(store, logs, lambda: table_of(1)).store_first()
+    kept(store, logs, lambda: table_of(2)).refresh(never)
+    moved = Logs()
+    table = kept(store, moved, lambda: table_of(2))
+    table.refresh(never)
+    table.refresh(never)
+    newest = store.versions(SERIES)[-1]
+    assert moved.values == [[newest], [newest]]
+
+
 def test_a_first_version_that_another_has_stored_meanwhile_stays(tmp_path: Path) -> None:
     store, logs = ReferenceStore(DirectoryVersions(tmp_path)), Logs()
 
@@ -210,6 +223,27 @@ def taking_spark(spark: Any) -> Any:
 def test_a_load_that_gives_no_table_is_said_in_a_line(load: Callable[[], Any], text: str) -> None:
     with pytest.raises(ReferenceLoadError, match=text):
         loaded_bytes("priced", source_of(load), no_spark)
+
+
+def test_a_load_that_hangs_is_the_only_one_of_its_join_however_often_runs_begin() -> None:
+    loads, may_end, begun = Loads(), threading.Event(), threading.Event()
+
+    def hang() -> bytes:
+        begun.set()
+        may_end.wait(30)
+        return b"late"
+
+    found: list[bytes] = []
+    thread = threading.Thread(target=lambda: found.append(loads.alone("priced", hang)))
+    thread.start()
+    begun.wait(30)
+    for _ in range(3):
+        with pytest.raises(ReferenceLoadError, match=r"'priced': an earlier load\(\) has not ended"):
+            loads.alone("priced", lambda: b"")
+    assert loads.alone("another", lambda: b"other") == b"other"
+    may_end.set()
+    thread.join(30)
+    assert (found, loads.alone("priced", lambda: b"next")) == ([b"late"], b"next")
 
 
 def test_a_function_that_wants_sparks_session_gets_it() -> None:
@@ -256,7 +290,7 @@ def test_a_stop_does_not_wait_for_a_first_table(tmp_path: Path) -> None:
         never_set.wait(30)
         return table_of(1)
 
-    with pytest.raises(ReferenceLoadError, match="not loaded: asked to stop"):
+    with pytest.raises(ReferenceLoadError, match="not loaded before this processor stopped"):
         store_first(
             [kept(store, Logs(), load)], is_stopping=lambda: True, waiting=lambda _: None, poll_s=0.001
         )

@@ -348,6 +348,12 @@ def test_nothing_goes_while_nobody_knows_where_logs_begin() -> None:
         (divmod, "symbol", None, "load must take no argument, or one, Spark's session"),
         (nothing, "isin", None, "key='isin': Price has no field 'isin'; it has symbol, cents"),
         (nothing, "symbol", timedelta(0), "reload_every=datetime.timedelta"),
+        (
+            nothing,
+            "symbol",
+            timedelta(milliseconds=999),
+            "reload_every=0:00:00.999000: expected a second or more",
+        ),
         (nothing, "symbol", 5, "reload_every=5; expected a datetime.timedelta"),
     ],
 )

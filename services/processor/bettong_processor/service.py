@@ -29,6 +29,7 @@ from bettong_processor.leading import TTL_MS, Leading
 from bettong_processor.micro_batch import query as micro_batch
 from bettong_processor.micro_batch.offsets import clear_unfinished, forget, snapshot_offsets
 from bettong_processor.programs import programs
+from bettong_processor.references.loading import Loads
 from bettong_processor.references.opening import kept_tables
 from bettong_processor.references.reloading import Reloading, store_first
 from bettong_processor.resident import driver as resident
@@ -86,11 +87,14 @@ def _run(
                 # The first batch, or whoever takes over, finds Python started.
                 beside.submit(warm_up, context, settings)
 
+            loads = Loads()
+
             def start() -> Run:
-                tables = kept_tables(settings, planned, store, log)
+                tables = kept_tables(settings, planned, store, loads, log)
                 store_first(
                     tables,
-                    is_stopping=supervisor.is_stopping,
+                    # Who has lost the lead stores nothing: another one may be at it.
+                    is_stopping=lambda: supervisor.is_stopping() or not leading.leads,
                     waiting=partial(live.report, "waiting"),
                     poll_s=live.interval_s,
                 )

@@ -59,11 +59,7 @@ def handlers_by_schema(
     """The function for each schema that reaches a stateful computation. `handlers`: by stream; one of a merge of
     several schemas is the function of each of them.
     """
-    handlers = {
-        part: function
-        for each, function in handlers.items()
-        for part in (merged_parts(each, {}) if _mixes(each) else (each,))
-    }
+    handlers = _by_part(name, handlers)
     parts = list(merged_parts(stream, handlers))
     missing = [part.name for part in parts if part not in handlers]
     strange = [str(getattr(key, "name", key)) for key in handlers if key not in parts]
@@ -83,6 +79,17 @@ def handlers_by_schema(
                 f" {part.schema.name}; give them one function"
             )
     return {schema: handlers[part] for schema, part in found.items()}
+
+
+def _by_part(name: str, handlers: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
+    found: dict[Any, Callable[..., Any]] = {}
+    for each, function in handlers.items():
+        for part in merged_parts(each, {}) if _mixes(each) else (each,):
+            if found.setdefault(part, function) is not function:
+                raise ApplicationError(
+                    f"stateful {name!r}: {part.name!r} has two functions, its own and that of a merge; give one"
+                )
+    return found
 
 
 def _mixes(stream: Any) -> bool:

@@ -18,6 +18,10 @@ Load = Callable[..., Any]
 _KEYS = (Kind.INT, Kind.TEXT, Kind.BYTES)
 
 
+# A table is loaded whole each time.
+RELOAD_NS_MIN = 1_000_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class ReferenceSource:
     """A table of rows of `schema`, each with another value of `key`, one of its fields.
@@ -59,6 +63,8 @@ def reference_source(
             f"{owner}: key={key!r} is {field.kind_name}; the key of a reference table is a whole number, text or bytes"
         )
     every_ns = None if reload_every is None else duration_ns(owner, "reload_every", reload_every)
+    if every_ns is not None and every_ns < RELOAD_NS_MIN:
+        raise ApplicationError(f"{owner}: reload_every={reload_every}: expected a second or more")
     return ReferenceSource(load, _takes_spark(owner, load), schema, key, every_ns)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -74,13 +74,17 @@ def send(
                 feeds.append(_Feed(Sender(target, source, stream), path, kind, frame))
             for feed in feeds:
                 if durable := feed.sender.acknowledged:
-                    console.print(f"{stream}: going on after {durable:,} messages that are durable already")
+                    name = stream if len(feeds) == 1 else f"{feed.sender.source.name}/{stream}"
+                    console.print(f"{name}: going on after {durable:,} messages that are durable already")
             with ThreadPoolExecutor(len(feeds), "send") as threads:
                 sent = [threads.submit(feed.send, progress) for feed in feeds]
                 try:
-                    results = [each.result() for each in sent]
+                    done = wait(sent, return_when=FIRST_EXCEPTION).done
+                    results = [each.result() for each in (sent if len(done) == len(sent) else done)]
                 except BaseException:
                     _abandon(feeds)  # so that no thread goes on, for which the pool would wait
+                    if len(feeds) > 1:
+                        _tell_durable(feeds, console)
                     raise
         except BaseException:
             _abandon(feeds)
@@ -116,6 +120,13 @@ class _Feed:
             count = send_portions(self.sender, _shown(found, self.file.name, progress))
             self.sender.flush()
         return count, time.monotonic() - begun
+
+
+def _tell_durable(feeds: list[_Feed], console: Console) -> None:
+    """How much of each file need not be sent again."""
+    for each in feeds:
+        source, durable = each.sender.source.name, each.sender.acknowledged
+        console.print(f"{each.file.name}: {durable:,} messages to {source} are durable")
 
 
 def _abandon(feeds: list[_Feed]) -> None:

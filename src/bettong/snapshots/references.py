@@ -61,17 +61,20 @@ class ReferenceStore:
         found = (ReferenceVersion.parse(series, name) for name in self._kept.names(series))
         return sorted(each for each in found if each is not None)
 
-    def note_offsets(self, version: ReferenceVersion, offsets: Offsets) -> None:
-        """A record of each partition names the version: there it lies."""
-        self._kept.put(version.series, version.name + _OFFSETS, json.dumps(offsets).encode())
+    def note_offsets(self, version: ReferenceVersion, stage: str, offsets: Offsets) -> None:
+        """A record of each partition of a stage's log names the version: there it lies."""
+        noted = {"stage": stage, "offsets": offsets}
+        self._kept.put(version.series, version.name + _OFFSETS, json.dumps(noted).encode())
 
-    def offsets(self, version: ReferenceVersion) -> Offsets | None:
-        """What was noted last; None where nothing was, or nothing that can be read."""
+    def offsets(self, version: ReferenceVersion, stage: str) -> Offsets | None:
+        """What was noted last; None where nothing was, nothing that can be read, or of another stage's log."""
         noted = self._kept.get(version.series, version.name + _OFFSETS)
         try:
             found = {} if noted is None else json.loads(noted)
-            return {int(partition): int(offset) for partition, offset in found.items()} or None
-        except (ValueError, TypeError, AttributeError):
+            if found.get("stage") != stage:
+                return None
+            return {int(partition): int(offset) for partition, offset in found["offsets"].items()} or None
+        except (ValueError, TypeError, AttributeError, KeyError):
             return None
 
     def remove(self, version: ReferenceVersion) -> None:

@@ -30,7 +30,7 @@ class KeptTable:
     log: Logger
     # Whether it was loaded just now.
     is_fresh: bool = False
-    # Of versions that are named in each log: they lie there for good.
+    # Of versions that this run has named in each log, or that are noted as named.
     _offsets: dict[ReferenceVersion, Offsets] = field(default_factory=dict)
 
     @property
@@ -61,11 +61,12 @@ class KeptTable:
             return
         newest = versions[-1]
         begins = self.begins(self.stage)
-        # The first one, too: so it is noticed when the store has lost it. One whose records are not all known to be
-        # there is named again.
-        if not begins.keys() <= (self._named(newest) or {}).keys():
+        # Once a run, whatever was noted, for the log may be another one, or a worker of an earlier version of the
+        # application may have folded the record and known no such table. It changes nothing for who is at it. The first
+        # one, too: so it is noticed when the store has lost it.
+        if not begins.keys() <= self._offsets.get(newest, {}).keys():
             self._offsets[newest] = self.name(self.stage, newest)
-            self.store.note_offsets(newest, self._offsets[newest])
+            self.store.note_offsets(newest, self.stage, self._offsets[newest])
             self.log.info("reference table named in the log", version=str(newest))
         for old in superfluous({each: self._named(each) for each in versions}, begins):
             self.store.remove(old)
@@ -85,7 +86,7 @@ class KeptTable:
         return [*known, version]
 
     def _named(self, version: ReferenceVersion) -> Offsets | None:
-        found = self._offsets.get(version) or self.store.offsets(version)
+        found = self._offsets.get(version) or self.store.offsets(version, self.stage)
         if found is not None:
             self._offsets[version] = found
         return found

@@ -1,11 +1,38 @@
 """What `load()` of a reference table gives, as the bytes of a version."""
 
+import threading
 from collections.abc import Callable
 
 from bettong.application.reference_source import ReferenceSource
 from bettong.errors import ReferenceLoadError, SchemaError
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.references.loaded import loaded_table
+
+
+class Loads:
+    """At most one load of a join at a time, over all runs of a process. From any thread.
+
+    A load that hangs cannot be ended, and each run begins to load: they would pile up.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._under_way: set[str] = set()
+
+    def alone(self, join: str, load: Callable[[], bytes]) -> bytes:
+        """Calls it. Raises ReferenceLoadError where an earlier one of the join has not ended."""
+        with self._lock:
+            if join in self._under_way:
+                raise ReferenceLoadError(
+                    f"reference table {join!r}: an earlier load() has not ended; if it never does, mend it, and start"
+                    " this processor again"
+                )
+            self._under_way.add(join)
+        try:
+            return load()
+        finally:
+            with self._lock:
+                self._under_way.remove(join)
 
 
 def loaded_bytes(join: str, source: ReferenceSource, spark: Callable[[], object]) -> bytes:

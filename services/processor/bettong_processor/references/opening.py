@@ -15,14 +15,14 @@ from bettong.edges.snapshot_stores import reference_store
 from bettong.logs import Logger
 from bettong.topics import stage_topic
 from bettong_processor.references.kept import KeptTable
-from bettong_processor.references.loading import loaded_bytes
+from bettong_processor.references.loading import Loads, loaded_bytes
 from bettong_processor.references.naming import ANSWER_MS_MAX, BUFFER_BYTES_MAX, Naming
 
 
 def kept_tables(
-    settings: ProcessorSettings, planned: Plan, redis: RedisStore, log: Logger
+    settings: ProcessorSettings, planned: Plan, redis: RedisStore, loads: Loads, log: Logger
 ) -> list[KeptTable]:
-    """Of all stages. Connects to nothing yet."""
+    """Of all stages. Connects to nothing yet. `loads`: one for the life of the process."""
     application = planned.application
     store = reference_store(settings.snapshots, application, redis)
     naming = Naming(
@@ -49,7 +49,9 @@ def kept_tables(
             join,
             stage,
             source,
-            load=lambda: loaded_bytes(join, source, SparkSession.builder.getOrCreate),
+            load=lambda: loads.alone(
+                join, lambda: loaded_bytes(join, source, SparkSession.builder.getOrCreate)
+            ),
             store=store,
             name=naming.name,
             begins=begins,

@@ -44,7 +44,9 @@ def store_first(
         while not loading.ended(poll_s):
             waiting(f"loads reference table {table.join!r}")
             if is_stopping():
-                raise ReferenceLoadError(f"reference table {table.join!r}: not loaded: asked to stop")
+                raise ReferenceLoadError(
+                    f"reference table {table.join!r}: not loaded before this processor stopped, or lost the lead"
+                )
         if loading.error is not None:
             raise loading.error
 

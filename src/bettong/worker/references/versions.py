@@ -14,6 +14,8 @@ from bettong.identifiers import ReferenceVersion
 from bettong.v1 import frame_pb2
 from bettong.worker.references.table import ReferenceTable, fingerprint_of
 
+# Of series that no join here has: of earlier versions of the application, for who goes back to one.
+_OTHER_SERIES_MAX = 64
 _REMEDY = "bring it back from a copy of the store, or start under another application name"
 
 
@@ -97,13 +99,18 @@ class References:
         self._current: dict[str, ReferenceTable] = {}
 
     def switch(self, version: ReferenceVersion) -> None:
-        """What comes now sees that version, unless it sees a newer one already, or no join here has its series."""
-        if all(version.series != series for series, _ in self._sources.values()):
-            return
+        """What comes now sees that version, unless it sees a newer one already.
+
+        That of a series which no join here has is kept, too: the application may go back to one that had it.
+        """
+        joins = [join for join, (series, _) in self._sources.items() if series == version.series]
         known = self._versions.get(version.series)
+        if known is None and not joins and len(self._versions) >= len(self._sources) + _OTHER_SERIES_MAX:
+            return
         if known is None or (version.number, version.fingerprint) > (known.number, known.fingerprint):
             self._versions[version.series] = version
-            self._current.clear()
+            for join in joins:
+                self._current.pop(join, None)
 
     def table(self, join: str) -> ReferenceTable:
         """The table of a join as it is now. Blocks while it is read, and raises StoreError: then the fold is spoilt."""
