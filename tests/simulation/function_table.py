@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bettong.application.execution_mode import ExecutionMode
+from bettong.application.timers import Clock
 from tests.simulation import functions as f
 from tests.simulation import join_functions as j
 from tests.simulation import timer_functions as t
 from tests.simulation import window_functions as w
-from tests.simulation.messages import Alarm, Held, Item, Kept, Note, Part
+from tests.simulation.messages import Alarm, Held, Item, Kept, Note, Part, Reminder
 from tests.simulation.twins import compiled_twin
 
 
@@ -32,6 +33,8 @@ class Function:
     delete_when: Mapping[ExecutionMode, Callable[[Any], bool]] | None = None
     # By field of the state and mode, as `forms`; in the order of the fields.
     timers: Mapping[str, Mapping[ExecutionMode, Callable[..., Any]]] = field(default_factory=dict)
+    # By timer, what it goes by.
+    clocks: Mapping[str, Clock] = field(default_factory=dict)
     # Of windows: what `forms` has the `update` of.
     aggregation: Any = None
     # Of joins: the class of the right side.
@@ -147,7 +150,25 @@ FUNCTIONS: dict[str, Function] = {
             delete_when=_DELETES,
         ),
         _function(
-            "stateful", Part, {Item: t.wake}, {Item: t.wake_all}, compiled=True, state=Alarm, timers=_TIMERS
+            "stateful",
+            Part,
+            {Item: t.wake},
+            {Item: t.wake_all},
+            compiled=True,
+            state=Alarm,
+            timers=_TIMERS,
+            clocks={"ring": Clock.LOG, "late": Clock.LOG},
+        ),
+        _function(
+            "stateful",
+            Part,
+            {Item: t.wake},
+            {Item: t.wake_all},
+            compiled=True,
+            state=Reminder,
+            name="wake_in_time",
+            timers=_TIMERS,
+            clocks={"ring": Clock.EVENT, "late": Clock.LOG},
         ),
         _function(
             "stateful",
@@ -158,6 +179,7 @@ FUNCTIONS: dict[str, Function] = {
             name="wake_three",
             delete_when=_DELETES,
             timers=_TIMERS,
+            clocks={"ring": Clock.LOG, "late": Clock.LOG},
         ),
         _function("stateful", Part, _INSIDE, state=Held),
         _function("stateful", Note, {Note: f.whole}, state=lambda: Note("", 0, "")),
