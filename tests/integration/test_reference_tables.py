@@ -139,8 +139,9 @@ def test_versions_are_seen_alike_under_both_schedules_and_through_a_crash(
     world.group.await_holders({0: 0, 1: 0, 2: 1, 3: 1})
     world.kill(slot)
     append(world, list(orders(planned, 30, 40)))
-    table_of(world, 300).refresh(never)
-    table_of(world, 300).refresh(never)  # an equal table names nothing
+    table = table_of(world, 300)
+    table.refresh(never)
+    table.refresh(never)  # an equal table names nothing
     append(world, list(orders(planned, 40, ORDERS)))
     world.start(0)
     await_rest(world)
@@ -210,8 +211,8 @@ def test_a_version_that_is_gone_ends_the_slot_with_its_name(world: World) -> Non
 def test_versions_that_no_log_holds_are_removed(world: World, kafka: KafkaBroker) -> None:
     table = table_of(world, 100)
     table.store_first()
-    for cents in (200, 300):
-        table_of(world, cents).refresh(never)
+    table_of(world, 200).refresh(never)
+    (newer := table_of(world, 300)).refresh(never)
     assert [each.number for each in world.kept_tables.versions(table.series)] == [1, 2, 3]
     newest = world.kept_tables.versions(table.series)[-1]
     offsets = world.kept_tables.offsets(newest, world.stage.name)
@@ -221,7 +222,7 @@ def test_versions_that_no_log_holds_are_removed(world: World, kafka: KafkaBroker
     assert offsets == {partition: end - 1 for partition, end in ends.items()}
     for partition, end in ends.items():
         delete_below(kafka, world.source, partition, end)
-    table_of(world, 300).refresh(never)
+    newer.refresh(never)
     assert world.kept_tables.versions(table.series) == [newest]
 
 
