@@ -150,7 +150,11 @@ def application(graph: Graph, name: str) -> Application:
             elif node.windows is not None:
                 of = node.windows
                 made[node.name] = parents[0].window(
-                    of.kind, node.function.aggregation, late=of.late, emit_empty=of.emit_empty, **options
+                    of.kind,
+                    node.function.aggregations[node.mode],
+                    late=of.late,
+                    emit_empty=of.emit_empty,
+                    **options,
                 )
             elif node.kind == "stateful":
                 parts = graph.parts(node.parents[0])

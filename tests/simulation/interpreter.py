@@ -266,7 +266,7 @@ class Interpreter:
             assert node.function is not None
             assert node.windows is not None
             of = self.windows.get((node.name, key)) or OpenWindows(
-                node.windows, node.function.aggregation, key=key
+                node.windows, node.function.aggregations[ExecutionMode.PYTHON], key=key
             )
             taken: list[WindowedMessage] = []
 

@@ -166,13 +166,13 @@ class _Growing:
             for function in FUNCTIONS.values():
                 if function.kind == kind and self._can_read(stream, function):
                     for mode in function.forms:
-                        if kind != "stateful" or self._can_keep(stream, function, mode):
+                        if kind not in ("stateful", "window") or self._can_keep(stream, function, mode):
                             choices.setdefault(mode, []).append((stream, function))
         if choices:
             mode = self.random.choice([mode for mode in ExecutionMode if mode in choices])
             stream, function = self.random.choice(choices[mode])
             name = f"{function.name}{len(self.nodes)}"
-            windows = self._windows(function) if kind == "window" else None
+            windows = self._windows(function, mode) if kind == "window" else None
             lifetime = self._lifetime() if kind == "stateful" else None
             node = Node(
                 name, kind, (stream,), function, mode, self._on_error(), windows=windows, lifetime=lifetime
@@ -205,17 +205,22 @@ class _Growing:
             return None
         return Lifetime(self.random.choice([1, 10, 60]), self.random.choice(list(Clock)))
 
-    def _windows(self, function: Function) -> WindowOptions:
-        """Windows that a function can read: some are for what comes in one order alone."""
+    def _windows(self, function: Function, mode: ExecutionMode) -> WindowOptions:
+        """Windows that a function can read: some are for what comes in one order alone, or have a compiled form."""
         tumbling, sliding, sessions = self._ranges_and_sessions()
         counts = Counts(self.random.randrange(1, 5), self.random.choice([None, 1, 40]))
         kinds: list[Ranges | Sessions | Counts] = [tumbling, counts]
-        kind = self.random.choice(kinds if function.name == "sequences" else [*kinds, sliding, sessions])
+        if mode is ExecutionMode.COMPILED:
+            kinds = [tumbling, sliding]
+        elif function.name != "sequences":
+            kinds += [sliding, sessions]
+        kind = self.random.choice(kinds)
         if isinstance(kind, Counts):
             return WindowOptions(kind)
         late = self.random.choice(get_args(Late))
         # What is ranked has no greatest key in a window without messages.
-        emit_empty = isinstance(kind, Ranges) and function.name != "ranked" and self.random.random() < 0.3
+        fills_empty = not function.is_built_in and isinstance(kind, Ranges)
+        emit_empty = fills_empty and self.random.random() < 0.3
         return WindowOptions(kind, late, emit_empty)
 
     def _ranges_and_sessions(self) -> tuple[Ranges, Ranges, Sessions]:
@@ -246,8 +251,9 @@ class _Growing:
             return
         left, right, function = self.random.choice(choices)
         name, join = f"{function.name}{len(self.nodes)}", self._join()
-        drawn = Lifetime(self.random.choice([1, 10, 60]), Clock.LOG)
-        lifetime = drawn if isinstance(join[0], Latest) and self.random.random() >= 0.5 else None
+        lifetime = None
+        if isinstance(join[0], Latest) and self.random.random() < 0.5:
+            lifetime = Lifetime(self.random.choice([1, 10, 60]), Clock.LOG)
         node = Node(
             name, "join", (left, right), function, on_error=self._on_error(), join=join, lifetime=lifetime
         )
@@ -324,7 +330,7 @@ class _Growing:
         return bool(waits) or has_timers or any(self._lags(parent) for parent in node.parents)
 
     def _can_keep(self, stream: str, function: Function, mode: ExecutionMode) -> bool:
-        """Whether the keys of a stream's states are of a fixed width; timers take no tuples of these."""
+        """Whether the keys of a stream's states, or windows, are of a fixed width; timers take no tuples of these."""
         kinds = (str,) if function.timers else (str, tuple)
         return mode is ExecutionMode.PYTHON or all(isinstance(key, kinds) for key in self._keys_into[stream])
 

@@ -97,6 +97,29 @@ def ranked() -> bettong.Aggregation[Item, Any, Note]:
     )
 
 
+def totals() -> bettong.Aggregation[Item, Any, Part]:
+    """What has a compiled form. Some sums, and some tags, do not fit; first and last ones depend on the order."""
+    return bettong.aggregate(
+        Part,
+        key=bettong.First("key"),
+        slot=bettong.First("slot"),
+        small=bettong.Sum("value"),
+        tag=bettong.Last("key"),
+        at=bettong.Count(),
+    )
+
+
+def part_totals() -> bettong.Aggregation[Part, Any, Item]:
+    """The same of parts."""
+    return bettong.aggregate(
+        Item,
+        key=bettong.Last("key"),
+        slot=bettong.Last("slot"),
+        value=bettong.Max("small"),
+        at=bettong.Sum("small"),
+    )
+
+
 def _slot(key: Any, accumulator: list[list[int]]) -> int:
     """One that belongs to the key."""
     if isinstance(key, tuple):
