@@ -23,8 +23,8 @@ class LivingPartition:
         self._program = program
         self._of = of
         self._random = random
-        # Of states that end, what is due next is known by a bound, which may be too early where one has ended before its
-        # time, and is exact again after a restore.
+        # Of states that end, what is due next is known by a bound, which may be too early where one has ended before
+        # its time, and is exact again after a restore.
         self._has_bounds = any(
             node.lifetime is not None
             and (node.timers or node.delete_when is not None or node.lifetime.clock is Clock.EVENT)
