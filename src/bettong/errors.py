@@ -130,6 +130,8 @@ class DeadlyStateError(StoreError):
 class ReferenceLostError(StoreError):
     """A version of a reference table that messages of the log see is not in the store, or is damaged there."""
 
+    exit_code = 9  # as for records that are gone: what else a store fails at passes, and is tried again
+
 
 class StoreUnavailableError(StoreError):
     """The store did not answer in time. Nothing is lost: try again."""

@@ -41,7 +41,7 @@ def priced(order: Order, price: Price | None) -> Priced:
 
 app = bettong.Application("shop")
 orders = app.source("orders", schema=Order)
-every = timedelta(seconds=0.5)
+every = timedelta(seconds=1)
 orders.join_reference(prices, priced, key="sku", reload_every=every, how="left").sink("out")
 """
 

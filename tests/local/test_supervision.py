@@ -2,7 +2,16 @@
 
 import itertools
 
-from bettong.local.supervision import DEATHS_MAX, EXPLAINED_MAX, FORGET_S, GiveUp, StartAgain, decide
+from bettong.errors import BettongError, LogError, StoreError
+from bettong.local.supervision import (
+    DEATHS_MAX,
+    EXPLAINED_MAX,
+    FINAL_STATUSES,
+    FORGET_S,
+    GiveUp,
+    StartAgain,
+    decide,
+)
 
 
 def test_the_wait_doubles_with_each_death_in_a_row_up_to_a_bound() -> None:
@@ -44,3 +53,7 @@ def test_who_kills_on_purpose_allows_more_deaths_and_waits_less() -> None:
     assert decide(many, deaths_max=500, wait_s_max=0.2) == StartAgain(0.2)
     assert decide(many, deaths_max=499) == GiveUp(500)
     assert decide(many, deaths_max=2000) == StartAgain(5.0)
+
+
+def test_what_a_store_or_the_log_fails_at_for_now_is_no_final_end() -> None:
+    assert not {StoreError.exit_code, LogError.exit_code, BettongError.exit_code} & FINAL_STATUSES

@@ -27,9 +27,8 @@ from bettong.services import PROCESSOR
 from bettong.snapshots.references import Offsets, ReferenceStore
 from bettong.worker.references.versions import ReferenceTables
 from bettong_processor.references.kept import KeptTable
-from bettong_processor.references.loading import Loads, loaded_bytes
+from bettong_processor.references.loading import loaded_bytes
 from bettong_processor.references.reloading import Reloading, store_first
-from bettong_processor.resident.slots import usable
 from tests.samples.reference_join import Price, app_of
 from tests.waiting import eventually
 
@@ -225,27 +224,6 @@ def test_a_load_that_gives_no_table_is_said_in_a_line(load: Callable[[], Any], t
         loaded_bytes("priced", source_of(load), no_spark)
 
 
-def test_a_load_that_hangs_is_the_only_one_of_its_join_however_often_runs_begin() -> None:
-    loads, may_end, begun = Loads(), threading.Event(), threading.Event()
-
-    def hang() -> bytes:
-        begun.set()
-        may_end.wait(30)
-        return b"late"
-
-    found: list[bytes] = []
-    thread = threading.Thread(target=lambda: found.append(loads.alone("priced", hang)))
-    thread.start()
-    begun.wait(30)
-    for _ in range(3):
-        with pytest.raises(ReferenceLoadError, match=r"'priced': an earlier load\(\) has not ended"):
-            loads.alone("priced", lambda: b"")
-    assert loads.alone("another", lambda: b"other") == b"other"
-    may_end.set()
-    thread.join(30)
-    assert (found, loads.alone("priced", lambda: b"next")) == ([b"late"], b"next")
-
-
 def test_a_function_that_wants_sparks_session_gets_it() -> None:
     rows = [Price("a", 1)]
     assert loaded_bytes("priced", source_of(taking_spark), lambda: rows) == table_of(1)
@@ -406,11 +384,6 @@ def test_status_says_which_tables_are_as_they_were() -> None:
     assert lines == [r"[red]reference tables are as they were[/red]: priced: why \[b]"]
     quiet = inspection("shop", [], DeploymentAnswers(live={"one": record | {metrics.REFERENCES.name: ""}}))
     assert not [line for line in summary(quiet.overview) if "reference" in line]
-
-
-def test_slots_of_spark_are_kept_free_but_never_all() -> None:
-    assert [usable(slots, kept_free=1) for slots in (0, 1, 2, 8)] == [1, 1, 1, 7]
-    assert usable(8, kept_free=0) == 8
 
 
 def test_a_store_that_is_away_is_a_failure_like_another(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def send(
                 except BaseException:
                     _abandon(feeds)  # so that no thread goes on, for which the pool would wait
                     if len(feeds) > 1:
-                        _tell_durable(feeds, console)
+                        _report_durable(feeds, console)
                     raise
         except BaseException:
             _abandon(feeds)
@@ -122,7 +122,7 @@ class _Feed:
         return count, time.monotonic() - begun
 
 
-def _tell_durable(feeds: list[_Feed], console: Console) -> None:
+def _report_durable(feeds: list[_Feed], console: Console) -> None:
     """How much of each file need not be sent again."""
     for each in feeds:
         source, durable = each.sender.source.name, each.sender.acknowledged

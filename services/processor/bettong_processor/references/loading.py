@@ -17,22 +17,22 @@ class Loads:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._under_way: set[str] = set()
+        self._loading: set[str] = set()
 
     def alone(self, join: str, load: Callable[[], bytes]) -> bytes:
         """Calls it. Raises ReferenceLoadError where an earlier one of the join has not ended."""
         with self._lock:
-            if join in self._under_way:
+            if join in self._loading:
                 raise ReferenceLoadError(
                     f"reference table {join!r}: an earlier load() has not ended; if it never does, mend it, and start"
                     " this processor again"
                 )
-            self._under_way.add(join)
+            self._loading.add(join)
         try:
             return load()
         finally:
             with self._lock:
-                self._under_way.remove(join)
+                self._loading.remove(join)
 
 
 def loaded_bytes(join: str, source: ReferenceSource, spark: Callable[[], object]) -> bytes:
