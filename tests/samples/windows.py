@@ -9,9 +9,17 @@ from typing import Any
 import bettong
 from bettong import Application, Window
 from bettong.application.streams import WindowedStream
-from bettong.application.windows.kinds import Ephemeral, Ranges, Sessions, WindowKind
+from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions, WindowKind
 
 OUT = "meters.sink.out"
+# One of each.
+KINDS: dict[str, WindowKind] = {
+    "tumbling": Ranges(10, 10, 3, 0),
+    "sliding": Ranges(12, 4, 0, 5),
+    "sessions": Sessions(6, 4),
+    "counts": Counts(3, 40),
+    "ephemeral": Ephemeral(12, 20),
+}
 
 
 @dataclass

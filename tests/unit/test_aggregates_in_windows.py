@@ -11,21 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions, WindowKind
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.stage_program import StageProgram
 from tests.samples.every_aggregate import RESULTS, Facts, Plain, by_windows, every, rounded
 from tests.samples.timers import tick
-from tests.samples.windows import Amount
+from tests.samples.windows import KINDS, Amount
 from tests.samples.worker import data, fold, python, results, worker
 
-KINDS: dict[str, WindowKind] = {
-    "tumbling": Ranges(10, 10, 3, 0),
-    "sliding": Ranges(12, 4, 0, 5),
-    "sessions": Sessions(6, 4),
-    "counts": Counts(3, 40),
-    "ephemeral": Ephemeral(12, 20),
-}
 OPTIONS: dict[str, dict[str, Any]] = {
     "drop": {},
     "fire": {"late": "fire"},

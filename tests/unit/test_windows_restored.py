@@ -14,7 +14,7 @@ import structlog
 import bettong
 from bettong import Application
 from bettong.application.plan import plan
-from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions, WindowKind
+from bettong.application.windows.kinds import Counts, Ranges
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.identifiers import PartitionId
 from bettong.inspection.key_history import KeyHistory
@@ -26,17 +26,10 @@ from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.samples.every_aggregate import Facts, by_windows, every
 from tests.samples.state_tables import small_increments
 from tests.samples.timers import tick as tick_of
-from tests.samples.windows import OUT, Amount, Seen, Values, windowed
+from tests.samples.windows import KINDS, OUT, Amount, Seen, Values, windowed
 from tests.samples.worker import FRAME_BYTES_MAX, data, fold, results, worker
 
 SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
-KINDS: dict[str, WindowKind] = {
-    "tumbling": Ranges(10, 10, 3, 0),
-    "sliding": Ranges(12, 4, 0, 5),
-    "sessions": Sessions(6, 4),
-    "counts": Counts(3, 40),
-    "ephemeral": Ephemeral(12, 20),
-}
 OPTIONS: dict[str, dict[str, Any]] = {
     "drop": {},
     "fire": {"late": "fire"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -68,27 +69,16 @@ def send(
     console = Console(highlight=False)
     target = to or address_of(SENDER.name, directory)
     feeds: list[_Feed] = []
-    with _progress(console) as progress:
-        try:
-            for (source, path), kind in zip(pairs, kinds, strict=True):
-                feeds.append(_Feed(Sender(target, source, stream), path, kind, frame))
-            for feed in feeds:
-                if durable := feed.sender.acknowledged:
-                    name = stream if len(feeds) == 1 else f"{feed.sender.source.name}/{stream}"
-                    console.print(f"{name}: going on after {durable:,} messages that are durable already")
-            with ThreadPoolExecutor(len(feeds), "send") as threads:
-                sent = [threads.submit(feed.send, progress) for feed in feeds]
-                try:
-                    done = wait(sent, return_when=FIRST_EXCEPTION).done
-                    results = [each.result() for each in (sent if len(done) == len(sent) else done)]
-                except BaseException:
-                    _abandon(feeds)  # so that no thread goes on, for which the pool would wait
-                    if len(feeds) > 1:
-                        _report_durable(feeds, console)
-                    raise
-        except BaseException:
-            _abandon(feeds)
-            raise
+    with _progress(console) as progress, ExitStack() as leaving:
+        for (source, path), kind in zip(pairs, kinds, strict=True):
+            sender = Sender(target, source, stream)
+            leaving.callback(sender.abandon)  # harmless where it has ended well
+            feeds.append(_Feed(sender, path, kind, frame))
+        for feed in feeds:
+            if durable := feed.sender.acknowledged:
+                name = stream if len(feeds) == 1 else f"{feed.sender.source.name}/{stream}"
+                console.print(f"{name}: going on after {durable:,} messages that are durable already")
+        results = _sent(feeds, progress, console)
     for feed, (count, seconds) in zip(feeds, results, strict=True):
         name = feed.sender.source.name
         console.print(f"{count:,} messages to {name} in {seconds:.1f} s, {count / max(seconds, 1e-9):,.0f}/s")
@@ -122,16 +112,26 @@ class _Feed:
         return count, time.monotonic() - begun
 
 
+def _sent(feeds: list[_Feed], progress: Progress, console: Console) -> list[tuple[int, float]]:
+    """What `send` of each gives. The first that fails ends the others, and is raised."""
+    with ThreadPoolExecutor(len(feeds), "send") as threads:
+        sent = [threads.submit(feed.send, progress) for feed in feeds]
+        try:
+            done = wait(sent, return_when=FIRST_EXCEPTION).done
+            return [each.result() for each in (sent if len(done) == len(sent) else done)]
+        except BaseException:
+            for feed in feeds:  # so that no thread goes on, for which the pool would wait
+                feed.sender.abandon()
+            if len(feeds) > 1:
+                _report_durable(feeds, console)
+            raise
+
+
 def _report_durable(feeds: list[_Feed], console: Console) -> None:
     """How much of each file need not be sent again."""
     for each in feeds:
         source, durable = each.sender.source.name, each.sender.acknowledged
         console.print(f"{each.file.name}: {durable:,} messages to {source} are durable")
-
-
-def _abandon(feeds: list[_Feed]) -> None:
-    for each in feeds:
-        each.sender.abandon()
 
 
 def _pairs(files: list[str]) -> list[tuple[str, Path]]:

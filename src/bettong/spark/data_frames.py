@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 # As `mapInArrow` takes it.
 Mapping = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-Found = TypeVar("Found")
+# Rows are handed to Spark in batches of so many.
+ROWS_A_BATCH = 8192
 
 
 def require_spark() -> None:

@@ -15,6 +15,7 @@ from bettong.frames.frame import Frame, FrameKind
 from bettong.frames.text import json_line
 from bettong.schema.schema import Schema
 from bettong.spark.arrow_types import spark_array, spark_field
+from bettong.spark.data_frames import ROWS_A_BATCH
 
 # Of each message. Origin, sequence and index identify it, and a partition's messages are in the order of sequence and
 # index: those of several origins each in its own.
@@ -27,8 +28,6 @@ NUMBERING = pa.schema(
         ("_taken_in", pa.timestamp("us", "UTC")),
     ]
 )
-# Rows are handed to Spark in batches of so many, but for frames that have more.
-_ROWS_A_BATCH = 8192
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -115,7 +114,7 @@ def gathered(batches: Iterable[pa.RecordBatch | None]) -> Iterator[pa.RecordBatc
         if batch is not None:
             held.append(batch)
             rows += batch.num_rows
-        if rows >= _ROWS_A_BATCH:
+        if rows >= ROWS_A_BATCH:
             yield from _united(held)
             held, rows = [], 0
     if held:

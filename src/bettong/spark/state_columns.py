@@ -28,11 +28,11 @@ from bettong.schema.form import UnfitValueError
 from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
 from bettong.spark.arrow_types import spark_array, spark_field
+from bettong.spark.data_frames import ROWS_A_BATCH
 from bettong.worker.stage_program import inputs_of
 
 # Where a state comes from: its partition, and the offset up to which the log is folded in it.
 ORIGIN = pa.schema([("_partition", pa.int32()), ("_offset", pa.int64())])
-_ROWS_A_BATCH = 8192
 _PLAIN = {
     Kind.INT: pa.int64(),
     Kind.FLOAT: pa.float64(),
@@ -73,8 +73,8 @@ class StateColumns:
                 keys, columns = table.columns([field.name for field in self._fields])
             except (AttributeError, KeyError) as error:
                 raise SchemaError(self._unfit(f"a state lacks {error}")) from None
-        for start in range(0, len(keys), _ROWS_A_BATCH):
-            stop = start + _ROWS_A_BATCH
+        for start in range(0, len(keys), ROWS_A_BATCH):
+            stop = start + ROWS_A_BATCH
             arrays = self._keys(keys[start:stop])
             arrays += self._states([values[start:stop] for values in columns])
             rows = len(arrays[0])

@@ -31,7 +31,7 @@ from bettong.worker.state.timers import DueTimer, KeyTimers, without_never
 # Added to the scope of keys that have ended, so that their signature does not hold for states.
 _ENDED = b"\0ended"
 # The timers of states of windows: see `application.windows.states`.
-_WINDOW_TIMERS = ("due", "early", "timeout")
+WINDOW_TIMERS = ("due", "early", "timeout")
 
 
 class StateCodec(Protocol):
@@ -310,7 +310,7 @@ class ObjectTable:
     def _shown(self, state: Any) -> Any:
         # States of windows have fields for timers that these windows may not need.
         unset = (
-            _WINDOW_TIMERS
+            WINDOW_TIMERS
             if isinstance(self._node, Windowed | Joined)
             else [each.field for each in self._node.timers]
         )

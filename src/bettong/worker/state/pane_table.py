@@ -8,6 +8,7 @@ import numpy as np
 
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import NEVER
+from bettong.application.windows.states import RangeState
 from bettong.errors import SnapshotError
 from bettong.frames.columns import Array
 from bettong.frames.composite_keys import unpacked
@@ -15,10 +16,12 @@ from bettong.schema.fields import Field, Kind
 from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.fired import rows_of_column
 from bettong.worker.jsonable import to_jsonable
+from bettong.worker.state.objects import WINDOW_TIMERS
 from bettong.worker.state.pane_pool import MESSAGES, NEWER, NUMBER, OLDER, OLDEST, VALUES, PanePool
 from bettong.worker.state.records import RecordTable
 from bettong.worker.state.stored_arrays import bytes_of, read_array
 from bettong.worker.state.table import SavedStates
+from bettong.worker.state.timers import without_never
 
 _WORDS = ("due", "oldest", "newest")
 _KEY = np.dtype([(word, "<i8") for word in _WORDS])
@@ -142,13 +145,6 @@ class PaneTable(RecordTable):
     def _jsonable(self, slot: int) -> Any:
         keys = self.words[slot : slot + 1]
         panes = self.panes.words[self.panes.of_keys(keys)[0]]
-        due = int(self.states["due"][slot])
         accumulators = {int(pane[NUMBER]): self._shown(pane[MESSAGES:]) for pane in panes}
-        # As RangeState is shown: without early results, of which there are none here, its other fields never change.
-        shown: dict[str, Any] = {
-            "due": None if due == NEVER else due,
-            "early": None,
-            "panes": accumulators,
-            "changed": [],
-        }
-        return to_jsonable(shown)
+        state = RangeState(due=int(self.states["due"][slot]), panes=accumulators)
+        return without_never(to_jsonable(state), WINDOW_TIMERS)
