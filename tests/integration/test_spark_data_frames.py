@@ -1,4 +1,7 @@
-"""`bettong.spark` against a real Kafka, a real Redis and a real Spark: states, results, and results as they come."""
+"""`bettong.spark` against a real Kafka, a real Redis and a real Spark: states, results, and results as they come.
+
+And what is said of a reference table that Spark cannot read.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import bettong.spark
+from bettong.application.plan import plan
 from bettong.edges.application_file import load
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin
-from bettong.errors import ApplicationError, LocalError, LogError, LogTruncatedError, SnapshotError
+from bettong.errors import (
+    ApplicationError,
+    LocalError,
+    LogError,
+    LogTruncatedError,
+    ReferenceLoadError,
+    SnapshotError,
+)
 from bettong.identifiers import PartitionId
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
@@ -29,10 +40,12 @@ from bettong.testing import IDLE
 from bettong.topics import stage_topic
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.output.numbering import PARTS_MAX
+from bettong_processor.references.loading import loaded_bytes
 from examples.query_states import top_accounts, write
 from tests.integration.log_parts import FRAME_BYTES_MAX, delete_below
 from tests.integration.recorded_run import BEGIN, PARTITIONS, RecordedRun
 from tests.samples.page_code import FENCE
+from tests.samples.reference_join import app_of
 
 pytestmark = pytest.mark.slow
 
@@ -327,3 +340,23 @@ def test_the_code_of_the_page_runs(
     written = spark.read.parquet(str(tmp_path / "lake" / "stream"))
     assert messages(written) == expected(world.outcome.outputs["totals"])
     assert names["spark"] is not None
+
+
+def test_a_reference_table_whose_file_goes_before_spark_reads_it_is_said_in_a_line(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = tmp_path / "prices.csv"
+    file.write_text("sku,cents\na,1\n")
+
+    def prices(session: SparkSession) -> DataFrame:
+        table = session.read.csv(str(file), header=True, schema="sku string, cents bigint")
+        file.unlink()
+        return table
+
+    (stage,) = plan(app_of(load=prices)).stages
+    with pytest.raises(ReferenceLoadError) as caught:
+        loaded_bytes("priced", stage.references["priced"], lambda: spark)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.startswith("reference table 'priced': what load() gave cannot be read: java.io.FileNotFound")
+    assert str(file) in text

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from bettong.application.reference_source import ReferenceSource
 from bettong.errors import ReferenceLoadError, SchemaError
-from bettong.user_errors import ANY_ERROR, reason_of
+from bettong.user_errors import ANY_ERROR, cause_in_a_line
 from bettong.worker.references.loaded import loaded_table
 
 
@@ -44,9 +44,7 @@ def loaded_bytes(join: str, source: ReferenceSource, spark: Callable[[], object]
     try:
         loaded = source.load(spark()) if source.takes_spark else source.load()
     except ANY_ERROR as error:
-        # One line: Spark's own texts hold Java's stack.
-        reason = reason_of(error).strip().partition("\n")[0]
-        raise ReferenceLoadError(f"{name}: load() failed: {reason}") from None
+        raise ReferenceLoadError(f"{name}: load() failed: {cause_in_a_line(error)}") from None
     try:
         return loaded_table(source, loaded).encode()
     except SchemaError as error:

@@ -9,7 +9,7 @@ from bettong.application.reference_source import ReferenceSource
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
 from bettong.schema.tables import batch_of
-from bettong.user_errors import ANY_ERROR, reason_of
+from bettong.user_errors import ANY_ERROR, cause_in_a_line
 from bettong.worker.references.table import BYTES_MAX, ROWS_MAX, ReferenceTable
 
 
@@ -48,7 +48,7 @@ def _arrow(loaded: object) -> pa.Table:
         if hasattr(given, "__arrow_c_stream__"):
             return pa.table(given)
     except ANY_ERROR as error:  # of a library, and of what Spark runs for it
-        raise SchemaError(f"what load() gave cannot be read: {reason_of(error)}") from None
+        raise SchemaError(f"what load() gave cannot be read: {cause_in_a_line(error)}") from None
     raise SchemaError(
         f"load() gave {type(given).__name__}; expected an Arrow table, a pandas or a Spark DataFrame"
     )
