@@ -71,7 +71,12 @@ def stalled(receiver: ReceiverProcess) -> Iterator[Callable[[], Any]]:
     channels: list[grpc.Channel] = []
 
     def subscribe() -> Any:
-        options = (("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1))
+        options = (
+            ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.max_receive_message_length", -1),
+            # Else gRPC's client widens its window by what it measures, on a busy machine until all fits in unread.
+            ("grpc.http2.bdp_probe", 0),
+        )
         channels.append(grpc.insecure_channel(receiver.address, options))
         return SubscribeServiceStub(channels[-1]).Subscribe(pb.SubscribeRequest(sink="raw"))
 
