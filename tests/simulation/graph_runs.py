@@ -370,13 +370,16 @@ def _meaning(interpreter: Interpreter, frame: Frame, *, is_exact: bool) -> Itera
         if source.kind == "source" and source.out_of_order_ns is not None:
             times = [message.at for message in messages]
         watermarks = [before_ns] * len(messages)
-        if frame.message_watermarks:
-            own: list[int] = np.frombuffer(frame.message_watermarks, "<i8").tolist()
+        own: list[int] = np.frombuffer(frame.message_watermarks, "<i8").tolist()
+        if own:
             watermarks = [max(before_ns, interpreter.origins.reached(frame.origin, each)) for each in own]
         for index, (message, at_ns) in enumerate(zip(messages, times, strict=True)):
-            is_awaited = is_exact or at_ns < watermarks[index]
-            if is_awaited and watermarks[index] > interpreter.watermark_ns:
-                yield from interpreter.advance(watermarks[index])
+            is_higher = watermarks[index] > interpreter.watermark_ns
+            if own and (is_exact or (is_higher and at_ns < watermarks[index])):
+                # The frame itself may say less: it was written within a record of the stage before.
+                interpreter.origins.reach(frame.origin, own[index])
+                if is_higher:
+                    yield from interpreter.advance(watermarks[index])
             try:
                 outcome = interpreter.take(frame.stream, message, at_ns, watermarks[index])
             except StoppedError as error:

@@ -209,10 +209,7 @@ class _Growing:
         if isinstance(kind, Counts):
             return WindowOptions(kind)
         late = self.random.choice(get_args(Late))
-        emits_empty = isinstance(kind, Ranges) and self.random.random() < 0.3
-        # Not behind `key_by`: there workers and interpreter give such windows at different records, and which of them
-        # is right is an open question.
-        return WindowOptions(kind, late, emits_empty and all(each.kind != "key_by" for each in self.nodes))
+        return WindowOptions(kind, late, isinstance(kind, Ranges) and self.random.random() < 0.3)
 
     def _add_join(self) -> None:
         """Of two streams whose messages may meet; one of them may be both."""
