@@ -9,12 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import bettong
 from bettong.application.execution_mode import ExecutionMode
+from bettong.application.timers import Clock
+from bettong.application.windows.aggregated import Aggregated
 from tests.simulation import functions as f
 from tests.simulation import join_functions as j
 from tests.simulation import timer_functions as t
 from tests.simulation import window_functions as w
-from tests.simulation.messages import Alarm, Held, Item, Kept, Note, Part
+from tests.simulation.messages import Alarm, Held, Item, Kept, Note, Part, Reminder
 from tests.simulation.twins import compiled_twin
 
 
@@ -32,8 +35,11 @@ class Function:
     delete_when: Mapping[ExecutionMode, Callable[[Any], bool]] | None = None
     # By field of the state and mode, as `forms`; in the order of the fields.
     timers: Mapping[str, Mapping[ExecutionMode, Callable[..., Any]]] = field(default_factory=dict)
-    # Of windows: what `forms` has the `update` of.
-    aggregation: Any = None
+    # By timer, what it goes by.
+    clocks: Mapping[str, Clock] = field(default_factory=dict)
+    # Of windows, by mode: what `forms` has the `update` of. Built-in aggregates have no result of no message.
+    aggregations: Mapping[ExecutionMode, Any] = field(default_factory=dict)
+    is_built_in: bool = False
     # Of joins: the class of the right side.
     right: type[Any] | None = None
 
@@ -64,8 +70,15 @@ def _function(
     return Function(name, kind, returns, forms, **more)
 
 
-def _aggregation(name: str, takes: type[Any], returns: type[Any], aggregation: Any) -> Function:
-    return _function("window", returns, {takes: aggregation.update}, name=name, aggregation=aggregation)
+def _aggregation(
+    name: str, takes: type[Any], returns: type[Any], make: Callable[[], Any], *, compiled: bool = False
+) -> Function:
+    made = {ExecutionMode.PYTHON: make()}
+    if compiled:
+        made[ExecutionMode.COMPILED] = bettong.compiled(make())
+    forms = {mode: {takes: each.update} for mode, each in made.items()}
+    is_built_in = isinstance(made[ExecutionMode.PYTHON], Aggregated)
+    return Function(name, "window", returns, forms, aggregations=made, is_built_in=is_built_in)
 
 
 def _is_full(kept: Kept) -> bool:
@@ -147,7 +160,25 @@ FUNCTIONS: dict[str, Function] = {
             delete_when=_DELETES,
         ),
         _function(
-            "stateful", Part, {Item: t.wake}, {Item: t.wake_all}, compiled=True, state=Alarm, timers=_TIMERS
+            "stateful",
+            Part,
+            {Item: t.wake},
+            {Item: t.wake_all},
+            compiled=True,
+            state=Alarm,
+            timers=_TIMERS,
+            clocks={"ring": Clock.LOG, "late": Clock.LOG},
+        ),
+        _function(
+            "stateful",
+            Part,
+            {Item: t.wake},
+            {Item: t.wake_all},
+            compiled=True,
+            state=Reminder,
+            name="wake_in_time",
+            timers=_TIMERS,
+            clocks={"ring": Clock.EVENT, "late": Clock.LOG},
         ),
         _function(
             "stateful",
@@ -158,15 +189,19 @@ FUNCTIONS: dict[str, Function] = {
             name="wake_three",
             delete_when=_DELETES,
             timers=_TIMERS,
+            clocks={"ring": Clock.LOG, "late": Clock.LOG},
         ),
         _function("stateful", Part, _INSIDE, state=Held),
         _function("stateful", Note, {Note: f.whole}, state=lambda: Note("", 0, "")),
         _function("stateful", Item, {Item: f.hoard}, state=Held),
         _function("stateful", Part, {Item: f.pour}, state=Held, many=True),
         _function("stateful", Part, {Item: f.scatter}, state=Kept, many=True),
-        _aggregation("sums", Item, Part, w.SlotSums()),
-        _aggregation("part_sums", Part, Item, w.PartSums()),
-        _aggregation("sequences", Item, Item, w.Sequences()),
+        _aggregation("sums", Item, Part, w.SlotSums),
+        _aggregation("part_sums", Part, Item, w.PartSums),
+        _aggregation("sequences", Item, Item, w.Sequences),
+        _aggregation("ranked", Item, Note, w.ranked),
+        _aggregation("totals", Item, Part, w.totals, compiled=True),
+        _aggregation("part_totals", Part, Item, w.part_totals, compiled=True),
         _function("join", Part, {Item: j.meet}, right=Item),
         _function("join", Item, {Item: j.weigh}, right=Part),
     )

@@ -10,7 +10,6 @@ die between records: see `living_partition`.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -40,12 +39,25 @@ from tests.simulation.frame_contents import (
     text_of,
 )
 from tests.simulation.graphs import Graph, application
-from tests.simulation.interpreter import Interpreter, MessageOutcome, StoppedError, key_of
+from tests.simulation.interpreter import Interpreter, MessageOutcome, StoppedError
 from tests.simulation.living_partition import LivingPartition
+from tests.simulation.message_values import key_of
 from tests.simulation.open_windows import is_group
 from tests.simulation.random_graphs import Case
+from tests.simulation.record_meaning import meaning_of
 
-COUNTERS = ("messages", "results", "dead_letters", "skipped", "late", "partly_late", "duplicates", "gaps")
+COUNTERS = (
+    "messages",
+    "results",
+    "dead_letters",
+    "skipped",
+    "late",
+    "partly_late",
+    "deleted",
+    "expired",
+    "duplicates",
+    "gaps",
+)
 # Behind all messages, when what is set has come; in steps that are long enough for a stage to tell the next one.
 _END_NS = 10**9
 
@@ -143,6 +155,7 @@ class _Run:
         self.plan = plan(application(case.graph, APPLICATION))
         self.delivered = Delivered()
         self._random = Random(case.seed)
+        self._empties = any(node.windows or node.join for node in case.graph.nodes)
         self._timed = {
             output.target.name for stage in self.plan.stages for output in stage.outputs if output.needs_time
         }
@@ -264,8 +277,7 @@ class _Run:
         except PoisonError as error:
             poison = error
         try:
-            is_exact = self.plan.stage(stage).needs_each_watermark
-            outcomes.extend(_meaning(interpreter, frame, is_exact=is_exact))
+            outcomes.extend(meaning_of(interpreter, frame, self.plan.stage(stage)))
         except StoppedError as error:
             stopped = (error.computation, error.index)
         if poison is not None:
@@ -274,13 +286,18 @@ class _Run:
             raise _Stop from poison
         assert stopped is None, f"{stopped} should have stopped {stage}/{partition}"
         self._compare(frame, outcomes, records)
-        counted = {name: getattr(living.worker.counters, name) for name in COUNTERS}
-        counters = {name: interpreter.counters[name] for name in COUNTERS}
+        # Windows and joins that have nothing of a key any more count there, too, when that is found.
+        names = [each for each in COUNTERS if each != "deleted" or not self._empties]
+        counted = {name: getattr(living.worker.counters, name) for name in names}
+        counters = {name: interpreter.counters[name] for name in names}
         assert counted == counters, f"counted {counted}, not {counters}"
         for node in self.graph.nodes:
             if node.windows is not None and node.name in living.worker.tables:
                 keys = sum(name == node.name for name, _ in interpreter.windows)
                 assert living.worker.tables[node.name].keys == keys, f"keys of {node.name}"
+            if node.kind == "stateful" and node.name in living.worker.tables:
+                own_keys = interpreter.states.keys(node)
+                assert living.worker.tables[node.name].keys == len(own_keys), f"keys of {node.name}"
             if node.join is not None and node.name in living.worker.tables:
                 own = [of for (name, _), of in interpreter.joins.items() if name == node.name]
                 assert living.worker.tables[node.name].keys == sum(of.is_known for of in own)
@@ -352,42 +369,3 @@ class _Run:
             else:
                 to = stage_of_topic(APPLICATION, record.topic)
                 self._channels[to, record.partition, f"{stage}/{partition}"].append(record.value)
-
-
-def _meaning(interpreter: Interpreter, frame: Frame, *, is_exact: bool) -> Iterator[MessageOutcome]:
-    """What a record leads to. Raises StoppedError.
-
-    Where a message is late, all that was due by the watermark before it has fired; else when it does makes no odds,
-    unless windows that are not open matter, too: see `Stage.needs_each_watermark`.
-    """
-    yield from interpreter.advance(interpreter.watermark_ns, frame.ingest_ns)
-    before_ns = interpreter.watermark_ns
-    is_data = frame.kind is FrameKind.DATA
-    if is_data and interpreter.admits(frame.origin, frame.sequence, frame.previous):
-        source = interpreter.graph[frame.stream]
-        messages = messages_in(frame)
-        times = event_times_in(frame) or [frame.ingest_ns] * len(messages)
-        if source.kind == "source" and source.out_of_order_ns is not None:
-            times = [message.at for message in messages]
-        watermarks = [before_ns] * len(messages)
-        own: list[int] = np.frombuffer(frame.message_watermarks, "<i8").tolist()
-        if own:
-            watermarks = [max(before_ns, interpreter.origins.reached(frame.origin, each)) for each in own]
-        for index, (message, at_ns) in enumerate(zip(messages, times, strict=True)):
-            is_higher = watermarks[index] > interpreter.watermark_ns
-            if own and (is_exact or (is_higher and at_ns < watermarks[index])):
-                # The frame itself may say less: it was written within a record of the stage before.
-                interpreter.origins.reach(frame.origin, own[index])
-                if is_higher:
-                    yield from interpreter.advance(watermarks[index])
-            try:
-                outcome = interpreter.take(frame.stream, message, at_ns, watermarks[index])
-            except StoppedError as error:
-                error.index = index
-                raise
-            outcome.index, outcome.text = index, text_of(message)
-            yield outcome
-        interpreter.origins.reach(frame.origin, frame.watermark_ns)
-    for origin, watermark_ns in frame.watermarks.items():
-        interpreter.origins.reach(origin, watermark_ns)
-    yield from interpreter.advance(interpreter.origins.watermark_ns, frame.ingest_ns)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bettong import Application
+from bettong import Application, Stream
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.joins.kinds import How, JoinKind
 from bettong.application.key import Key
+from bettong.application.lifetime import Lifetime
+from bettong.application.nodes.stateful import stateful
 from bettong.application.on_error import DEAD_LETTER, OnError
 from tests.simulation.function_table import Function
 from tests.simulation.key_joins import join_streams
@@ -39,6 +41,8 @@ class Node:
     out_of_order_ns: int | None = None
     windows: WindowOptions | None = None
     join: tuple[JoinKind, How] | None = None
+    # Of states, and of the table of `join_latest`.
+    lifetime: Lifetime | None = None
     # Of a branch: the first one of those that divide the same stream.
     first: str = ""
 
@@ -54,6 +58,7 @@ class Node:
         reported += [f"out_of_order={self.out_of_order_ns}" * (self.out_of_order_ns is not None)]
         reported += [f"behind {self.first}" * (self.first not in ("", self.name))]
         reported += [str(self.windows) * (self.windows is not None), str(self.join) * (self.join is not None)]
+        reported += [f"ttl={self.lifetime}" * (self.lifetime is not None)]
         reported += [f"on_error={self.on_error}" * (self.on_error != DEAD_LETTER)]
         return f"{self.name} = {'+'.join(self.parents)}.{self.kind}({', '.join(filter(None, reported))})"
 
@@ -89,7 +94,7 @@ class Graph:
     def is_timed(self) -> bool:
         """Whether anything fires."""
         return any(
-            node.windows or node.join or (node.function is not None and node.function.timers)
+            node.windows or node.join or node.lifetime or (node.function is not None and node.function.timers)
             for node in self.nodes
         )
 
@@ -139,23 +144,33 @@ def application(graph: Graph, name: str) -> Application:
             if node.join is not None:
                 combine, kind, how = functions[_class(graph, node.parents[0])], *node.join
                 left, right = parents
-                made[node.name] = join_streams(left, right, combine, kind, how, **options)
+                made[node.name] = join_streams(
+                    left, right, combine, kind, how, lifetime=node.lifetime, **options
+                )
             elif node.windows is not None:
                 of = node.windows
                 made[node.name] = parents[0].window(
-                    of.kind, node.function.aggregation, late=of.late, emit_empty=of.emit_empty, **options
+                    of.kind,
+                    node.function.aggregations[node.mode],
+                    late=of.late,
+                    emit_empty=of.emit_empty,
+                    **options,
                 )
             elif node.kind == "stateful":
                 parts = graph.parts(node.parents[0])
                 handlers = {made[part]: functions[_class(graph, part)] for part in parts}
                 deletes = node.function.delete_when
-                made[node.name] = parents[0].stateful(
-                    handlers,
+                assert node.function.state is not None
+                of_any = stateful(
+                    parents[0].node,
+                    {stream.node: handler for stream, handler in handlers.items()},
                     state=node.function.state,
                     delete_when=deletes[node.mode] if deletes is not None else None,
                     timers={name: forms[node.mode] for name, forms in node.function.timers.items()},
                     **options,
                 )
+                # Times to live of any number of ns, which an application cannot give.
+                made[node.name] = Stream(app, app.add(replace(of_any, lifetime=node.lifetime)))
             else:
                 function = functions[_class(graph, node.parents[0])]
                 made[node.name] = getattr(parents[0], node.kind)(function, **options)

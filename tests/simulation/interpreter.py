@@ -12,8 +12,10 @@ It is the specification that random graphs are held to:
 - dead letters go by message, then by computation: those of a stage in the order of declaration, then its outputs; what
   stops a partition is the first of them that must
 - of several results of one message each is judged alone; None among them is nothing
-- timers fire by the log clock, windows by the watermark, before and after the messages of a frame: computation by
+- timers fire by their clock, windows by the watermark, before and after the messages of a frame: computation by
   computation, from a queue of (time, key); what one of them leads to passes all that hangs on it before the next one
+- a state ends behind all that fires: by the log clock before the messages of a frame, by event time after them; what is
+  due after its end, by the same clock, does not fire
 - what hangs on a message has its event time, what hangs on a timer the time when that was due, and what a window gives
   the last one of the window; it is late by where the watermark was before it moved to where it is now
 """
@@ -21,26 +23,26 @@ It is the specification that random graphs are held to:
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heapify, heappop, heappush
-from itertools import count
+from itertools import count, groupby
 from typing import Any
-
-import numpy as np
 
 from bettong import NEVER, Fired
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.on_error import SKIP, STOP
+from bettong.application.timers import Clock
 from bettong.application.windows.kinds import Counts
 from bettong.identifiers import Origin, producer_of
-from bettong.schema.fields import Kind
-from bettong.schema.schema import schema_of
 from tests.simulation.graphs import Graph, Node
 from tests.simulation.key_joins import Due, KeyJoin, key_join
-from tests.simulation.messages import Note
+from tests.simulation.key_states import KeyStates
+from tests.simulation.message_values import key_of, own, schema_violation
 from tests.simulation.open_windows import OpenWindows, WindowedMessage
+
+# Within a record nothing is due by the log clock.
+_NO_TIME = -(2**63)
 
 
 class StoppedError(Exception):
@@ -94,7 +96,7 @@ class Interpreter:
         """`producers`: of the stage's messages, see `producer_of`; `awaited`: the origins of stages before."""
         self.graph = graph
         self.origins = Origins(producers, awaited)
-        self.states: dict[tuple[str, Any], Any] = {}
+        self.states = KeyStates()
         self.windows: dict[tuple[str, Any], OpenWindows] = {}
         self.joins: dict[tuple[str, Any], KeyJoin] = {}
         self.watermark_ns = 0
@@ -102,6 +104,7 @@ class Interpreter:
         self.log_ns = 0
         self._highest: Counter[str] = Counter()
         self._outcome = MessageOutcome()
+        self._clocks = {Clock.LOG: _NO_TIME, Clock.EVENT: 0}
 
     def admits(self, origin: str, sequence: int, previous: int) -> bool:
         """The delivery rule."""
@@ -126,19 +129,34 @@ class Interpreter:
     def advance(self, watermark_ns: int, log_ns: int | None = None) -> list[MessageOutcome]:
         """What fires now that clocks may have moved; None: by the watermark alone. Raises StoppedError."""
         self.log_ns = max(self.log_ns, log_ns or 0)
+        self._clocks = {
+            Clock.LOG: _NO_TIME if log_ns is None else self.log_ns,
+            Clock.EVENT: max(watermark_ns, self.watermark_ns),
+        }
         found: list[MessageOutcome] = []
         for number, node in enumerate(self.graph.computations, 1):
             behind = self.graph.computations[number:]
             if node.join is not None:
                 found += self._joined_by_time(node, behind, watermark_ns)
-            if log_ns is None and (node.windows is None or isinstance(node.windows.kind, Counts)):
-                continue
             if node.windows is not None:
-                found += self._closed(node, behind, watermark_ns)
+                if log_ns is not None or not isinstance(node.windows.kind, Counts):
+                    found += self._closed(node, behind, watermark_ns)
             elif node.function is not None and node.function.timers:
                 found += self._fired(node, behind)
         self.watermark_ns = max(self.watermark_ns, watermark_ns)
         return found
+
+    def end_states(self, clock: Clock) -> None:
+        """Ends what has outlived its time to live by that clock, now that all that was due has fired."""
+        for node in self.graph.computations:
+            if node.lifetime is not None and node.lifetime.clock is clock:
+                clock_ns, ttl_ns = self._clock_ns(clock), node.lifetime.ttl_ns
+                joins = [of for (name, _), of in self.joins.items() if name == node.name]
+                self.counters["expired"] += sum(of.ends(clock_ns - ttl_ns) for of in joins)
+                self.counters["expired"] += self.states.end(node, node.lifetime, clock_ns)
+
+    def _clock_ns(self, clock: Clock) -> int:
+        return self.log_ns if clock is Clock.LOG else self.watermark_ns
 
     def _closed(self, node: Node, behind: list[Node], watermark_ns: int) -> Iterator[MessageOutcome]:
         assert node.function is not None
@@ -165,7 +183,7 @@ class Interpreter:
     def _fired(self, node: Node, behind: list[Node]) -> Iterator[MessageOutcome]:
         assert node.function is not None
         names, index = list(node.function.timers), 0
-        queue = [each for name, key in self.states if name == node.name for each in self._due(node, key)]
+        queue = [each for key in self.states.keys(node) for each in self._due(node, key)]
         heapify(queue)
         while queue:
             at, key, number = heappop(queue)
@@ -174,7 +192,7 @@ class Interpreter:
             self._outcome = MessageOutcome(
                 max(at, 0), self.watermark_ns, index, _firing(key, names[number], at)
             )
-            setattr(self.states[node.name, key], names[number], NEVER)
+            setattr(self.states.kept[node.name, key], names[number], NEVER)
             function = node.function.timers[names[number]][ExecutionMode.PYTHON]
             results = list(self._results(node, Fired(key, at), key, function))
             self._pass({node.name: results}, key, behind)
@@ -185,10 +203,14 @@ class Interpreter:
 
     def _due(self, node: Node, key: Any) -> list[tuple[int, Any, int]]:
         """The timers of a key that are due: time, key and number of each."""
-        state = self.states.get((node.name, key))
+        state = self.states.kept.get((node.name, key))
         assert node.function is not None
-        times = [getattr(state, name, NEVER) for name in node.function.timers]
-        return [(at, key, number) for number, at in enumerate(times) if at <= self.log_ns]
+        found: list[tuple[int, Any, int]] = []
+        for number, (name, clock) in enumerate(node.function.clocks.items()):
+            at = getattr(state, name, NEVER)
+            if at <= self._clocks[clock] and not self.states.outlives(node, key, clock, at):
+                found.append((at, key, number))
+        return found
 
     def _pass(self, rows: dict[str, list[Any]], key: Any, computations: list[Node]) -> None:
         for node in computations:
@@ -244,7 +266,7 @@ class Interpreter:
             assert node.function is not None
             assert node.windows is not None
             of = self.windows.get((node.name, key)) or OpenWindows(
-                node.windows, node.function.aggregation, key=key
+                node.windows, node.function.aggregations[ExecutionMode.PYTHON], key=key
             )
             taken: list[WindowedMessage] = []
 
@@ -269,13 +291,14 @@ class Interpreter:
         """What rows lead to at once, those of the left side first. To `flows` those that are late."""
         assert node.join is not None
         of = self.joins.setdefault((node.name, key), key_join(*node.join))
-        of.watermark_ns = self._outcome.watermark_ns
+        of.watermark_ns, of.log_ns = self._outcome.watermark_ns, self.log_ns
         for is_right, (side, rows) in enumerate(zip(("left", "right"), sides, strict=True)):
             late = flows[f"{node.name}-late-{side}"] = []
             for row in rows:
                 is_late, pairs = of.take(bool(is_right), self._outcome.at_ns, row)
                 late += [row] * is_late
                 self.counters["late"] += is_late
+                self.counters["partly_late"] += of.came[-1].is_partly_late
                 for pair in pairs:
                     yield from self._combined(node, *pair)
 
@@ -286,11 +309,14 @@ class Interpreter:
                 of.watermark_ns = max(watermark_ns, self.watermark_ns)
                 while (due := of.due()) is not None:
                     fired.append((key, due))
-        for index, (key, due) in enumerate(sorted(fired, key=lambda each: (each[1].due_ns, each[0]))):
+        fired.sort(key=_due_and_key)
+        for index, ((due_ns, key), group) in enumerate(groupby(fired, key=_due_and_key)):
+            pairs = [due for _, due in group]
             self._outcome = MessageOutcome(
-                max(due.at_ns, 0), self.watermark_ns, index, _firing(key, "due", due.due_ns)
+                max(pairs[0].at_ns, 0), self.watermark_ns, index, _firing(key, "due", due_ns)
             )
-            self._pass({node.name: self._combined(node, due.left, due.right)}, key, behind)
+            found = [row for due in pairs for row in self._combined(node, due.left, due.right)]
+            self._pass({node.name: found}, key, behind)
             yield self._outcome
 
     def _combined(self, node: Node, left: Any, right: Any) -> list[Any]:
@@ -322,14 +348,19 @@ class Interpreter:
         if node.kind == "flat_map":
             return [own(each) for each in function(message) if each is not None]
         assert node.function.state is not None
-        if (node.name, key) not in self.states:
-            self.states[node.name, key] = node.function.state()
-        returned = function(message, self.states[node.name, key])
+        if isinstance(row, Fired):
+            state = self.states.kept[node.name, key]
+        else:
+            state = self.states.renewed(
+                node, key, node.function.state, log_ns=self.log_ns, at_ns=self._outcome.at_ns
+            )
+        returned = function(message, state)
         several = returned if node.function.many and returned is not None else [returned]
         found = [own(each) for each in several if each is not None]
         deletes = node.function.delete_when
-        if deletes is not None and deletes[ExecutionMode.PYTHON](self.states[node.name, key]):
-            del self.states[node.name, key]
+        if deletes is not None and deletes[ExecutionMode.PYTHON](state):
+            self.states.delete(node, key)
+            self.counters["deleted"] += 1
         return found
 
     def _leave(self, node: Node, row: Any) -> None:
@@ -352,42 +383,9 @@ class Interpreter:
             self._outcome.dead_letters.append((node.name, reason))
 
 
+def _due_and_key(fired: tuple[Any, Due]) -> tuple[int, Any]:
+    return fired[1].due_ns, fired[0]
+
+
 def _firing(key: Any, timer: str, at_ns: int) -> str:
     return json.dumps({"key": key, "timer": timer, "at": at_ns}, ensure_ascii=False, separators=(",", ":"))
-
-
-def own(message: Any) -> Any:
-    """A copy that shares nothing."""
-    found = copy(message)
-    if isinstance(found, Note):
-        found.marks = list(found.marks)
-    return found
-
-
-def key_of(source: Node, message: Any) -> Any:
-    """The key of a message that enters; None without one. Raises what a function of the user's raises."""
-    if source.key is None:
-        return None
-    if isinstance(source.key, tuple):
-        return tuple(getattr(message, part) for part in source.key)
-    return getattr(message, source.key) if isinstance(source.key, str) else source.key(own(message))
-
-
-def schema_violation(result: Any, message: type[Any]) -> str | None:
-    """Why a result is none of its class: the field, or what it is instead."""
-    if not isinstance(result, message):
-        return f"{type(result).__name__} is no {message.__name__}"
-    for each in schema_of(message).fields:
-        value = getattr(result, each.name)
-        if each.kind is Kind.FORM:  # the list of a Note, which holds numbers alone
-            fits = True
-        elif each.kind is Kind.TEXT:
-            encoded = value.encode(errors="ignore") if isinstance(value, str) else None
-            fits = encoded is not None and encoded.decode() == value
-            fits = fits and (each.dtype is None or len(encoded or b"") <= each.dtype.itemsize)
-        else:
-            limits = np.iinfo(each.dtype) if each.dtype is not None else None
-            fits = limits is not None and limits.min <= value <= limits.max
-        if not fits:
-            return f"field {each.name!r}"
-    return None

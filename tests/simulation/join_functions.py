@@ -25,6 +25,11 @@ def _merged(left: Item | None, right: Item | None) -> tuple[Item, int]:
     return one, total
 
 
+def is_gone(message: Item | Part) -> bool:
+    """Of a message of a table: whether it deletes."""
+    return (message.small if isinstance(message, Part) else message.value) in (0, 3)
+
+
 def weigh(left: Item | None, right: Part | None) -> Item:
     """Of two classes."""
     small = -1 if right is None else right.small

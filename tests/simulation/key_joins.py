@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bettong import Stream
+from bettong import Stream, Window
 from bettong.application.joins.joined import Combine, Joined, joined
-from bettong.application.joins.kinds import AsOf, How, JoinKind, Latest, Within
+from bettong.application.joins.kinds import AsOf, How, InWindow, JoinKind, Latest, Within
 from bettong.application.nodes.node import StreamNode
 from bettong.application.streams import JoinedStream
+from bettong.application.windows.kinds import Ranges, Sessions
+from tests.simulation.open_windows import OpenWindows, WindowOptions
 
 
 @dataclass(eq=False)
@@ -22,6 +24,7 @@ class Came:
     at_ns: int
     message: Any
     is_late: bool = False
+    is_partly_late: bool = False
     is_paired: bool = False
 
 
@@ -41,6 +44,11 @@ class KeyJoin:
     how: How
     came: list[Came] = field(default_factory=list)
     watermark_ns: int = 0
+    log_ns: int = 0
+
+    def ends(self, last_ns: int) -> bool:  # noqa: ARG002 - where it lives by no log clock
+        """Ends what has had no message since that time of the log clock; whether there is any."""
+        return False
 
     def take(self, right: bool, at_ns: int, message: Any) -> tuple[bool, list[tuple[Any, Any]]]:  # noqa: FBT001
         """A message comes, when the watermark is at `watermark_ns`: whether it is late, and its pairs."""
@@ -179,14 +187,25 @@ class AsOfKey(KeyJoin):
 
 @dataclass
 class LatestKey(KeyJoin):
-    """See `Stream.join_latest`. Nothing deletes."""
+    """See `Stream.join_latest`."""
 
     kind: Latest = field(default_factory=Latest)
+    value: Any = None
+    last_ns: int = 0
 
     def _pairs(self, mine: Came) -> Iterator[tuple[Any, Any]]:
-        rights = self._side(right=True)
-        if not mine.right and (rights or self._emits_alone(right=False)):
-            yield mine.message, rights[-1].message if rights else None
+        if mine.right:
+            is_gone = self.kind.deletes is not None and self.kind.deletes(mine.message)
+            self.value, self.last_ns = None if is_gone else mine.message, self.log_ns
+        elif self.value is not None or self._emits_alone(right=False):
+            yield mine.message, self.value
+
+    def ends(self, last_ns: int) -> bool:
+        """See KeyJoin."""
+        if self.value is None or self.last_ns > last_ns:
+            return False
+        self.value = None
+        return True
 
     def due(self) -> Due | None:
         """See KeyJoin."""
@@ -195,13 +214,69 @@ class LatestKey(KeyJoin):
     @property
     def is_known(self) -> bool:
         """See KeyJoin."""
-        return bool(self._side(right=True))
+        return self.value is not None
+
+
+class _Members:
+    """Of a window: what is in it, in the order in which that came to be together. See Aggregation."""
+
+    def initial(self) -> list[Came]:
+        return []
+
+    def update(self, members: list[Came], one: Came) -> list[Came]:
+        return [*members, one]
+
+    def output(self, key: Any, members: list[Came], window: Window) -> list[Came]:  # noqa: ARG002
+        return members
+
+
+@dataclass
+class InWindowKey(KeyJoin):
+    """See `Stream.join_window`."""
+
+    kind: InWindow | None = None
+    windows: OpenWindows | None = None
+    # The pairs of windows that are over.
+    over: list[Due] = field(default_factory=list)
+
+    def _own(self) -> OpenWindows:
+        if self.windows is None:
+            assert self.kind is not None
+            of = self.kind.windowing.kind
+            assert isinstance(of, Ranges | Sessions)
+            self.windows = OpenWindows(WindowOptions(of), _Members())
+        return self.windows
+
+    def _pairs(self, mine: Came) -> Iterator[tuple[Any, Any]]:
+        found = self._own().take(mine, mine.at_ns, self.watermark_ns, self.log_ns)
+        mine.is_late, mine.is_partly_late = found.is_late, found.is_partly_late
+        yield from ()
+
+    def due(self) -> Due | None:
+        """See KeyJoin."""
+        while not self.over and (due_ns := self._own().due(self.log_ns, self.watermark_ns)) is not None:
+            at_ns, window = self._own().close()
+            (members,) = self._own().results(window)
+            lefts, rights = (
+                [each.message for each in members if each.right is right] for right in (False, True)
+            )
+            if not rights and self._emits_alone(right=False):
+                rights = [None]
+            elif not lefts and self._emits_alone(right=True):
+                lefts = [None]
+            self.over = [Due(due_ns, at_ns, left, right) for left in lefts for right in rights]
+        return self.over.pop(0) if self.over else None
+
+    @property
+    def is_known(self) -> bool:
+        """See KeyJoin."""
+        return bool(self._own().open)
 
 
 def join_streams(
     left: Stream[Any], right: Stream[Any], combine: Combine, kind: JoinKind, how: How, **options: Any
 ) -> JoinedStream[Any, Any, Any]:
-    """Bounds of any number of ns, which an application cannot give."""
+    """Bounds, and a `lifetime`, of any number of ns, which an application cannot give."""
 
     def make(of_left: StreamNode, of_right: StreamNode) -> Joined:
         return joined("join", of_left, of_right, combine, kind, how, **options)
@@ -215,5 +290,6 @@ def key_join(kind: JoinKind, how: How, watermark_ns: int = 0) -> KeyJoin:
         return WithinKey(how, watermark_ns=watermark_ns, kind=kind)
     if isinstance(kind, AsOf):
         return AsOfKey(how, watermark_ns=watermark_ns, kind=kind)
-    assert isinstance(kind, Latest)
+    if isinstance(kind, InWindow):
+        return InWindowKey(how, watermark_ns=watermark_ns, kind=kind)
     return LatestKey(how, watermark_ns=watermark_ns, kind=kind)

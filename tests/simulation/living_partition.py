@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from bettong.application.timers import Clock
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram
@@ -22,6 +23,13 @@ class LivingPartition:
         self._program = program
         self._of = of
         self._random = random
+        # Of states that end, what is due next is known by a bound, which may be too early where one has ended before
+        # its time, and is exact again after a restore.
+        self._has_bounds = any(
+            node.lifetime is not None
+            and (node.timers or node.delete_when is not None or node.lifetime.clock is Clock.EVENT)
+            for node in program.stateful()
+        )
         self._log: list[bytes] = []
         self._given: list[list[OutputRecord]] = []
         # A snapshot, or the increments of a chain, oldest first: (root, offset, bytes) of each.
@@ -66,4 +74,5 @@ class LivingPartition:
         """What the worker knows, as people see it: whatever a state holds, a restored one looks the same."""
         tables = {name: sorted(table.items(), key=repr) for name, table in self.worker.tables.items()}
         watermark_ns, _ = self.worker.watermark
-        return [tables, watermark_ns, self.worker.due_ns, self.worker.counters.SerializeToString()]
+        due_ns = None if self._has_bounds else self.worker.due_ns
+        return [tables, watermark_ns, due_ns, self.worker.counters.SerializeToString()]

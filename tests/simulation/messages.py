@@ -66,6 +66,13 @@ class Alarm(Kept):
 
 
 @dataclass(slots=True)
+class Reminder(Alarm):
+    """With timers of both clocks."""
+
+    ring: bettong.Timer = bettong.NEVER
+
+
+@dataclass(slots=True)
 class Held:
     """A state that holds messages."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
+from math import gcd
 from typing import Any
 
 from bettong import Window
@@ -90,6 +91,11 @@ class OpenWindows:
             last = max(end for _, end in self.open)
             for end in range(self._over[1] + kind.slide_ns, last, kind.slide_ns):
                 self.open.setdefault((end - kind.size_ns, end), [])
+        if isinstance(
+            kind, Ranges
+        ):  # the messages of a stretch of time in the log's order, and stretches by time
+            pane_ns = gcd(kind.size_ns, kind.slide_ns)
+            members = sorted(members, key=lambda each: (each[1] - kind.offset_ns) // pane_ns)
         return [self._folded(members, window)]
 
     def _own(self, kind: Ranges | Sessions, at_ns: int, watermark_ns: int) -> list[tuple[int, int]]:

@@ -11,15 +11,18 @@ from hypothesis import strategies as st
 
 from bettong import ApplicationError
 from bettong.application.execution_mode import ExecutionMode
-from bettong.application.joins.kinds import AsOf, How, JoinKind, Latest, Within
+from bettong.application.joins.kinds import AsOf, How, InWindow, JoinKind, Latest, Within, in_window
 from bettong.application.key import Key
+from bettong.application.lifetime import Lifetime
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.application.plan import plan
+from bettong.application.timers import Clock
 from bettong.application.windows.kinds import Counts, Ranges, Sessions
 from bettong.application.windows.windowing import Late
 from tests.simulation.function_table import FUNCTIONS, Function
 from tests.simulation.functions import by_both, by_key, by_slot, coded
 from tests.simulation.graphs import INPUTS, Graph, Node, application
+from tests.simulation.join_functions import is_gone
 from tests.simulation.messages import KEYS, SLOTS_PER_KEY, Item, Note, Part
 from tests.simulation.open_windows import WindowOptions
 
@@ -163,14 +166,17 @@ class _Growing:
             for function in FUNCTIONS.values():
                 if function.kind == kind and self._can_read(stream, function):
                     for mode in function.forms:
-                        if kind != "stateful" or self._can_keep(stream, function, mode):
+                        if kind not in ("stateful", "window") or self._can_keep(stream, function, mode):
                             choices.setdefault(mode, []).append((stream, function))
         if choices:
             mode = self.random.choice([mode for mode in ExecutionMode if mode in choices])
             stream, function = self.random.choice(choices[mode])
             name = f"{function.name}{len(self.nodes)}"
-            windows = self._windows(function) if kind == "window" else None
-            node = Node(name, kind, (stream,), function, mode, self._on_error(), windows=windows)
+            windows = self._windows(function, mode) if kind == "window" else None
+            lifetime = self._lifetime() if kind == "stateful" else None
+            node = Node(
+                name, kind, (stream,), function, mode, self._on_error(), windows=windows, lifetime=lifetime
+            )
             self._add(node, {function.returns}, self._keys_into[stream])
             if windows is not None and windows.late == "side":
                 late = Node(f"{name}-late", "late", (name,))
@@ -194,22 +200,38 @@ class _Growing:
             node = Node(name, "branch", (stream,), function, mode, on_error, first=first)
             self._add(node, self._mixed[stream], self._keys_into[stream])
 
-    def _windows(self, function: Function) -> WindowOptions:
-        """Windows that a function can read: some are for what comes in one order alone."""
+    def _lifetime(self) -> Lifetime | None:
+        if self.random.random() < 0.6:
+            return None
+        return Lifetime(self.random.choice([1, 10, 60]), self.random.choice(list(Clock)))
+
+    def _windows(self, function: Function, mode: ExecutionMode) -> WindowOptions:
+        """Windows that a function can read: some are for what comes in one order alone, or have a compiled form."""
+        tumbling, sliding, sessions = self._ranges_and_sessions()
+        counts = Counts(self.random.randrange(1, 5), self.random.choice([None, 1, 40]))
+        kinds: list[Ranges | Sessions | Counts] = [tumbling, counts]
+        if mode is ExecutionMode.COMPILED:
+            kinds = [tumbling, sliding]
+        elif function.name != "sequences":
+            kinds += [sliding, sessions]
+        kind = self.random.choice(kinds)
+        if isinstance(kind, Counts):
+            return WindowOptions(kind)
+        late = self.random.choice(get_args(Late))
+        # What is ranked has no greatest key in a window without messages.
+        fills_empty = not function.is_built_in and isinstance(kind, Ranges)
+        emit_empty = fills_empty and self.random.random() < 0.3
+        return WindowOptions(kind, late, emit_empty)
+
+    def _ranges_and_sessions(self) -> tuple[Ranges, Ranges, Sessions]:
+        """One that is tumbling, one that is sliding, and sessions."""
         slide_ns = self.random.randrange(1, 20)
         delay_ns = self.random.choice([0, 0, 4, 30])
         tumbling = Ranges(slide_ns, slide_ns, self.random.randrange(slide_ns), delay_ns)
         sliding = Ranges(
             slide_ns * self.random.randrange(2, 9) // 2, slide_ns, self.random.randrange(slide_ns), delay_ns
         )
-        counts = Counts(self.random.randrange(1, 5), self.random.choice([None, 1, 40]))
-        sessions = Sessions(self.random.randrange(1, 20), delay_ns)
-        kinds: list[Ranges | Sessions | Counts] = [tumbling, counts]
-        kind = self.random.choice(kinds if function.name == "sequences" else [*kinds, sliding, sessions])
-        if isinstance(kind, Counts):
-            return WindowOptions(kind)
-        late = self.random.choice(get_args(Late))
-        return WindowOptions(kind, late, isinstance(kind, Ranges) and self.random.random() < 0.3)
+        return tumbling, sliding, Sessions(self.random.randrange(1, 20), delay_ns)
 
     def _add_join(self) -> None:
         """Of two streams whose messages may meet; one of them may be both."""
@@ -229,7 +251,12 @@ class _Growing:
             return
         left, right, function = self.random.choice(choices)
         name, join = f"{function.name}{len(self.nodes)}", self._join()
-        node = Node(name, "join", (left, right), function, on_error=self._on_error(), join=join)
+        lifetime = None
+        if isinstance(join[0], Latest) and self.random.random() < 0.5:
+            lifetime = Lifetime(self.random.choice([1, 10, 60]), Clock.LOG)
+        node = Node(
+            name, "join", (left, right), function, on_error=self._on_error(), join=join, lifetime=lifetime
+        )
         keys = self._keys_into[left] | self._keys_into[right]
         self._add(node, {function.returns}, keys)
         for side, stream in (("left", left), ("right", right)):
@@ -239,10 +266,12 @@ class _Growing:
     def _join(self) -> tuple[JoinKind, How]:
         lower_ns = self.random.randrange(-30, 30)
         within = Within(lower_ns, lower_ns + self.random.randrange(40))
-        kinds: list[JoinKind] = [within, within, AsOf(self.random.choice([None, 0, 5, 30])), Latest()]
+        latest = Latest(self.random.choice([None, is_gone]))
+        kinds: list[JoinKind] = [within, within, AsOf(self.random.choice([None, 0, 5, 30])), latest]
+        kinds.append(in_window("join", self.random.choice(self._ranges_and_sessions())))
         kind = self.random.choice(kinds)
         hows = get_args(How)
-        return kind, self.random.choice(hows if isinstance(kind, Within) else hows[:2])
+        return kind, self.random.choice(hows if isinstance(kind, Within | InWindow) else hows[:2])
 
     def _add_merge(self) -> None:
         """Of streams whose messages may meet in a state, none of them twice."""
@@ -294,11 +323,14 @@ class _Growing:
             return False
         kind = node.windows.kind if node.windows is not None else None
         waits = kind.timeout_ns if isinstance(kind, Counts) else kind.delay_ns if kind is not None else None
+        if node.join is not None and isinstance(node.join[0], InWindow):
+            within = node.join[0].windowing.kind
+            waits = within.delay_ns if isinstance(within, Ranges | Sessions) else None
         has_timers = node.function is not None and bool(node.function.timers)
         return bool(waits) or has_timers or any(self._lags(parent) for parent in node.parents)
 
     def _can_keep(self, stream: str, function: Function, mode: ExecutionMode) -> bool:
-        """Whether the keys of a stream's states are of a fixed width; timers take no tuples of these."""
+        """Whether the keys of a stream's states, or windows, are of a fixed width; timers take no tuples of these."""
         kinds = (str,) if function.timers else (str, tuple)
         return mode is ExecutionMode.PYTHON or all(isinstance(key, kinds) for key in self._keys_into[stream])
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import bettong
 from bettong import Window
-from tests.simulation.messages import KEYS, SLOTS_PER_KEY, Item, Part
+from tests.simulation.messages import KEYS, SLOTS_PER_KEY, Item, Note, Part
 
 
 class _OfSlots:
@@ -72,6 +73,51 @@ class Sequences(_OfSlots):
             raise ValueError("one")
         slot = _slot(key, accumulator)
         return Item(KEYS[slot // SLOTS_PER_KEY], slot, found + window.start)
+
+
+def _value(item: Item) -> int:
+    if item.value == 7:
+        raise ValueError("seven")
+    return item.value
+
+
+def _is_odd(item: Item) -> bool:
+    return item.value % 2 == 1
+
+
+def ranked() -> bettong.Aggregation[Item, Any, Note]:
+    """Built-in aggregates, of which none depends on the order. The greatest slot is one of the greatest key."""
+    return bettong.aggregate(
+        Note,
+        key=bettong.Max("key"),
+        slot=bettong.Max("slot"),
+        text=bettong.Min(lambda item: f"{_value(item) % 5}"),
+        at=bettong.ApproxDistinct("value", where=_is_odd),
+        marks=bettong.Top(3, "value", where=_is_odd, smallest=True),
+    )
+
+
+def totals() -> bettong.Aggregation[Item, Any, Part]:
+    """What has a compiled form. Some sums, and some tags, do not fit; first and last ones depend on the order."""
+    return bettong.aggregate(
+        Part,
+        key=bettong.First("key"),
+        slot=bettong.First("slot"),
+        small=bettong.Sum("value"),
+        tag=bettong.Last("key"),
+        at=bettong.Count(),
+    )
+
+
+def part_totals() -> bettong.Aggregation[Part, Any, Item]:
+    """The same of parts."""
+    return bettong.aggregate(
+        Item,
+        key=bettong.Last("key"),
+        slot=bettong.Last("slot"),
+        value=bettong.Max("small"),
+        at=bettong.Sum("small"),
+    )
 
 
 def _slot(key: Any, accumulator: list[list[int]]) -> int:
