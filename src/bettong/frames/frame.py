@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -35,9 +36,17 @@ class FrameKind(IntEnum):
     END = frame_pb2.FRAME_KIND_END
     SENT_AGAIN = frame_pb2.FRAME_KIND_SENT_AGAIN
     REFERENCE = frame_pb2.FRAME_KIND_REFERENCE
+    REPARTITION = frame_pb2.FRAME_KIND_REPARTITION
 
 
 _KINDS = {each.value: each for each in FrameKind}
+
+
+class Repartition(NamedTuple):
+    """The generation that begins behind a record, and how many partitions it has."""
+
+    generation: int
+    partitions: int
 
 
 @immutable(kw_only=True)
@@ -63,6 +72,8 @@ class Frame:
     message_watermarks: bytes = b""
     # Of kind REFERENCE.
     reference: ReferenceVersion | None = None
+    # Of kind REPARTITION.
+    repartition: Repartition | None = None
 
     @property
     def stream(self) -> str:
@@ -104,6 +115,19 @@ def reference_record(stage: str, ingest_ns: int, version: ReferenceVersion) -> b
             kind=FrameKind.REFERENCE,
             ingest_ns=ingest_ns,
             reference=version,
+        )
+    )
+
+
+def repartition_record(stage: str, repartition: Repartition) -> bytes:
+    """A record without messages, to a stage: what lies behind it is of another generation. See `Frame`."""
+    return encode(
+        Frame(
+            origin=Origin(f"{stage}/repartition"),
+            sequence=NO_SEQUENCE,
+            previous=NO_SEQUENCE,
+            kind=FrameKind.REPARTITION,
+            repartition=repartition,
         )
     )
 
@@ -152,6 +176,9 @@ def encode(frame: Frame) -> bytes:
         envelope.refused.CopyFrom(frame.refused)
     if frame.reference is not None:
         envelope.reference.CopyFrom(stored_version(frame.reference))
+    if frame.repartition is not None:
+        generation, partitions = frame.repartition
+        envelope.repartition.CopyFrom(frame_pb2.Repartition(generation=generation, partitions=partitions))
     return envelope.SerializeToString()
 
 
@@ -200,7 +227,12 @@ def decode(data: bytes) -> Frame:
         event_times=envelope.event_times,
         message_watermarks=envelope.message_watermarks,
         reference=version_of(envelope.reference) if kind is FrameKind.REFERENCE else None,
+        repartition=_repartition(envelope) if kind is FrameKind.REPARTITION else None,
     )
+
+
+def _repartition(envelope: frame_pb2.Frame) -> Repartition:
+    return Repartition(envelope.repartition.generation, envelope.repartition.partitions)
 
 
 def _broken(envelope: frame_pb2.Frame) -> str:

@@ -17,6 +17,7 @@ from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.event_clock import EventClock
 from bettong.worker.exclusions import Exclusion
+from bettong.worker.generations import check_generation
 from bettong.worker.output.dead_letters import DeadLetterFraming
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
@@ -25,7 +26,7 @@ from bettong.worker.references.versions import NoStore, References, ReferenceTab
 from bettong.worker.stage_program import StageProgram
 from bettong.worker.stage_run import StageRun
 from bettong.worker.state.state_schemas import Migration, migration
-from bettong.worker.state.table import SavedStates, StateTable
+from bettong.worker.state.table import SavedStates, StateTable, scope_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class PartitionWorker:
         self.exclusions: Mapping[int, Exclusion] = {}
         self.progress = FoldProgress()
         self._indexes: Sequence[int] | None = None
-        self._now_ns = 0
+        self._now_ns = self._generation = 0
         self._delivery = DeliveryTable()
         self._sent = SentTable()
         self._tables = program.tables()
@@ -155,6 +156,9 @@ class PartitionWorker:
         except FrameError as error:
             unreadable = self._emitter(offset, UNREADABLE, self._watermark_ns)
             return self._stage_run.refuse(unreadable, value, str(error))
+        if frame.repartition is not None:
+            check_generation(self._generation, offset, frame.repartition, self.id)
+            return []
         self._now_ns = max(self._now_ns, frame.ingest_ns)
         if not self._has_time:
             self._switch(frame)
@@ -293,7 +297,7 @@ class PartitionWorker:
             table.load(saved, log_ns=clock_ns, begins=begins, migration=changes, scope=scope)
         self.progress.enter("")
         self.counters.CopyFrom(stored.counters)
-        self._now_ns = stored.now_ns
+        self._now_ns, self._generation = stored.now_ns, stored.generation
         if self._event_clock is not None:
             self._event_clock.load(stored.event_clock, stored.now_ns)
         self._delivery = delivery_of(stored.delivery)
@@ -315,6 +319,7 @@ class PartitionWorker:
             partition=self.assignment.partition,
             offset=self.next_offset,
             now_ns=self._now_ns,
+            generation=self._generation,
             delivery=stored_delivery(self._delivery),
             counters=self.counters,
             states={name: each.states for name, each in saved.items()},
@@ -336,9 +341,7 @@ class PartitionWorker:
 
     def _scope(self, computation: str) -> bytes:
         """What a signature of a computation's states covers beside them."""
-        of = self.assignment
-        names = (of.application, self.program.stage.name, of.partition, self.next_offset, computation)
-        return "\0".join(map(str, names)).encode()
+        return scope_of(self.assignment.application, self.id, self.next_offset, computation)
 
     def _note(self, stored: Snapshot, data: bytes) -> None:
         self._since, self._root, self._round = stored.since, stored.root, stored.round

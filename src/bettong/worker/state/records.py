@@ -13,6 +13,7 @@ from bettong.application.timers import Clock, StateTimer
 from bettong.errors import SnapshotError
 from bettong.frames.columns import Array
 from bettong.frames.composite_keys import packed_key, unpacked
+from bettong.routing import partitions_of_keys
 from bettong.schema.fields import Field, Kind
 from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
@@ -189,6 +190,12 @@ class RecordTable:
         """The states of all keys, in the order of the keys."""
         slots = self._table.in_use()
         return self._saved(slots[np.lexsort(self._table.keys[slots].T)])
+
+    def split(self, partitions: int, scope: bytes = b"") -> list[SavedStates]:  # noqa: ARG002 - as `dump`
+        """See StateTable."""
+        slots = self._table.in_use()
+        homes = partitions_of_keys(self._key_values(slots), partitions)
+        return [self._saved(slots[homes == partition]) for partition in range(partitions)]
 
     def increment(self, *, begins: bool, scope: bytes = b"") -> SavedStates:  # noqa: ARG002
         """See StateTable. Two arrays in numpy's own format: keys and states."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from bettong.identifiers import PartitionId
 from bettong.schema.key_types import KeyValue
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
@@ -16,6 +17,12 @@ class SavedStates(NamedTuple):
     states: bytes
     ended: bytes = b""
     last_ns: bytes = b""
+
+
+def scope_of(application: str, partition: PartitionId, offset: int, computation: str) -> bytes:
+    """What a signature of a computation's states, after the records below `offset`, covers beside them."""
+    names = (application, partition.stage, partition.partition, offset, computation)
+    return "\0".join(map(str, names)).encode()
 
 
 class StateTable(Protocol):
@@ -61,6 +68,9 @@ class StateTable(Protocol):
 
         `scope`, here and below, says whose states they are; a signature covers it.
         """
+
+    def split(self, partitions: int, scope: bytes = b"") -> list[SavedStates]:
+        """As `dump`, of each of so many partitions the states of the keys that belong there."""
 
     def increment(self, *, begins: bool, scope: bytes = b"") -> SavedStates:
         """The states that changed since the last increment, and some of the others (see `snapshots.chain`).

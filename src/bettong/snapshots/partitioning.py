@@ -1,0 +1,112 @@
+"""How many partitions an application has, once that was changed, and how far a change is. Pure.
+
+settled     generation g, n partitions
+   |  begin: nothing that runs has changed; the states of n partitions are put together anew beside those that are kept
+prepared    generation g, n partitions, m to come          --back--> settled: generation g, n partitions
+   |  switch: one record
+switched    generation g + 1, m partitions, n before       only onwards: snapshots are put in place, logs are marked
+   |  finish
+settled     generation g + 1, m partitions
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from google.protobuf.message import DecodeError
+
+from bettong.errors import LogError
+from bettong.v1 import partitioning_pb2
+
+PARTITIONS_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change under way. `partitions`: before the switch the number to come, after it the one that was.
+
+    `ends`: after the switch, by stage and partition, where the logs of the old generation ended.
+    """
+
+    partitions: int
+    switched: bool = False
+    ends: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """Of an application. `generation`: how often the number was changed."""
+
+    generation: int
+    partitions: int
+    change: Change | None = None
+
+    def begun(self, partitions: int) -> "Partitioning":
+        """A change to so many partitions is prepared."""
+        return replace(self, change=Change(partitions))
+
+    def switched(self, ends: Mapping[str, Sequence[int]]) -> "Partitioning":
+        """The change that is prepared counts from now on."""
+        assert self.change is not None  # noqa: S101 - of one that is prepared
+        change = Change(self.partitions, switched=True, ends=ends)
+        return Partitioning(self.generation + 1, self.change.partitions, change)
+
+    def settled(self) -> "Partitioning":
+        """No change is under way any more."""
+        return replace(self, change=None)
+
+    def encode(self) -> bytes:
+        """As a record of the topic for partitioning."""
+        stored = partitioning_pb2.Partitioning(generation=self.generation, partitions=self.partitions)
+        if self.change is not None:
+            stored.change.partitions, stored.change.switched = self.change.partitions, self.change.switched
+            for stage, ends in self.change.ends.items():
+                stored.change.ends.add(stage=stage, ends=ends)
+        return stored.SerializeToString(deterministic=True)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Partitioning":
+        """Reads a record. Raises LogError for bytes that are none."""
+        try:
+            stored = partitioning_pb2.Partitioning.FromString(data)
+        except DecodeError as error:
+            raise LogError(f"a record of the topic for partitioning is damaged: {error}") from None
+        numbers = [stored.partitions, *([stored.change.partitions] if stored.HasField("change") else [])]
+        if not all(1 <= each <= PARTITIONS_MAX for each in numbers):
+            raise LogError(
+                f"a record of the topic for partitioning says {numbers}: expected 1 to {PARTITIONS_MAX} partitions;"
+                " has another program written there? Restore the topic"
+            )
+        change = (
+            Change(
+                stored.change.partitions,
+                stored.change.switched,
+                {each.stage: tuple(each.ends) for each in stored.change.ends},
+            )
+            if stored.HasField("change")
+            else None
+        )
+        return cls(stored.generation, stored.partitions, change)
+
+
+def fault_of(kept: Partitioning | None, application: str, partitions: int) -> str | None:
+    """Why a service that is told so many partitions must not run; None where it may.
+
+    `kept`: None where the number was never changed.
+    """
+    if kept is None:
+        return None
+    if kept.change is not None:
+        numbers = (kept.partitions, kept.change.partitions)
+        old, new = reversed(numbers) if kept.change.switched else numbers
+        back = "" if kept.change.switched else ", or take it back with --back"
+        return (
+            f"application {application!r} is being repartitioned, from {old} to {new} partitions: finish that with"
+            f" `bettong repartition --partitions {new}`{back}; nothing of it runs until then"
+        )
+    if kept.partitions != partitions:
+        return (
+            f"application {application!r} has {kept.partitions} partitions since it was repartitioned, expected"
+            f" {partitions}; set BETTONG_PARTITIONS to {kept.partitions} (`--partitions {kept.partitions}`), or change"
+            " the application with `bettong repartition`"
+        )
+    return None
