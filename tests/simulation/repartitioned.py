@@ -8,7 +8,7 @@ from bettong.identifiers import PartitionId, SequenceNumber
 from bettong.snapshots import snapshot as codec
 from bettong.testing import AppSession
 from bettong.testing.memory_partition import MemoryPartition
-from bettong.testing.memory_processor import FRAME_BYTES_MAX, MemoryProcessor
+from bettong.testing.memory_processor import FRAME_BYTES_MAX
 from bettong.testing.running import ReadyApplication
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.partition import Assignment
@@ -20,7 +20,9 @@ from bettong.worker.repartitioning.states import with_states
 class RepartitionedSession(AppSession):
     """A session whose clients connect anew after each change, as those of an application that was stopped do."""
 
-    def __init__(self, app: Application | ReadyApplication, *, partitions: int = 1, compiled: bool = False) -> None:
+    def __init__(
+        self, app: Application | ReadyApplication, *, partitions: int = 1, compiled: bool = False
+    ) -> None:
         super().__init__(app, partitions=partitions, compiled=compiled)
         self.generation = 0
         # Of partitions that are not in use now.
@@ -60,7 +62,7 @@ class RepartitionedSession(AppSession):
             own = {id_: head for id_, head in heads.items() if id_.stage == stage}
             workers = [each.worker for each in found]
             for id_, data in with_states(workers[0].program, workers, own):
-                new[id_] = self._partition(processor, found[0], id_, partitions, logs[id_], data)
+                new[id_] = self._partition(found[0], id_, partitions, logs[id_], data)
         self._left = {id_: log for id_, log in logs.items() if id_ not in new}
         processor.partitions = new
         self._ticked_ns = dict.fromkeys(new, -1)
@@ -68,7 +70,6 @@ class RepartitionedSession(AppSession):
 
     def _partition(
         self,
-        processor: MemoryProcessor,
         like: MemoryPartition,
         id_: PartitionId,
         partitions: int,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
-from hypothesis import given, note, settings
-from hypothesis import strategies as st
 
 from bettong.testing import RESEND, assert_alike, clock
 from bettong.testing.outcome import Outcome
@@ -16,7 +14,6 @@ from tests.samples.time_pipelines import START_NS, Line
 from tests.simulation.repartitioned import RepartitionedSession
 
 by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-compiled_or_not = pytest.mark.parametrize("compiled", [False, True])
 
 
 def turns(case: TimeCase) -> Iterator[list[object]]:
@@ -27,7 +24,12 @@ def turns(case: TimeCase) -> Iterator[list[object]]:
 
 
 def outcome(
-    ready: ReadyApplication, case: TimeCase, numbers: Sequence[int | None], *, first: int, resend: bool = False
+    ready: ReadyApplication,
+    case: TimeCase,
+    numbers: Sequence[int | None],
+    *,
+    first: int,
+    resend: bool = False,
 ) -> Outcome:
     """Of a case whose application is given another number of partitions behind turns that say one."""
     session = RepartitionedSession(ready, partitions=first)
@@ -43,7 +45,7 @@ def outcome(
 @by_name
 @pytest.mark.parametrize("resend", [False, True], ids=["", "resent"])
 def test_a_case_gives_its_results_when_partitions_change_behind_every_turn(
-    case: TimeCase, resend: bool
+    case: TimeCase, *, resend: bool
 ) -> None:
     ready = ReadyApplication(application([case]), compiled=False)
     found = outcome(ready, case, [8, 2, 5, 1, 3, 4], first=3, resend=resend)

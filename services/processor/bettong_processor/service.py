@@ -15,6 +15,7 @@ from bettong.edges.application_file import load
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
+from bettong.edges.partitioning_log import prepare_topics
 from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisStore
 from bettong.edges.snapshot_stores import local_states, prepare, snapshot_store
 from bettong.errors import BettongError
@@ -126,14 +127,15 @@ def _start(
     log: Logger,
 ) -> Run:
     """Starts the schedule over topics that are there and as the settings say. Raises LogError, StoreError."""
-    topics = planned.topics
-    admin.create_topics(
-        topics,
+    prepare_topics(
+        admin,
+        settings.kafka_connection,
+        planned.application,
+        planned.topics,
         partitions=settings.partitions,
         replication=settings.replication,
         frame_bytes_max=settings.frame_bytes_max,
     )
-    admin.check_topics(topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max)
     _check(settings, planned, admin, store, log)
     checkpoint = settings.checkpoint_of(planned.application)
     if settings.schedule is Schedule.RESIDENT:

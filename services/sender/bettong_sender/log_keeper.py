@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 
 from structlog.stdlib import BoundLogger
 
+from bettong.application.plan import Plan
 from bettong.config.sender import SenderSettings
 from bettong.edges.kafka_log import LogAdmin, LogWriter
+from bettong.edges.partitioning_log import prepare_topics
 from bettong.edges.serving import Serving
 from bettong.errors import LogUnavailableError
 from bettong.identifiers import Origin, stream_of
@@ -32,13 +34,13 @@ class LogKeeper:
     def __init__(
         self,
         settings: SenderSettings,
-        topics: tuple[str, ...],
+        plan: Plan,
         intake: Intake,
         serving: Serving,
         logger: BoundLogger,
     ) -> None:
         self._settings = settings
-        self._topics = topics
+        self._application, self._topics = plan.application, plan.topics
         self._intake = intake
         self._logger = logger
         self._serving = serving
@@ -92,14 +94,14 @@ class LogKeeper:
         settings = self._settings
         with LogAdmin(settings.kafka_connection) as admin:
             admin.wait(_WAIT_S, lambda _: None)
-            created = admin.create_topics(
+            created = prepare_topics(
+                admin,
+                settings.kafka_connection,
+                self._application,
                 self._topics,
                 partitions=settings.partitions,
                 replication=settings.replication,
                 frame_bytes_max=settings.frame_bytes_max,
-            )
-            admin.check_topics(
-                self._topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max
             )
             self._identities = admin.identities(self._topics)
         if created:

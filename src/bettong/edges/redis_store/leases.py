@@ -279,6 +279,15 @@ class RedisLeases:
             ),
         )
 
+    def acknowledged(self, stream: str, log: str) -> SequenceNumber:
+        """Up to where a stream is known to be durable in that log, by what sessions have said; 0: not known."""
+        found: list[bytes | None] = self._store.ask(
+            f"asking for stream {stream}",
+            lambda client: client.hmget(self._store.key("stream", stream), "log", "acknowledged"),
+        )
+        known, acknowledged = found
+        return SequenceNumber(int(acknowledged) if acknowledged and known == log.encode() else 0)
+
     def _keys(self, claim: Claim) -> tuple[str, str]:
         return self._store.key("stream", claim.stream), self._store.key("lease", claim.stream)
 

@@ -57,7 +57,7 @@ def unsettled(
 def lost_frames(tables: Sequence[DeliveryTable]) -> list[Origin]:
     """The stages' partitions of which a frame was lost, and one behind it skipped."""
     return sorted(
-        {Origin(each.origin) for table in tables for each in table.missed if not is_client(each.origin)}
+        {origin for table in tables for each in table.missed if not is_client(origin := Origin(each.origin))}
     )
 
 

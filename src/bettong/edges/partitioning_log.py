@@ -1,0 +1,91 @@
+"""How many partitions an application has, as the newest record of its topic for that: see `snapshots.partitioning`."""
+
+import time
+from concurrent.futures import Future
+
+from bettong.config.connection_settings import KafkaConnection
+from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
+from bettong.errors import LogError, LogUnavailableError
+from bettong.identifiers import TopicPartition
+from bettong.snapshots.partitioning import Partitioning, fault_of
+from bettong.topics import partitioning_topic
+
+# Of 4,096 partitions of a hundred stages, with where each log ended.
+_RECORD_BYTES_MAX = 4 * 1024 * 1024
+_ANSWER_S_MAX = 30.0
+_POLL_MS = 200
+
+
+def prepare_topics(
+    admin: LogAdmin,
+    where: KafkaConnection,
+    application: str,
+    topics: tuple[str, ...],
+    *,
+    partitions: int,
+    replication: int,
+    frame_bytes_max: int,
+) -> tuple[str, ...]:
+    """What a service does before it runs: is it told the right number of partitions, and have the topics got them?
+
+    Creates those that do not exist, and returns their names. Raises LogError that says what to do,
+    LogUnavailableError without a broker.
+    """
+    kept = kept_partitioning(admin, where, application)
+    fault = fault_of(kept, application, partitions)
+    if fault is not None:
+        raise LogError(fault)
+    created = admin.create_topics(
+        topics, partitions=partitions, replication=replication, frame_bytes_max=frame_bytes_max
+    )
+    admin.check_topics(
+        topics, partitions=partitions, frame_bytes_max=frame_bytes_max, or_more=kept is not None
+    )
+    return created
+
+
+def kept_partitioning(admin: LogAdmin, where: KafkaConnection, application: str) -> Partitioning | None:
+    """The newest record; None of an application that was never repartitioned. Blocks; raises LogError."""
+    topic = partitioning_topic(application)
+    if not admin.partition_counts([topic])[topic]:
+        return None
+    log = TopicPartition(topic, 0)
+    end = admin.ends([topic])[log]
+    if not end:
+        return None
+    return Partitioning.decode(record_at(where, log, end - 1, frame_bytes_max=_RECORD_BYTES_MAX))
+
+
+def keep_partitioning(
+    admin: LogAdmin, where: KafkaConnection, application: str, partitioning: Partitioning, *, replication: int
+) -> None:
+    """Appends a record; makes the topic, with so many copies, where there is none. Blocks until it is durable."""
+    topic = partitioning_topic(application)
+    admin.create_topics([topic], partitions=1, replication=replication, frame_bytes_max=_RECORD_BYTES_MAX)
+    append_durably(where, TopicPartition(topic, 0), partitioning.encode(), frame_bytes_max=_RECORD_BYTES_MAX)
+
+
+def append_durably(
+    where: KafkaConnection, log: TopicPartition, value: bytes, *, frame_bytes_max: int
+) -> None:
+    """Appends one record and blocks until it is durable. Raises LogError."""
+    done: Future[int | LogError] = Future()
+    with LogWriter(where, frame_bytes_max=frame_bytes_max, buffer_bytes_max=2 * _RECORD_BYTES_MAX) as writer:
+        writer.append(log, value, done.set_result)
+        writer.flush(_ANSWER_S_MAX)
+        answer = done.result(_ANSWER_S_MAX)
+    if isinstance(answer, LogError):
+        raise answer
+
+
+def record_at(where: KafkaConnection, log: TopicPartition, offset: int, *, frame_bytes_max: int) -> bytes:
+    """The record at an offset that the log has reached. Blocks; raises LogError."""
+    deadline_s = time.monotonic() + _ANSWER_S_MAX
+    with LogReader(where, {log: offset}, frame_bytes_max=frame_bytes_max) as reader:
+        while time.monotonic() < deadline_s:
+            for record in reader.poll(_POLL_MS, 1):
+                return record.value
+    raise LogUnavailableError(
+        f"{log}: offset {offset} was not read in {_ANSWER_S_MAX:.0f} s; is Kafka at {where.bootstrap} running and"
+        " reachable?"
+    )

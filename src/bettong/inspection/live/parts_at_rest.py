@@ -1,0 +1,172 @@
+"""What an application is made of while it is stopped: its topics in Kafka, and what Redis knows beside its states."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from bettong.application.nodes.source import Source
+from bettong.application.plan import Plan
+from bettong.closing import Closing
+from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
+from bettong.edges.kafka_log import LogAdmin, python_options
+from bettong.edges.partitioning_log import (
+    append_durably,
+    keep_partitioning,
+    kept_partitioning,
+    record_at,
+)
+from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisLeases, RedisStore
+from bettong.errors import LogError
+from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition, stream_of
+from bettong.inspection.locations import Locations
+from bettong.metrics import OFFSET, SNAPSHOT_OFFSET
+from bettong.snapshots.partitioning import Partitioning
+from bettong.topics import boundaries_topic, dead_letter_topic, stage_of_topic, stage_topic
+
+# What a service has said of itself is forgotten ten seconds after it has stopped, or after ten of its intervals.
+_SILENCE_S_MAX = 15.0
+_POLL_S = 0.5
+# Only for what this does with the lead and with leases: neither is held.
+_NO_TTL_MS = 1
+
+
+class PartsAtRest(Closing):
+    """See `repartitioning.Parts`. A context manager. `on_wait` gets a line for people while services fall silent."""
+
+    def __init__(
+        self, plan: Plan, where: Locations, *, on_wait: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._plan = plan
+        self._where = where
+        self._on_wait = on_wait
+        self._admin = LogAdmin(where.kafka)
+        self.store = RedisStore(where.redis, plan.application)
+        self._stage_topics = [stage_topic(plan.application, stage.name) for stage in plan.stages]
+
+    def running(self) -> Collection[str]:
+        """See Parts. Waits until those that have just been stopped are silent."""
+        metrics = LiveMetrics(self.store)
+        deadline_s = time.monotonic() + _SILENCE_S_MAX
+        while live := metrics.live():
+            if time.monotonic() > deadline_s:
+                break
+            self._on_wait(f"waiting until nothing is heard any more of {', '.join(sorted(live))}")
+            time.sleep(_POLL_S)
+        return sorted(live)
+
+    def kept(self) -> Partitioning | None:
+        """See Parts."""
+        return kept_partitioning(self._admin, self._where.kafka, self._plan.application)
+
+    def keep(self, partitioning: Partitioning) -> None:
+        """See Parts."""
+        keep_partitioning(
+            self._admin,
+            self._where.kafka,
+            self._plan.application,
+            partitioning,
+            replication=self._where.replication,
+        )
+
+    def counts(self) -> Mapping[str, int]:
+        """See Parts."""
+        return self._admin.partition_counts(self._plan.topics)
+
+    def add_partitions(self, partitions: int) -> None:
+        """See Parts."""
+        self._admin.add_partitions(self._plan.topics, partitions)
+
+    def ends(self) -> Mapping[PartitionId, int]:
+        """See Parts."""
+        application = self._plan.application
+        return {
+            PartitionId(stage_of_topic(application, topic), partition): end
+            for (topic, partition), end in self._admin.ends(self._stage_topics).items()
+        }
+
+    def mark(self, partition: PartitionId, offset: int, value: bytes) -> None:
+        """See Parts."""
+        log = TopicPartition(stage_topic(self._plan.application, partition.stage), partition.partition)
+        bytes_max = self._where.frame_bytes_max
+        if self._admin.ends([log.topic])[log] == offset:
+            append_durably(self._where.kafka, log, value, frame_bytes_max=bytes_max)
+        found = record_at(self._where.kafka, log, offset, frame_bytes_max=bytes_max)
+        if found != value:
+            raise LogError(
+                f"{log}: at offset {offset}, where its mark belongs, lies a record of {len(found)} bytes that something"
+                " has appended meanwhile: find out what ran; restore the topic and the snapshots from a copy, or start"
+                " under another application name"
+            )
+
+    def acknowledged(self, origins: Iterable[Origin]) -> Mapping[Origin, SequenceNumber]:
+        """See Parts. What sessions have said of streams, and what is stored of external topics that sources read."""
+        sources = {source.name: source for source in self._plan.sources}
+        leases, logs = RedisLeases(self.store, lease_ms=_NO_TTL_MS), self._logs()
+        found: dict[Origin, SequenceNumber] = {}
+        for source in self._plan.sources:
+            found |= self._read_apart(source)
+        for origin in origins:
+            if origin not in found and stream_of(origin) in sources:
+                found[origin] = leases.acknowledged(origin, logs[stream_of(origin)])
+        return found
+
+    def begin_anew(self, offsets: Mapping[PartitionId, int]) -> None:
+        """See Parts. A checkpoint of Spark is forgotten when the last one to fold was somebody else."""
+        RedisLead(self.store, ttl_ms=_NO_TTL_MS).folds("repartition")
+        metrics = LiveMetrics(self.store)
+        for id_, offset in offsets.items():
+            metrics.write_partition(id_, {OFFSET.name: offset, SNAPSHOT_OFFSET.name: offset})
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._admin.close()
+        self.store.close()
+
+    def _logs(self) -> dict[str, str]:
+        """By source, what identifies the log of its stage, as sessions say it: see the sender's intake."""
+        application = self._plan.application
+        topics = {
+            source.name: (
+                stage_topic(application, self._plan.stage_of(source.name).name),
+                dead_letter_topic(application),
+            )
+            for source in self._plan.sources
+        }
+        identities = self._admin.identities({each for pair in topics.values() for each in pair})
+        return {name: "/".join(identities[each] for each in pair) for name, pair in topics.items()}
+
+    def _read_apart(self, source: Source) -> dict[Origin, SequenceNumber]:
+        """Of a source that reads an external topic, up to where each of its partitions is durable."""
+        topic = boundaries_topic(self._plan.application, source.name)
+        if source.from_ is None or not self._admin.partition_counts([topic])[topic]:
+            return {}
+        kafka = self._where.kafka
+        options = ClientOptions(
+            "BETTONG_KAFKA", {"bootstrap_servers": kafka.bootstrap, **python_options(kafka)}
+        )
+        boundaries = TransactionalTopic(
+            options,
+            topic=None,
+            positions=topic,
+            transactional_id=f"bettong.{self._plan.application}.{source.name}.batch-boundaries",
+        )
+        try:
+            stored = boundaries.open()
+        finally:
+            boundaries.close()
+        return {
+            Origin(f"{source.name}/{source.from_.stream(int(key))}"): _durable(topic, data)
+            for key, data in stored.items()
+        }
+
+
+def _durable(topic: str, data: bytes) -> SequenceNumber:
+    """Of a partition's batch boundaries, as the sender's `batcher` writes them. Raises LogError."""
+    try:
+        return SequenceNumber(int(json.loads(data)["durable"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise LogError(
+            f"{topic}: {data[:100]!r} are no batch boundaries: {error}; restore the topic"
+        ) from None

@@ -1,0 +1,128 @@
+"""What an application must be like so that it can be given another number of partitions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bettong.errors import LogError, NotAtRestError
+from bettong.identifiers import Origin, PartitionId, SequenceNumber
+from bettong.snapshots.partitioning import Partitioning
+from bettong.v1.snapshot_pb2 import Snapshot
+from bettong.worker.repartitioning.delivery import lost_frames, unsettled
+
+_NAMED_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedTo:
+    """Up to which offset a partition is saved, and where its log ends."""
+
+    saved: int
+    end: int
+
+
+def present(kept: Partitioning | None, counts: Mapping[str, int]) -> Partitioning:
+    """How many partitions there are now. `counts`: of each topic of the application.
+
+    Raises LogError where that cannot be said.
+    """
+    if missing := sorted(topic for topic, count in counts.items() if not count):
+        raise LogError(
+            f"topics {_named(missing)} do not exist: the application has never run here; start it with the number of"
+            " partitions that it is to have"
+        )
+    if kept is not None:
+        return kept
+    numbers = set(counts.values())
+    if len(numbers) > 1:
+        found = ", ".join(f"{topic} {count}" for topic, count in sorted(counts.items()))
+        raise LogError(
+            f"its topics differ in their partitions ({found}), expected one number; start the application, which says"
+            " what is wrong with them"
+        )
+    return Partitioning(0, numbers.pop())
+
+
+def check_change(now: Partitioning, application: str, to: int) -> None:
+    """Raises LogError where another change than that to `to` partitions is under way."""
+    if now.change is None:
+        return
+    target = now.partitions if now.change.switched else now.change.partitions
+    if target != to:
+        how = (
+            f"finish it with --partitions {target} first, then change it again"
+            if now.change.switched
+            else f"finish it with --partitions {target}, or take it back with --back, first"
+        )
+        raise LogError(
+            f"application {application!r} is being given {target} partitions already, not {to}: {how}"
+        )
+
+
+def check_stopped(running: Collection[str], application: str) -> None:
+    """Raises NotAtRestError while anything of the application runs."""
+    if running:
+        raise NotAtRestError(
+            f"{_named(sorted(running))} of {application!r} runs: stop senders first, then, when nothing is left to fold"
+            " (`bettong status`), everything else; and try again"
+        )
+
+
+def check_folded(found: Mapping[PartitionId, FoldedTo]) -> None:
+    """Raises NotAtRestError unless every partition is saved up to the end of its log."""
+    behind = {id_: each for id_, each in found.items() if each.saved != each.end}
+    if behind:
+        named = [
+            f"stage {id_.stage!r}, partition {id_.partition}: saved up to offset {each.saved}, its log ends at"
+            f" {each.end}"
+            for id_, each in sorted(behind.items())[:_NAMED_MAX]
+        ]
+        more = f"; and {len(behind) - _NAMED_MAX} partitions more" if len(behind) > _NAMED_MAX else ""
+        raise NotAtRestError(
+            f"{'; '.join(named)}{more}. Start the application without clients until nothing is left to fold"
+            " (`bettong status`: lag 0), stop it, and try again"
+        )
+
+
+def check_settled(
+    heads: Mapping[str, Sequence[Snapshot]],
+    acknowledged: Mapping[Origin, SequenceNumber],
+    given_up: Collection[Origin],
+) -> None:
+    """Raises NotAtRestError while frames may have come in part. `heads`: of each stage, of all its partitions."""
+    for stage, snapshots in heads.items():
+        tables = [each.delivery for each in snapshots]
+        if lost := lost_frames(tables):
+            raise NotAtRestError(
+                f"stage {stage!r} waits for a lost frame of {_named(lost)}: start the application, which sends it"
+                " again, stop it, and try again"
+            )
+        waiting = [each for each in unsettled(tables, acknowledged) if each.origin not in given_up]
+        if waiting:
+            named = ", ".join(
+                f"{each.origin} (frames {each.acknowledged + 1} to {each.highest})"
+                for each in waiting[:_NAMED_MAX]
+            )
+            more = f" and {len(waiting) - _NAMED_MAX} more" if len(waiting) > _NAMED_MAX else ""
+            raise NotAtRestError(
+                f"clients of stage {stage!r} have no receipts for frames that may have come in part: {named}{more}."
+                " Start the application, let them connect and send the rest, stop it, and try again. Of a client that"
+                " never comes back: --give-up SOURCE/STREAM, then what it sends again up to there counts as taken"
+            )
+
+
+def origins_of(heads: Mapping[str, Sequence[Snapshot]]) -> set[Origin]:
+    """Everybody that any partition has heard of."""
+    return {
+        Origin(heard.origin)
+        for snapshots in heads.values()
+        for each in snapshots
+        for heard in each.delivery.heard
+    }
+
+
+def _named(names: Iterable[str]) -> str:
+    found = list(names)
+    more = f" and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
+    return ", ".join(found[:_NAMED_MAX]) + more

@@ -1,0 +1,424 @@
+"""A repartitioning that is interrupted at any call to what it changes: run again it ends as if it had not been, or is
+taken back to what was.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bettong.edges.directory_snapshots import DirectorySnapshots
+from bettong.edges.directory_versions import DirectoryVersions
+from bettong.errors import LogError, LogTruncatedError, NotAtRestError, SnapshotError
+from bettong.identifiers import Origin, PartitionId, SequenceNumber
+from bettong.inspection.live.repartitioning import Repartitioning, Report
+from bettong.snapshots import snapshot as codec
+from bettong.snapshots.chain import Increment, chains
+from bettong.snapshots.partitioning import Partitioning, fault_of
+from bettong.testing import AppSession
+from bettong.testing.running import ReadyApplication
+from bettong.worker.partition import Assignment, PartitionWorker
+from tests.samples.worker import FRAME_BYTES_MAX, Limit, Reading, meters_application
+
+FIRST = 3
+
+
+@lru_cache(maxsize=1)
+def ready() -> ReadyApplication:
+    return ReadyApplication(meters_application(), compiled=False)
+
+
+@lru_cache(maxsize=1)
+def kept() -> dict[PartitionId, tuple[Increment, bytes]]:
+    """What the partitions of an application have saved when it was stopped."""
+    session = AppSession(ready(), partitions=FIRST)
+    for number in range(40):
+        meter = f"m{number % 7}"
+        session.step(("readings", Reading(meter, number)), ("limits", Limit(meter, number % 3)))
+    partitions = session._processor.partitions
+    return {id_: each.worker.increment() for id_, each in partitions.items() if each.worker.next_offset}
+
+
+@dataclass
+class Rest:
+    """Parts in memory. `logs`: of each partition, what lies behind its first `ends` records."""
+
+    first_ends: dict[PartitionId, int]
+    topics: dict[str, int]
+    known: dict[Origin, SequenceNumber]
+    record: Partitioning | None = None
+    logs: dict[PartitionId, list[bytes]] = field(default_factory=dict)
+    begun: dict[PartitionId, int] = field(default_factory=dict)
+    live: list[str] = field(default_factory=list)
+
+    def running(self) -> Collection[str]:
+        return self.live
+
+    def kept(self) -> Partitioning | None:
+        return None if self.record is None else Partitioning.decode(self.record.encode())
+
+    def keep(self, partitioning: Partitioning) -> None:
+        self.record = partitioning
+
+    def counts(self) -> Mapping[str, int]:
+        return dict(self.topics)
+
+    def add_partitions(self, partitions: int) -> None:
+        self.topics = {topic: max(count, partitions) for topic, count in self.topics.items()}
+
+    def ends(self) -> Mapping[PartitionId, int]:
+        count = max(self.topics.values())
+        ids = [PartitionId(stage.name, each) for stage in ready().plan.stages for each in range(count)]
+        return {id_: self.first_ends.get(id_, 0) + len(self.logs.get(id_, ())) for id_ in ids}
+
+    def mark(self, partition: PartitionId, offset: int, value: bytes) -> None:
+        log = self.logs.setdefault(partition, [])
+        at = offset - self.first_ends.get(partition, 0)
+        if len(log) == at:
+            log.append(value)
+        if log[at] != value:
+            raise LogError(f"{partition} has another record at {offset}")
+
+    def acknowledged(self, origins: Iterable[Origin]) -> Mapping[Origin, SequenceNumber]:
+        return {each: self.known[each] for each in origins if each in self.known}
+
+    def begin_anew(self, offsets: Mapping[PartitionId, int]) -> None:
+        self.begun = dict(offsets)
+
+
+class CutOffError(Exception):
+    """The process was killed, or what it asked went away."""
+
+
+class Fragile:
+    """Passes calls on to `of`, until they are cut off: before or after the last one that is allowed."""
+
+    def __init__(self, of: Any, cut: Cut) -> None:
+        self._of = of
+        self._cut = cut
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._of, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            return self._cut.around(lambda: method(*arguments, **named))
+
+        return call
+
+
+@dataclass
+class Cut:
+    """`at`: which call is the last one. `done`: whether it is carried out."""
+
+    at: int
+    done: bool
+    calls: int = 0
+
+    def around(self, call: Callable[[], Any]) -> Any:
+        self.calls += 1
+        if self.calls == self.at and not self.done:
+            raise CutOffError
+        result = call()
+        if self.calls == self.at:
+            raise CutOffError
+        return result
+
+
+class World:
+    """An application at rest in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.snapshots = DirectorySnapshots(folder / "kept")
+        self.beside = DirectoryVersions(folder / "kept")
+        for id_, (increment, data) in kept().items():
+            self.snapshots.save(id_, increment, data)
+        self.rest = Rest(
+            {id_: increment.offset for id_, (increment, _) in kept().items()},
+            dict.fromkeys(ready().plan.topics, FIRST),
+            {Origin(f"{each}/client"): SequenceNumber(40) for each in ("readings", "limits")},
+        )
+
+    def repartitioning(self, cut: Cut | None = None) -> Repartitioning:
+        fragile = (lambda of: of) if cut is None else (lambda of: Fragile(of, cut))
+        return Repartitioning(
+            ready().plan,
+            fragile(self.rest),
+            fragile(self.snapshots),
+            fragile(self.beside),
+            program=lambda stage: ready().programs[stage],
+            frame_bytes_max=FRAME_BYTES_MAX,
+        )
+
+    def change(self, to: int, cut: Cut | None = None, given_up: Collection[Origin] = ()) -> Report:
+        return self.repartitioning(cut).change(to, given_up=given_up)
+
+    def ends_as(self) -> dict[str, Any]:
+        """All that counts: what is kept, the logs, and the bytes of the newest states."""
+        ids = [PartitionId(stage.name, each) for stage in ready().plan.stages for each in range(8)]
+        return {
+            "record": self.rest.record,
+            "logs": self.rest.logs,
+            "states": {id_: self.newest(id_) for id_ in ids},
+            "beside": self.beside.names("repartition"),
+        }
+
+    def newest(self, id_: PartitionId) -> bytes | None:
+        found = chains(self.snapshots.increments(id_))
+        return self.snapshots.load(id_, found[0][-1]) if found else None
+
+    def states(self, partitions: int) -> dict[str, dict[Any, Any]]:
+        """All states by computation and key, as the newest snapshots have them."""
+        found: dict[str, dict[Any, Any]] = {}
+        for stage in ready().plan.stages:
+            for number in range(partitions):
+                worker = self.worker(PartitionId(stage.name, number), partitions)
+                for name, table in worker.tables.items():
+                    found.setdefault(name, {}).update(table.items())
+        return found
+
+    def worker(self, id_: PartitionId, partitions: int) -> PartitionWorker:
+        assignment = Assignment("meters", id_.partition, partitions, FRAME_BYTES_MAX)
+        worker = PartitionWorker(ready().programs[id_.stage], assignment)
+        if (data := self.newest(id_)) is not None:
+            worker.restore(data)
+        return worker
+
+
+@pytest.fixture
+def worlds(tmp_path: Path) -> Callable[[], World]:
+    """Makes worlds, each as new."""
+    numbers = iter(range(10_000))
+
+    def made() -> World:
+        folder = tmp_path / str(next(numbers))
+        shutil.rmtree(folder, ignore_errors=True)
+        return World(folder)
+
+    return made
+
+
+def calls_of(worlds: Callable[[], World], to: int) -> int:
+    """How many calls a change makes."""
+    cut = Cut(0, done=True)
+    worlds().change(to, cut)
+    return cut.calls
+
+
+@pytest.mark.parametrize("to", [1, 2, 8])
+def test_states_are_the_same_by_their_keys(worlds: Callable[[], World], to: int) -> None:
+    world = worlds()
+    before = world.states(FIRST)
+    assert len(before["tally"]) == 7
+    report = world.change(to)
+    assert (report.old, report.new) == (FIRST, to)
+    assert report.states == {"readings": 7, "places": len(before["newest"])}
+    assert world.states(to) == before
+    assert world.rest.record == Partitioning(1, to)
+    assert world.beside.names("repartition") == []
+
+
+@pytest.mark.parametrize("to", [2, 5])
+@pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+def test_interrupted_at_any_call_it_ends_the_same_when_it_is_run_again(
+    worlds: Callable[[], World], to: int, *, done: bool
+) -> None:
+    straight = worlds()
+    straight.change(to)
+    for at in range(1, calls_of(worlds, to) + 1):
+        world = worlds()
+        with pytest.raises(CutOffError):
+            world.change(to, Cut(at, done=done))
+        may_start(world)
+        world.change(to)
+        assert world.ends_as() == straight.ends_as(), at
+        assert world.rest.begun == straight.rest.begun or world.rest.record == Partitioning(1, to)
+
+
+@pytest.mark.parametrize("to", [2, 5])
+@pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+def test_interrupted_before_the_switch_it_can_be_taken_back(
+    worlds: Callable[[], World], to: int, *, done: bool
+) -> None:
+    switched = taken_back = 0
+    for at in range(1, calls_of(worlds, to) + 1):
+        world = worlds()
+        before = world.ends_as()
+        with pytest.raises(CutOffError):
+            world.change(to, Cut(at, done=done))
+        record = world.rest.record
+        if record is None or record.change is None:
+            continue
+        if record.change.switched:
+            switched += 1
+            with pytest.raises(LogError, match=f"has switched to {to} partitions: finish that"):
+                world.repartitioning().take_back()
+            world.change(to)
+            assert world.rest.record == Partitioning(1, to)
+            continue
+        taken_back += 1
+        world.repartitioning().take_back()
+        assert fault_of(world.rest.record, "meters", FIRST) is None
+        assert world.ends_as() == {**before, "record": Partitioning(0, FIRST)}
+        world.change(4)
+        assert world.rest.record == Partitioning(1, 4)
+    assert switched > 5
+    assert taken_back > 5
+
+
+@settings(max_examples=30, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_is_tried_and_cut_off_states_are_where_their_keys_belong(
+    worlds: Callable[[], World], data: st.DataObject
+) -> None:
+    world, partitions = worlds(), FIRST
+    expected = world.states(FIRST)
+    for _ in range(data.draw(st.integers(1, 4))):
+        cut = Cut(data.draw(st.integers(1, 120)), done=data.draw(st.booleans()))
+        to = data.draw(st.integers(1, 8))
+        with suppress(CutOffError):
+            world.change(to, cut)
+        record = world.rest.record
+        if record is not None and record.change is not None and not record.change.switched:
+            if data.draw(st.booleans()):
+                world.repartitioning().take_back()
+            else:
+                world.change(to)
+        elif record is not None and record.change is not None:
+            world.change(to)
+        partitions = partitions if world.rest.record is None else world.rest.record.partitions
+        assert fault_of(world.rest.record, "meters", partitions) is None
+        assert world.states(partitions) == expected
+
+
+def may_start(world: World) -> None:
+    """Where services may start with the old number, everything is as it was; where with the new one, all is done."""
+    record = world.rest.record
+    if fault_of(record, "meters", FIRST) is None:
+        assert not any(world.rest.logs.values())
+        assert record is None
+    elif record is not None and record.change is None:
+        for id_, log in world.rest.logs.items():
+            assert len(log) == 1
+            if id_.partition < record.partitions:
+                assert world.worker(id_, record.partitions).next_offset == world.rest.ends()[id_]
+
+
+def test_there_and_back_again_is_what_was(worlds: Callable[[], World]) -> None:
+    world = worlds()
+    before = world.states(FIRST)
+    for to in (8, 2, 5, FIRST):
+        world.change(to)
+        assert world.states(to) == before
+    assert world.rest.record == Partitioning(4, FIRST)
+    assert world.rest.topics == dict.fromkeys(world.rest.topics, 8)
+    assert world.change(FIRST) == Report(FIRST, FIRST, {})
+
+
+def test_a_fold_does_not_pass_a_mark_with_states_of_the_generation_before(
+    worlds: Callable[[], World],
+) -> None:
+    world = worlds()
+    id_ = PartitionId("readings", 0)
+    old = world.worker(id_, FIRST)
+    world.change(2)
+    (mark,) = world.rest.logs[id_]
+    with pytest.raises(LogTruncatedError, match="its application was given 2 partitions, and no snapshot"):
+        old.fold(old.next_offset, mark)
+    new = world.worker(id_, 2)
+    # It was begun, its writer was killed, and it came all the same.
+    assert new.fold(new.next_offset, mark) == []
+
+
+def test_nothing_is_changed_while_the_application_is_not_at_rest(worlds: Callable[[], World]) -> None:
+    world = worlds()
+    before = world.ends_as()
+    world.rest.live = ["sender"]
+    with pytest.raises(NotAtRestError, match="sender of 'meters' runs: stop senders first"):
+        world.change(8)
+    world.rest.live = []
+    world.rest.first_ends[PartitionId("places", 1)] += 2
+    with pytest.raises(NotAtRestError, match=r"stage 'places', partition 1: saved up to offset \d+, its log"):
+        world.change(8)
+    assert world.ends_as() == before
+
+
+def test_a_client_whose_frames_may_have_come_in_part_is_named(worlds: Callable[[], World]) -> None:
+    world = worlds()
+    world.rest.known[Origin("readings/client")] = SequenceNumber(38)
+    with pytest.raises(NotAtRestError, match=r"parts?: readings/client \(frames 39 to 40\)\. Start the appl"):
+        world.change(8)
+    assert world.rest.record is None
+    world.change(8, given_up=[Origin("readings/client")])
+    for number in range(8):
+        delivery = world.worker(PartitionId("readings", number), 8)._delivery
+        assert delivery.highest[Origin("readings/client")] == 40
+
+
+def test_another_change_has_to_wait_for_the_one_under_way(worlds: Callable[[], World]) -> None:
+    world = worlds()
+    world.rest.record = Partitioning(0, FIRST).begun(5)
+    with pytest.raises(LogError, match="is being given 5 partitions already, not 8: finish it with --parti"):
+        world.change(8)
+    world.change(5)
+    with pytest.raises(LogError, match="is not being repartitioned: it has 5 partitions"):
+        world.repartitioning().take_back()
+
+
+def test_a_new_snapshot_that_the_store_has_lost_is_said(worlds: Callable[[], World]) -> None:
+    world = worlds()
+    for at in range(1, 1000):
+        world = worlds()
+        with pytest.raises(CutOffError):
+            world.change(2, Cut(at, done=True))
+        if world.rest.record is not None and world.rest.record.change and world.rest.record.change.switched:
+            break
+    world.beside.remove("repartition", "0-0")
+    with pytest.raises(SnapshotError, match="is neither in place nor beside the others"):
+        world.change(2)
+
+
+def test_a_service_that_is_told_another_number_is_refused() -> None:
+    assert fault_of(None, "meters", 3) is None
+    assert fault_of(Partitioning(2, 8), "meters", 8) is None
+    assert "set BETTONG_PARTITIONS to 8" in (fault_of(Partitioning(2, 8), "meters", 3) or "")
+    begun = Partitioning(2, 8).begun(3)
+    for number in (3, 8):
+        assert "from 8 to 3 partitions: finish" in (fault_of(begun, "meters", number) or "")
+        assert "--back" in (fault_of(begun, "meters", number) or "")
+        assert "--back" not in (fault_of(begun.switched({}), "meters", number) or "")
+        assert "from 8 to 3 partitions: finish" in (fault_of(begun.switched({}), "meters", number) or "")
+
+
+def test_what_is_kept_reads_as_it_was_written() -> None:
+    for each in (
+        Partitioning(1, 4),
+        Partitioning(0, 4).begun(7),
+        Partitioning(3, 4).begun(7).switched({"a": (1, 2, 0), "b": (3, 4, 5)}),
+    ):
+        assert Partitioning.decode(each.encode()) == each
+    with pytest.raises(LogError, match="is damaged"):
+        Partitioning.decode(b"\xff\xff")
+    with pytest.raises(LogError, match="expected 1 to 4096 partitions"):
+        Partitioning.decode(b"")
+
+
+def test_a_snapshot_says_its_generation(worlds: Callable[[], World]) -> None:
+    world = worlds()
+    world.change(2)
+    id_ = PartitionId("readings", 1)
+    data = world.newest(id_)
+    assert data is not None
+    found = codec.decode(data, application="meters", partition=id_)
+    assert found.generation == 1
+    assert world.snapshots.increments(id_)[-1] == Increment(found.offset, 0, found.offset)
+    assert world.worker(id_, 2).snapshot() == data
