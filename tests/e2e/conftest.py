@@ -104,6 +104,7 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
             schedule: Schedule = Schedule.RESIDENT,
             compiled: bool = True,
             standby: bool = False,
+            partitions: int = PARTITIONS,
             keep: Path | None = None,
             settings: dict[str, str] | None = None,
             environment: dict[str, dict[str, str]] | None = None,
@@ -111,7 +112,7 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
             results = keep / "results" if keep is not None else tmp_path_factory.mktemp("results") / "files"
             options = SuiteOptions(
                 application=str(ROOT / application),
-                partitions=PARTITIONS,
+                partitions=partitions,
                 schedule=schedule,
                 compiled=compiled,
                 standby=standby,

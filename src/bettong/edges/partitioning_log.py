@@ -56,6 +56,12 @@ def kept_partitioning(admin: LogAdmin, where: KafkaConnection, application: str)
     return Partitioning.decode(record_at(where, log, end - 1, frame_bytes_max=_RECORD_BYTES_MAX))
 
 
+def partitions_in_use(admin: LogAdmin, where: KafkaConnection, application: str, topic: str) -> Partitioning:
+    """How many partitions of a topic of the application are in use, also while that is changed. Blocks; LogError."""
+    kept = kept_partitioning(admin, where, application)
+    return kept if kept is not None else Partitioning(0, max(1, admin.partition_counts([topic])[topic]))
+
+
 def keep_partitioning(
     admin: LogAdmin, where: KafkaConnection, application: str, partitioning: Partitioning, *, replication: int
 ) -> None:

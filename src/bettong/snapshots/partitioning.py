@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from google.protobuf.message import DecodeError
 
 from bettong.errors import LogError
+from bettong.identifiers import PartitionId
 from bettong.v1 import partitioning_pb2
 
 PARTITIONS_MAX = 4096
@@ -22,45 +23,51 @@ PARTITIONS_MAX = 4096
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change under way. `partitions`: before the switch the number to come, after it the one that was.
-
-    `ends`: after the switch, by stage and partition, where the logs of the old generation ended.
-    """
+    """A change under way. `partitions`: before the switch the number to come, after it the one that was."""
 
     partitions: int
     switched: bool = False
-    ends: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """Of an application. `generation`: how often the number was changed."""
+    """Of an application. `generation`: how often the number was changed.
+
+    `begins`: by stage and partition, where the generation begins in the logs: the offset behind their marks. Of the
+    first generation it is empty. It names partitions that have gone out of use with this generation, too.
+    """
 
     generation: int
     partitions: int
     change: Change | None = None
+    begins: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def begun(self, partitions: int) -> "Partitioning":
         """A change to so many partitions is prepared."""
         return replace(self, change=Change(partitions))
 
-    def switched(self, ends: Mapping[str, Sequence[int]]) -> "Partitioning":
+    def switched(self, begins: Mapping[str, Sequence[int]]) -> "Partitioning":
         """The change that is prepared counts from now on."""
         assert self.change is not None  # noqa: S101 - of one that is prepared
-        change = Change(self.partitions, switched=True, ends=ends)
-        return Partitioning(self.generation + 1, self.change.partitions, change)
+        change = Change(self.partitions, switched=True)
+        return Partitioning(self.generation + 1, self.change.partitions, change, begins)
 
     def settled(self) -> "Partitioning":
         """No change is under way any more."""
         return replace(self, change=None)
+
+    def begin_of(self, partition: PartitionId) -> int:
+        """The offset of the first record of this generation in a partition's log."""
+        of_stage = self.begins.get(partition.stage, ())
+        return of_stage[partition.partition] if partition.partition < len(of_stage) else 0
 
     def encode(self) -> bytes:
         """As a record of the topic for partitioning."""
         stored = partitioning_pb2.Partitioning(generation=self.generation, partitions=self.partitions)
         if self.change is not None:
             stored.change.partitions, stored.change.switched = self.change.partitions, self.change.switched
-            for stage, ends in self.change.ends.items():
-                stored.change.ends.add(stage=stage, ends=ends)
+        for stage, offsets in self.begins.items():
+            stored.begins.add(stage=stage, offsets=offsets)
         return stored.SerializeToString(deterministic=True)
 
     @classmethod
@@ -76,16 +83,13 @@ class Partitioning:
                 f"a record of the topic for partitioning says {numbers}: expected 1 to {PARTITIONS_MAX} partitions;"
                 " has another program written there? Restore the topic"
             )
-        change = (
-            Change(
-                stored.change.partitions,
-                stored.change.switched,
-                {each.stage: tuple(each.ends) for each in stored.change.ends},
-            )
-            if stored.HasField("change")
-            else None
+        change = Change(stored.change.partitions, stored.change.switched)
+        return cls(
+            stored.generation,
+            stored.partitions,
+            change if stored.HasField("change") else None,
+            {each.stage: tuple(each.offsets) for each in stored.begins},
         )
-        return cls(stored.generation, stored.partitions, change)
 
 
 def fault_of(kept: Partitioning | None, application: str, partitions: int) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 
 from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan
@@ -18,12 +19,15 @@ from bettong.edges.partitioning_log import (
     record_at,
 )
 from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisLeases, RedisStore
+from bettong.edges.snapshot_stores import named_bytes, snapshot_store
 from bettong.errors import LogError
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition, stream_of
+from bettong.inspection.live.repartitioning import OnStep, Repartitioning
 from bettong.inspection.locations import Locations
 from bettong.metrics import OFFSET, SNAPSHOT_OFFSET
 from bettong.snapshots.partitioning import Partitioning
 from bettong.topics import boundaries_topic, dead_letter_topic, stage_of_topic, stage_topic
+from bettong.worker.stage_program import StageProgram, program
 
 # What a service has said of itself is forgotten ten seconds after it has stopped, or after ten of its intervals.
 _SILENCE_S_MAX = 15.0
@@ -170,3 +174,23 @@ def _durable(topic: str, data: bytes) -> SequenceNumber:
         raise LogError(
             f"{topic}: {data[:100]!r} are no batch boundaries: {error}; restore the topic"
         ) from None
+
+
+def repartitioning_of(plan: Plan, where: Locations, parts: PartsAtRest, *, on_step: OnStep) -> Repartitioning:
+    """Of an application at rest, with its states where they are kept."""
+
+    @lru_cache(maxsize=1)
+    def ready(stage: str) -> StageProgram:
+        return program(
+            plan.stage(stage), compiled=where.compiled, cache=where.kernel_cache, state_key=where.state_key
+        )
+
+    return Repartitioning(
+        plan,
+        parts,
+        snapshot_store(where.snapshots, plan.application, parts.store),
+        named_bytes(where.snapshots, plan.application, parts.store),
+        program=ready,
+        frame_bytes_max=where.frame_bytes_max,
+        on_step=on_step,
+    )

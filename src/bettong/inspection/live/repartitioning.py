@@ -48,6 +48,17 @@ from bettong.worker.stage_program import StageProgram
 _FOLDER = "repartition"
 
 
+class OnStep(Protocol):
+    """Gets a line for people, and where it is known how much of the step is done."""
+
+    def __call__(self, step: str, done: int = 0, total: int = 0, /) -> None:
+        """Called before what it says."""
+
+
+def _say_nothing(_step: str, _done: int = 0, _total: int = 0, /) -> None:
+    pass
+
+
 # By stage and partition, the increments of its newest state.
 _Found: TypeAlias = Mapping[str, Sequence[Sequence[bytes]]]
 
@@ -97,7 +108,7 @@ class Report:
 
 
 class Repartitioning:
-    """Of one application. `programs`: of a stage, with its code. `on_step` gets a line for people before each step."""
+    """Of one application. `program`: gives that of a stage. `on_step`: told of each step before it is done."""
 
     def __init__(
         self,
@@ -108,7 +119,7 @@ class Repartitioning:
         *,
         program: Callable[[str], StageProgram],
         frame_bytes_max: int,
-        on_step: Callable[[str], None] = lambda _: None,
+        on_step: OnStep = _say_nothing,
     ) -> None:
         self._plan = plan
         self._parts = parts
@@ -151,7 +162,7 @@ class Repartitioning:
                 f"the log of {self._plan.application!r} has grown meanwhile: something of it runs and does not say so;"
                 " stop it, and try again"
             )
-        switched = begun.switched(ends)
+        switched = begun.switched({stage: tuple(end + 1 for end in each) for stage, each in ends.items()})
         self._on_step(f"from now on there are {to} partitions")
         self._parts.keep(switched)
         self._finish(switched)
@@ -248,38 +259,33 @@ class Repartitioning:
         partitions, counts = begun.change.partitions, dict[str, int]()
         offsets = {stage: [end + 1 for end in each[:partitions]] for stage, each in ends.items()}
         new = NewGeneration(begun.generation + 1, partitions, offsets)
-        self._on_step("states are divided by their keys")
         self._clear()
-        heads = new_heads(self._plan, self._heads(found), new)
+        heads, done = new_heads(self._plan, self._heads(found), new), 0
         for stage, workers in self._workers(found):
             counts[stage] = sum(map(_keys, workers))
             own = {id_: head for id_, head in heads.items() if id_.stage == stage}
             for id_, data in with_states(self._program(stage), workers, own):
-                self._on_step(f"stage {stage}, partition {id_.partition} of {partitions}")
+                done += 1
+                self._on_step(f"states of stage {stage} are divided by their keys", done, len(heads))
                 self._beside.put(_FOLDER, _name(id_, ends), data)
         return counts
 
     def _finish(self, switched: Partitioning) -> None:
         """All that is left to do behind the switch. May be done again from the beginning."""
-        assert switched.change is not None  # noqa: S101 - see above
-        ends = switched.change.ends
-        begins = Repartition(switched.generation, switched.partitions)
+        begins = {
+            PartitionId(stage, number): offset
+            for stage, of_stage in switched.begins.items()
+            for number, offset in enumerate(of_stage)
+        }
         self._on_step("the new snapshots take their places")
-        for stage, of_stage in ends.items():
-            for number, end in enumerate(of_stage[: switched.partitions]):
-                self._put_in_place(PartitionId(stage, number), end + 1, ends)
+        for id_, offset in begins.items():
+            if id_.partition < switched.partitions:
+                self._put_in_place(id_, offset, switched.begins)
         self._on_step("the logs are marked")
-        for stage, of_stage in ends.items():
-            record = repartition_record(stage, begins)
-            for number, end in enumerate(of_stage):
-                self._parts.mark(PartitionId(stage, number), end, record)
-        self._parts.begin_anew(
-            {
-                PartitionId(stage, number): end + 1
-                for stage, of_stage in ends.items()
-                for number, end in enumerate(of_stage)
-            }
-        )
+        mark = Repartition(switched.generation, switched.partitions)
+        for id_, offset in begins.items():
+            self._parts.mark(id_, offset - 1, repartition_record(id_.stage, mark))
+        self._parts.begin_anew(begins)
         self._on_step("services may start")
         self._clear()
         self._parts.keep(switched.settled())

@@ -1,0 +1,173 @@
+"""`bettong repartition` on the whole suite: states, windows and clients go on over other partitions as over the first."""
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bettong.config.processor import Schedule
+from bettong.edges.application_file import load
+from bettong.edges.redis_store import RedisStore
+from bettong.testing import run
+from tests.e2e.bare_client import feed
+from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
+
+APPLICATION = """
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+import bettong
+
+@dataclass
+class Order:
+    number: int
+    sku: str
+    at: int
+    cents: int
+
+@dataclass
+class Total:
+    number: int
+    sku: str
+    region: int
+    cents: int
+
+@dataclass
+class Seen:
+    number: int
+    region: int
+    count: int
+
+@dataclass
+class Sum:
+    sku: str
+    start: int
+    orders: int
+    cents: int
+
+@dataclass
+class Kept:
+    cents: int = 0
+
+@dataclass
+class Count:
+    count: int = 0
+
+def decode(row: bytes) -> Order:
+    return Order(**json.loads(row))
+
+def total(order: Order, kept: Kept) -> Total:
+    kept.cents += order.cents
+    return Total(order.number, order.sku, order.number % 5, kept.cents)
+
+def seen(total: Total, kept: Count) -> Seen:
+    kept.count += 1
+    return Seen(total.number, total.region, kept.count)
+
+app = bettong.Application("shop")
+orders = app.source("orders", schema=Order, key="sku", event_time="at", decoder=decode)
+totals = orders.stateful(total, state=Kept, name="total")
+totals.sink("totals")
+sums = bettong.aggregate(Sum, orders=bettong.Count(), cents=bettong.Sum("cents"))
+orders.window(bettong.tumbling(timedelta(seconds=10)), sums, name="sums").sink("sums")
+totals.key_by("region", name="regions").stateful(seen, state=Count, name="seen").sink("seen")
+"""
+S_NS = 1_000_000_000
+# Orders of a part; each of a second of event time.
+ORDERS = 60
+FRAME_ORDERS = 7
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("schedule", "numbers"),
+    [(Schedule.RESIDENT, (3, 8, 2)), (Schedule.MICRO_BATCH, (3, 2, 4))],
+    ids=lambda each: each if isinstance(each, Schedule) else None,
+)
+def test_results_are_those_of_an_application_that_was_never_repartitioned(
+    start_suite: StartSuite, tmp_path: Path, schedule: Schedule, numbers: Sequence[int]
+) -> None:
+    application, kept = tmp_path / "shop.py", tmp_path / "kept"
+    application.write_text(APPLICATION)
+    frames = list(frames_of(len(numbers)))
+    before: int | None = None
+    for part, partitions in enumerate(numbers):
+        if before is not None:
+            repartition(application, kept, before, partitions)
+        running = start_suite(
+            str(application),
+            schedule=schedule,
+            partitions=partitions,
+            keep=kept,
+            settings={"compiled": "false"},
+        )
+        if part == 1:
+            forget_streams(running)
+        # The client begins again from its first frame: by then, others are where its keys were.
+        upto = len(frames) * (part + 1) // len(numbers)
+        assert feed(running.sender, "orders", "till", frames[:upto])[1].acknowledged == upto
+        running.settle()
+        running.suite.stop()
+        before = partitions
+    expected = run(load(str(application)), [("orders", rows) for rows in frames])
+    for sink in ("totals", "sums", "seen"):
+        found = Counter(map(as_text, map(json.loads, running.all_bytes_of(sink).splitlines())))
+        assert found == Counter(as_text(vars(each)) for each in expected.outputs[sink]), sink
+    totals = [json.loads(line) for line in running.all_bytes_of("totals").splitlines()]
+    assert len(totals) == len(numbers) * ORDERS
+
+
+def frames_of(parts: int) -> Iterator[list[bytes]]:
+    """Of one client. The last order is of so much later that all windows before it are over."""
+    now_ns = int(time.time()) // 10 * 10 * S_NS - 3600 * S_NS
+    count = parts * ORDERS
+    orders = [
+        {"number": number, "sku": f"s{number * 7 % 11}", "at": now_ns + number * S_NS, "cents": number}
+        for number in range(count - 1)
+    ]
+    orders.append({"number": count - 1, "sku": "s0", "at": now_ns + 3000 * S_NS, "cents": 1})
+    for start in range(0, count, FRAME_ORDERS):
+        yield [json.dumps(order).encode() for order in orders[start : start + FRAME_ORDERS]]
+
+
+def repartition(application: Path, kept: Path, before: int, partitions: int) -> None:
+    """First only says so, is refused other partitions, and then does it."""
+    would = command(application, kept, "--partitions", str(partitions), "--dry-run")
+    assert f"would give shop {partitions} partitions instead of {before}; states: " in would
+    done = command(application, kept, "--partitions", str(partitions))
+    assert f"shop has {partitions} partitions, it had {before} (states: " in done
+    assert f"shop has {partitions} partitions: there is nothing to do" in command(
+        application, kept, "--partitions", str(partitions)
+    )
+
+
+def command(application: Path, kept: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "bettong", "repartition", str(application), "--dir", str(kept), *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return " ".join(done.stdout.split())
+
+
+def forget_streams(running: RunningSuite) -> None:
+    """Redis has lost what senders had said of streams: only the delivery tables know the frames that have come."""
+    record = running.suite.record
+    with RedisStore(record.redis_connection, record.name) as store:
+        found = store.ask("looking for streams", lambda client: client.keys(store.key("stream", "*")))
+        assert found
+        store.ask("forgetting streams", lambda client: client.delete(*found))
+
+
+def as_text(row: dict[str, Any]) -> str:
+    return json.dumps(row, sort_keys=True)
