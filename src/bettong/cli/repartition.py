@@ -111,8 +111,9 @@ def _say(console: Console, application: str, report: Report, *, back: bool, dry_
     elif dry_run:
         text = f"would give {application} {report.new} partitions instead of {report.old}; states: {each}"
     else:
+        states = f" (states: {each})" if each else ""
         text = (
-            f"{application} has {report.new} partitions, it had {report.old}"
-            f"{f' (states: {each})' if each else ''}; start it with --partitions {report.new} (BETTONG_PARTITIONS={report.new}, `partitions` of the chart)"
+            f"{application} has {report.new} partitions, it had {report.old}{states}; start it with"
+            f" --partitions {report.new} (BETTONG_PARTITIONS={report.new}, `settings.partitions` of the chart)"
         )
     console.print(text, markup=False, soft_wrap=True)
