@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bettong.application.plan import Plan
-    from bettong.inspection.live.repartitioning import Report
+    from bettong.inspection.live.repartitioning import Repartitioned
     from bettong.inspection.locations import Locations
 
 _PARTITIONS = typer.Option(min=1, max=4096, help="How many partitions there are to be.")
@@ -69,7 +69,7 @@ def _done(
     give_up: list[str],
     *,
     dry_run: bool,
-) -> Report:
+) -> Repartitioned:
     """Does it, back where there is no number, and shows how far it is."""
     from rich.progress import Progress
 
@@ -95,7 +95,7 @@ def _done(
             return change.change(partitions, given_up=frozenset(map(Origin, give_up)), dry_run=dry_run)
 
 
-def _say(console: Console, application: str, report: Report, *, back: bool, dry_run: bool) -> None:
+def _say(console: Console, application: str, report: Repartitioned, *, back: bool, dry_run: bool) -> None:
     """What has come of it."""
     each = ", ".join(f"{stage} {count:,}" for stage, count in report.states.items())
     if back:

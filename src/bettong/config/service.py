@@ -38,7 +38,7 @@ class ServiceSettings(ConnectionSettings):
     application: str = Field(description="The application: path of a Python file, or path:name.")
     partitions: Annotated[int, Ge(1), Le(4096)] = Field(
         16,
-        description="Partitions of every topic; of an application that has data, only `bettong repartition` changes it.",
+        description="Partitions of every topic; where data is kept, changed by `bettong repartition` only.",
     )
     replication: Annotated[int, Ge(1), Le(9)] = Field(1, description="Copies Kafka keeps of each partition.")
     # Below 16 KiB a dead letter with the longest reason would not fit.

@@ -85,7 +85,7 @@ def check_folded(found: Mapping[PartitionId, FoldedTo]) -> None:
         )
 
 
-def check_settled(
+def check_complete(
     heads: Mapping[str, Sequence[Snapshot]],
     acknowledged: Mapping[Origin, SequenceNumber],
     given_up: Collection[Origin],

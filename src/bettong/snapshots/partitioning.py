@@ -1,12 +1,12 @@
 """How many partitions an application has, once that was changed, and how far a change is. Pure.
 
-settled     generation g, n partitions
+complete    generation g, n partitions
    |  begin: nothing that runs has changed; the states of n partitions are put together anew beside those that are kept
-prepared    generation g, n partitions, m to come          --back--> settled: generation g, n partitions
+prepared    generation g, n partitions, m to come          --back--> complete: generation g, n partitions
    |  switch: one record
 switched    generation g + 1, m partitions, n before       only onwards: snapshots are put in place, logs are marked
    |  finish
-settled     generation g + 1, m partitions
+complete    generation g + 1, m partitions
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ class Partitioning:
         change = Change(self.partitions, switched=True)
         return Partitioning(self.generation + 1, self.change.partitions, change, begins)
 
-    def settled(self) -> "Partitioning":
+    def completed(self) -> "Partitioning":
         """No change is under way any more."""
         return replace(self, change=None)
 

@@ -37,7 +37,7 @@ _NO_TTL_MS = 1
 
 
 class PartsAtRest(Closing):
-    """See `repartitioning.Parts`. A context manager. `on_wait` gets a line for people while services fall silent."""
+    """See `repartitioning.AtRest`. A context manager. `on_wait` gets a line for people while services fall silent."""
 
     def __init__(
         self, plan: Plan, where: Locations, *, on_wait: Callable[[str], None] = lambda _: None
@@ -50,7 +50,7 @@ class PartsAtRest(Closing):
         self._stage_topics = [stage_topic(plan.application, stage.name) for stage in plan.stages]
 
     def running(self) -> Collection[str]:
-        """See Parts. Waits until those that have just been stopped are silent."""
+        """See AtRest. Waits until those that have just been stopped are silent."""
         metrics = LiveMetrics(self.store)
         deadline_s = time.monotonic() + _SILENCE_S_MAX
         while live := metrics.live():
@@ -61,11 +61,11 @@ class PartsAtRest(Closing):
         return sorted(live)
 
     def kept(self) -> Partitioning | None:
-        """See Parts."""
+        """See AtRest."""
         return kept_partitioning(self._admin, self._where.kafka, self._plan.application)
 
     def keep(self, partitioning: Partitioning) -> None:
-        """See Parts."""
+        """See AtRest."""
         keep_partitioning(
             self._admin,
             self._where.kafka,
@@ -75,15 +75,15 @@ class PartsAtRest(Closing):
         )
 
     def counts(self) -> Mapping[str, int]:
-        """See Parts."""
+        """See AtRest."""
         return self._admin.partition_counts(self._plan.topics)
 
     def add_partitions(self, partitions: int) -> None:
-        """See Parts."""
+        """See AtRest."""
         self._admin.add_partitions(self._plan.topics, partitions)
 
     def ends(self) -> Mapping[PartitionId, int]:
-        """See Parts."""
+        """See AtRest."""
         application = self._plan.application
         return {
             PartitionId(stage_of_topic(application, topic), partition): end
@@ -91,7 +91,7 @@ class PartsAtRest(Closing):
         }
 
     def mark(self, partition: PartitionId, offset: int, value: bytes) -> None:
-        """See Parts."""
+        """See AtRest."""
         log = TopicPartition(stage_topic(self._plan.application, partition.stage), partition.partition)
         bytes_max = self._where.frame_bytes_max
         if self._admin.ends([log.topic])[log] == offset:
@@ -105,7 +105,7 @@ class PartsAtRest(Closing):
             )
 
     def acknowledged(self, origins: Iterable[Origin]) -> Mapping[Origin, SequenceNumber]:
-        """See Parts. What sessions have said of streams, and what is stored of external topics that sources read."""
+        """See AtRest. What sessions have said of streams, and what is stored of external topics that sources read."""
         sources = {source.name: source for source in self._plan.sources}
         leases, logs = RedisLeases(self.store, lease_ms=_NO_TTL_MS), self._logs()
         found: dict[Origin, SequenceNumber] = {}
@@ -117,7 +117,7 @@ class PartsAtRest(Closing):
         return found
 
     def begin_anew(self, offsets: Mapping[PartitionId, int]) -> None:
-        """See Parts. A checkpoint of Spark is forgotten when the last one to fold was somebody else."""
+        """See AtRest. A checkpoint of Spark is forgotten when the last one to fold was somebody else."""
         RedisLead(self.store, ttl_ms=_NO_TTL_MS).folds("repartition")
         metrics = LiveMetrics(self.store)
         for id_, offset in offsets.items():

@@ -8,9 +8,9 @@
     keep "switched"        the one record: before it all can be thrown away, behind it all that is left is to tidy up
     snapshots in place     at the offset behind the mark of each log
     logs marked            no fold goes past a mark with states of the generation before
-    keep "settled"         services may start
+    keep "complete"         services may start
 
-All steps but the one record may be done twice. Pure but for what `Parts` does.
+All steps but the one record may be done twice. Pure but for what `AtRest` does.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from bettong.identifiers import Origin, PartitionId, SequenceNumber
 from bettong.inspection.repartition import (
     FoldedTo,
     check_change,
+    check_complete,
     check_folded,
-    check_settled,
     check_stopped,
     origins_of,
     present,
@@ -63,7 +63,7 @@ def _say_nothing(_step: str, _done: int = 0, _total: int = 0, /) -> None:
 _Found: TypeAlias = Mapping[str, Sequence[Sequence[bytes]]]
 
 
-class Parts(Protocol):
+class AtRest(Protocol):
     """What an application is made of, at rest. Methods block, and raise LogError and StoreError."""
 
     def running(self) -> Collection[str]:
@@ -98,7 +98,7 @@ class Parts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Repartitioned:
     """What was done, or would be. `old` equals `new` where there is nothing to do."""
 
     old: int
@@ -113,7 +113,7 @@ class Repartitioning:
     def __init__(
         self,
         plan: Plan,
-        parts: Parts,
+        parts: AtRest,
         snapshots: SnapshotStore,
         beside: NamedBytes,
         *,
@@ -129,7 +129,9 @@ class Repartitioning:
         self._frame_bytes_max = frame_bytes_max
         self._on_step = on_step
 
-    def change(self, to: int, *, given_up: Collection[Origin] = frozenset(), dry_run: bool = False) -> Report:
+    def change(
+        self, to: int, *, given_up: Collection[Origin] = frozenset(), dry_run: bool = False
+    ) -> Repartitioned:
         """From now on there are `to` partitions. `dry_run`: only says what would be, after all checks.
 
         `given_up`: clients whose frames that may have come in part count as taken. Raises NotAtRestError where the
@@ -141,14 +143,14 @@ class Repartitioning:
             old = now.change.partitions
             if not dry_run:
                 self._finish(now)
-            return Report(old, to, {}, was_switched=True)
+            return Repartitioned(old, to, {}, was_switched=True)
         if now.partitions == to and now.change is None:
-            return Report(to, to, {})
+            return Repartitioned(to, to, {})
         check_stopped(self._parts.running(), self._plan.application)
         found = self._at_rest(now.partitions, given_up)
         if dry_run:
             counts = {stage: sum(map(_keys, workers)) for stage, workers in self._workers(found)}
-            return Report(now.partitions, to, counts)
+            return Repartitioned(now.partitions, to, counts)
         begun = now.begun(to)
         self._on_step("no service starts from now on")
         self._parts.keep(begun)
@@ -166,9 +168,9 @@ class Repartitioning:
         self._on_step(f"from now on there are {to} partitions")
         self._parts.keep(switched)
         self._finish(switched)
-        return Report(now.partitions, to, counts)
+        return Repartitioned(now.partitions, to, counts)
 
-    def take_back(self) -> Report:
+    def take_back(self) -> Repartitioned:
         """Ends a change that is not switched yet: everything is as it was, but for partitions that topics have got.
 
         Raises LogError where there is none.
@@ -186,15 +188,15 @@ class Repartitioning:
                 " had"
             )
         self._clear()
-        self._parts.keep(now.settled())
-        return Report(now.change.partitions, now.partitions, {})
+        self._parts.keep(now.completed())
+        return Repartitioned(now.change.partitions, now.partitions, {})
 
     def _present(self) -> Partitioning:
         return present(self._parts.kept(), self._parts.counts())
 
     def _at_rest(self, partitions: int, given_up: Collection[Origin]) -> dict[str, list[list[bytes]]]:
         """The newest chain of each partition. Raises NotAtRestError."""
-        self._on_step("is everything folded, saved and settled?")
+        self._on_step("is everything folded, saved and acknowledged?")
         ends = self._ends_of(self._parts.ends(), partitions)
         found = {
             stage.name: [self._chain(PartitionId(stage.name, number)) for number in range(partitions)]
@@ -208,7 +210,7 @@ class Repartitioning:
                 for number, head in enumerate(of_stage)
             }
         )
-        check_settled(heads, self._parts.acknowledged(sorted(origins_of(heads))), given_up)
+        check_complete(heads, self._parts.acknowledged(sorted(origins_of(heads))), given_up)
         return found
 
     def _chain(self, id_: PartitionId) -> list[bytes]:
@@ -288,7 +290,7 @@ class Repartitioning:
         self._parts.begin_anew(begins)
         self._on_step("services may start")
         self._clear()
-        self._parts.keep(switched.settled())
+        self._parts.keep(switched.completed())
 
     def _put_in_place(self, id_: PartitionId, offset: int, stages: Collection[str]) -> None:
         increment = Increment(offset, 0, offset)

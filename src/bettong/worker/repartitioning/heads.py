@@ -112,11 +112,11 @@ def _head(
                 Sent(origin=origin, partition=each, sequence=sequence) for each in range(new.partitions)
             )
     if own.clock is not None and own.log_ns:
-        _tell_downstream(head, stage, tables, new.partitions)
+        _downstream_watermarks(head, stage, tables, new.partitions)
     return head
 
 
-def _tell_downstream(
+def _downstream_watermarks(
     head: Snapshot, stage: Stage, tables: Mapping[str, _StageTables], partitions: int
 ) -> None:
     """What the next stages know of this partition: see `event_clocks`."""

@@ -13,7 +13,7 @@ from bettong.worker.stage_program import StageProgram
 from bettong.worker.state.table import SavedStates, StateTable, scope_of
 
 # Between two tables of one process.
-_ON_THE_WAY = b"\0repartition"
+_TRANSFER = b"\0repartition"
 
 
 def with_states(
@@ -58,7 +58,7 @@ def _split(name: str, old: Sequence[PartitionWorker], partitions: int) -> list[l
                 f" {worker.assignment.partitions}: they cannot be divided anew. Had the application another key when"
                 " they were kept?"
             )
-    split = [worker.tables[name].split(partitions, _ON_THE_WAY) for worker in old]
+    split = [worker.tables[name].split(partitions, _TRANSFER) for worker in old]
     return [[each[number] for each in split] for number in range(partitions)]
 
 
@@ -73,7 +73,7 @@ def _fill(
     id_ = PartitionId(head.stage, head.partition)
     for name, table in tables.items():
         for part in parts[name]:
-            table.load(part, log_ns=head.now_ns, begins=False, scope=_ON_THE_WAY)
+            table.load(part, log_ns=head.now_ns, begins=False, scope=_TRANSFER)
         saved = table.dump(scope_of(head.application, id_, head.offset, name))
         head.states[name] = saved.states
         head.state_schemas[name].CopyFrom(program.state_schemas[name])
