@@ -13,7 +13,12 @@ import pytest
 
 from bettong.config.processor import Schedule
 from bettong.edges.application_file import load
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.partitioning_log import kept_partitioning, prepare_topics
 from bettong.edges.redis_store import RedisStore
+from bettong.errors import LogError
+from bettong.inspection.locations import Locations
+from bettong.local.rest import at_rest
 from bettong.testing import clock, run
 from tests.e2e.bare_client import feed
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
@@ -91,7 +96,7 @@ ORDERS = 60
 FRAME_ORDERS = 7
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     ("schedule", "numbers"),
     [(Schedule.RESIDENT, (3, 8, 2)), (Schedule.MICRO_BATCH, (3, 2, 4))],
@@ -106,7 +111,8 @@ def test_results_are_those_of_an_application_that_was_never_repartitioned(
     found: dict[str, Counter[str]] = {}
     for part, partitions in enumerate(numbers):
         if part:
-            repartition(application, kept, numbers[part - 1], partitions)
+            step = "states of stage regions" if part == 1 else "the logs are marked"
+            repartition(application, kept, numbers[part - 1], partitions, killed_at=step)
         running = start_suite(
             str(application),
             schedule=schedule,
@@ -145,20 +151,63 @@ def frames_of(parts: int) -> Iterator[list[bytes]]:
         yield [json.dumps(order).encode() for order in orders[start : start + FRAME_ORDERS]]
 
 
-def repartition(application: Path, kept: Path, before: int, partitions: int) -> None:
-    """First only says so, is refused other partitions, and then does it."""
+def repartition(application: Path, kept: Path, before: int, partitions: int, *, killed_at: str) -> None:
+    """First only says so, is killed at a step, Kafka and Redis with it, and goes on from there when it is run again."""
     would = command(application, kept, "--partitions", str(partitions), "--dry-run")
     assert f"would give shop {partitions} partitions instead of {before}; states: " in would
+    kill(application, kept, partitions, killed_at)
+    with at_rest(str(application), "shop", kept) as where, LogAdmin(where.kafka) as admin:
+        for told in (before, partitions):
+            with pytest.raises(LogError, match=f"from {before} to {partitions} partitions: finish that with"):
+                prepare(admin, where, told)
+        record = kept_partitioning(admin, where.kafka, "shop")
+    assert record is not None
+    assert record.change is not None
+    if not record.change.switched:
+        back = command(application, kept, "--back")
+        assert f"shop has {before} partitions, as before; the change to {partitions} is taken back" in back
     done = command(application, kept, "--partitions", str(partitions))
-    assert f"shop has {partitions} partitions, it had {before} (states: " in done
-    assert f"shop has {partitions} partitions: there is nothing to do" in command(
-        application, kept, "--partitions", str(partitions)
+    assert f"shop has {partitions} partitions, it had {before}" in done
+    with at_rest(str(application), "shop", kept) as where, LogAdmin(where.kafka) as admin:
+        prepare(admin, where, partitions)
+        with pytest.raises(LogError, match=f"set BETTONG_PARTITIONS to {partitions}"):
+            prepare(admin, where, before)
+
+
+def prepare(admin: LogAdmin, where: Locations, partitions: int) -> None:
+    """What a service does that is told so many partitions."""
+    prepare_topics(
+        admin,
+        where.kafka,
+        "shop",
+        ("shop.stage.orders", "shop.sink.seen"),
+        partitions=partitions,
+        replication=1,
+        frame_bytes_max=where.frame_bytes_max,
     )
 
 
-def command(application: Path, kept: Path, *arguments: str) -> str:
+def kill(application: Path, kept: Path, partitions: int, step: str) -> None:
+    """Runs the command, and kills it when it says that it begins a step."""
+    with subprocess.Popen(
+        arguments(application, kept, "--partitions", str(partitions)),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        said = next((line for line in running.stdout if line.startswith(step)), None)
+        running.kill()
+    assert said is not None
+
+
+def arguments(application: Path, kept: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "bettong", "repartition", str(application), "--dir", str(kept), *more]
+
+
+def command(application: Path, kept: Path, *more: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "bettong", "repartition", str(application), "--dir", str(kept), *arguments],
+        arguments(application, kept, *more),
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -58,8 +58,8 @@ class RepartitionedSession(AppSession):
             ),
         )
         new: dict[PartitionId, MemoryPartition] = {}
-        for stage, found in old.items():
-            own = {id_: head for id_, head in heads.items() if id_.stage == stage}
+        for name, found in old.items():
+            own = {id_: head for id_, head in heads.items() if id_.stage == name}
             workers = [each.worker for each in found]
             for id_, data in with_states(workers[0].program, workers, own):
                 new[id_] = self._partition(found[0], id_, partitions, logs[id_], data)
