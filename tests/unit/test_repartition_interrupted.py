@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -261,3 +262,33 @@ def test_a_snapshot_says_its_generation(worlds: Callable[[], World]) -> None:
     assert found.generation == 1
     assert world.snapshots.increments(id_)[-1] == Increment(found.offset, 0, found.offset)
     assert world.worker(id_, 2).snapshot() == data
+
+
+@pytest.mark.parametrize("at", ["add_partitions", "put", "running"])
+def test_what_is_appended_meanwhile_is_found_before_the_switch(
+    worlds: Callable[[], World], monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    world = worlds()
+    of: Any = world.beside if at == "put" else world.rest
+    method = getattr(of, at)
+
+    def appended(*arguments: Any) -> Any:
+        result = method(*arguments)
+        if world.rest.record is not None:
+            world.rest.first_ends[PartitionId("readings", 1)] += 1
+        return result
+
+    monkeypatch.setattr(of, at, appended)
+    with pytest.raises(NotAtRestError, match="the log of 'meters' has grown meanwhile: something of it runs"):
+        world.change(8)
+    assert world.rest.record == Partitioning(0, FIRST).begun(8)
+    monkeypatch.undo()
+    with pytest.raises(NotAtRestError, match="stage 'readings', partition 1: saved up to offset"):
+        world.change(8)
+    world.repartitioning().take_back()
+    assert world.rest.record == Partitioning(0, FIRST)
+
+
+def test_a_client_that_nobody_knows_cannot_be_given_up(worlds: Callable[[], World]) -> None:
+    with pytest.raises(NotAtRestError, match="--give-up readings/none: no stage has heard of it"):
+        worlds().change(8, given_up=[Origin("readings/none")])

@@ -90,7 +90,14 @@ def check_complete(
     acknowledged: Mapping[Origin, SequenceNumber],
     given_up: Collection[Origin],
 ) -> None:
-    """Raises NotAtRestError while frames may have come in part. `heads`: of each stage, of all its partitions."""
+    """Raises NotAtRestError while frames may have come in part, or where a client is given up that nobody knows.
+
+    `heads`: of each stage, of all its partitions.
+    """
+    if strange := sorted(set(given_up) - origins_of(heads)):
+        raise NotAtRestError(
+            f"--give-up {_named(strange)}: no stage has heard of it; name SOURCE/STREAM as the refusal does"
+        )
     for stage, snapshots in heads.items():
         tables = [each.delivery for each in snapshots]
         if lost := lost_frames(tables):

@@ -61,6 +61,8 @@ def _say_nothing(_step: str, _done: int = 0, _total: int = 0, /) -> None:
 
 # By stage and partition, the increments of its newest state.
 _Found: TypeAlias = Mapping[str, Sequence[Sequence[bytes]]]
+# By stage and partition, where its log ends.
+_Ends: TypeAlias = Mapping[str, list[int]]
 
 
 class AtRest(Protocol):
@@ -147,7 +149,7 @@ class Repartitioning:
         if now.partitions == to and now.change is None:
             return Repartitioned(to, to, {})
         check_stopped(self._parts.running(), self._plan.application)
-        found = self._at_rest(now.partitions, given_up)
+        found, saved = self._at_rest(now.partitions, given_up)
         if dry_run:
             counts = {stage: sum(map(_keys, workers)) for stage, workers in self._workers(found)}
             return Repartitioned(now.partitions, to, counts)
@@ -156,14 +158,10 @@ class Repartitioning:
         self._parts.keep(begun)
         self._on_step(f"topics get {to} partitions, where they have fewer")
         self._parts.add_partitions(to)
-        ends = self._ends_of(self._parts.ends(), max(now.partitions, to))
+        ends = self._ends_since(saved, max(now.partitions, to))
         counts = self._divide(begun, found, ends)
         check_stopped(self._parts.running(), self._plan.application)
-        if self._ends_of(self._parts.ends(), max(now.partitions, to)) != ends:
-            raise NotAtRestError(
-                f"the log of {self._plan.application!r} has grown meanwhile: something of it runs and does not say so;"
-                " stop it, and try again"
-            )
+        self._ends_since(ends, max(now.partitions, to))
         switched = begun.switched({stage: tuple(end + 1 for end in each) for stage, each in ends.items()})
         self._on_step(f"from now on there are {to} partitions")
         self._parts.keep(switched)
@@ -194,8 +192,8 @@ class Repartitioning:
     def _present(self) -> Partitioning:
         return present(self._parts.kept(), self._parts.counts())
 
-    def _at_rest(self, partitions: int, given_up: Collection[Origin]) -> dict[str, list[list[bytes]]]:
-        """The newest chain of each partition. Raises NotAtRestError."""
+    def _at_rest(self, partitions: int, given_up: Collection[Origin]) -> tuple[_Found, _Ends]:
+        """The newest chain of each partition, which is of the end of its log. Raises NotAtRestError."""
         self._on_step("is everything folded, saved and acknowledged?")
         ends = self._ends_of(self._parts.ends(), partitions)
         found = {
@@ -211,7 +209,17 @@ class Repartitioning:
             }
         )
         check_complete(heads, self._parts.acknowledged(sorted(origins_of(heads))), given_up)
-        return found
+        return found, ends
+
+    def _ends_since(self, known: _Ends, partitions: int) -> _Ends:
+        """Where logs end now. Raises NotAtRestError where one ends elsewhere than before."""
+        ends = self._ends_of(self._parts.ends(), partitions)
+        if any(ends[stage][: len(before)] != before for stage, before in known.items()):
+            raise NotAtRestError(
+                f"the log of {self._plan.application!r} has grown meanwhile: something of it runs and does not say so;"
+                " stop it, and try again"
+            )
+        return ends
 
     def _chain(self, id_: PartitionId) -> list[bytes]:
         """The increments of a partition's newest state; none where it has never saved any."""
@@ -247,15 +255,13 @@ class Repartitioning:
                     workers[-1].restore(each)
             yield stage, workers
 
-    def _ends_of(self, ends: Mapping[PartitionId, int], partitions: int) -> dict[str, list[int]]:
+    def _ends_of(self, ends: Mapping[PartitionId, int], partitions: int) -> _Ends:
         return {
             stage.name: [ends[PartitionId(stage.name, number)] for number in range(partitions)]
             for stage in self._plan.stages
         }
 
-    def _divide(
-        self, begun: Partitioning, found: _Found, ends: Mapping[str, Sequence[int]]
-    ) -> dict[str, int]:
+    def _divide(self, begun: Partitioning, found: _Found, ends: _Ends) -> dict[str, int]:
         """Lays the snapshots of the new partitions beside those that are there; by stage, how many states."""
         assert begun.change is not None  # noqa: S101 - it is just being made
         partitions, counts = begun.change.partitions, dict[str, int]()
