@@ -57,8 +57,9 @@ def repartition(
         terminable(),
         at_rest(application, planned.application, directory, kafka=kafka, redis=redis) as where,
     ):
-        report = _done(planned, where, console, partitions, give_up or [], dry_run=dry_run)
-    _say(console, planned.application, report, back=back, dry_run=dry_run)
+        found = _done(planned, where, console, partitions, give_up or [], dry_run=dry_run)
+    text = outcome_text(planned.application, found, back=back, dry_run=dry_run)
+    console.print(text, markup=False, soft_wrap=True)
 
 
 def _done(
@@ -95,25 +96,19 @@ def _done(
             return change.change(partitions, given_up=frozenset(map(Origin, give_up)), dry_run=dry_run)
 
 
-def _say(console: Console, application: str, report: Repartitioned, *, back: bool, dry_run: bool) -> None:
-    """What has come of it."""
-    each = ", ".join(f"{stage} {count:,}" for stage, count in report.states.items())
+def outcome_text(application: str, found: Repartitioned, *, back: bool, dry_run: bool) -> str:
+    """What has come of it, in a line."""
+    each = ", ".join(f"{stage} {count:,}" for stage, count in found.states.items())
     if back:
-        text = (
-            f"{application} has {report.new} partitions, as before; the change to {report.old} is taken back"
-        )
-    elif report.was_switched and dry_run:
-        text = (
-            f"would finish what was begun: {application} has {report.new} partitions instead of {report.old}"
-        )
-    elif report.old == report.new:
-        text = f"{application} has {report.new} partitions: there is nothing to do"
-    elif dry_run:
-        text = f"would give {application} {report.new} partitions instead of {report.old}; states: {each}"
-    else:
-        states = f" (states: {each})" if each else ""
-        text = (
-            f"{application} has {report.new} partitions, it had {report.old}{states}; start it with"
-            f" --partitions {report.new} (BETTONG_PARTITIONS={report.new}, `settings.partitions` of the chart)"
-        )
-    console.print(text, markup=False, soft_wrap=True)
+        return f"{application} has {found.new} partitions, as before; the change to {found.old} is taken back"
+    if found.was_switched and dry_run:
+        return f"would finish what was begun: {application} has {found.new} partitions instead of {found.old}"
+    if found.old == found.new:
+        return f"{application} has {found.new} partitions: there is nothing to do"
+    if dry_run:
+        return f"would give {application} {found.new} partitions instead of {found.old}; states: {each}"
+    states = f" (states: {each})" if each else ""
+    return (
+        f"{application} has {found.new} partitions, it had {found.old}{states}; start it with"
+        f" --partitions {found.new} (BETTONG_PARTITIONS={found.new}, `settings.partitions` of the chart)"
+    )
