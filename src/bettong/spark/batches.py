@@ -66,7 +66,7 @@ def batch(
             f"application {plan.application!r}: expected a sink, got none; name one in sinks="
         )
     topics = {stage_topic(plan.application, name): name for name in sorted(stages)}
-    logs = of.logs(list(topics))
+    logs = of.generation(plan, of.logs(list(topics)))
     _check_begins(logs)
     partitions = [PartitionId(topics[each.topic], each.partition) for each in logs]
     exclusions = exclusions_of(plan, of.found.on_this_machine(), partitions)
@@ -88,8 +88,9 @@ def _check_begins(logs: Mapping[TopicPartition, LogEnds]) -> None:
     if trimmed := [f"{each} begins at offset {log.begin}" for each, log in sorted(logs.items()) if log.begin]:
         more = f", and {len(trimmed) - 1} more do not begin at 0" if len(trimmed) > 1 else ""
         raise LogTruncatedError(
-            f"{trimmed[0]}{more}: results that hang on what came before cannot be folded any more. Read the sink's own"
-            " topic with bettong.spark.stream, and keep the retention of stage topics unlimited"
+            f"{trimmed[0]}{more}: results that hang on what came before, there or before the application was"
+            " repartitioned, cannot be folded any more. Read the sink's own topic with bettong.spark.stream, and keep the"
+            " retention of stage topics unlimited"
         )
 
 

@@ -22,7 +22,7 @@ class RedisSnapshots:
         if len(data) > SNAPSHOT_BYTES_MAX:
             raise StoreError(
                 f"{doing}: {len(data)} bytes, Redis takes at most {SNAPSHOT_BYTES_MAX};"
-                " use more partitions, so that each has less state"
+                " use more partitions (`bettong repartition`), so that each has less state"
             )
         key = self._key(partition)
 
