@@ -157,9 +157,9 @@ def repartition(application: Path, kept: Path, before: int, partitions: int, *, 
     assert f"would give shop {partitions} partitions instead of {before}; states: " in would
     kill(application, kept, partitions, killed_at)
     with at_rest(str(application), "shop", kept) as where, LogAdmin(where.kafka) as admin:
-        for told in (before, partitions):
+        for number in (before, partitions):
             with pytest.raises(LogError, match=f"from {before} to {partitions} partitions: finish that with"):
-                prepare(admin, where, told)
+                prepare(admin, where, number)
         record = kept_partitioning(admin, where.kafka, "shop")
     assert record is not None
     assert record.change is not None

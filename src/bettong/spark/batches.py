@@ -89,8 +89,8 @@ def _check_begins(logs: Mapping[TopicPartition, LogEnds]) -> None:
         more = f", and {len(trimmed) - 1} more do not begin at 0" if len(trimmed) > 1 else ""
         raise LogTruncatedError(
             f"{trimmed[0]}{more}: results that hang on what came before, there or before the application was"
-            " repartitioned, cannot be folded any more. Read the sink's own topic with bettong.spark.stream, and keep the"
-            " retention of stage topics unlimited"
+            " repartitioned, cannot be folded any more. Read the sink's own topic with bettong.spark.stream, and keep"
+            " the retention of stage topics unlimited"
         )
 
 

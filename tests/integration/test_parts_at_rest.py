@@ -1,0 +1,111 @@
+"""An application at rest as `bettong repartition` finds and changes it: real topics, and what Redis knows."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import bettong
+from bettong.application.plan import Plan, plan
+from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import Claim, RedisLeases
+from bettong.errors import LogError
+from bettong.identifiers import Origin, PartitionId, SequenceNumber
+from bettong.inspection.live.parts_at_rest import PartsAtRest
+from bettong.inspection.locations import Locations
+from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
+from bettong.snapshots.partitioning import Partitioning
+from bettong.topics import boundaries_topic
+
+FRAME_BYTES_MAX = 64 * 1024
+
+
+def external(name: str) -> bettong.Application:
+    app = bettong.Application(name)
+    rows = bettong.each(lambda row: Row(row.decode()))
+    app.source("read", schema=Row, key="text", decoder=rows, from_=bettong.KafkaTopic("theirs")).sink("out")
+    return app
+
+
+@dataclass
+class Row:
+    text: str
+
+
+@pytest.fixture
+def planned(unique_name: Callable[..., str]) -> Plan:
+    """An application that reads a topic of somebody else's."""
+    return plan(external(unique_name("external")))
+
+
+@pytest.fixture
+def parts(
+    planned: Plan, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
+) -> Iterator[PartsAtRest]:
+    """Of three partitions."""
+    where = Locations(
+        kafka=kafka.connection,
+        redis=redis_server.connection,
+        sender=None,
+        compiled=False,
+        kernel_cache=None,
+        frame_bytes_max=FRAME_BYTES_MAX,
+        state_dir=tmp_path,
+        snapshots="redis",
+    )
+    with LogAdmin(kafka.connection) as admin, PartsAtRest(planned, where) as parts:
+        admin.create_topics(planned.topics, partitions=3, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
+        yield parts
+
+
+def test_topics_get_partitions_and_never_lose_any(parts: PartsAtRest) -> None:
+    for partitions, found in ((5, 5), (5, 5), (2, 5)):
+        parts.add_partitions(partitions)
+        assert set(parts.counts().values()) == {found}
+        assert len(parts.ends()) == found
+
+
+def test_a_log_is_marked_once_and_not_where_something_else_lies(parts: PartsAtRest) -> None:
+    id_ = PartitionId("read", 1)
+    parts.mark(id_, 0, b"mark")
+    parts.mark(id_, 0, b"mark")
+    assert parts.ends()[id_] == 1
+    with pytest.raises(LogError, match="at offset 0, where its mark belongs, lies a record of 4 bytes"):
+        parts.mark(id_, 0, b"other")
+
+
+def test_what_is_kept_is_the_newest_record(parts: PartsAtRest) -> None:
+    assert parts.kept() is None
+    for each in (Partitioning(0, 3).begun(8), Partitioning(0, 3), Partitioning(0, 3).begun(5)):
+        parts.keep(each)
+        assert parts.kept() == each
+
+
+def test_it_is_known_how_far_clients_and_external_topics_are(
+    planned: Plan, kafka: KafkaBroker, parts: PartsAtRest
+) -> None:
+    application = planned.application
+    stored = {b"0": b'{"durable": 17, "ends": [20]}', b"4": b'{"durable": 0, "ends": []}'}
+    boundaries = TransactionalTopic(
+        ClientOptions("BETTONG_KAFKA", {"bootstrap_servers": kafka.bootstrap}),
+        topic=None,
+        positions=boundaries_topic(application, "read"),
+        transactional_id=f"bettong.{application}.read.batch-boundaries",
+    )
+    with boundaries:
+        boundaries.open()
+        boundaries.append([], stored)
+    with LogAdmin(kafka.connection) as admin:
+        topics = (f"{application}.stage.read", f"{application}.dead-letters")
+        log = "/".join(admin.identities(topics)[each] for each in topics)
+    leases = RedisLeases(parts.store, lease_ms=60_000)
+    for name, of, acknowledged in (("here", log, 9), ("elsewhere", "another log", 8)):
+        claim = Claim(stream=f"read/{name}", token=name, client="", instance="", peer="", log=of)
+        leases.release(claim, SequenceNumber(acknowledged))
+        leases.renew([(claim, SequenceNumber(acknowledged))])
+    origins = [Origin(f"read/{name}") for name in ("here", "elsewhere", "nobody", "kafka.theirs.0")]
+    found = parts.acknowledged([*origins, Origin("gone/feed")])
+    assert found == dict(zip([*origins, Origin("read/kafka.theirs.4")], [9, 0, 0, 17, 0], strict=True))
