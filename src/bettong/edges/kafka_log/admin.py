@@ -155,9 +155,7 @@ class LogAdmin(Closing):
             error = for_code(result.error_code)
             if error is not NoError and self.partition_counts([result.name])[result.name] < partitions:
                 raise translated(error(result.error_message), f"{doing}: {result.name}", self._bootstrap)
-        wait_ms = int(_ANSWER_WAIT_S_MAX * 1000)
-        self._ask(doing, lambda client: client.wait_for_topics(list(fewer), timeout_ms=wait_ms))
-        self._await_leaders(fewer)
+        self._await_partitions(fewer, partitions)
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:
         """For each topic its id, which one of the same name that was deleted had not. LogError for unknown topics."""
@@ -204,10 +202,16 @@ class LogAdmin(Closing):
             for name, topic in found.items()
         }
 
-    def _await_leaders(self, topics: Iterable[str]) -> None:
-        """The ends of a partition can be asked for once it has a leader."""
+    def _await_partitions(self, topics: Iterable[str], partitions: int) -> None:
+        """Brokers hear of new partitions one by one; where one ends can be said once it has a leader."""
 
         def ask() -> None:
+            for name, count in self.partition_counts(topics).items():
+                if count < partitions:
+                    raise LogUnavailableError(
+                        f"topic {name} at {self._bootstrap} has {count} partitions, {partitions} were asked for; is"
+                        " every broker running?"
+                    )
             self.ends(topics)
 
         attempts(_ANSWER_WAIT_S_MAX, lambda error: isinstance(error, LogError), first_s=0.05, max_s=0.5)(ask)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from bettong.application.plan import Plan
-from bettong.errors import LogError, NotAtRestError, SnapshotError
+from bettong.errors import LogError, LogUnavailableError, NotAtRestError, SnapshotError
 from bettong.frames.frame import Repartition, repartition_record
 from bettong.identifiers import Origin, PartitionId, SequenceNumber
 from bettong.inspection.repartition import (
@@ -256,10 +256,15 @@ class Repartitioning:
             yield stage, workers
 
     def _ends_of(self, ends: Mapping[PartitionId, int], partitions: int) -> _Ends:
-        return {
-            stage.name: [ends[PartitionId(stage.name, number)] for number in range(partitions)]
+        wanted = {
+            stage.name: [PartitionId(stage.name, number) for number in range(partitions)]
             for stage in self._plan.stages
         }
+        if missing := [str(id_) for of_stage in wanted.values() for id_ in of_stage if id_ not in ends]:
+            raise LogUnavailableError(
+                f"Kafka does not know of {missing[0]} and {len(missing) - 1} partitions more yet: try again in a moment"
+            )
+        return {stage: [ends[id_] for id_ in of_stage] for stage, of_stage in wanted.items()}
 
     def _divide(self, begun: Partitioning, found: _Found, ends: _Ends) -> dict[str, int]:
         """Lays the snapshots of the new partitions beside those that are there; by stage, how many states."""
