@@ -242,12 +242,14 @@ def test_what_is_kept_reads_as_it_was_written() -> None:
     for each in (
         Partitioning(1, 4),
         Partitioning(0, 4).begun(7),
-        Partitioning(3, 4).begun(7).switched({"a": (1, 2, 0), "b": (3, 4, 5)}),
-        Partitioning(3, 4).begun(7).switched({"a": (1, 2, 0)}).completed(),
+        Partitioning(3, 4).begun(7).switched({"a": (1, 2, 6), "b": (3, 4, 5)}),
+        Partitioning(3, 4).begun(7).switched({"a": (1, 2, 6)}).completed(),
     ):
         assert Partitioning.decode(each.encode()) == each
     with pytest.raises(LogError, match="is damaged"):
         Partitioning.decode(b"\xff\xff")
+    with pytest.raises(LogError, match=r"offsets from 0 to 5: expected 1 to \d+; restore the topic"):
+        Partitioning.decode(Partitioning(1, 2, begins={"a": (5, 0)}).encode())
     with pytest.raises(LogError, match="expected 1 to 4096 partitions"):
         Partitioning.decode(b"")
 

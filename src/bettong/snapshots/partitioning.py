@@ -19,6 +19,8 @@ from bettong.identifiers import PartitionId
 from bettong.v1 import partitioning_pb2
 
 PARTITIONS_MAX = 4096
+# As of a snapshot: see `snapshot`.
+_OFFSET_MAX = 2**43
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,12 @@ class Partitioning:
             raise LogError(
                 f"a record of the topic for partitioning says {numbers}: expected 1 to {PARTITIONS_MAX} partitions;"
                 " has another program written there? Restore the topic"
+            )
+        offsets = [each for of_stage in stored.begins for each in of_stage.offsets]
+        if not all(1 <= each <= _OFFSET_MAX for each in offsets):
+            raise LogError(
+                f"a record of the topic for partitioning says offsets from {min(offsets)} to {max(offsets)}: expected"
+                f" 1 to {_OFFSET_MAX}; restore the topic"
             )
         change = Change(stored.change.partitions, stored.change.switched)
         return cls(
