@@ -111,7 +111,7 @@ def test_results_are_those_of_an_application_that_was_never_repartitioned(
     found: dict[str, Counter[str]] = {}
     for part, partitions in enumerate(numbers):
         if part:
-            step = "states of stage regions" if part == 1 else "the logs are marked"
+            step = "topics get" if part == 1 else "states of stage regions"
             repartition(application, kept, numbers[part - 1], partitions, killed_at=step)
         running = start_suite(
             str(application),

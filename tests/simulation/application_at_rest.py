@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from bettong.edges.directory_snapshots import DirectorySnapshots
-from bettong.edges.directory_versions import DirectoryVersions
 from bettong.errors import LogError
 from bettong.identifiers import Origin, PartitionId, SequenceNumber
 from bettong.inspection.live.repartitioning import Repartitioned, Repartitioning
 from bettong.snapshots.chain import Increment, chains
 from bettong.snapshots.partitioning import Partitioning
+from bettong.snapshots.store import read_chain
 from bettong.testing import AppSession
 from bettong.testing.running import ReadyApplication
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -131,7 +131,6 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.snapshots = DirectorySnapshots(folder / "kept")
-        self.beside = DirectoryVersions(folder / "kept")
         for id_, (increment, data) in kept().items():
             self.snapshots.save(id_, increment, data)
         self.rest = Rest(
@@ -140,15 +139,17 @@ class World:
             {Origin(f"{each}/client"): SequenceNumber(40) for each in ("readings", "limits")},
         )
 
-    def repartitioning(self, cut: Cut | None = None) -> Repartitioning:
+    def repartitioning(
+        self, cut: Cut | None = None, *, snapshot_bytes_max: int | None = None
+    ) -> Repartitioning:
         fragile = (lambda of: of) if cut is None else (lambda of: Fragile(of, cut))
         return Repartitioning(
             ready().plan,
             fragile(self.rest),
             fragile(self.snapshots),
-            fragile(self.beside),
             program=lambda stage: ready().programs[stage],
             frame_bytes_max=FRAME_BYTES_MAX,
+            snapshot_bytes_max=snapshot_bytes_max,
         )
 
     def change(self, to: int, cut: Cut | None = None, given_up: Collection[Origin] = ()) -> Repartitioned:
@@ -161,12 +162,16 @@ class World:
             "record": self.rest.record,
             "logs": self.rest.logs,
             "states": {id_: self.newest(id_) for id_ in ids},
-            "beside": self.beside.names("repartition"),
         }
 
     def newest(self, id_: PartitionId) -> bytes | None:
+        found = self.chain(id_)
+        return found[-1] if found else None
+
+    def chain(self, id_: PartitionId) -> list[bytes]:
+        """The bytes of the increments of the newest state, oldest first."""
         found = chains(self.snapshots.increments(id_))
-        return self.snapshots.load(id_, found[0][-1]) if found else None
+        return (read_chain(self.snapshots, id_, found[0]) or []) if found else []
 
     def states(self, partitions: int) -> dict[str, dict[Any, Any]]:
         """All states by computation and key, as the newest snapshots have them."""
@@ -181,6 +186,6 @@ class World:
     def worker(self, id_: PartitionId, partitions: int) -> PartitionWorker:
         assignment = Assignment("meters", id_.partition, partitions, FRAME_BYTES_MAX)
         worker = PartitionWorker(ready().programs[id_.stage], assignment)
-        if (data := self.newest(id_)) is not None:
+        for data in self.chain(id_):
             worker.restore(data)
         return worker

@@ -61,7 +61,7 @@ class RepartitionedSession(AppSession):
         for name, found in old.items():
             own = {id_: head for id_, head in heads.items() if id_.stage == name}
             workers = [each.worker for each in found]
-            for id_, data in with_states(workers[0].program, workers, own):
+            for id_, data, _ in with_states(workers[0].program, workers, own):
                 new[id_] = self._partition(found[0], id_, partitions, logs[id_], data)
         self._left = {id_: log for id_, log in logs.items() if id_ not in new}
         processor.partitions = new

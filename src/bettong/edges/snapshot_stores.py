@@ -9,7 +9,7 @@ from bettong.edges.directory_versions import DirectoryVersions
 from bettong.edges.object_store import ObjectSnapshots, ObjectVersions, check_scheme
 from bettong.edges.redis_store import RedisSnapshots, RedisStore, RedisVersions
 from bettong.errors import SettingsError
-from bettong.snapshots.references import NamedBytes, ReferenceStore
+from bettong.snapshots.references import ReferenceStore
 from bettong.snapshots.store import SnapshotStore
 
 REDIS = "redis"
@@ -31,18 +31,13 @@ def snapshot_store(url: str, application: str, redis: RedisStore) -> SnapshotSto
 
 def reference_store(url: str, application: str, redis: RedisStore) -> ReferenceStore:
     """The versions of the application's reference tables, beside its snapshots. As `snapshot_store`."""
-    return ReferenceStore(named_bytes(url, application, redis))
-
-
-def named_bytes(url: str, application: str, redis: RedisStore) -> NamedBytes:
-    """Where anything else is kept beside the application's snapshots. As `snapshot_store`."""
     if url == REDIS:
-        return RedisVersions(redis)
+        return ReferenceStore(RedisVersions(redis))
     folder = folder_of(url)
     if folder is not None:
-        return DirectoryVersions(folder / application, sync=os.fsync)
+        return ReferenceStore(DirectoryVersions(folder / application, sync=os.fsync))
     check_scheme(url)
-    return ObjectVersions(url, application)
+    return ReferenceStore(ObjectVersions(url, application))
 
 
 def local_states(folder: Path) -> DirectorySnapshots:

@@ -39,10 +39,11 @@ from bettong.edges.redis_store.lead import RedisLead
 from bettong.edges.redis_store.leases import Answer, Claim, Granted, Held, RedisLeases, Settling
 from bettong.edges.redis_store.live import LiveMetrics, ttl_of
 from bettong.edges.redis_store.sink import RedisSink
-from bettong.edges.redis_store.snapshots import RedisSnapshots
+from bettong.edges.redis_store.snapshots import SNAPSHOT_BYTES_MAX, RedisSnapshots
 from bettong.edges.redis_store.versions import RedisVersions
 
 __all__ = [
+    "SNAPSHOT_BYTES_MAX",
     "Answer",
     "Claim",
     "Granted",

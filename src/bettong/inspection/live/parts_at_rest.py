@@ -18,8 +18,8 @@ from bettong.edges.partitioning_log import (
     kept_partitioning,
     record_at,
 )
-from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisLeases, RedisStore
-from bettong.edges.snapshot_stores import named_bytes, snapshot_store
+from bettong.edges.redis_store import SNAPSHOT_BYTES_MAX, LiveMetrics, RedisLead, RedisLeases, RedisStore
+from bettong.edges.snapshot_stores import REDIS, snapshot_store
 from bettong.errors import LogError
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition, stream_of
 from bettong.inspection.live.repartitioning import OnStep, Repartitioning
@@ -189,8 +189,8 @@ def repartitioning_of(plan: Plan, where: Locations, parts: PartsAtRest, *, on_st
         plan,
         parts,
         snapshot_store(where.snapshots, plan.application, parts.store),
-        named_bytes(where.snapshots, plan.application, parts.store),
         program=ready,
         frame_bytes_max=where.frame_bytes_max,
+        snapshot_bytes_max=SNAPSHOT_BYTES_MAX if where.snapshots == REDIS else None,
         on_step=on_step,
     )

@@ -1,21 +1,22 @@
 """Gives an application that is stopped another number of partitions. Begun again after any interruption, it goes on.
 
     checks                 nothing is changed before all of them have passed
+    states are divided     to see that it can be done: nothing is kept of it
     keep "begun"           services do not start any more
     partitions are added   to topics that have too few
-    states are divided     and laid beside the snapshots
     checks again
-    keep "switched"        the one record: before it all can be thrown away, behind it all that is left is to tidy up
+    keep "switched"        the one record: before it nothing is changed that counts, behind it all that is left is done
+    states are divided     from the snapshots of the generation before, which stay until another one is saved
     snapshots in place     at the offset behind the mark of each log
     logs marked            no fold goes past a mark with states of the generation before
-    keep "complete"         services may start
+    keep "complete"        services may start
 
-All steps but the one record may be done twice. Pure but for what `AtRest` does.
+All steps but the one record may be done twice. Pure but for what `AtRest` and the store of snapshots do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -23,6 +24,7 @@ from bettong.application.plan import Plan
 from bettong.errors import LogError, LogUnavailableError, NotAtRestError, SnapshotError
 from bettong.frames.frame import Repartition, repartition_record
 from bettong.identifiers import Origin, PartitionId, SequenceNumber
+from bettong.inspection.live.old_states import Found, OldStates
 from bettong.inspection.repartition import (
     FoldedTo,
     check_change,
@@ -32,20 +34,12 @@ from bettong.inspection.repartition import (
     origins_of,
     present,
 )
-from bettong.snapshots import snapshot as codec
-from bettong.snapshots.chain import Increment, chains
+from bettong.snapshots.chain import Increment
 from bettong.snapshots.partitioning import Partitioning
-from bettong.snapshots.references import NamedBytes
-from bettong.snapshots.store import SnapshotStore, read_chain
+from bettong.snapshots.store import SnapshotStore
 from bettong.v1.snapshot_pb2 import Snapshot
-from bettong.worker.partition import Assignment, PartitionWorker
-from bettong.worker.repartitioning.heads import NewGeneration, new_heads
-from bettong.worker.repartitioning.states import with_states
+from bettong.worker.repartitioning.heads import NewGeneration
 from bettong.worker.stage_program import StageProgram
-
-# Where divided states are laid beside the snapshots. No series of reference tables is called so: it ends with a
-# fingerprint.
-_FOLDER = "repartition"
 
 
 class OnStep(Protocol):
@@ -59,8 +53,6 @@ def _say_nothing(_step: str, _done: int = 0, _total: int = 0, /) -> None:
     pass
 
 
-# By stage and partition, the increments of its newest state.
-_Found: TypeAlias = Mapping[str, Sequence[Sequence[bytes]]]
 # By stage and partition, where its log ends.
 _Ends: TypeAlias = Mapping[str, list[int]]
 
@@ -110,25 +102,27 @@ class Repartitioned:
 
 
 class Repartitioning:
-    """Of one application. `program`: gives that of a stage. `on_step`: told of each step before it is done."""
+    """Of one application. `program`: gives that of a stage. `on_step`: told of each step before it is done.
+
+    `snapshot_bytes_max`: the largest snapshot that the store takes; None where it has no limit of its own.
+    """
 
     def __init__(
         self,
         plan: Plan,
         parts: AtRest,
         snapshots: SnapshotStore,
-        beside: NamedBytes,
         *,
         program: Callable[[str], StageProgram],
         frame_bytes_max: int,
+        snapshot_bytes_max: int | None = None,
         on_step: OnStep = _say_nothing,
     ) -> None:
         self._plan = plan
         self._parts = parts
         self._snapshots = snapshots
-        self._beside = beside
-        self._program = program
-        self._frame_bytes_max = frame_bytes_max
+        self._states = OldStates(plan, snapshots, program=program, frame_bytes_max=frame_bytes_max)
+        self._snapshot_bytes_max = snapshot_bytes_max
         self._on_step = on_step
 
     def change(
@@ -142,31 +136,26 @@ class Repartitioning:
         now = self._present()
         check_change(now, self._plan.application, to)
         if now.change is not None and now.change.switched:
-            old = now.change.partitions
-            if not dry_run:
-                self._finish(now)
-            return Repartitioned(old, to, {}, was_switched=True)
+            counts = {} if dry_run else self._finish(now)
+            return Repartitioned(now.change.partitions, to, counts, was_switched=True)
         if now.partitions == to and now.change is None:
             return Repartitioned(to, to, {})
         check_stopped(self._parts.running(), self._plan.application)
         found, saved = self._at_rest(now.partitions, given_up)
+        counts = self._try_to_divide(found, to)
         if dry_run:
-            counts = {stage: sum(map(_keys, workers)) for stage, workers in self._workers(found)}
             return Repartitioned(now.partitions, to, counts)
         begun = now.begun(to)
         self._on_step("no service starts from now on")
         self._parts.keep(begun)
         self._on_step(f"topics get {to} partitions, where they have fewer")
         self._parts.add_partitions(to)
-        ends = self._ends_since(saved, max(now.partitions, to))
-        counts = self._divide(begun, found, ends)
         check_stopped(self._parts.running(), self._plan.application)
-        self._ends_since(ends, max(now.partitions, to))
+        ends = self._ends_since(saved, max(now.partitions, to))
         switched = begun.switched({stage: tuple(end + 1 for end in each) for stage, each in ends.items()})
         self._on_step(f"from now on there are {to} partitions")
         self._parts.keep(switched)
-        self._finish(switched)
-        return Repartitioned(now.partitions, to, counts)
+        return Repartitioned(now.partitions, to, self._finish(switched))
 
     def take_back(self) -> Repartitioned:
         """Ends a change that is not switched yet: everything is as it was, but for partitions that topics have got.
@@ -185,22 +174,18 @@ class Repartitioning:
                 f" --partitions {now.partitions}; then --partitions {now.change.partitions} gives it the number that it"
                 " had"
             )
-        self._clear()
         self._parts.keep(now.completed())
         return Repartitioned(now.change.partitions, now.partitions, {})
 
     def _present(self) -> Partitioning:
         return present(self._parts.kept(), self._parts.counts())
 
-    def _at_rest(self, partitions: int, given_up: Collection[Origin]) -> tuple[_Found, _Ends]:
-        """The newest chain of each partition, which is of the end of its log. Raises NotAtRestError."""
+    def _at_rest(self, partitions: int, given_up: Collection[Origin]) -> tuple[Found, _Ends]:
+        """The newest state of each partition, which is of the end of its log. Raises NotAtRestError."""
         self._on_step("is everything folded, saved and acknowledged?")
         ends = self._ends_of(self._parts.ends(), partitions)
-        found = {
-            stage.name: [self._chain(PartitionId(stage.name, number)) for number in range(partitions)]
-            for stage in self._plan.stages
-        }
-        heads = self._heads(found)
+        found = self._states.newest(partitions)
+        heads = {stage: [each.head for each in of_stage] for stage, of_stage in found.items()}
         check_folded(
             {
                 PartitionId(stage, number): FoldedTo(head.offset, ends[stage][number])
@@ -221,40 +206,6 @@ class Repartitioning:
             )
         return ends
 
-    def _chain(self, id_: PartitionId) -> list[bytes]:
-        """The increments of a partition's newest state; none where it has never saved any."""
-        for chain in chains(self._snapshots.increments(id_)):
-            kept = read_chain(self._snapshots, id_, chain)
-            if kept is not None:
-                return kept
-        return []
-
-    def _heads(self, found: _Found) -> dict[str, list[Snapshot]]:
-        return {
-            stage: [self._head(PartitionId(stage, number), chain) for number, chain in enumerate(of_stage)]
-            for stage, of_stage in found.items()
-        }
-
-    def _head(self, id_: PartitionId, chain: Sequence[bytes]) -> Snapshot:
-        """The newest of them without its states."""
-        if not chain:
-            return Snapshot(application=self._plan.application, stage=id_.stage, partition=id_.partition)
-        head = codec.decode(chain[-1], application=self._plan.application, partition=id_)
-        for name in ("states", "last_ns", "last_event_ns", "ended"):
-            head.ClearField(name)
-        return head
-
-    def _workers(self, found: _Found) -> Iterator[tuple[str, list[PartitionWorker]]]:
-        """Of each stage, one after the other, workers with the states of its partitions."""
-        for stage, of_stage in found.items():
-            workers = []
-            for number, chain in enumerate(of_stage):
-                assignment = Assignment(self._plan.application, number, len(of_stage), self._frame_bytes_max)
-                workers.append(PartitionWorker(self._program(stage), assignment))
-                for each in chain:
-                    workers[-1].restore(each)
-            yield stage, workers
-
     def _ends_of(self, ends: Mapping[PartitionId, int], partitions: int) -> _Ends:
         wanted = {
             stage.name: [PartitionId(stage.name, number) for number in range(partitions)]
@@ -266,63 +217,75 @@ class Repartitioning:
             )
         return {stage: [ends[id_] for id_ in of_stage] for stage, of_stage in wanted.items()}
 
-    def _divide(self, begun: Partitioning, found: _Found, ends: _Ends) -> dict[str, int]:
-        """Lays the snapshots of the new partitions beside those that are there; by stage, how many states."""
-        assert begun.change is not None  # noqa: S101 - it is just being made
-        partitions, counts = begun.change.partitions, dict[str, int]()
-        offsets = {stage: [end + 1 for end in each[:partitions]] for stage, each in ends.items()}
-        new = NewGeneration(begun.generation + 1, partitions, offsets)
-        self._clear()
-        heads, done = new_heads(self._plan, self._heads(found), new), 0
-        for stage, workers in self._workers(found):
-            counts[stage] = sum(map(_keys, workers))
-            own = {id_: head for id_, head in heads.items() if id_.stage == stage}
-            for id_, data in with_states(self._program(stage), workers, own):
-                done += 1
-                self._on_step(f"states of stage {stage} are divided by their keys", done, len(heads))
-                self._beside.put(_FOLDER, _name(id_, ends), data)
+    def _try_to_divide(self, found: Found, to: int) -> dict[str, int]:
+        """By stage, how many states would be divided. Raises what would be in the way behind the switch."""
+        offsets = {stage.name: [1] * to for stage in self._plan.stages}
+
+        def check(id_: PartitionId, data: bytes) -> None:
+            if self._snapshot_bytes_max is not None and len(data) > self._snapshot_bytes_max:
+                raise SnapshotError(
+                    f"{id_}: with {to} partitions its snapshot would be {len(data):,} bytes, the store takes at most"
+                    f" {self._snapshot_bytes_max:,}; choose more partitions, or keep snapshots elsewhere"
+                    " (BETTONG_SNAPSHOTS)"
+                )
+
+        return self._divide(
+            found, NewGeneration(1, to, offsets), "can the states of stage {} be divided?", check
+        )
+
+    def _divide(
+        self, found: Found, new: NewGeneration, step: str, then: Callable[[PartitionId, bytes], None]
+    ) -> dict[str, int]:
+        """Gives each new snapshot to `then`; by stage, how many states there are."""
+        counts = {stage.name: 0 for stage in self._plan.stages}
+        total = len(counts) * new.partitions
+        for done, (id_, data, states) in enumerate(self._states.divided(found, new), start=1):
+            counts[id_.stage] += states
+            self._on_step(step.format(id_.stage), done, total)
+            then(id_, data)
         return counts
 
-    def _finish(self, switched: Partitioning) -> None:
-        """All that is left to do behind the switch. May be done again from the beginning."""
+    def _finish(self, switched: Partitioning) -> dict[str, int]:
+        """All that is left to do behind the switch; by stage, how many states there are.
+
+        May be done again from the beginning.
+        """
         begins = {
             PartitionId(stage, number): offset
             for stage, of_stage in switched.begins.items()
             for number, offset in enumerate(of_stage)
         }
-        self._on_step("the new snapshots take their places")
-        for id_, offset in begins.items():
-            if id_.partition < switched.partitions:
-                self._put_in_place(id_, offset, switched.begins)
+        counts = self._put_in_place(switched, begins)
         self._on_step("the logs are marked")
         mark = Repartition(switched.generation, switched.partitions)
         for id_, offset in begins.items():
             self._parts.mark(id_, offset - 1, repartition_record(id_.stage, mark))
         self._parts.begin_anew(begins)
         self._on_step("services may start")
-        self._clear()
         self._parts.keep(switched.completed())
+        return counts
 
-    def _put_in_place(self, id_: PartitionId, offset: int, stages: Collection[str]) -> None:
-        increment = Increment(offset, 0, offset)
-        data = self._beside.get(_FOLDER, _name(id_, stages))
-        if data is not None:
-            self._snapshots.save(id_, increment, data)
-        elif increment not in self._snapshots.increments(id_):
-            raise SnapshotError(
-                f"{id_}: its snapshot at {offset} is neither in place nor beside the others, where it was laid: the"
-                " store has lost it. Restore the store from a copy, or start under another application name"
-            )
+    def _put_in_place(self, switched: Partitioning, begins: Mapping[PartitionId, int]) -> dict[str, int]:
+        """Divides the states as they were at the switch, and saves them where the new generation begins."""
+        assert switched.change is not None  # noqa: S101 - it is under way
+        found = self._states.newest(switched.change.partitions, below=begins)
+        for stage, of_stage in found.items():
+            for number, each in enumerate(of_stage):
+                _check_not_lost(PartitionId(stage, number), each.head, begins)
+        found = self._states.lasting(found, begins)
 
-    def _clear(self) -> None:
-        for name in self._beside.names(_FOLDER):
-            self._beside.remove(_FOLDER, name)
+        def put(id_: PartitionId, data: bytes) -> None:
+            offset = begins[id_]
+            self._snapshots.save(id_, Increment(offset, 0, offset), data)
 
-
-def _name(id_: PartitionId, stages: Collection[str]) -> str:
-    """Under which a snapshot lies beside the others: stages by number, for their names may hold anything."""
-    return f"{sorted(stages).index(id_.stage)}-{id_.partition}"
+        new = NewGeneration(switched.generation, switched.partitions, switched.begins)
+        return self._divide(found, new, "states of stage {} are divided by their keys", put)
 
 
-def _keys(worker: PartitionWorker) -> int:
-    return worker.keys
+def _check_not_lost(id_: PartitionId, head: Snapshot, begins: Mapping[PartitionId, int]) -> None:
+    end = begins[id_] - 1
+    if head.offset != end:
+        raise SnapshotError(
+            f"{id_}: its newest snapshot of before the switch is at {head.offset}, at the switch there was one at"
+            f" {end}: the store has lost it. Restore the store from a copy, or start under another application name"
+        )

@@ -18,8 +18,8 @@ _TRANSFER = b"\0repartition"
 
 def with_states(
     program: StageProgram, old: Sequence[PartitionWorker], heads: Mapping[PartitionId, Snapshot]
-) -> Iterator[tuple[PartitionId, bytes]]:
-    """The new snapshots of a stage, encoded, each as a worker will take it over.
+) -> Iterator[tuple[PartitionId, bytes, int]]:
+    """The new snapshots of a stage, encoded, each as a worker will take it over, and how many states it has.
 
     `old`: of each old partition a worker with its states; they are all in memory, and once more while they are
     divided. `heads`: see `new_heads`, those of the stage. Raises SnapshotError where states are not where their keys
@@ -39,7 +39,7 @@ def with_states(
         worker.restore(data)
         for name in parts:
             after[name] += worker.tables[name].keys
-        yield id_, data
+        yield id_, data, worker.keys
     if after != before:
         raise SnapshotError(
             f"stage {program.stage.name!r}: {before} states became {after}: nothing is changed; report it"
