@@ -154,7 +154,7 @@ def _exclusions() -> Iterator[bytes]:
 
 
 def _partitionings() -> Iterator[bytes]:
-    begun = Partitioning(2, 3).begun(8)
+    begun = Partitioning(2, 3).begun(8, "a run")
     yield begun.encode()
     yield begun.switched({"varying": (7, 1, 9, 1), "other": (1, 2, 3, 4)}).encode()
     yield begun.switched({"varying": (7, 1, 9, 1)}).completed().encode()

@@ -77,11 +77,15 @@ def test_a_log_is_marked_once_and_not_where_something_else_lies(parts: PartsAtRe
         parts.mark(id_, 0, b"other")
 
 
-def test_what_is_kept_is_the_newest_record(parts: PartsAtRest) -> None:
+def test_what_is_kept_is_the_newest_record_that_counts(parts: PartsAtRest) -> None:
     assert parts.kept() is None
-    for each in (Partitioning(0, 3).begun(8), Partitioning(0, 3), Partitioning(0, 3).begun(5)):
+    begun = Partitioning(0, 3).begun(8, "a")
+    for each in (begun, begun.completed(), Partitioning(0, 3).begun(5, "b")):
         parts.keep(each)
         assert parts.kept() == each
+    # Of a run that was taken back.
+    parts.keep(begun.switched({"read": (1, 1, 1)}))
+    assert parts.kept() == Partitioning(0, 3).begun(5, "b")
 
 
 def test_it_is_known_how_far_clients_and_external_topics_are(

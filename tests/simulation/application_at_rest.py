@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from bettong.errors import LogError
 from bettong.identifiers import Origin, PartitionId, SequenceNumber
 from bettong.inspection.live.repartitioning import Repartitioned, Repartitioning
 from bettong.snapshots.chain import Increment, chains
-from bettong.snapshots.partitioning import Partitioning
+from bettong.snapshots.partitioning import Partitioning, newest
 from bettong.snapshots.store import read_chain
 from bettong.testing import AppSession
 from bettong.testing.running import ReadyApplication
@@ -47,7 +48,7 @@ class Rest:
     first_ends: dict[PartitionId, int]
     topics: dict[str, int]
     known: dict[Origin, SequenceNumber]
-    record: Partitioning | None = None
+    records: list[bytes] = field(default_factory=list)
     logs: dict[PartitionId, list[bytes]] = field(default_factory=dict)
     begun: dict[PartitionId, int] = field(default_factory=dict)
     live: list[str] = field(default_factory=list)
@@ -55,11 +56,16 @@ class Rest:
     def running(self) -> Collection[str]:
         return self.live
 
+    @property
+    def record(self) -> Partitioning | None:
+        """The newest one that counts."""
+        return newest(map(Partitioning.decode, self.records))
+
     def kept(self) -> Partitioning | None:
-        return None if self.record is None else Partitioning.decode(self.record.encode())
+        return self.record
 
     def keep(self, partitioning: Partitioning) -> None:
-        self.record = partitioning
+        self.records.append(partitioning.encode())
 
     def counts(self) -> Mapping[str, int]:
         return dict(self.topics)
@@ -94,7 +100,7 @@ class CutOffError(Exception):
 class Fragile:
     """Passes calls on to `of`, until they are cut off: before or after the last one that is allowed."""
 
-    def __init__(self, of: Any, cut: Cut) -> None:
+    def __init__(self, of: Any, cut: Cut | Pause) -> None:
         self._of = of
         self._cut = cut
 
@@ -125,11 +131,27 @@ class Cut:
         return result
 
 
+@dataclass
+class Pause:
+    """Before its call number `at`, `then` happens."""
+
+    at: int
+    then: Callable[[], None]
+    calls: int = 0
+
+    def around(self, call: Callable[[], Any]) -> Any:
+        self.calls += 1
+        if self.calls == self.at:
+            self.then()
+        return call()
+
+
 class World:
     """An application at rest in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._runs = count()
         self.snapshots = DirectorySnapshots(folder / "kept")
         for id_, (increment, data) in kept().items():
             self.snapshots.save(id_, increment, data)
@@ -140,13 +162,14 @@ class World:
         )
 
     def repartitioning(
-        self, cut: Cut | None = None, *, snapshot_bytes_max: int | None = None
+        self, cut: Cut | Pause | None = None, *, snapshot_bytes_max: int | None = None
     ) -> Repartitioning:
         fragile = (lambda of: of) if cut is None else (lambda of: Fragile(of, cut))
         return Repartitioning(
             ready().plan,
             fragile(self.rest),
             fragile(self.snapshots),
+            run=f"run {next(self._runs)}",
             program=lambda stage: ready().programs[stage],
             frame_bytes_max=FRAME_BYTES_MAX,
             snapshot_bytes_max=snapshot_bytes_max,
@@ -159,10 +182,15 @@ class World:
         """All that counts: what is kept, the logs, and the bytes of the newest states."""
         ids = [PartitionId(stage.name, each) for stage in ready().plan.stages for each in range(8)]
         return {
-            "record": self.rest.record,
+            "record": self.settled(),
             "logs": self.rest.logs,
             "states": {id_: self.newest(id_) for id_ in ids},
         }
+
+    def settled(self) -> Partitioning | None:
+        """What is kept, whichever run has done it."""
+        record = self.rest.record
+        return None if record is None else replace(record, run="")
 
     def newest(self, id_: PartitionId) -> bytes | None:
         found = self.chain(id_)

@@ -52,7 +52,7 @@ def test_states_are_the_same_by_their_keys(worlds: Callable[[], World], to: int)
     assert (report.old, report.new) == (FIRST, to)
     assert report.states == {"readings": 7, "places": len(before["newest"])}
     assert world.states(to) == before
-    assert world.rest.record == settled(world, to)
+    assert world.settled() == settled(world, to)
 
 
 @pytest.mark.parametrize("to", [2, 5])
@@ -69,7 +69,7 @@ def test_interrupted_at_any_call_it_ends_the_same_when_it_is_run_again(
         may_start(world)
         world.change(to)
         assert world.ends_as() == straight.ends_as(), at
-        assert world.rest.begun == straight.rest.begun or world.rest.record == settled(world, to)
+        assert world.rest.begun == straight.rest.begun or world.settled() == settled(world, to)
 
 
 @pytest.mark.parametrize("to", [2, 5])
@@ -91,14 +91,14 @@ def test_interrupted_before_the_switch_it_can_be_taken_back(
             with pytest.raises(LogError, match=f"has switched to {to} partitions: finish that"):
                 world.repartitioning().take_back()
             world.change(to)
-            assert world.rest.record == settled(world, to)
+            assert world.settled() == settled(world, to)
             continue
         taken_back += 1
         world.repartitioning().take_back()
         assert fault_of(world.rest.record, "meters", FIRST) is None
         assert world.ends_as() == {**before, "record": Partitioning(0, FIRST)}
         world.change(4)
-        assert world.rest.record == settled(world, 4)
+        assert world.settled() == settled(world, 4)
     assert switched > 5
     assert taken_back > 2
 
@@ -204,7 +204,7 @@ def test_a_client_whose_frames_may_have_come_in_part_is_named(worlds: Callable[[
 
 def test_another_change_has_to_wait_for_the_one_under_way(worlds: Callable[[], World]) -> None:
     world = worlds()
-    world.rest.record = Partitioning(0, FIRST).begun(5)
+    world.rest.keep(Partitioning(0, FIRST).begun(5, "another"))
     with pytest.raises(LogError, match="is being given 5 partitions already, not 8: finish it with --parti"):
         world.change(8)
     world.change(5)
@@ -216,7 +216,7 @@ def test_a_service_that_is_told_another_number_is_refused() -> None:
     assert fault_of(None, "meters", 3) is None
     assert fault_of(Partitioning(2, 8), "meters", 8) is None
     assert "set BETTONG_PARTITIONS to 8" in (fault_of(Partitioning(2, 8), "meters", 3) or "")
-    begun = Partitioning(2, 8).begun(3)
+    begun = Partitioning(2, 8).begun(3, "a")
     for number in (3, 8):
         assert "from 8 to 3 partitions: finish" in (fault_of(begun, "meters", number) or "")
         assert "--back" in (fault_of(begun, "meters", number) or "")
@@ -227,9 +227,9 @@ def test_a_service_that_is_told_another_number_is_refused() -> None:
 def test_what_is_kept_reads_as_it_was_written() -> None:
     for each in (
         Partitioning(1, 4),
-        Partitioning(0, 4).begun(7),
-        Partitioning(3, 4).begun(7).switched({"a": (1, 2, 6), "b": (3, 4, 5)}),
-        Partitioning(3, 4).begun(7).switched({"a": (1, 2, 6)}).completed(),
+        Partitioning(0, 4).begun(7, "a"),
+        Partitioning(3, 4).begun(7, "a").switched({"a": (1, 2, 6), "b": (3, 4, 5)}),
+        Partitioning(3, 4).begun(7, "a").switched({"a": (1, 2, 6)}).completed(),
     ):
         assert Partitioning.decode(each.encode()) == each
     with pytest.raises(LogError, match="is damaged"):
@@ -268,12 +268,12 @@ def test_what_is_appended_meanwhile_is_found_before_the_switch(
     monkeypatch.setattr(world.rest, at, appended)
     with pytest.raises(NotAtRestError, match="the log of 'meters' has grown meanwhile: something of it runs"):
         world.change(8)
-    assert world.rest.record == Partitioning(0, FIRST).begun(8)
+    assert world.settled() == Partitioning(0, FIRST).begun(8, "")
     monkeypatch.undo()
     with pytest.raises(NotAtRestError, match="stage 'readings', partition 1: saved up to offset"):
         world.change(8)
     world.repartitioning().take_back()
-    assert world.rest.record == Partitioning(0, FIRST)
+    assert world.settled() == Partitioning(0, FIRST)
 
 
 def test_a_client_that_nobody_knows_cannot_be_given_up(worlds: Callable[[], World]) -> None:

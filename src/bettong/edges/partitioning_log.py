@@ -1,19 +1,21 @@
-"""How many partitions an application has, as the newest record of its topic for that: see `snapshots.partitioning`."""
+"""How many partitions an application has, as the records of its topic for that say: see `snapshots.partitioning`."""
 
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import TopicPartition
-from bettong.snapshots.partitioning import Partitioning, fault_of
+from bettong.snapshots.partitioning import Partitioning, fault_of, newest
 from bettong.topics import partitioning_topic
 
 # Of 4,096 partitions of a hundred stages, with where each log ended.
 _RECORD_BYTES_MAX = 4 * 1024 * 1024
 _ANSWER_S_MAX = 30.0
 _POLL_MS = 200
+_RECORDS_MAX = 1000
 
 
 def prepare_topics(
@@ -45,15 +47,14 @@ def prepare_topics(
 
 
 def kept_partitioning(admin: LogAdmin, where: KafkaConnection, application: str) -> Partitioning | None:
-    """The newest record; None of an application that was never repartitioned. Blocks; raises LogError."""
+    """The newest record that counts; None of an application that was never repartitioned. Blocks; raises LogError."""
     topic = partitioning_topic(application)
     if not admin.partition_counts([topic])[topic]:
         return None
     log = TopicPartition(topic, 0)
-    end = admin.ends([topic])[log]
-    if not end:
-        return None
-    return Partitioning.decode(record_at(where, log, end - 1, frame_bytes_max=_RECORD_BYTES_MAX))
+    span = (admin.beginnings([topic])[log], admin.ends([topic])[log])
+    found = read_spans(where, {log: span}, frame_bytes_max=_RECORD_BYTES_MAX)
+    return newest(map(Partitioning.decode, found[log]))
 
 
 def partitions_in_use(admin: LogAdmin, where: KafkaConnection, application: str, topic: str) -> Partitioning:
@@ -84,14 +85,34 @@ def append_durably(
         raise answer
 
 
-def record_at(where: KafkaConnection, log: TopicPartition, offset: int, *, frame_bytes_max: int) -> bytes:
-    """The record at an offset that the log has reached. Blocks; raises LogError."""
+def read_spans(
+    where: KafkaConnection, spans: Mapping[TopicPartition, tuple[int, int]], *, frame_bytes_max: int
+) -> dict[TopicPartition, list[bytes]]:
+    """The records of each log from an offset on and below another one, which the log has reached.
+
+    Blocks; raises LogError.
+    """
+    found: dict[TopicPartition, list[bytes]] = {log: [] for log in spans}
+    missing = {log: end - begin for log, (begin, end) in spans.items() if end > begin}
+    if not missing:
+        return found
     deadline_s = time.monotonic() + _ANSWER_S_MAX
-    with LogReader(where, {log: offset}, frame_bytes_max=frame_bytes_max) as reader:
-        while time.monotonic() < deadline_s:
-            for record in reader.poll(_POLL_MS, 1):
-                return record.value
-    raise LogUnavailableError(
-        f"{log}: offset {offset} was not read in {_ANSWER_S_MAX:.0f} s; is Kafka at {where.bootstrap} running and"
-        " reachable?"
-    )
+    with LogReader(where, {log: spans[log][0] for log in missing}, frame_bytes_max=frame_bytes_max) as reader:
+        while missing and time.monotonic() < deadline_s:
+            for record in reader.poll(_POLL_MS, _RECORDS_MAX):
+                log = TopicPartition(record.topic, record.partition)
+                if log not in missing:
+                    continue
+                found[log].append(record.value)
+                missing[log] -= 1
+                if not missing[log]:
+                    del missing[log]
+                    reader.remove(log)
+                deadline_s = time.monotonic() + _ANSWER_S_MAX
+    if missing:
+        log, count = next(iter(missing.items()))
+        raise LogUnavailableError(
+            f"{log}: {count} records below offset {spans[log][1]} were not read, none came for {_ANSWER_S_MAX:.0f} s;"
+            f" is Kafka at {where.bootstrap} running and reachable?"
+        )
+    return found

@@ -60,6 +60,25 @@ def check_change(now: Partitioning, application: str, to: int) -> None:
         )
 
 
+def overtaken(found: Partitioning | None, application: str) -> str:
+    """Why a run ends that is not the one that counts any more."""
+    return (
+        f"another `bettong repartition` of application {application!r} works beside this one, or has taken it back:"
+        f" {_state_of(found)}. This run ends, and nothing is lost; see that no other one runs, and run it again if need"
+        " be"
+    )
+
+
+def _state_of(found: Partitioning | None) -> str:
+    if found is None:
+        return "its record is gone"
+    if found.change is None:
+        return f"the application has {found.partitions} partitions, and no change is under way"
+    if found.change.switched:
+        return f"the application has switched to {found.partitions} partitions"
+    return f"the application is being given {found.change.partitions} partitions"
+
+
 def check_stopped(running: Collection[str], application: str) -> None:
     """Raises NotAtRestError while anything of the application runs."""
     if running:

@@ -1,15 +1,18 @@
 """How many partitions an application has, once that was changed, and how far a change is. Pure.
 
 complete    generation g, n partitions
-   |  begin: nothing that runs has changed; the states of n partitions are put together anew beside those that are kept
-prepared    generation g, n partitions, m to come          --back--> complete: generation g, n partitions
+   |  begin: nothing that runs has changed; it is seen whether the states of n partitions can be divided by m
+begun       generation g, n partitions, m to come          --back--> complete: generation g, n partitions
    |  switch: one record
 switched    generation g + 1, m partitions, n before       only onwards: snapshots are put in place, logs are marked
    |  finish
 complete    generation g + 1, m partitions
+
+Each record names the run that began the change. A run may begin where another one has, which may have died: from then
+on the records of the other one say nothing. So it is the order of the records that decides between two runs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from google.protobuf.message import DecodeError
@@ -37,26 +40,40 @@ class Partitioning:
 
     `begins`: by stage and partition, where the generation begins in the logs: the offset behind their marks. Of the
     first generation it is empty. It names partitions that have gone out of use with this generation, too.
+    `run`: which one began the change that is under way, or that was the last.
     """
 
     generation: int
     partitions: int
     change: Change | None = None
     begins: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    run: str = ""
 
-    def begun(self, partitions: int) -> "Partitioning":
-        """A change to so many partitions is prepared."""
-        return replace(self, change=Change(partitions))
+    def begun(self, partitions: int, run: str) -> "Partitioning":
+        """A change to so many partitions is prepared, by that run."""
+        return replace(self, change=Change(partitions), run=run)
 
     def switched(self, begins: Mapping[str, Sequence[int]]) -> "Partitioning":
         """The change that is prepared counts from now on."""
         assert self.change is not None  # noqa: S101 - of one that is prepared
         change = Change(self.partitions, switched=True)
-        return Partitioning(self.generation + 1, self.change.partitions, change, begins)
+        return Partitioning(self.generation + 1, self.change.partitions, change, begins, self.run)
 
     def completed(self) -> "Partitioning":
         """No change is under way any more."""
         return replace(self, change=None)
+
+    def goes_on(self, before: "Partitioning") -> bool:
+        """Whether it counts as the next record behind one that counts. A change begins only on what was there then."""
+        same = (self.generation, self.partitions) == (before.generation, before.partitions)
+        if self.change is not None and not self.change.switched:
+            return same and not (before.change is not None and before.change.switched)
+        if before.change is None or self.run != before.run:
+            return False
+        if self.change is None:
+            return same
+        to = (before.generation + 1, before.change.partitions)
+        return not before.change.switched and (self.generation, self.partitions) == to
 
     def begin_of(self, partition: PartitionId) -> int:
         """The offset of the first record of this generation in a partition's log."""
@@ -65,7 +82,9 @@ class Partitioning:
 
     def encode(self) -> bytes:
         """As a record of the topic for partitioning."""
-        stored = partitioning_pb2.Partitioning(generation=self.generation, partitions=self.partitions)
+        stored = partitioning_pb2.Partitioning(
+            generation=self.generation, partitions=self.partitions, run=self.run
+        )
         if self.change is not None:
             stored.change.partitions, stored.change.switched = self.change.partitions, self.change.switched
         for stage, offsets in self.begins.items():
@@ -97,7 +116,17 @@ class Partitioning:
             stored.partitions,
             change if stored.HasField("change") else None,
             {each.stage: tuple(each.offsets) for each in stored.begins},
+            stored.run,
         )
+
+
+def newest(records: Iterable[Partitioning]) -> Partitioning | None:
+    """The newest record that counts, of all in their order; None of none."""
+    found: Partitioning | None = None
+    for each in records:
+        if found is None or each.goes_on(found):
+            found = each
+    return found
 
 
 def fault_of(kept: Partitioning | None, application: str, partitions: int) -> str | None:

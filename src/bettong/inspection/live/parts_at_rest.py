@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
+from uuid import uuid4
 
 from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan
@@ -16,7 +17,7 @@ from bettong.edges.partitioning_log import (
     append_durably,
     keep_partitioning,
     kept_partitioning,
-    record_at,
+    read_spans,
 )
 from bettong.edges.redis_store import SNAPSHOT_BYTES_MAX, LiveMetrics, RedisLead, RedisLeases, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
@@ -96,7 +97,7 @@ class PartsAtRest(Closing):
         bytes_max = self._where.frame_bytes_max
         if self._admin.ends([log.topic])[log] == offset:
             append_durably(self._where.kafka, log, value, frame_bytes_max=bytes_max)
-        found = record_at(self._where.kafka, log, offset, frame_bytes_max=bytes_max)
+        (found,) = read_spans(self._where.kafka, {log: (offset, offset + 1)}, frame_bytes_max=bytes_max)[log]
         if found != value:
             raise LogError(
                 f"{log}: at offset {offset}, where its mark belongs, lies a record of {len(found)} bytes that something"
@@ -189,6 +190,7 @@ def repartitioning_of(plan: Plan, where: Locations, parts: PartsAtRest, *, on_st
         plan,
         parts,
         snapshot_store(where.snapshots, plan.application, parts.store),
+        run=uuid4().hex,
         program=ready,
         frame_bytes_max=where.frame_bytes_max,
         snapshot_bytes_max=SNAPSHOT_BYTES_MAX if where.snapshots == REDIS else None,

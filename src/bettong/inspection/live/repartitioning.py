@@ -11,17 +11,21 @@
     logs marked            no fold goes past a mark with states of the generation before
     keep "complete"        services may start
 
-All steps but the one record may be done twice. Pure but for what `AtRest` and the store of snapshots do.
+All steps but the one record may be done twice. Of two runs the one that has begun last goes on. The other one ends with
+an error: it reads its own record back, and another one counts (`snapshots.partitioning`).
+
+Pure but for what `AtRest` and the store of snapshots do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from bettong.application.plan import Plan
-from bettong.errors import LogError, LogUnavailableError, NotAtRestError, SnapshotError
+from bettong.errors import BettongError, LogError, LogUnavailableError, NotAtRestError, SnapshotError
 from bettong.frames.frame import Repartition, repartition_record
 from bettong.identifiers import Origin, PartitionId, SequenceNumber
 from bettong.inspection.live.old_states import Found, OldStates
@@ -32,6 +36,7 @@ from bettong.inspection.repartition import (
     check_folded,
     check_stopped,
     origins_of,
+    overtaken,
     present,
 )
 from bettong.snapshots.chain import Increment
@@ -64,10 +69,10 @@ class AtRest(Protocol):
         """Who lives, by their own word."""
 
     def kept(self) -> Partitioning | None:
-        """The newest record of how many partitions there are."""
+        """The newest record that counts, of how many partitions there are."""
 
     def keep(self, partitioning: Partitioning) -> None:
-        """Appends a record; it is durable then."""
+        """Appends a record; it is durable then. Whether it counts, `kept` says."""
 
     def counts(self) -> Mapping[str, int]:
         """How many partitions each topic has, 0 for one that does not exist."""
@@ -104,6 +109,7 @@ class Repartitioned:
 class Repartitioning:
     """Of one application. `program`: gives that of a stage. `on_step`: told of each step before it is done.
 
+    `run`: what no other run is called.
     `snapshot_bytes_max`: the largest snapshot that the store takes; None where it has no limit of its own.
     """
 
@@ -113,6 +119,7 @@ class Repartitioning:
         parts: AtRest,
         snapshots: SnapshotStore,
         *,
+        run: str,
         program: Callable[[str], StageProgram],
         frame_bytes_max: int,
         snapshot_bytes_max: int | None = None,
@@ -120,6 +127,7 @@ class Repartitioning:
     ) -> None:
         self._plan = plan
         self._parts = parts
+        self._run = run
         self._snapshots = snapshots
         self._states = OldStates(plan, snapshots, program=program, frame_bytes_max=frame_bytes_max)
         self._snapshot_bytes_max = snapshot_bytes_max
@@ -133,28 +141,31 @@ class Repartitioning:
         `given_up`: clients whose frames that may have come in part count as taken. Raises NotAtRestError where the
         application is not at rest; then, and after any other error before the switch, nothing that counts is changed.
         """
-        now = self._present()
+        kept = self._parts.kept()
+        now = present(kept, self._parts.counts())
         check_change(now, self._plan.application, to)
         if now.change is not None and now.change.switched:
             counts = {} if dry_run else self._finish(now)
             return Repartitioned(now.change.partitions, to, counts, was_switched=True)
         if now.partitions == to and now.change is None:
             return Repartitioned(to, to, {})
-        check_stopped(self._parts.running(), self._plan.application)
-        found, saved = self._at_rest(now.partitions, given_up)
-        counts = self._try_to_divide(found, to)
+        with self._counting(kept):
+            check_stopped(self._parts.running(), self._plan.application)
+            found, saved = self._at_rest(now.partitions, given_up)
+            counts = self._try_to_divide(found, to)
         if dry_run:
             return Repartitioned(now.partitions, to, counts)
-        begun = now.begun(to)
+        begun = now.begun(to, self._run)
         self._on_step("no service starts from now on")
-        self._parts.keep(begun)
-        self._on_step(f"topics get {to} partitions, where they have fewer")
-        self._parts.add_partitions(to)
-        check_stopped(self._parts.running(), self._plan.application)
-        ends = self._ends_since(saved, max(now.partitions, to))
+        self._keep(begun)
+        with self._counting(begun):
+            self._on_step(f"topics get {to} partitions, where they have fewer")
+            self._parts.add_partitions(to)
+            check_stopped(self._parts.running(), self._plan.application)
+            ends = self._ends_since(saved, max(now.partitions, to))
         switched = begun.switched({stage: tuple(end + 1 for end in each) for stage, each in ends.items()})
         self._on_step(f"from now on there are {to} partitions")
-        self._parts.keep(switched)
+        self._keep(switched)
         return Repartitioned(now.partitions, to, self._finish(switched))
 
     def take_back(self) -> Repartitioned:
@@ -162,7 +173,7 @@ class Repartitioning:
 
         Raises LogError where there is none.
         """
-        now, application = self._present(), self._plan.application
+        now, application = present(self._parts.kept(), self._parts.counts()), self._plan.application
         if now.change is None:
             raise LogError(
                 f"application {application!r} is not being repartitioned: it has {now.partitions} partitions; to change"
@@ -174,11 +185,29 @@ class Repartitioning:
                 f" --partitions {now.partitions}; then --partitions {now.change.partitions} gives it the number that it"
                 " had"
             )
-        self._parts.keep(now.completed())
+        self._keep(now.completed())
         return Repartitioned(now.change.partitions, now.partitions, {})
 
-    def _present(self) -> Partitioning:
-        return present(self._parts.kept(), self._parts.counts())
+    def _keep(self, record: Partitioning) -> None:
+        """Raises LogError where it does not count, for another run was faster."""
+        self._parts.keep(record)
+        self._check_counts(record)
+
+    @contextmanager
+    def _counting(self, record: Partitioning | None) -> Iterator[None]:
+        """What is done while the record is the newest one: LogError where it is not, whatever fails for that reason."""
+        try:
+            yield
+        except BettongError:
+            self._check_counts(record)
+            raise
+        self._check_counts(record)
+
+    def _check_counts(self, record: Partitioning | None) -> None:
+        """Raises LogError where another record is the newest one by now."""
+        found = self._parts.kept()
+        if found != record:
+            raise LogError(overtaken(found, self._plan.application))
 
     def _at_rest(self, partitions: int, given_up: Collection[Origin]) -> tuple[Found, _Ends]:
         """The newest state of each partition, which is of the end of its log. Raises NotAtRestError."""
@@ -255,14 +284,15 @@ class Repartitioning:
             for stage, of_stage in switched.begins.items()
             for number, offset in enumerate(of_stage)
         }
-        counts = self._put_in_place(switched, begins)
-        self._on_step("the logs are marked")
-        mark = Repartition(switched.generation, switched.partitions)
-        for id_, offset in begins.items():
-            self._parts.mark(id_, offset - 1, repartition_record(id_.stage, mark))
+        with self._counting(switched):
+            counts = self._put_in_place(switched, begins)
+            self._on_step("the logs are marked")
+            mark = Repartition(switched.generation, switched.partitions)
+            for id_, offset in begins.items():
+                self._parts.mark(id_, offset - 1, repartition_record(id_.stage, mark))
         self._parts.begin_anew(begins)
         self._on_step("services may start")
-        self._parts.keep(switched.completed())
+        self._keep(switched.completed())
         return counts
 
     def _put_in_place(self, switched: Partitioning, begins: Mapping[PartitionId, int]) -> dict[str, int]:
