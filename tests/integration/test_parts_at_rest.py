@@ -10,15 +10,17 @@ import bettong
 from bettong.application.plan import Plan, plan
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import Claim, RedisLeases
+from bettong.edges.redis_store import Claim, LiveMetrics, RedisLeases
 from bettong.errors import LogError
-from bettong.identifiers import Origin, PartitionId, SequenceNumber
+from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition
 from bettong.inspection.live.parts_at_rest import PartsAtRest
 from bettong.inspection.locations import Locations
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.metrics import DUE, GAP, OFFSET, SNAPSHOT_OFFSET
 from bettong.snapshots.partitioning import Partitioning
-from bettong.topics import boundaries_topic
+from bettong.topics import boundaries_topic, stage_topic
+from bettong_processor.progress import idle
 
 FRAME_BYTES_MAX = 64 * 1024
 
@@ -113,3 +115,22 @@ def test_it_is_known_how_far_clients_and_external_topics_are(
     origins = [Origin(f"read/{name}") for name in ("here", "elsewhere", "nobody", "kafka.theirs.0")]
     found = parts.acknowledged([*origins, Origin("gone/feed")])
     assert found == dict(zip([*origins, Origin("read/kafka.theirs.4")], [9, 0, 0, 17, 0], strict=True))
+
+
+def test_what_partitions_have_reported_of_their_old_states_is_forgotten(
+    planned: Plan, parts: PartsAtRest
+) -> None:
+    reported = LiveMetrics(parts.store)
+    for number, due in enumerate(("", "999", "5")):
+        told = {DUE.name: due, OFFSET.name: 11, GAP.name: "read/feed"}
+        reported.write_folded(PartitionId("read", number), told, begun_ms=1)
+    parts.begin_anew({PartitionId("read", number): 11 for number in range(2)})
+    found = reported.partitions()
+    assert found == {
+        PartitionId("read", number): {OFFSET.name: "11", SNAPSHOT_OFFSET.name: "11"} for number in range(2)
+    }
+    # A batch of Spark asks what is due in logs that are folded to their ends, and of which nobody says so.
+    topic = stage_topic(planned.application, "read")
+    logs = {TopicPartition(topic, number): 11 for number in range(2)}
+    for each in idle(logs, logs, found, {topic: "read"}).values():
+        assert not each.is_reported

@@ -53,6 +53,7 @@ def test_states_are_the_same_by_their_keys(worlds: Callable[[], World], to: int)
     assert report.states == {"readings": 7, "places": len(before["newest"])}
     assert world.states(to) == before
     assert world.settled() == settled(world, to)
+    assert world.rest.begun == {id_: end for id_, end in world.rest.ends().items() if id_.partition < to}
 
 
 @pytest.mark.parametrize("to", [2, 5])

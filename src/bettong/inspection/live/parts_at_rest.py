@@ -118,9 +118,14 @@ class PartsAtRest(Closing):
         return found
 
     def begin_anew(self, offsets: Mapping[PartitionId, int]) -> None:
-        """See AtRest. A checkpoint of Spark is forgotten when the last one to fold was somebody else."""
+        """See AtRest. A checkpoint of Spark is forgotten when the last one to fold was somebody else.
+
+        What partitions have reported is of other states: they go on without anything that is due, so that they get a
+        TICK, and the task that folds it finds out.
+        """
         RedisLead(self.store, ttl_ms=_NO_TTL_MS).folds("repartition")
         metrics = LiveMetrics(self.store)
+        metrics.forget_partitions()
         for id_, offset in offsets.items():
             metrics.write_partition(id_, {OFFSET.name: offset, SNAPSHOT_OFFSET.name: offset})
 

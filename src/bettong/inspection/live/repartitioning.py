@@ -93,7 +93,7 @@ class AtRest(Protocol):
         """Up to where senders know the frames of clients to be durable."""
 
     def begin_anew(self, offsets: Mapping[PartitionId, int]) -> None:
-        """What is not of the log learns where each partition goes on, and forgets what it knows of before."""
+        """What is not of the log forgets what it knows of before, and learns where each partition in use goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +290,9 @@ class Repartitioning:
             mark = Repartition(switched.generation, switched.partitions)
             for id_, offset in begins.items():
                 self._parts.mark(id_, offset - 1, repartition_record(id_.stage, mark))
-        self._parts.begin_anew(begins)
+        self._parts.begin_anew(
+            {id_: offset for id_, offset in begins.items() if id_.partition < switched.partitions}
+        )
         self._on_step("services may start")
         self._keep(switched.completed())
         return counts
