@@ -175,7 +175,7 @@ class World:
             snapshot_bytes_max=snapshot_bytes_max,
         )
 
-    def change(self, to: int, cut: Cut | None = None, given_up: Collection[Origin] = ()) -> Repartitioned:
+    def change(self, to: int, cut: Cut | None = None, given_up: Collection[str] = ()) -> Repartitioned:
         return self.repartitioning(cut).change(to, given_up=given_up)
 
     def ends_as(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ taken back to what was.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -194,10 +195,12 @@ def test_nothing_is_changed_while_the_application_is_not_at_rest(worlds: Callabl
 def test_a_client_whose_frames_may_have_come_in_part_is_named(worlds: Callable[[], World]) -> None:
     world = worlds()
     world.rest.known[Origin("readings/client")] = SequenceNumber(38)
-    with pytest.raises(NotAtRestError, match=r"parts?: readings/client \(frames 39 to 40\)\. Start the appl"):
+    with pytest.raises(
+        NotAtRestError, match=r"of 1 clients has come: readings/client \(frames 39 to 40\)\. Redis"
+    ):
         world.change(8)
     assert world.rest.record is None
-    world.change(8, given_up=[Origin("readings/client")])
+    world.change(8, given_up=["readings/client"])
     for number in range(8):
         delivery = world.worker(PartitionId("readings", number), 8)._delivery
         assert delivery.highest[Origin("readings/client")] == 40
@@ -277,6 +280,18 @@ def test_what_is_appended_meanwhile_is_found_before_the_switch(
     assert world.settled() == Partitioning(0, FIRST)
 
 
-def test_a_client_that_nobody_knows_cannot_be_given_up(worlds: Callable[[], World]) -> None:
-    with pytest.raises(NotAtRestError, match="--give-up readings/none: no stage has heard of it"):
-        worlds().change(8, given_up=[Origin("readings/none")])
+@pytest.mark.parametrize("name", ["readings/none", "nothing/*", "readings/cli*", "*"])
+def test_a_client_that_nobody_knows_cannot_be_given_up(worlds: Callable[[], World], name: str) -> None:
+    with pytest.raises(NotAtRestError, match=f"--give-up {re.escape(name)}: no stage has heard of it"):
+        worlds().change(8, given_up=[name])
+
+
+def test_all_clients_of_a_source_can_be_given_up(worlds: Callable[[], World]) -> None:
+    world = worlds()
+    world.rest.known.clear()
+    with pytest.raises(NotAtRestError, match=r"of 2 clients has come: limits/client .*, readings/client \("):
+        world.change(8)
+    with pytest.raises(NotAtRestError, match="of 1 clients has come: limits/client"):
+        world.change(8, given_up=["readings/*"])
+    world.change(8, given_up=["readings/*", "limits/client"])
+    assert world.states(8) == worlds().states(FIRST)

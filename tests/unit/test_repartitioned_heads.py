@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bettong.delivery import DeliveryTable, Verdict
+from bettong.errors import NotAtRestError
 from bettong.identifiers import Origin, SequenceNumber
+from bettong.inspection.repartition import check_complete
 from bettong.v1 import snapshot_pb2
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
@@ -38,7 +40,10 @@ def names(found: list[delivery.Unsettled]) -> list[Origin]:
 
 def test_a_client_is_known_by_its_receipts_or_by_what_all_partitions_took() -> None:
     part = [table({CLIENT: 7}), table({CLIENT: 5})]
-    assert delivery.unsettled(part, {}) == [delivery.Unsettled(CLIENT, SequenceNumber(0), SequenceNumber(7))]
+    # Of frame 5 it is known, for each takes them in order.
+    assert delivery.unsettled(part, {}) == [delivery.Unsettled(CLIENT, SequenceNumber(5), SequenceNumber(7))]
+    known = {CLIENT: SequenceNumber(6)}
+    assert delivery.unsettled(part, known) == [delivery.Unsettled(CLIENT, *known.values(), SequenceNumber(7))]
     assert names(delivery.unsettled(part, {CLIENT: SequenceNumber(6)})) == [CLIENT]
     assert names(delivery.unsettled(part, {CLIENT: SequenceNumber(7)})) == []
     assert names(delivery.unsettled([table({CLIENT: 7}), table({CLIENT: 7})], {})) == []
@@ -131,3 +136,15 @@ def test_a_stage_before_that_was_never_heard_of_is_awaited_in_all_its_partitions
     found = event_clocks.merged(old, ["regions/orders"], 3, now_ns)
     assert list(found.awaited) == [f"regions/orders/{number}" for number in range(3)]
     assert not found.origins
+
+
+def test_every_client_that_is_waited_for_is_named_and_a_source_can_be_given_up() -> None:
+    clients = {Origin(f"orders/till-{number}"): 7 for number in range(60)}
+    heads = {"orders": [Snapshot(delivery=table(clients)), Snapshot(delivery=table({}))]}
+    with pytest.raises(NotAtRestError, match="of 60 clients has come") as refused:
+        check_complete(heads, {}, [])
+    assert all(f"{client} (frames 1 to 7)" in str(refused.value) for client in clients)
+    check_complete(heads, {}, ["orders/*"])
+    check_complete(heads, {}, list(clients))
+    # It has sent one more since, or its last one again, and has a receipt.
+    check_complete(heads, dict.fromkeys(clients, SequenceNumber(7)), [])

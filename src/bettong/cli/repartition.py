@@ -22,7 +22,8 @@ _BACK = typer.Option("--back", help="Take a change back that was interrupted bef
 _DRY_RUN = typer.Option("--dry-run", help="Only check, and say what would be done.")
 _GIVE_UP = typer.Option(
     metavar="SOURCE/STREAM",
-    help="A client that never comes back: its frames without a receipt count as taken. May be given several times.",
+    help="A client that never comes back, or SOURCE/* for all of a source: frames without a receipt count as taken."
+    " May be given several times.",
 )
 
 
@@ -74,7 +75,6 @@ def _done(
     """Does it, back where there is no number, and shows how far it is."""
     from rich.progress import Progress
 
-    from bettong.identifiers import Origin
     from bettong.inspection.live.parts_at_rest import PartsAtRest, repartitioning_of
 
     shown = Progress(console=console, transient=True, disable=not console.is_terminal)
@@ -93,7 +93,7 @@ def _done(
             change = repartitioning_of(planned, where, parts, on_step=show)
             if partitions is None:
                 return change.take_back()
-            return change.change(partitions, given_up=frozenset(map(Origin, give_up)), dry_run=dry_run)
+            return change.change(partitions, given_up=give_up, dry_run=dry_run)
 
 
 def outcome_text(application: str, found: Repartitioned, *, back: bool, dry_run: bool) -> str:

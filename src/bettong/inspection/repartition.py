@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bettong.delivery import is_client
 from bettong.errors import LogError, NotAtRestError
-from bettong.identifiers import Origin, PartitionId, SequenceNumber
+from bettong.identifiers import Origin, PartitionId, SequenceNumber, stream_of
 from bettong.snapshots.partitioning import Partitioning
 from bettong.v1.snapshot_pb2 import Snapshot
-from bettong.worker.repartitioning.delivery import lost_frames, unsettled
+from bettong.worker.repartitioning.delivery import Unsettled, lost_frames, unsettled
 
 _NAMED_MAX = 4
+# Clients are to be looked for, one by one.
+_CLIENTS_NAMED_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +110,19 @@ def check_folded(found: Mapping[PartitionId, FoldedTo]) -> None:
 def check_complete(
     heads: Mapping[str, Sequence[Snapshot]],
     acknowledged: Mapping[Origin, SequenceNumber],
-    given_up: Collection[Origin],
+    given_up: Collection[str],
 ) -> None:
     """Raises NotAtRestError while frames may have come in part, or where a client is given up that nobody knows.
 
-    `heads`: of each stage, of all its partitions.
+    `heads`: of each stage, of all its partitions. `given_up`: clients, or `SOURCE/*` for all of a source.
     """
-    if strange := sorted(set(given_up) - origins_of(heads)):
+    known = {name for origin in origins_of(heads) if is_client(origin) for name in _names_of(origin)}
+    if strange := sorted(set(given_up) - known):
         raise NotAtRestError(
-            f"--give-up {_named(strange)}: no stage has heard of it; name SOURCE/STREAM as the refusal does"
+            f"--give-up {_named(strange)}: no stage has heard of it; name SOURCE/STREAM as the refusal does, or"
+            " SOURCE/*"
         )
+    waiting: list[Unsettled] = []
     for stage, snapshots in heads.items():
         tables = [each.delivery for each in snapshots]
         if lost := lost_frames(tables):
@@ -124,18 +130,25 @@ def check_complete(
                 f"stage {stage!r} waits for a lost frame of {_named(lost)}: start the application, which sends it"
                 " again, stop it, and try again"
             )
-        waiting = [each for each in unsettled(tables, acknowledged) if each.origin not in given_up]
-        if waiting:
-            named = ", ".join(
-                f"{each.origin} (frames {each.acknowledged + 1} to {each.highest})"
-                for each in waiting[:_NAMED_MAX]
-            )
-            more = f" and {len(waiting) - _NAMED_MAX} more" if len(waiting) > _NAMED_MAX else ""
-            raise NotAtRestError(
-                f"clients of stage {stage!r} have no receipts for frames that may have come in part: {named}{more}."
-                " Start the application, let them connect and send the rest, stop it, and try again. Of a client that"
-                " never comes back: --give-up SOURCE/STREAM, then what it sends again up to there counts as taken"
-            )
+        waiting += unsettled(tables, acknowledged)
+    waiting = [each for each in waiting if not _names_of(each.origin) & set(given_up)]
+    if waiting:
+        named = ", ".join(
+            f"{each.origin} (frames {each.complete + 1} to {each.highest})"
+            for each in waiting[:_CLIENTS_NAMED_MAX]
+        )
+        more = f" and {len(waiting) - _CLIENTS_NAMED_MAX} more" if len(waiting) > _CLIENTS_NAMED_MAX else ""
+        raise NotAtRestError(
+            f"it is not known that all of the last frames of {len(waiting)} clients has come: {named}{more}. Redis"
+            " remembers that for 48 hours. Start the application, let each of them send a frame, its last one again or a"
+            " new one, stop it, and try again. Of a client that never comes back, or that had its receipts: --give-up"
+            " SOURCE/STREAM, or SOURCE/* for all of a source; then what it sends again up to there counts as taken"
+        )
+
+
+def _names_of(origin: Origin) -> set[str]:
+    """Of a client, what gives it up."""
+    return {origin, f"{stream_of(origin)}/*"}
 
 
 def origins_of(heads: Mapping[str, Sequence[Snapshot]]) -> set[Origin]:

@@ -134,12 +134,13 @@ class Repartitioning:
         self._on_step = on_step
 
     def change(
-        self, to: int, *, given_up: Collection[Origin] = frozenset(), dry_run: bool = False
+        self, to: int, *, given_up: Collection[str] = frozenset(), dry_run: bool = False
     ) -> Repartitioned:
         """From now on there are `to` partitions. `dry_run`: only says what would be, after all checks.
 
-        `given_up`: clients whose frames that may have come in part count as taken. Raises NotAtRestError where the
-        application is not at rest; then, and after any other error before the switch, nothing that counts is changed.
+        `given_up`: clients whose frames that may have come in part count as taken; see `check_complete`. Raises
+        NotAtRestError where the application is not at rest; then, and after any other error before the switch, nothing
+        that counts is changed.
         """
         kept = self._parts.kept()
         now = present(kept, self._parts.counts())
@@ -209,7 +210,7 @@ class Repartitioning:
         if found != record:
             raise LogError(overtaken(found, self._plan.application))
 
-    def _at_rest(self, partitions: int, given_up: Collection[Origin]) -> tuple[Found, _Ends]:
+    def _at_rest(self, partitions: int, given_up: Collection[str]) -> tuple[Found, _Ends]:
         """The newest state of each partition, which is of the end of its log. Raises NotAtRestError."""
         self._on_step("is everything folded, saved and acknowledged?")
         ends = self._ends_of(self._parts.ends(), partitions)

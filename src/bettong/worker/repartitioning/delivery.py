@@ -23,10 +23,10 @@ from bettong.v1.snapshot_pb2 import DeliveryTable, Heard
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """A client of whose frames above `acknowledged` some, up to `highest`, may have come in part."""
+    """A client of whose frames above `complete` some, up to `highest`, may have come in part."""
 
     origin: Origin
-    acknowledged: SequenceNumber
+    complete: SequenceNumber
     highest: SequenceNumber
 
 
@@ -46,11 +46,19 @@ def unsettled(
     """The clients that are, by name. `tables`: of all partitions of a stage; `acknowledged`: what senders know."""
     if len(tables) == 1:
         return []
+    heard: dict[Origin, list[Heard]] = {}
+    for table in tables:
+        for each in table.heard:
+            heard.setdefault(Origin(each.origin), []).append(each)
     found = []
-    for origin, highest in sorted(highest_of(tables).items()):
-        durable = acknowledged.get(origin, NO_SEQUENCE)
-        if is_client(origin) and highest > durable and not _is_complete(tables, origin, highest):
-            found.append(Unsettled(origin, durable, highest))
+    for origin in sorted(filter(is_client, heard)):
+        of_origin = heard[origin]
+        highest = SequenceNumber(max(each.highest for each in of_origin))
+        complete = acknowledged.get(origin, NO_SEQUENCE)
+        if len(of_origin) == len(tables):
+            complete = SequenceNumber(max(complete, min(each.highest for each in of_origin)))
+        if complete < highest and not _has_no_parts(origin, of_origin, highest):
+            found.append(Unsettled(origin, complete, highest))
     return found
 
 
@@ -83,10 +91,8 @@ def merged(tables: Sequence[DeliveryTable]) -> DeliveryTable:
     return found
 
 
-def _is_complete(tables: Sequence[DeliveryTable], origin: Origin, highest: SequenceNumber) -> bool:
+def _has_no_parts(origin: Origin, heard: Sequence[Heard], highest: SequenceNumber) -> bool:
+    """Whether its stream has ended with that frame, or is one message."""
     if DeadLetterId.of_stream(origin.partition("/")[2]) is not None:
         return True
-    heard = [each for table in tables for each in table.heard if each.origin == origin]
-    if any(each.ended and each.highest == highest for each in heard):
-        return True
-    return len(heard) == len(tables) and all(each.highest == highest for each in heard)
+    return any(each.ended and each.highest == highest for each in heard)
