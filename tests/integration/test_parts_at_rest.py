@@ -70,13 +70,16 @@ def test_topics_get_partitions_and_never_lose_any(parts: PartsAtRest) -> None:
         assert len(parts.ends()) == found
 
 
-def test_a_log_is_marked_once_and_not_where_something_else_lies(parts: PartsAtRest) -> None:
-    id_ = PartitionId("read", 1)
-    parts.mark(id_, 0, b"mark")
-    parts.mark(id_, 0, b"mark")
-    assert parts.ends()[id_] == 1
-    with pytest.raises(LogError, match="at offset 0, where its mark belongs, lies a record of 4 bytes"):
-        parts.mark(id_, 0, b"other")
+def test_logs_are_marked_once_and_not_where_something_else_lies(parts: PartsAtRest) -> None:
+    marks = {PartitionId("read", number): (0, f"mark {number}".encode()) for number in range(3)}
+    parts.mark({id_: each for id_, each in marks.items() if id_.partition})
+    for _ in range(2):
+        parts.mark(marks)
+        assert parts.ends() == dict.fromkeys(marks, 1)
+    with pytest.raises(
+        LogError, match=r"read/1: at offset 0, where its mark belongs, lies a record of 6 bytes"
+    ):
+        parts.mark({**marks, PartitionId("read", 1): (0, b"another")})
 
 
 def test_what_is_kept_is_the_newest_record_that_counts(parts: PartsAtRest) -> None:

@@ -78,13 +78,14 @@ class Rest:
         ids = [PartitionId(stage.name, each) for stage in ready().plan.stages for each in range(count)]
         return {id_: self.first_ends.get(id_, 0) + len(self.logs.get(id_, ())) for id_ in ids}
 
-    def mark(self, partition: PartitionId, offset: int, value: bytes) -> None:
-        log = self.logs.setdefault(partition, [])
-        at = offset - self.first_ends.get(partition, 0)
-        if len(log) == at:
-            log.append(value)
-        if log[at] != value:
-            raise LogError(f"{partition} has another record at {offset}")
+    def mark(self, marks: Mapping[PartitionId, tuple[int, bytes]]) -> None:
+        for partition, (offset, value) in marks.items():
+            log = self.logs.setdefault(partition, [])
+            at = offset - self.first_ends.get(partition, 0)
+            if len(log) == at:
+                log.append(value)
+            if log[at] != value:
+                raise LogError(f"{partition} has another record at {offset}")
 
     def acknowledged(self, origins: Iterable[Origin]) -> Mapping[Origin, SequenceNumber]:
         return {each: self.known[each] for each in origins if each in self.known}

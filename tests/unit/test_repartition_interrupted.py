@@ -164,6 +164,26 @@ def test_there_and_back_again_is_what_was(worlds: Callable[[], World]) -> None:
     assert world.change(FIRST) == Repartitioned(FIRST, FIRST, {})
 
 
+def test_of_logs_that_are_marked_in_part_the_others_get_their_marks(
+    worlds: Callable[[], World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, straight = worlds(), worlds()
+    straight.change(2)
+    mark = world.rest.mark
+
+    def mark_half(marks: dict[PartitionId, tuple[int, bytes]]) -> None:
+        mark(dict(list(marks.items())[::2]))
+        raise CutOffError
+
+    monkeypatch.setattr(world.rest, "mark", mark_half)
+    with pytest.raises(CutOffError):
+        world.change(2)
+    assert 0 < len(world.rest.logs) < len(straight.rest.logs)
+    monkeypatch.undo()
+    world.change(2)
+    assert world.ends_as() == straight.ends_as()
+
+
 def test_a_fold_does_not_pass_a_mark_with_states_of_the_generation_before(
     worlds: Callable[[], World],
 ) -> None:

@@ -1,12 +1,12 @@
 """How many partitions an application has, as the records of its topic for that say: see `snapshots.partitioning`."""
 
-import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 
 from bettong.config.connection_settings import KafkaConnection
-from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
-from bettong.errors import LogError, LogUnavailableError
+from bettong.edges.kafka_log import LogAdmin, LogWriter
+from bettong.edges.log_stretch import stretch
+from bettong.errors import LogError
 from bettong.identifiers import TopicPartition
 from bettong.snapshots.partitioning import Partitioning, fault_of, newest
 from bettong.topics import partitioning_topic
@@ -14,8 +14,6 @@ from bettong.topics import partitioning_topic
 # Of 4,096 partitions of a hundred stages, with where each log ended.
 _RECORD_BYTES_MAX = 4 * 1024 * 1024
 _ANSWER_S_MAX = 30.0
-_POLL_MS = 200
-_RECORDS_MAX = 1000
 
 
 def prepare_topics(
@@ -51,10 +49,9 @@ def kept_partitioning(admin: LogAdmin, where: KafkaConnection, application: str)
     topic = partitioning_topic(application)
     if not admin.partition_counts([topic])[topic]:
         return None
-    log = TopicPartition(topic, 0)
-    span = (admin.beginnings([topic])[log], admin.ends([topic])[log])
-    found = read_spans(where, {log: span}, frame_bytes_max=_RECORD_BYTES_MAX)
-    return newest(map(Partitioning.decode, found[log]))
+    begin, end = admin.beginnings([topic]), admin.ends([topic])
+    records = stretch(where, begin, end, frame_bytes_max=_RECORD_BYTES_MAX)
+    return newest(Partitioning.decode(record.value) for record in records)
 
 
 def partitions_in_use(admin: LogAdmin, where: KafkaConnection, application: str, topic: str) -> Partitioning:
@@ -69,50 +66,21 @@ def keep_partitioning(
     """Appends a record; makes the topic, with so many copies, where there is none. Blocks until it is durable."""
     topic = partitioning_topic(application)
     admin.create_topics([topic], partitions=1, replication=replication, frame_bytes_max=_RECORD_BYTES_MAX)
-    append_durably(where, TopicPartition(topic, 0), partitioning.encode(), frame_bytes_max=_RECORD_BYTES_MAX)
+    append_durably(
+        where, {TopicPartition(topic, 0): partitioning.encode()}, frame_bytes_max=_RECORD_BYTES_MAX
+    )
 
 
 def append_durably(
-    where: KafkaConnection, log: TopicPartition, value: bytes, *, frame_bytes_max: int
+    where: KafkaConnection, values: Mapping[TopicPartition, bytes], *, frame_bytes_max: int
 ) -> None:
-    """Appends one record and blocks until it is durable. Raises LogError."""
-    done: Future[int | LogError] = Future()
+    """Appends one record to each log and blocks until all are durable. Raises LogError."""
+    answers: list[Future[int | LogError]] = [Future() for _ in values]
     with LogWriter(where, frame_bytes_max=frame_bytes_max, buffer_bytes_max=2 * _RECORD_BYTES_MAX) as writer:
-        writer.append(log, value, done.set_result)
+        for (log, value), answer in zip(values.items(), answers, strict=True):
+            writer.append(log, value, answer.set_result)
         writer.flush(_ANSWER_S_MAX)
-        answer = done.result(_ANSWER_S_MAX)
-    if isinstance(answer, LogError):
-        raise answer
-
-
-def read_spans(
-    where: KafkaConnection, spans: Mapping[TopicPartition, tuple[int, int]], *, frame_bytes_max: int
-) -> dict[TopicPartition, list[bytes]]:
-    """The records of each log from an offset on and below another one, which the log has reached.
-
-    Blocks; raises LogError.
-    """
-    found: dict[TopicPartition, list[bytes]] = {log: [] for log in spans}
-    missing = {log: end - begin for log, (begin, end) in spans.items() if end > begin}
-    if not missing:
-        return found
-    deadline_s = time.monotonic() + _ANSWER_S_MAX
-    with LogReader(where, {log: spans[log][0] for log in missing}, frame_bytes_max=frame_bytes_max) as reader:
-        while missing and time.monotonic() < deadline_s:
-            for record in reader.poll(_POLL_MS, _RECORDS_MAX):
-                log = TopicPartition(record.topic, record.partition)
-                if log not in missing:
-                    continue
-                found[log].append(record.value)
-                missing[log] -= 1
-                if not missing[log]:
-                    del missing[log]
-                    reader.remove(log)
-                deadline_s = time.monotonic() + _ANSWER_S_MAX
-    if missing:
-        log, count = next(iter(missing.items()))
-        raise LogUnavailableError(
-            f"{log}: {count} records below offset {spans[log][1]} were not read, none came for {_ANSWER_S_MAX:.0f} s;"
-            f" is Kafka at {where.bootstrap} running and reachable?"
-        )
-    return found
+        found = [answer.result(_ANSWER_S_MAX) for answer in answers]
+    for each in found:
+        if isinstance(each, LogError):
+            raise each

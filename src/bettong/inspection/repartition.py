@@ -140,8 +140,8 @@ def check_complete(
         more = f" and {len(waiting) - _CLIENTS_NAMED_MAX} more" if len(waiting) > _CLIENTS_NAMED_MAX else ""
         raise NotAtRestError(
             f"it is not known that all of the last frames of {len(waiting)} clients has come: {named}{more}. Redis"
-            " remembers that for 48 hours. Start the application, let each of them send a frame, its last one again or a"
-            " new one, stop it, and try again. Of a client that never comes back, or that had its receipts: --give-up"
+            " remembers that for 48 hours. Start the application, let each of them send a frame, its last one again or"
+            " a new one, stop it, and try again. Of a client that never comes back, or that had its receipts: --give-up"
             " SOURCE/STREAM, or SOURCE/* for all of a source; then what it sends again up to there counts as taken"
         )
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Unpack
 import pyarrow as pa
 
 from bettong.application.plan import Plan
+from bettong.edges.log_stretch import stretch
 from bettong.errors import ApplicationError, FrameError, LogTruncatedError
 from bettong.frames.frame import FrameKind, decode
 from bettong.garbage import CollectionPaused
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.live.exclusions import exclusions_of
-from bettong.inspection.live.log_stretch import stretch
 from bettong.inspection.live.stored_references import StoredReferences
 from bettong.inspection.states import LogEnds
 from bettong.spark.data_frames import of_tasks, require_spark

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bettong.application.plan import Plan, Stage
 from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.log_stretch import stretch
 from bettong.edges.partitioning_log import partitions_in_use
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
@@ -15,7 +16,6 @@ from bettong.garbage import CollectionPaused
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.key_history import Event, KeyHistory
 from bettong.inspection.live.exclusions import exclusions_of
-from bettong.inspection.live.log_stretch import stretch
 from bettong.inspection.live.stored_references import StoredReferences
 from bettong.inspection.locations import Locations
 from bettong.routing import partition_of

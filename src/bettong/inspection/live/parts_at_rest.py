@@ -13,11 +13,11 @@ from bettong.application.plan import Plan
 from bettong.closing import Closing
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin, python_options
+from bettong.edges.log_stretch import stretch
 from bettong.edges.partitioning_log import (
     append_durably,
     keep_partitioning,
     kept_partitioning,
-    read_spans,
 )
 from bettong.edges.redis_store import SNAPSHOT_BYTES_MAX, LiveMetrics, RedisLead, RedisLeases, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
@@ -91,19 +91,27 @@ class PartsAtRest(Closing):
             for (topic, partition), end in self._admin.ends(self._stage_topics).items()
         }
 
-    def mark(self, partition: PartitionId, offset: int, value: bytes) -> None:
+    def mark(self, marks: Mapping[PartitionId, tuple[int, bytes]]) -> None:
         """See AtRest."""
-        log = TopicPartition(stage_topic(self._plan.application, partition.stage), partition.partition)
-        bytes_max = self._where.frame_bytes_max
-        if self._admin.ends([log.topic])[log] == offset:
-            append_durably(self._where.kafka, log, value, frame_bytes_max=bytes_max)
-        (found,) = read_spans(self._where.kafka, {log: (offset, offset + 1)}, frame_bytes_max=bytes_max)[log]
-        if found != value:
-            raise LogError(
-                f"{log}: at offset {offset}, where its mark belongs, lies a record of {len(found)} bytes that something"
-                " has appended meanwhile: find out what ran; restore the topic and the snapshots from a copy, or start"
-                " under another application name"
-            )
+        application, bytes_max = self._plan.application, self._where.frame_bytes_max
+        wanted = {
+            TopicPartition(stage_topic(application, id_.stage), id_.partition): each
+            for id_, each in marks.items()
+        }
+        ends = self._admin.ends(self._stage_topics)
+        missing = {log: value for log, (offset, value) in wanted.items() if ends[log] == offset}
+        if missing:
+            append_durably(self._where.kafka, missing, frame_bytes_max=bytes_max)
+        firsts = {log: offset for log, (offset, _) in wanted.items()}
+        behind = {log: offset + 1 for log, offset in firsts.items()}
+        for record in stretch(self._where.kafka, firsts, behind, frame_bytes_max=bytes_max):
+            log = TopicPartition(record.topic, record.partition)
+            if record.value != wanted[log][1]:
+                raise LogError(
+                    f"{log}: at offset {record.offset}, where its mark belongs, lies a record of"
+                    f" {len(record.value)} bytes that something has appended meanwhile: find out what ran; restore the"
+                    " topic and the snapshots from a copy, or start under another application name"
+                )
 
     def acknowledged(self, origins: Iterable[Origin]) -> Mapping[Origin, SequenceNumber]:
         """See AtRest. What sessions have said of streams, and what is stored of external topics that sources read."""

@@ -83,8 +83,8 @@ class AtRest(Protocol):
     def ends(self) -> Mapping[PartitionId, int]:
         """Where the log of each partition of each stage ends, those out of use included."""
 
-    def mark(self, partition: PartitionId, offset: int, value: bytes) -> None:
-        """Appends a record to a stage's log, at an offset, unless it is there already; it is durable then.
+    def mark(self, marks: Mapping[PartitionId, tuple[int, bytes]]) -> None:
+        """Appends a record to each of these logs, at an offset, unless it is there already; they are durable then.
 
         Raises LogError where another one is there.
         """
@@ -289,8 +289,9 @@ class Repartitioning:
             counts = self._put_in_place(switched, begins)
             self._on_step("the logs are marked")
             mark = Repartition(switched.generation, switched.partitions)
-            for id_, offset in begins.items():
-                self._parts.mark(id_, offset - 1, repartition_record(id_.stage, mark))
+            self._parts.mark(
+                {id_: (begin - 1, repartition_record(id_.stage, mark)) for id_, begin in begins.items()}
+            )
         self._parts.begin_anew(
             {id_: offset for id_, offset in begins.items() if id_.partition < switched.partitions}
         )

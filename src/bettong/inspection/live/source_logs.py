@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from bettong.application.plan import Plan, Stage
 from bettong.edges.kafka_log import LogAdmin, Record
+from bettong.edges.log_stretch import stretch
 from bettong.edges.partitioning_log import partitions_in_use
-from bettong.inspection.live.log_stretch import stretch
 from bettong.inspection.locations import Locations
 from bettong.routing import partition_of
 from bettong.schema.key_types import KeyValue
