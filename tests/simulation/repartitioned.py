@@ -45,7 +45,7 @@ class RepartitionedSession(AppSession):
                 logs.setdefault(PartitionId(stage.name, number), []).append(
                     repartition_record(stage.name, begins)
                 )
-        heads = new_heads(
+        head = new_heads(
             plan,
             {stage: [self._head(each) for each in found] for stage, found in old.items()},
             NewGeneration(
@@ -58,10 +58,9 @@ class RepartitionedSession(AppSession):
             ),
         )
         new: dict[PartitionId, MemoryPartition] = {}
-        for name, found in old.items():
-            own = {id_: head for id_, head in heads.items() if id_.stage == name}
+        for found in old.values():
             workers = [each.worker for each in found]
-            for id_, data, _ in with_states(workers[0].program, workers, own):
+            for id_, data, _ in with_states(workers[0].program, workers, partitions, head):
                 new[id_] = self._partition(found[0], id_, partitions, logs[id_], data)
         self._left = {id_: log for id_, log in logs.items() if id_ not in new}
         processor.partitions = new

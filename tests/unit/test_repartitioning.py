@@ -212,6 +212,23 @@ def test_states_of_keys_that_belong_elsewhere_are_refused() -> None:
     (partition,) = (each for id_, each in session._processor.partitions.items() if id_.stage == "moves")
     worker = partition.worker
     object.__setattr__(worker.assignment, "partitions", 3)
-    heads = {PartitionId("moves", number): Snapshot(stage="moves", partition=number) for number in range(2)}
     with pytest.raises(SnapshotError, match="has states of keys that belong to partitions"):
-        list(with_states(worker.program, [worker], heads))
+        list(with_states(worker.program, [worker], 2, lambda _: Snapshot(stage="moves")))
+
+
+def test_heads_are_made_one_by_one() -> None:
+    session = RepartitionedSession(kept("of two fields"), partitions=2)
+    session.step(*(("moves", Move(0, f"p{each}", 1)) for each in range(6)))
+    workers = [each.worker for id_, each in session._processor.partitions.items() if id_.stage == "moves"]
+    asked = []
+
+    def head(id_: PartitionId) -> Snapshot:
+        asked.append(id_.partition)
+        return Snapshot(application="games", stage="moves", partition=id_.partition, now_ns=1)
+
+    counts = []
+    for number, (id_, _, states) in enumerate(with_states(workers[0].program, workers, 3, head)):
+        assert asked == list(range(number + 1))
+        assert id_ == PartitionId("moves", number)
+        counts.append(states)
+    assert sum(counts) == 6

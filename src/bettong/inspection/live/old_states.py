@@ -75,7 +75,7 @@ class OldStates:
 
     def divided(self, found: Found, new: NewGeneration) -> Iterator[tuple[PartitionId, bytes, int]]:
         """The new snapshots, one after the other, each with the number of its states."""
-        heads = new_heads(
+        head = new_heads(
             self._plan, {stage: [each.head for each in of_stage] for stage, of_stage in found.items()}, new
         )
         for stage, of_stage in found.items():
@@ -83,8 +83,7 @@ class OldStates:
                 self._worker(PartitionId(stage, number), each, len(of_stage))
                 for number, each in enumerate(of_stage)
             ]
-            own = {id_: head for id_, head in heads.items() if id_.stage == stage}
-            yield from with_states(self._program(stage), workers, own)
+            yield from with_states(self._program(stage), workers, new.partitions, head)
 
     def _newest(self, id_: PartitionId, below: int | None) -> Newest:
         known = [each for each in self._snapshots.increments(id_) if below is None or each.offset < below]

@@ -9,7 +9,7 @@ counters          as they were; of partitions that are no more, those of another
 references        the newest versions: some old partitions see them already
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong.application.plan import Plan, Stage
@@ -47,18 +47,18 @@ class _StageTables:
 
 def new_heads(
     plan: Plan, old: Mapping[str, Sequence[Snapshot]], new: NewGeneration
-) -> dict[PartitionId, Snapshot]:
-    """The new snapshots without their states, by partition.
+) -> Callable[[PartitionId], Snapshot]:
+    """Makes the new snapshot of a partition without its states, each when it is asked for: all hold the same tables.
 
     `old`: by stage, the newest snapshots of its partitions, with or without states; an empty one where nothing was ever
     folded.
     """
     tables = {stage.name: _tables(plan, stage, old[stage.name], new.partitions) for stage in plan.stages}
-    return {
-        PartitionId(stage.name, number): _head(plan, stage, number, old[stage.name], new, tables)
-        for stage in plan.stages
-        for number in range(new.partitions)
-    }
+
+    def head(id_: PartitionId) -> Snapshot:
+        return _head(plan, plan.stage(id_.stage), id_.partition, old[id_.stage], new, tables)
+
+    return head
 
 
 def _tables(plan: Plan, stage: Stage, old: Sequence[Snapshot], partitions: int) -> _StageTables:

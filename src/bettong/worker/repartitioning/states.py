@@ -1,6 +1,6 @@
 """The states of a stage by the new partitions of their keys."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bettong.application.timers import Clock
 from bettong.errors import SnapshotError
@@ -17,24 +17,26 @@ _TRANSFER = b"\0repartition"
 
 
 def with_states(
-    program: StageProgram, old: Sequence[PartitionWorker], heads: Mapping[PartitionId, Snapshot]
+    program: StageProgram,
+    old: Sequence[PartitionWorker],
+    partitions: int,
+    head: Callable[[PartitionId], Snapshot],
 ) -> Iterator[tuple[PartitionId, bytes, int]]:
     """The new snapshots of a stage, encoded, each as a worker will take it over, and how many states it has.
 
     `old`: of each old partition a worker with its states; they are all in memory, and once more while they are
-    divided. `heads`: see `new_heads`, those of the stage. Raises SnapshotError where states are not where their keys
-    belong, or not taken over whole.
+    divided. `head`: see `new_heads`; each is asked for when it is that snapshot's turn. Raises SnapshotError where
+    states are not where their keys belong, or not taken over whole.
     """
-    parts = {node.name: _split(node.name, old, len(heads)) for node in program.stateful()}
+    parts = {node.name: _split(node.name, old, partitions) for node in program.stateful()}
     before = {name: sum(worker.tables[name].keys for worker in old) for name in parts}
     after = dict.fromkeys(parts, 0)
-    for number, (id_, head) in enumerate(sorted(heads.items())):
-        tables = program.tables()
-        _fill(program, tables, head, {name: each[number] for name, each in parts.items()})
-        data = codec.encode(head)
-        assignment = Assignment(
-            head.application, id_.partition, len(heads), old[0].assignment.frame_bytes_max
-        )
+    for number in range(partitions):
+        id_ = PartitionId(program.stage.name, number)
+        snapshot = head(id_)
+        _fill(program, program.tables(), snapshot, {name: each[number] for name, each in parts.items()})
+        data = codec.encode(snapshot)
+        assignment = Assignment(snapshot.application, number, partitions, old[0].assignment.frame_bytes_max)
         worker = PartitionWorker(program, assignment)
         worker.restore(data)
         for name in parts:
