@@ -44,11 +44,8 @@ def planned(unique_name: Callable[..., str]) -> Plan:
 
 
 @pytest.fixture
-def parts(
-    planned: Plan, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
-) -> Iterator[PartsAtRest]:
-    """Of three partitions."""
-    where = Locations(
+def where(kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path) -> Locations:
+    return Locations(
         kafka=kafka.connection,
         redis=redis_server.connection,
         sender=None,
@@ -58,6 +55,11 @@ def parts(
         state_dir=tmp_path,
         snapshots="redis",
     )
+
+
+@pytest.fixture
+def parts(planned: Plan, where: Locations, kafka: KafkaBroker) -> Iterator[PartsAtRest]:
+    """Of three partitions."""
     with LogAdmin(kafka.connection) as admin, PartsAtRest(planned, where) as parts:
         admin.create_topics(planned.topics, partitions=3, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
         yield parts
@@ -137,3 +139,20 @@ def test_what_partitions_have_reported_of_their_old_states_is_forgotten(
     logs = {TopicPartition(topic, number): 11 for number in range(2)}
     for each in idle(logs, logs, found, {topic: "read"}).values():
         assert not each.is_reported
+
+
+def test_who_has_just_been_stopped_is_waited_for_as_long_as_its_record_lives(
+    planned: Plan, parts: PartsAtRest
+) -> None:
+    LiveMetrics(parts.store).write_live("sender", {}, ttl_s=1.5)
+    assert list(parts.running()) == []
+
+
+def test_who_speaks_again_runs_however_long_its_record_would_live(
+    planned: Plan, parts: PartsAtRest, where: Locations
+) -> None:
+    reported = LiveMetrics(parts.store)
+    reported.write_live("sender", {}, ttl_s=600)
+    looking = PartsAtRest(planned, where, on_wait=lambda _: reported.write_live("sender", {}, ttl_s=600))
+    with looking:
+        assert list(looking.running()) == ["sender"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bettong.delivery import is_client
 from bettong.errors import LogError, NotAtRestError
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, stream_of
+from bettong.metrics import AGE_S, TTL_S
 from bettong.snapshots.partitioning import Partitioning
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.repartitioning.delivery import Unsettled, lost_frames, unsettled
@@ -26,15 +27,15 @@ class FoldedTo:
 
 
 def present(kept: Partitioning | None, counts: Mapping[str, int]) -> Partitioning:
-    """How many partitions there are now. `counts`: of each topic of the application.
+    """How many partitions there are now. `counts`: of each topic of the application, as its file is now.
 
-    Raises LogError where that cannot be said.
+    Raises LogError where that cannot be said, or where the file has topics that are not there. What has switched is
+    said whatever is there: see `check_stages`.
     """
+    if kept is not None and kept.change is not None and kept.change.switched:
+        return kept
     if missing := sorted(topic for topic, count in counts.items() if not count):
-        raise LogError(
-            f"topics {_named(missing)} do not exist: the application has never run here; start it with the number of"
-            " partitions that it is to have"
-        )
+        raise LogError(_missing(missing, kept, has_run=kept is not None or len(missing) < len(counts)))
     if kept is not None:
         return kept
     numbers = set(counts.values())
@@ -45,6 +46,45 @@ def present(kept: Partitioning | None, counts: Mapping[str, int]) -> Partitionin
             " what is wrong with them"
         )
     return Partitioning(0, numbers.pop())
+
+
+def _missing(topics: Sequence[str], kept: Partitioning | None, *, has_run: bool) -> str:
+    if not has_run:
+        return (
+            f"topics {_named(topics)} do not exist: the application has never run here; start it with the number of"
+            " partitions that it is to have"
+        )
+    if kept is not None and kept.change is not None:
+        remedy = "go on with the file that it ran with, or take the change back with --back"
+    else:
+        remedy = (
+            "start it once with this file, which makes them, and stop it; or give the file that it ran with"
+        )
+    return f"topics {_named(topics)} do not exist: the application's file has changed since it ran here; {remedy}"
+
+
+def check_stages(switched: Partitioning, stages: Iterable[str]) -> None:
+    """Raises LogError where the application has other stages than when it switched."""
+    before, now = sorted(switched.begins), sorted(stages)
+    if before != now:
+        raise LogError(
+            f"the application had stages {', '.join(before)} when it was switched to {switched.partitions} partitions,"
+            f" its file has {', '.join(now)}: finish that with the file that it was begun with"
+        )
+
+
+def silent_in_s(live: Mapping[str, Mapping[str, str]]) -> float:
+    """When the records of all that have said that they live are gone, unless they say so again."""
+    return max((float(each[TTL_S]) - float(each.get(AGE_S, 0)) for each in live.values()), default=0.0)
+
+
+def speak(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Who has said since that it lives: its record is younger than before, or new."""
+    return sorted(
+        name
+        for name, each in now.items()
+        if name not in before or float(each.get(AGE_S, 0)) < float(before[name].get(AGE_S, 0))
+    )
 
 
 def check_change(now: Partitioning, application: str, to: int) -> None:

@@ -32,18 +32,18 @@
 Redis' own errors stay inside: whatever goes wrong is a `StoreError`. Every wait is bounded.
 """
 
-from bettong.edges.redis_store.connection import RedisStore
+from bettong.edges.redis_store.connection import VALUE_BYTES_MAX, RedisStore
 from bettong.edges.redis_store.deaths import RedisDeaths
 from bettong.edges.redis_store.faults import RedisFaults
 from bettong.edges.redis_store.lead import RedisLead
 from bettong.edges.redis_store.leases import Answer, Claim, Granted, Held, RedisLeases, Settling
 from bettong.edges.redis_store.live import LiveMetrics, ttl_of
 from bettong.edges.redis_store.sink import RedisSink
-from bettong.edges.redis_store.snapshots import SNAPSHOT_BYTES_MAX, RedisSnapshots
+from bettong.edges.redis_store.snapshots import RedisSnapshots
 from bettong.edges.redis_store.versions import RedisVersions
 
 __all__ = [
-    "SNAPSHOT_BYTES_MAX",
+    "VALUE_BYTES_MAX",
     "Answer",
     "Claim",
     "Granted",

@@ -19,20 +19,21 @@ from bettong.edges.partitioning_log import (
     keep_partitioning,
     kept_partitioning,
 )
-from bettong.edges.redis_store import SNAPSHOT_BYTES_MAX, LiveMetrics, RedisLead, RedisLeases, RedisStore
+from bettong.edges.redis_store import VALUE_BYTES_MAX, LiveMetrics, RedisLead, RedisLeases, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
 from bettong.errors import LogError
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition, stream_of
 from bettong.inspection.live.repartitioning import OnStep, Repartitioning
 from bettong.inspection.locations import Locations
+from bettong.inspection.repartition import silent_in_s, speak
 from bettong.metrics import OFFSET, SNAPSHOT_OFFSET
 from bettong.snapshots.partitioning import Partitioning
 from bettong.topics import boundaries_topic, dead_letter_topic, stage_of_topic, stage_topic
 from bettong.worker.stage_program import StageProgram, program
 
-# What a service has said of itself is forgotten ten seconds after it has stopped, or after ten of its intervals.
-_SILENCE_S_MAX = 15.0
 _POLL_S = 0.5
+# What a service has said of itself is forgotten when its record says so, by the clock of Redis.
+_LATE_S = 2.0
 # Only for what this does with the lead and with leases: neither is held.
 _NO_TTL_MS = 1
 
@@ -51,14 +52,14 @@ class PartsAtRest(Closing):
         self._stage_topics = [stage_topic(plan.application, stage.name) for stage in plan.stages]
 
     def running(self) -> Collection[str]:
-        """See AtRest. Waits until those that have just been stopped are silent."""
+        """See AtRest. Waits until those that have just been stopped are silent: as long as their records live."""
         metrics = LiveMetrics(self.store)
-        deadline_s = time.monotonic() + _SILENCE_S_MAX
-        while live := metrics.live():
-            if time.monotonic() > deadline_s:
-                break
+        live = before = metrics.live()
+        deadline_s = time.monotonic() + silent_in_s(live) + _LATE_S
+        while live and not speak(before, live) and time.monotonic() < deadline_s:
             self._on_wait(f"waiting until nothing is heard any more of {', '.join(sorted(live))}")
             time.sleep(_POLL_S)
+            before, live = live, metrics.live()
         return sorted(live)
 
     def kept(self) -> Partitioning | None:
@@ -206,6 +207,6 @@ def repartitioning_of(plan: Plan, where: Locations, parts: PartsAtRest, *, on_st
         run=uuid4().hex,
         program=ready,
         frame_bytes_max=where.frame_bytes_max,
-        snapshot_bytes_max=SNAPSHOT_BYTES_MAX if where.snapshots == REDIS else None,
+        snapshot_bytes_max=VALUE_BYTES_MAX if where.snapshots == REDIS else None,
         on_step=on_step,
     )

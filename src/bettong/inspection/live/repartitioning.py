@@ -34,6 +34,7 @@ from bettong.inspection.repartition import (
     check_change,
     check_complete,
     check_folded,
+    check_stages,
     check_stopped,
     origins_of,
     overtaken,
@@ -146,6 +147,7 @@ class Repartitioning:
         now = present(kept, self._parts.counts())
         check_change(now, self._plan.application, to)
         if now.change is not None and now.change.switched:
+            check_stages(now, (stage.name for stage in self._plan.stages))
             counts = {} if dry_run else self._finish(now)
             return Repartitioned(now.change.partitions, to, counts, was_switched=True)
         if now.partitions == to and now.change is None:
@@ -174,7 +176,8 @@ class Repartitioning:
 
         Raises LogError where there is none.
         """
-        now, application = present(self._parts.kept(), self._parts.counts()), self._plan.application
+        kept, application = self._parts.kept(), self._plan.application
+        now = present(kept, self._parts.counts()) if kept is None else kept
         if now.change is None:
             raise LogError(
                 f"application {application!r} is not being repartitioned: it has {now.partitions} partitions; to change"

@@ -1,0 +1,101 @@
+"""What a repartitioning says of an application that it finds otherwise than it was: each rule by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from bettong.edges.redis_store import VALUE_BYTES_MAX, RedisStore, RedisVersions
+from bettong.errors import LogError, StoreError
+from bettong.inspection.repartition import check_stages, present, silent_in_s, speak
+from bettong.snapshots.partitioning import Partitioning
+from tests.simulation.application_at_rest import FIRST, Cut, CutOffError, World
+
+TOPICS = {"shop.stage.orders": 3, "shop.sink.totals": 3}
+NEW_SINK = {**TOPICS, "shop.sink.new": 0}
+BEGUN = Partitioning(0, 3).begun(8, "a")
+SWITCHED = BEGUN.switched({"orders": (1, 1, 1, 1, 1, 1, 1, 1)})
+
+
+def test_without_any_topic_it_has_never_run() -> None:
+    with pytest.raises(
+        LogError, match=r"topics shop.sink.totals, shop.stage.orders do not exist: .* never run"
+    ):
+        present(None, dict.fromkeys(TOPICS, 0))
+
+
+@pytest.mark.parametrize("kept", [None, Partitioning(1, 3)], ids=["", "repartitioned before"])
+def test_a_topic_that_the_file_has_now_is_made_by_a_start(kept: Partitioning | None) -> None:
+    assert present(kept, TOPICS).partitions == 3
+    with pytest.raises(
+        LogError, match=r"shop.sink.new do not exist: the application's file has changed .* start it"
+    ):
+        present(kept, NEW_SINK)
+
+
+def test_while_no_service_starts_the_file_of_before_or_the_way_back_is_named() -> None:
+    with pytest.raises(LogError, match=r"file that it ran with, or take the change back with --back"):
+        present(BEGUN, NEW_SINK)
+
+
+def test_what_has_switched_is_finished_whatever_sinks_the_file_has() -> None:
+    assert present(SWITCHED, NEW_SINK) == SWITCHED
+    check_stages(SWITCHED, ["orders"])
+
+
+def test_what_has_switched_is_not_finished_with_other_stages() -> None:
+    for stages, named in ((["orders", "more"], "more, orders"), (["other"], "other")):
+        with pytest.raises(
+            LogError, match=f"had stages orders when .* its file has {named}: finish that with"
+        ):
+            check_stages(SWITCHED, stages)
+
+
+def test_a_sink_that_is_new_in_the_file_is_not_in_the_way_of_an_end(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    ends = set()
+    for at in range(1, 1000):
+        world = World(tmp_path_factory.mktemp("world"))
+        expected = world.states(FIRST)
+        try:
+            world.change(2, Cut(at, done=True))
+            break
+        except CutOffError:
+            record = world.rest.record
+        if record is None or record.change is None:
+            continue
+        world.rest.topics["meters.sink.new"] = 0
+        if record.change.switched:
+            world.change(2)
+        else:
+            world.repartitioning().take_back()
+        ends.add(record.change.switched)
+        assert world.rest.record is not None
+        assert world.states(world.rest.record.partitions) == expected
+    assert ends == {False, True}
+
+
+def test_a_service_that_has_just_stopped_is_waited_for_as_long_as_its_record_lives() -> None:
+    live = {"a": {"ttl_s": "10.0", "age_s": "2.5"}, "b": {"ttl_s": "600.0", "age_s": "1.0"}}
+    assert silent_in_s(live) == 599.0
+    assert silent_in_s({}) == 0.0
+
+
+def test_a_service_whose_record_grows_younger_runs() -> None:
+    before = {"a": {"ttl_s": "10.0", "age_s": "2.5"}}
+    assert speak(before, before) == []
+    assert speak(before, {"a": {"ttl_s": "10.0", "age_s": "3.0"}}) == []
+    assert speak(before, {"a": {"ttl_s": "10.0", "age_s": "0.2"}}) == ["a"]
+    assert speak(before, {**before, "b": {"ttl_s": "10.0", "age_s": "0.2"}}) == ["b"]
+
+
+def test_redis_is_not_given_a_reference_table_that_it_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bettong.edges.redis_store.versions.VALUE_BYTES_MAX", 1000)
+    assert VALUE_BYTES_MAX == 512 * 1024 * 1024
+    with (
+        RedisStore("redis://127.0.0.1:1/0", "shop") as store,
+        pytest.raises(
+            StoreError, match=r"reference table prices: 1001 bytes, Redis takes at most 1000; keep fewer"
+        ),
+    ):
+        RedisVersions(store).put("prices", "7", bytes(1001))
