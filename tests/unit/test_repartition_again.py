@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bettong.errors import SnapshotError
+from bettong.errors import NotAtRestError, SnapshotError
 from bettong.identifiers import PartitionId
+from bettong.inspection.live.repartitioning import Repartitioned
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment, chains
 from bettong.snapshots.partitioning import Partitioning
-from tests.simulation.application_at_rest import FIRST, Cut, CutOffError, World, kept
+from tests.samples.worker import tick
+from tests.simulation.application_at_rest import FIRST, Cut, CutOffError, World, kept, ready
 
 
 @pytest.fixture
@@ -64,6 +66,55 @@ def test_new_snapshots_that_the_store_has_lost_are_made_again(
         world.change(to)
         assert world.ends_as() == straight.ends_as(), at
     assert cuts > 5
+
+
+def lose(world: World, ids: list[PartitionId]) -> None:
+    """All that was saved since the last change."""
+    record = world.rest.record
+    assert record is not None
+    for id_ in ids:
+        for each in world.snapshots.increments(id_):
+            if each.offset >= record.begin_of(id_):
+                forget(world, id_, each)
+
+
+@pytest.mark.parametrize("to", [2, 5])
+@pytest.mark.parametrize("step", [1, 2], ids=["all", "some"])
+def test_new_snapshots_that_are_lost_once_all_is_done_are_made_again(
+    worlds: Callable[[], World], to: int, step: int
+) -> None:
+    world = worlds()
+    first = world.change(to)
+    done = world.ends_as()
+    ids = [PartitionId(stage.name, each) for stage in ready().plan.stages for each in range(to)]
+    lose(world, ids[::step])
+    world.rest.live = ["processor"]
+    with pytest.raises(NotAtRestError, match="processor of 'meters' runs"):
+        world.change(to)
+    world.rest.live = []
+    would = world.repartitioning().change(to, dry_run=True)
+    assert would == Repartitioned(FIRST, to, {}, was_switched=True)
+    assert world.ends_as() != done
+    assert world.change(to) == Repartitioned(FIRST, to, first.states, was_switched=True)
+    assert world.ends_as() == done
+    assert world.change(to) == Repartitioned(to, to, {})
+
+
+def test_once_the_old_snapshots_are_gone_it_says_so(worlds: Callable[[], World]) -> None:
+    world = worlds()
+    world.change(2)
+    id_ = PartitionId("readings", 0)
+    worker = world.worker(id_, 2)
+    for _ in range(2):
+        worker.fold(worker.next_offset, tick(1))
+        world.snapshots.save(id_, *worker.increment())
+    lose(world, [id_, PartitionId("readings", 1)])
+    before = world.ends_as()
+    with pytest.raises(
+        SnapshotError, match="readings/0: its newest snapshot of before the switch is at 0, at the"
+    ):
+        world.change(2)
+    assert world.ends_as() == before
 
 
 def test_an_old_snapshot_that_the_store_has_lost_is_said(worlds: Callable[[], World]) -> None:

@@ -136,7 +136,8 @@ def settled(world: World, partitions: int) -> Partitioning:
     for id_, end in world.rest.ends().items():
         if id_.partition < max(FIRST, partitions):
             begins.setdefault(id_.stage, []).append(end)
-    return Partitioning(1, partitions, begins={stage: tuple(each) for stage, each in begins.items()})
+    offsets = {stage: tuple(each) for stage, each in begins.items()}
+    return Partitioning(1, partitions, begins=offsets, before=FIRST)
 
 
 def may_start(world: World) -> None:

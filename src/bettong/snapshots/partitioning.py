@@ -40,7 +40,8 @@ class Partitioning:
 
     `begins`: by stage and partition, where the generation begins in the logs: the offset behind their marks. Of the
     first generation it is empty. It names partitions that have gone out of use with this generation, too.
-    `run`: which one began the change that is under way, or that was the last.
+    `run`: which one began the change that is under way, or that was the last. `before`: how many partitions the
+    generation before had; 0 of the first one.
     """
 
     generation: int
@@ -48,6 +49,7 @@ class Partitioning:
     change: Change | None = None
     begins: Mapping[str, Sequence[int]] = field(default_factory=dict)
     run: str = ""
+    before: int = 0
 
     def begun(self, partitions: int, run: str) -> "Partitioning":
         """A change to so many partitions is prepared, by that run."""
@@ -57,7 +59,8 @@ class Partitioning:
         """The change that is prepared counts from now on."""
         assert self.change is not None  # noqa: S101 - of one that is prepared
         change = Change(self.partitions, switched=True)
-        return Partitioning(self.generation + 1, self.change.partitions, change, begins, self.run)
+        to = self.change.partitions
+        return Partitioning(self.generation + 1, to, change, begins, self.run, before=self.partitions)
 
     def completed(self) -> "Partitioning":
         """No change is under way any more."""
@@ -80,10 +83,18 @@ class Partitioning:
         of_stage = self.begins.get(partition.stage, ())
         return of_stage[partition.partition] if partition.partition < len(of_stage) else 0
 
+    def by_partition(self) -> dict[PartitionId, int]:
+        """Where this generation begins, by partition."""
+        return {
+            PartitionId(stage, number): offset
+            for stage, offsets in self.begins.items()
+            for number, offset in enumerate(offsets)
+        }
+
     def encode(self) -> bytes:
         """As a record of the topic for partitioning."""
         stored = partitioning_pb2.Partitioning(
-            generation=self.generation, partitions=self.partitions, run=self.run
+            generation=self.generation, partitions=self.partitions, run=self.run, before=self.before
         )
         if self.change is not None:
             stored.change.partitions, stored.change.switched = self.change.partitions, self.change.switched
@@ -99,6 +110,7 @@ class Partitioning:
         except DecodeError as error:
             raise LogError(f"a record of the topic for partitioning is damaged: {error}") from None
         numbers = [stored.partitions, *([stored.change.partitions] if stored.HasField("change") else [])]
+        numbers += [stored.before] if stored.before else []
         if not all(1 <= each <= PARTITIONS_MAX for each in numbers):
             raise LogError(
                 f"a record of the topic for partitioning says {numbers}: expected 1 to {PARTITIONS_MAX} partitions;"
@@ -117,6 +129,7 @@ class Partitioning:
             change if stored.HasField("change") else None,
             {each.stage: tuple(each.offsets) for each in stored.begins},
             stored.run,
+            stored.before,
         )
 
 

@@ -15,6 +15,7 @@ def check_generation(known: int, offset: int, begins: Repartition, partition: Pa
         raise LogTruncatedError(
             f"stage {partition.stage!r}, partition {partition.partition}: at offset {offset} its application was given"
             f" {begins.partitions} partitions, and no snapshot of then, or of later, can be read: what lies before it"
-            " does not give the states behind it. Restore the snapshots from a copy, or start under another"
-            " application name"
+            " does not give the states behind it. Stop everything, and run `bettong repartition` with --partitions"
+            f" {begins.partitions} once more: it makes them again, if those of before are there. Else restore the"
+            " snapshots from a copy, or start under another application name"
         )

@@ -151,7 +151,7 @@ class Repartitioning:
             counts = {} if dry_run else self._finish(now)
             return Repartitioned(now.change.partitions, to, counts, was_switched=True)
         if now.partitions == to and now.change is None:
-            return Repartitioned(to, to, {})
+            return self._make_again(now, dry_run=dry_run)
         with self._counting(kept):
             check_stopped(self._parts.running(), self._plan.application)
             found, saved = self._at_rest(now.partitions, given_up)
@@ -283,29 +283,44 @@ class Repartitioning:
 
         May be done again from the beginning.
         """
-        begins = {
-            PartitionId(stage, number): offset
-            for stage, of_stage in switched.begins.items()
-            for number, offset in enumerate(of_stage)
-        }
+        begins = switched.by_partition()
         with self._counting(switched):
-            counts = self._put_in_place(switched, begins)
+            in_use = {id_ for id_ in begins if id_.partition < switched.partitions}
+            counts = self._put_in_place(switched, begins, in_use)
             self._on_step("the logs are marked")
             mark = Repartition(switched.generation, switched.partitions)
             self._parts.mark(
                 {id_: (begin - 1, repartition_record(id_.stage, mark)) for id_, begin in begins.items()}
             )
-        self._parts.begin_anew(
-            {id_: offset for id_, offset in begins.items() if id_.partition < switched.partitions}
-        )
+        self._parts.begin_anew({id_: begins[id_] for id_ in in_use})
         self._on_step("services may start")
         self._keep(switched.completed())
         return counts
 
-    def _put_in_place(self, switched: Partitioning, begins: Mapping[PartitionId, int]) -> dict[str, int]:
-        """Divides the states as they were at the switch, and saves them where the new generation begins."""
-        assert switched.change is not None  # noqa: S101 - it is under way
-        found = self._states.newest(switched.change.partitions, below=begins)
+    def _make_again(self, now: Partitioning, *, dry_run: bool) -> Repartitioned:
+        """Puts snapshots in place that the store has lost since a change, where those of before are still there.
+
+        Nothing can have been folded without them.
+        """
+        begins = now.by_partition()
+        lost = {
+            id_
+            for id_, begin in begins.items()
+            if id_.partition < now.partitions
+            and all(each.offset < begin for each in self._snapshots.increments(id_))
+        }
+        if not lost:
+            return Repartitioned(now.partitions, now.partitions, {})
+        check_stages(now, (stage.name for stage in self._plan.stages))
+        check_stopped(self._parts.running(), self._plan.application)
+        counts = {} if dry_run else self._put_in_place(now, begins, lost)
+        return Repartitioned(now.before, now.partitions, counts, was_switched=True)
+
+    def _put_in_place(
+        self, now: Partitioning, begins: Mapping[PartitionId, int], missing: Collection[PartitionId]
+    ) -> dict[str, int]:
+        """Divides the states as they were at the switch, and saves those of some partitions where these begin."""
+        found = self._states.newest(now.before, below=begins)
         for stage, of_stage in found.items():
             for number, each in enumerate(of_stage):
                 _check_not_lost(PartitionId(stage, number), each.head, begins)
@@ -313,9 +328,10 @@ class Repartitioning:
 
         def put(id_: PartitionId, data: bytes) -> None:
             offset = begins[id_]
-            self._snapshots.save(id_, Increment(offset, 0, offset), data)
+            if id_ in missing:
+                self._snapshots.save(id_, Increment(offset, 0, offset), data)
 
-        new = NewGeneration(switched.generation, switched.partitions, switched.begins)
+        new = NewGeneration(now.generation, now.partitions, now.begins)
         return self._divide(found, new, "states of stage {} are divided by their keys", put)
 
 
