@@ -122,13 +122,13 @@ def test_it_is_known_how_far_clients_and_external_topics_are(
     assert found == dict(zip([*origins, Origin("read/kafka.theirs.4")], [9, 0, 0, 17, 0], strict=True))
 
 
-def test_what_partitions_have_reported_of_their_old_states_is_forgotten(
+def test_what_partitions_have_reported_of_other_states_is_forgotten(
     planned: Plan, parts: PartsAtRest
 ) -> None:
     reported = LiveMetrics(parts.store)
     for number, due in enumerate(("", "999", "5")):
-        told = {DUE.name: due, OFFSET.name: 11, GAP.name: "read/feed"}
-        reported.write_folded(PartitionId("read", number), told, begun_ms=1)
+        record: dict[str, str | int | float] = {DUE.name: due, OFFSET.name: 11, GAP.name: "read/feed"}
+        reported.write_folded(PartitionId("read", number), record, begun_ms=1)
     parts.begin_anew({PartitionId("read", number): 11 for number in range(2)})
     found = reported.partitions()
     assert found == {

@@ -176,7 +176,9 @@ class World:
             snapshot_bytes_max=snapshot_bytes_max,
         )
 
-    def change(self, to: int, cut: Cut | None = None, given_up: Collection[str] = ()) -> Repartitioned:
+    def change(
+        self, to: int, cut: Cut | Pause | None = None, given_up: Collection[str] = ()
+    ) -> Repartitioned:
         return self.repartitioning(cut).change(to, given_up=given_up)
 
     def ends_as(self) -> dict[str, Any]:

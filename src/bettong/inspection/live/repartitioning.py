@@ -28,7 +28,7 @@ from bettong.application.plan import Plan
 from bettong.errors import BettongError, LogError, LogUnavailableError, NotAtRestError, SnapshotError
 from bettong.frames.frame import Repartition, repartition_record
 from bettong.identifiers import Origin, PartitionId, SequenceNumber
-from bettong.inspection.live.old_states import Found, OldStates
+from bettong.inspection.live.newest_states import Found, NewestStates
 from bettong.inspection.repartition import (
     FoldedTo,
     check_change,
@@ -130,7 +130,7 @@ class Repartitioning:
         self._parts = parts
         self._run = run
         self._snapshots = snapshots
-        self._states = OldStates(plan, snapshots, program=program, frame_bytes_max=frame_bytes_max)
+        self._states = NewestStates(plan, snapshots, program=program, frame_bytes_max=frame_bytes_max)
         self._snapshot_bytes_max = snapshot_bytes_max
         self._on_step = on_step
 

@@ -33,7 +33,7 @@ class Newest:
 Found: TypeAlias = Mapping[str, Sequence[Newest]]
 
 
-class OldStates:
+class NewestStates:
     """Of one application. Methods block, and raise StoreError and SnapshotError. `program`: gives that of a stage."""
 
     def __init__(
