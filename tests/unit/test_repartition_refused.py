@@ -81,12 +81,12 @@ def test_a_service_that_has_just_stopped_is_waited_for_as_long_as_its_record_liv
     assert silent_in_s({}) == 0.0
 
 
-def test_a_service_whose_record_grows_younger_runs() -> None:
+def test_a_service_whose_record_does_not_grow_older_runs() -> None:
     before = {"a": {"ttl_s": "10.0", "age_s": "2.5"}}
-    assert speak(before, before) == []
-    assert speak(before, {"a": {"ttl_s": "10.0", "age_s": "3.0"}}) == []
-    assert speak(before, {"a": {"ttl_s": "10.0", "age_s": "0.2"}}) == ["a"]
-    assert speak(before, {**before, "b": {"ttl_s": "10.0", "age_s": "0.2"}}) == ["b"]
+    for age_s, found in (("3.0", []), ("3.1", []), ("2.9", []), ("2.5", ["a"]), ("0.2", ["a"])):
+        assert speak(before, {"a": {"ttl_s": "10.0", "age_s": age_s}}, after_s=0.5) == found
+    assert speak(before, {}, after_s=0.5) == []
+    assert speak({}, before, after_s=0.5) == ["a"]
 
 
 def test_redis_is_not_given_a_reference_table_that_it_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,12 +78,14 @@ def silent_in_s(live: Mapping[str, Mapping[str, str]]) -> float:
     return max((float(each[TTL_S]) - float(each.get(AGE_S, 0)) for each in live.values()), default=0.0)
 
 
-def speak(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Who has said since that it lives: its record is younger than before, or new."""
+def speak(
+    before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]], *, after_s: float
+) -> list[str]:
+    """Who has said since that it lives: its record is new, or has not grown older by the time that went by."""
     return sorted(
         name
         for name, each in now.items()
-        if name not in before or float(each.get(AGE_S, 0)) < float(before[name].get(AGE_S, 0))
+        if name not in before or float(each.get(AGE_S, 0)) < float(before[name].get(AGE_S, 0)) + after_s / 2
     )
 
 

@@ -54,12 +54,14 @@ class PartsAtRest(Closing):
     def running(self) -> Collection[str]:
         """See AtRest. Waits until those that have just been stopped are silent: as long as their records live."""
         metrics = LiveMetrics(self.store)
-        live = before = metrics.live()
+        live = metrics.live()
         deadline_s = time.monotonic() + silent_in_s(live) + _LATE_S
-        while live and not speak(before, live) and time.monotonic() < deadline_s:
+        while live and time.monotonic() < deadline_s:
             self._on_wait(f"waiting until nothing is heard any more of {', '.join(sorted(live))}")
             time.sleep(_POLL_S)
             before, live = live, metrics.live()
+            if speaking := speak(before, live, after_s=_POLL_S):
+                return speaking
         return sorted(live)
 
     def kept(self) -> Partitioning | None:
