@@ -19,9 +19,11 @@ from bettong.edges.redis_store import RedisStore
 from bettong.errors import LogError
 from bettong.inspection.locations import Locations
 from bettong.local.rest import at_rest
+from bettong.routing import partition_of
 from bettong.testing import clock, run
 from tests.e2e.bare_client import feed
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
+from tests.waiting import eventually
 
 APPLICATION = """
 import json
@@ -136,6 +138,71 @@ def test_results_are_those_of_an_application_that_was_never_repartitioned(
         sink: Counter(as_text(vars(each)) for each in results) for sink, results in expected.outputs.items()
     }
     assert found["totals"].total() == len(numbers) * ORDERS
+
+
+LOANS = """
+import json
+from dataclasses import dataclass
+import bettong
+
+@dataclass
+class Loan:
+    book: str
+    due_ns: int  # 0: given back
+
+@dataclass
+class Overdue:
+    book: str
+
+@dataclass
+class Shelf:
+    due_at: bettong.LogTimer = bettong.NEVER
+
+def on_loan(loan: Loan, shelf: Shelf) -> None:
+    shelf.due_at = loan.due_ns or bettong.NEVER
+
+def on_due(fired: bettong.Fired[str], shelf: Shelf) -> Overdue:
+    return Overdue(fired.key)
+
+app = bettong.Application("library")
+loans = app.source("loans", schema=Loan, key="book", decoder=bettong.each(lambda row: Loan(**json.loads(row))))
+loans.stateful(on_loan, state=Shelf, timers={"due_at": on_due}, name="shelf").sink("overdue")
+"""
+# Longer than it takes to fold, save and stop; most of it goes by while nothing runs.
+LOAN_NS = 45 * S_NS
+
+
+@pytest.mark.timeout(600)
+def test_timers_fire_in_partitions_that_had_none_when_no_message_comes_any_more(
+    start_suite: StartSuite, tmp_path: Path
+) -> None:
+    application, kept = tmp_path / "library.py", tmp_path / "kept"
+    application.write_text(LOANS)
+    books = [f"book {number}" for number in range(40)]
+    lent = [book for book in books if partition_of(book, 3) == 2]
+    assert {partition_of(book, 2) for book in lent} == {0, 1}
+
+    def start(partitions: int) -> RunningSuite:
+        return start_suite(
+            str(application),
+            schedule=Schedule.MICRO_BATCH,
+            partitions=partitions,
+            keep=kept,
+            settings={"compiled": "false"},
+        )
+
+    running = start(3)
+    due_ns = time.time_ns() + LOAN_NS
+    rows = [json.dumps({"book": book, "due_ns": due_ns * (book in lent)}).encode() for book in books]
+    feed(running.sender, "loans", "desk", [rows])
+    running.settle()
+    assert not running.all_bytes_of("overdue")
+    running.suite.stop()
+    assert "library has 2 partitions, it had 3" in command(application, kept, "--partitions", "2")
+    running = start(2)
+    eventually(lambda: len(running.all_bytes_of("overdue").splitlines()) >= len(lent), seconds=180)
+    found = [json.loads(line)["book"] for line in running.all_bytes_of("overdue").splitlines()]
+    assert sorted(found) == sorted(lent)
 
 
 def frames_of(parts: int) -> Iterator[list[bytes]]:
