@@ -82,7 +82,7 @@ class RunningSuite:
             is_folded = all(
                 int(folded.get(PartitionId(stages[topic], partition), {}).get(metrics.OFFSET.name, 0)) == end
                 for (topic, partition), end in ends.items()
-                if topic in stages
+                if topic in stages and partition < self.suite.record.partitions
             )
             return is_folded and now[2] == "0" and time.monotonic() - since_s >= QUIET_S
 
