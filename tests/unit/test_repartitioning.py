@@ -23,7 +23,7 @@ from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.repartitioning.states import with_states
 from tests.samples.reference_join import Order, Price, app_of
 from tests.samples.time_cases import CASES, TURN_NS, TimeCase, application
-from tests.samples.time_pipelines import START_NS, Line
+from tests.samples.time_pipelines import S_NS, START_NS, Line, left, windows
 from tests.simulation.repartitioned import RepartitionedSession
 
 by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
@@ -73,6 +73,21 @@ def test_windows_in_one_array_are_divided_by_their_keys(*, resend: bool) -> None
     found = outcome(ready, case, [8, 2, 5], first=3, resend=resend)
     assert sorted(found.outputs["compiled-out"], key=str) == sorted(map(Line, case.lines), key=str)
     assert_alike(found, outcome(ready, case, [], first=1))
+
+
+def test_a_window_that_is_closed_stays_closed_when_partitions_have_rested() -> None:
+    case = TimeCase("w", windows("w", bettong.tumbling(timedelta(hours=1))), [], [])
+    ready = ReadyApplication(application([case]), compiled=False)
+    for change in (None, 2, 5, 1):
+        session = RepartitionedSession(ready, partitions=2)
+        session.step(clock(at=START_NS), ("w-in", [left(1, 1, 1)]))
+        # Time closes the window in the one partition; the other one has nothing due, and no record.
+        session.step(clock(at=START_NS + 3700 * S_NS))
+        if change is not None:
+            session.repartition(change)
+        session.step(clock(at=START_NS + 3701 * S_NS), ("w-in", [left(1, 1800, 2)]))
+        session.step(clock(at=START_NS + 9000 * S_NS))
+        assert session.finish().outputs == {"w-out": [Line("1 from 0 to 3600: 1")]}, change
 
 
 @dataclass
