@@ -15,10 +15,13 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Width
 from bettong.errors import SnapshotError
+from bettong.frames.columns import Columns
 from bettong.identifiers import PartitionId
+from bettong.schema.schema import schema_of
 from bettong.testing import RESEND, AppSession, Reference, assert_alike, clock
 from bettong.testing.outcome import Outcome
 from bettong.testing.running import ReadyApplication
+from bettong.v1.ingest_pb2 import IngestFrame
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.repartitioning.states import with_states
 from tests.samples.reference_join import Order, Price, app_of
@@ -179,6 +182,42 @@ def test_states_of_every_kind_go_where_their_keys_belong(
         else:
             for session in (changed, straight):
                 session.step(("moves", step))
+    assert_alike(changed.outcome, straight.outcome)
+
+
+@pytest.mark.parametrize("comes", ["before it", "after it"])
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_what_a_sender_that_was_cut_off_writes_later_counts_for_nothing(partitions: int, comes: str) -> None:
+    changed, straight = RepartitionedSession(kept("to live"), partitions=3), AppSession(kept("to live"))
+
+    def send(points: int) -> None:
+        for session in (changed, straight):
+            session.step(("moves", [Move(0, f"p{each}", points) for each in "acd"]))
+
+    send(1)
+    (client,) = changed._clients._clients.values()
+    cut_off = client.session
+    changed.repartition(partitions)
+    moves = [Move(0, f"p{each}", 2) for each in "acd"]
+    frame = IngestFrame(
+        sequence=2,
+        columns=Columns.of_messages(schema_of(Move), moves).payload(),
+        schema=schema_of(Move).fingerprint,
+    )
+
+    def writes() -> None:
+        """The next frame, which a new session sends again."""
+        for append in cut_off.take(frame, 0.0, 1000).appends:
+            if append.partition < partitions:
+                changed._processor.append(append.topic, append.partition, append.value)
+
+    if comes == "before it":
+        writes()
+    send(2)
+    if comes == "after it":
+        writes()
+    send(3)
+    assert changed.outcome.counters["duplicates"] > 0
     assert_alike(changed.outcome, straight.outcome)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from bettong.frames.frame import decode
 from bettong.identifiers import SequenceNumber
 from bettong.ingest.refusal import Code, Refusal
 from bettong.v1.ingest_pb2 import Hello
@@ -55,3 +56,22 @@ def test_a_topic_that_was_made_anew_ends_its_feeds_so_that_they_open_again(topic
         assert str(refusal) == (
             f"topic {topic} was deleted and made anew; connect again and resend what has no receipt"
         )
+
+
+def test_another_generation_ends_all_feeds_and_new_ones_are_of_it() -> None:
+    async def conversation() -> tuple[str, set[int]]:
+        intake = Intake("shop", {"orders": route()}, LIMITS, SenderStatus(since_s=1), clock=lambda: 1)
+        intake.use(PromptLog(asyncio.get_running_loop()), TOPICS)
+        feed = await opened(intake, "feed-1", "1.2.3.4")
+        intake.use(log := SilentLog(), TOPICS, generation=2)
+        with pytest.raises(Refusal) as caught:
+            await feed.receipt()
+        later = intake.open(Hello(source="orders", stream="feed-2"), client="1.2.3.4")
+        await later.open(SequenceNumber(0))
+        await later.take_request(request(1, b"unreadable"), CERTAIN)
+        intake.close()
+        return str(caught.value), {decode(value).generation for value in log.values}
+
+    text, generations = asyncio.run(asyncio.wait_for(conversation(), 60))
+    assert text == "application 'shop' was repartitioned; connect again and resend what has no receipt"
+    assert generations == {2}

@@ -85,6 +85,7 @@ class Intake:
         self.room.set()
         self._log: Log | None = None
         self._identities: Mapping[str, str] = {}
+        self._generation = 0
         self._absence = "the sender starts"
         self._application = application
         self._clock = clock
@@ -129,13 +130,22 @@ class Intake:
             self._empty.set()
         self.status.sessions = len(self._clients)
 
-    def use(self, log: Log, identities: Mapping[str, str]) -> None:
+    def use(self, log: Log, identities: Mapping[str, str], generation: int = 0) -> None:
         """There is a log now, or another one. `identities`: what distinguishes its topics from others of the same name.
 
-        Feeds of a topic that is another one now end: what they have numbered lies in the old one.
+        Feeds of a topic that is another one now end: what they have numbered lies in the old one. So do all feeds where
+        the application is of another `generation`: what they send counts no more.
         """
         anew = {topic for topic, known in self._identities.items() if identities.get(topic) != known}
-        self._log, self._identities = log, identities
+        if generation != self._generation:
+            for feed in self._feeds:
+                feed.fail(
+                    unavailable(
+                        f"application {self._application!r} was repartitioned; connect again and resend what has no"
+                        " receipt"
+                    )
+                )
+        self._log, self._identities, self._generation = log, identities, generation
         for ends in self._ends.values():
             ends[:] = [-1] * len(ends)  # a topic of the same name may have begun anew
         for feed in self._feeds:
@@ -210,7 +220,7 @@ class Intake:
 
     def _open(self, route: SourceRoute, hello: Hello, client: str) -> "Feed":
         self._present_log()
-        session = Session(route, hello, self._ends[route.stage_topic])
+        session = Session(route, hello, self._ends[route.stage_topic], generation=self._generation)
         feed = Feed(self, route, session, client, claimed=session.claimed)
         self._feeds.add(feed)
         if feed.origin_progress is not None:

@@ -46,6 +46,7 @@ class LogKeeper:
         self._serving = serving
         self._log: LogWriter | None = None
         self._identities: dict[str, str] = {}
+        self._generation = 0
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Returns when `stopping` is set, leaving the log open. Raises LogError when the topics cannot be used."""
@@ -53,7 +54,7 @@ class LogKeeper:
             self._log = await self._opened(stopping)
             if self._log is None:
                 return
-            self._intake.use(self._log, self._identities)
+            self._intake.use(self._log, self._identities, self._generation)
             self._say(State.RUNNING)
             await self._serving.say(serving=True)
             await self._watch(self._log, stopping)
@@ -94,7 +95,7 @@ class LogKeeper:
         settings = self._settings
         with LogAdmin(settings.kafka_connection) as admin:
             admin.wait(_WAIT_S, lambda _: None)
-            created = prepare_topics(
+            prepared = prepare_topics(
                 admin,
                 settings.kafka_connection,
                 self._application,
@@ -104,8 +105,11 @@ class LogKeeper:
                 frame_bytes_max=settings.frame_bytes_max,
             )
             self._identities = admin.identities(self._topics)
-        if created:
-            self._logger.info("topics created", topics=sorted(created), partitions=settings.partitions)
+        self._generation = prepared.generation
+        if prepared.created:
+            self._logger.info(
+                "topics created", topics=sorted(prepared.created), partitions=settings.partitions
+            )
         return LogWriter(
             settings.kafka_connection,
             frame_bytes_max=settings.frame_bytes_max,

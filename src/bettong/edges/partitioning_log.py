@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import Future
+from typing import NamedTuple
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
@@ -16,6 +17,13 @@ _ANSWER_S_MAX = 30.0
 _POLL_MS = 200
 
 
+class PreparedTopics(NamedTuple):
+    """The topics that did not exist, and how often the number of partitions was changed."""
+
+    created: tuple[str, ...]
+    generation: int
+
+
 def prepare_topics(
     admin: LogAdmin,
     where: KafkaConnection,
@@ -25,10 +33,10 @@ def prepare_topics(
     partitions: int,
     replication: int,
     frame_bytes_max: int,
-) -> tuple[str, ...]:
+) -> PreparedTopics:
     """What a service does before it runs: is it told the right number of partitions, and have the topics got them?
 
-    Creates those that do not exist, and returns their names. Raises LogError that says what to do,
+    Creates those that do not exist. Raises LogError that says what to do,
     LogUnavailableError without a broker.
     """
     kept = kept_partitioning(admin, where, application)
@@ -41,7 +49,7 @@ def prepare_topics(
     admin.check_topics(
         topics, partitions=partitions, frame_bytes_max=frame_bytes_max, or_more=kept is not None
     )
-    return created
+    return PreparedTopics(created, kept.generation if kept is not None else 0)
 
 
 def kept_partitioning(admin: LogAdmin, where: KafkaConnection, application: str) -> Partitioning | None:

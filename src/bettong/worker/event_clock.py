@@ -94,10 +94,10 @@ class EventClock:
         """Notes that a frame carries that watermark to a destination."""
         return partial(self._downstream.note, watermark_ns=watermark_ns, log_ns=log_ns)
 
-    def ticks(self, frame: Frame, log_ns: int, sent: SentTable) -> Iterator[OutputRecord]:
+    def ticks(self, frame: Frame, log_ns: int, sent: SentTable, generation: int) -> Iterator[OutputRecord]:
         """The TICKs that a record leads to, after all else. `sent`: the numbers of frames before."""
         return (
-            self._downstream.ticks(frame, log_ns, self._watermarks, sent)
+            self._downstream.ticks(frame, log_ns, self._watermarks, sent, generation)
             if self._has_destinations
             else iter(())
         )
