@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from bettong.errors import LogError
+from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import TopicPartition
 from bettong.ingest.refusal import Code, Refusal, exhausted, refused_by_log, unavailable
 from bettong.ingest.session import Session, SourceRoute, Taken
@@ -86,6 +86,7 @@ class Intake:
         self._log: Log | None = None
         self._identities: Mapping[str, str] = {}
         self._generation = 0
+        self._is_current: Callable[[], bool] = lambda: True
         self._absence = "the sender starts"
         self._application = application
         self._clock = clock
@@ -130,11 +131,18 @@ class Intake:
             self._empty.set()
         self.status.sessions = len(self._clients)
 
-    def use(self, log: Log, identities: Mapping[str, str], generation: int = 0) -> None:
+    def use(
+        self,
+        log: Log,
+        identities: Mapping[str, str],
+        generation: int = 0,
+        is_current: Callable[[], bool] = lambda: True,
+    ) -> None:
         """There is a log now, or another one. `identities`: what distinguishes its topics from others of the same name.
 
         Feeds of a topic that is another one now end: what they have numbered lies in the old one. So do all feeds where
-        the application is of another `generation`: what they send counts no more.
+        the application is of another `generation`: what they send counts no more. While `is_current()` is false nothing
+        that the log has taken counts as taken.
         """
         anew = {topic for topic, known in self._identities.items() if identities.get(topic) != known}
         if generation != self._generation:
@@ -146,6 +154,7 @@ class Intake:
                     )
                 )
         self._log, self._identities, self._generation = log, identities, generation
+        self._is_current = is_current
         for ends in self._ends.values():
             ends[:] = [-1] * len(ends)  # a topic of the same name may have begun anew
         for feed in self._feeds:
@@ -302,6 +311,10 @@ class Intake:
     def _answered(self, answer: "_Answer") -> None:
         appender, entry, partition, opens, result = answer
         self.progress.note_answer(self._loop.time())
+        if not isinstance(result, LogError) and not self._is_current():
+            result = LogUnavailableError(
+                "Kafka was away, and it is not known whether the application was repartitioned meanwhile"
+            )
         if not appender.answered(entry, partition, result, opens=opens):
             entry.failed = True
         entry.answered += 1

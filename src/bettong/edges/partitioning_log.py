@@ -18,10 +18,11 @@ _POLL_MS = 200
 
 
 class PreparedTopics(NamedTuple):
-    """The topics that did not exist, and how often the number of partitions was changed."""
+    """The topics that did not exist, how often the number of partitions was changed, and `record_count` before that."""
 
     created: tuple[str, ...]
     generation: int
+    records: int
 
 
 def prepare_topics(
@@ -39,7 +40,8 @@ def prepare_topics(
     Creates those that do not exist. Raises LogError that says what to do,
     LogUnavailableError without a broker.
     """
-    kept = kept_partitioning(admin, where, application)
+    records = record_count(admin, application)
+    kept = _record(where, application, records)
     fault = fault_of(kept, application, partitions)
     if fault is not None:
         raise LogError(fault)
@@ -49,19 +51,28 @@ def prepare_topics(
     admin.check_topics(
         topics, partitions=partitions, frame_bytes_max=frame_bytes_max, or_more=kept is not None
     )
-    return PreparedTopics(created, kept.generation if kept is not None else 0)
+    return PreparedTopics(created, kept.generation if kept is not None else 0, records)
 
 
 def kept_partitioning(admin: LogAdmin, where: KafkaConnection, application: str) -> Partitioning | None:
     """The newest record; None of an application that was never repartitioned. Blocks; raises LogError."""
+    return _record(where, application, record_count(admin, application))
+
+
+def record_count(admin: LogAdmin, application: str) -> int:
+    """How many records its topic has: each step of a change appends one. Blocks; raises LogError."""
     topic = partitioning_topic(application)
     if not admin.partition_counts([topic])[topic]:
+        return 0
+    return admin.ends([topic])[TopicPartition(topic, 0)]
+
+
+def _record(where: KafkaConnection, application: str, count: int) -> Partitioning | None:
+    """The last of so many."""
+    if not count:
         return None
-    log = TopicPartition(topic, 0)
-    end = admin.ends([topic])[log]
-    if not end:
-        return None
-    return Partitioning.decode(record_at(where, log, end - 1, frame_bytes_max=_RECORD_BYTES_MAX))
+    log = TopicPartition(partitioning_topic(application), 0)
+    return Partitioning.decode(record_at(where, log, count - 1, frame_bytes_max=_RECORD_BYTES_MAX))
 
 
 def partitions_in_use(admin: LogAdmin, where: KafkaConnection, application: str, topic: str) -> Partitioning:
