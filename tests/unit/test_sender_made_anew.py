@@ -124,13 +124,13 @@ def test_it_is_open_when_kafka_did_not_answer_for_long_and_settled_by_an_answer(
     watch = GenerationWatch(cast("LogAdmin", Admin()), "shop", 4, 99.0, lambda: now_s[0])
     assert watch.is_current()
     now_s[0] = 107.0
-    watch.look()
+    watch.check()
     assert not watch.is_current()
-    watch.look()
+    watch.check()
     assert watch.is_current()
     now_s[0] = 115.0
     assert not watch.is_current()
-    watch.look()
+    watch.check()
     assert watch.has_changed
-    watch.look()
+    watch.check()
     assert not watch.is_current(), "it has changed once, and this sender knows the former"

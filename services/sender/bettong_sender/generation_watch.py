@@ -39,7 +39,7 @@ class GenerationWatch(BlockThread):
         """Whether what the log has taken until now was taken by the application that this sender knows. Any thread."""
         return not self.has_changed and self._clock_s() - self._asked_s < _CURRENT_S_MAX
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Asks once. Without an answer nothing is known."""
         asked_s = self._clock_s()
         try:
@@ -52,4 +52,4 @@ class GenerationWatch(BlockThread):
     def _run(self) -> None:
         with self._admin:
             while not self.has_changed and not self._stopping.wait(_ASK_S):
-                self.look()
+                self.check()
