@@ -5,16 +5,29 @@ from __future__ import annotations
 from bettong.application.application import Application
 from bettong.frames.frame import Repartition, repartition_record
 from bettong.identifiers import PartitionId, SequenceNumber
+from bettong.ingest.session import Session, SourceRoute
 from bettong.snapshots import snapshot as codec
 from bettong.testing import AppSession
+from bettong.testing.memory_clients import MemoryClients
 from bettong.testing.memory_partition import MemoryPartition
 from bettong.testing.memory_processor import FRAME_BYTES_MAX
 from bettong.testing.running import ReadyApplication
+from bettong.v1.ingest_pb2 import Hello
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.partition import Assignment
 from bettong.worker.references.versions import ReferenceTables
 from bettong.worker.repartitioning.heads import NewGeneration, new_heads
 from bettong.worker.repartitioning.states import with_states
+
+
+class _Clients(MemoryClients):
+    """Of a sender of some generation."""
+
+    generation = 0
+
+    def _session(self, route: SourceRoute, name: str, acknowledged: int) -> Session:
+        hello = Hello(source=route.source.name, stream=name, acknowledged=acknowledged)
+        return Session(route, hello, [-1] * self._partitions, generation=self.generation)
 
 
 class RepartitionedSession(AppSession):
@@ -25,6 +38,7 @@ class RepartitionedSession(AppSession):
     ) -> None:
         super().__init__(app, partitions=partitions, compiled=compiled)
         self.generation = 0
+        self._clients: _Clients = _Clients(self._plan, partitions)
         # Of partitions that are not in use now.
         self._left: dict[PartitionId, list[bytes]] = {}
 
@@ -90,7 +104,7 @@ class RepartitionedSession(AppSession):
 
     def _connect_anew(self, partitions: int) -> None:
         clients = self._clients
-        clients._partitions = partitions
+        clients._partitions, clients.generation = partitions, self.generation
         known, clients._clients = clients._clients, {}
         now_ns = self._now_ns or 0
         for (source, name), client in known.items():

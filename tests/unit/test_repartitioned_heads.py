@@ -96,6 +96,9 @@ def test_an_origin_that_has_ended_is_forgotten_as_soon_as_before() -> None:
     assert found.heard_ns == {}
 
 
+IDLE_NS = {"orders": None, "regions/orders": None}
+
+
 def clock(
     watermark_ns: int, origins: dict[str, int], *, awaited: tuple[str, ...] = (), now_ns: int = 1000
 ) -> Snapshot:
@@ -109,15 +112,30 @@ def clock(
 
 def test_event_time_is_where_the_slowest_partition_was() -> None:
     old = [clock(50, {"orders/a": 50}), clock(40, {"orders/a": 40, "orders/b": 60}), clock(0, {}, now_ns=0)]
-    found = event_clocks.merged(old, [], 4, 1000)
+    found = event_clocks.merged(old, [], 4, log_ns=1000, idle_ns=IDLE_NS)
     assert (found.watermark_ns, found.reached_ns) == (40, 40)
     assert {each.origin: each.watermark_ns for each in found.origins} == {"orders/a": 40, "orders/b": 60}
     assert not found.awaited
 
 
 def test_a_client_whose_time_is_unknown_somewhere_still_holds_it() -> None:
-    found = event_clocks.merged([clock(50, {"orders/a": 50}), clock(50, {"orders/a": 0})], [], 1, 1000)
+    old = [clock(50, {"orders/a": 50}), clock(50, {"orders/a": 0})]
+    found = event_clocks.merged(old, [], 1, log_ns=1000, idle_ns=IDLE_NS)
     assert {each.origin: each.watermark_ns for each in found.origins} == {"orders/a": 0}
+
+
+def test_a_partition_whose_log_ends_earlier_is_as_far_as_the_time_since_takes_it() -> None:
+    # Nobody is live there: its watermark has moved on by the 900 since its last record.
+    old = [clock(950, {}, now_ns=1000), clock(70, {}, now_ns=100)]
+    found = event_clocks.merged(old, [], 2, log_ns=1000, idle_ns=IDLE_NS)
+    assert (found.watermark_ns, found.reached_ns) == (950, 70)
+    # A client holds it there until it falls idle, at 90 + 200; the other partition has heard of it since.
+    old = [clock(950, {"orders/a": 960}, now_ns=1000), clock(70, {"orders/a": 70}, now_ns=100)]
+    found = event_clocks.merged(old, [], 2, log_ns=1000, idle_ns={"orders": 200})
+    assert (found.watermark_ns, found.reached_ns) == (70 + 1000 - 290, 70)
+    assert [(each.origin, each.watermark_ns, each.heard_ns) for each in found.origins] == [
+        ("orders/a", 960, 990)
+    ]
 
 
 def test_the_partitions_of_the_stage_before_are_live_until_they_say_how_far_they_are() -> None:
@@ -125,7 +143,7 @@ def test_the_partitions_of_the_stage_before_are_live_until_they_say_how_far_they
         clock(50, {"regions/orders/0": 70}, awaited=("regions/orders/1",)),
         clock(60, {"regions/orders/7": 60}),
     ]
-    found = event_clocks.merged(old, ["regions/orders"], 3, 1000)
+    found = event_clocks.merged(old, ["regions/orders"], 3, log_ns=1000, idle_ns=IDLE_NS)
     assert [(each.origin, each.watermark_ns, each.heard_ns) for each in found.origins] == [
         (f"regions/orders/{number}", 50, 1000) for number in range(3)
     ]
@@ -135,7 +153,7 @@ def test_the_partitions_of_the_stage_before_are_live_until_they_say_how_far_they
 @pytest.mark.parametrize("now_ns", [0, 1000])
 def test_a_stage_before_that_was_never_heard_of_is_awaited_in_all_its_partitions(now_ns: int) -> None:
     old = [clock(0, {}, awaited=("regions/orders/0", "regions/orders/1"), now_ns=now_ns)]
-    found = event_clocks.merged(old, ["regions/orders"], 3, now_ns)
+    found = event_clocks.merged(old, ["regions/orders"], 3, log_ns=now_ns, idle_ns=IDLE_NS)
     assert list(found.awaited) == [f"regions/orders/{number}" for number in range(3)]
     assert not found.origins
 

@@ -15,15 +15,18 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Width
 from bettong.errors import SnapshotError
+from bettong.frames.columns import Columns
 from bettong.identifiers import PartitionId
+from bettong.schema.schema import schema_of
 from bettong.testing import RESEND, AppSession, Reference, assert_alike, clock
 from bettong.testing.outcome import Outcome
 from bettong.testing.running import ReadyApplication
+from bettong.v1.ingest_pb2 import IngestFrame
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.repartitioning.states import with_states
 from tests.samples.reference_join import Order, Price, app_of
 from tests.samples.time_cases import CASES, TURN_NS, TimeCase, application
-from tests.samples.time_pipelines import START_NS, Line
+from tests.samples.time_pipelines import S_NS, START_NS, Line, left, windows
 from tests.simulation.repartitioned import RepartitionedSession
 
 by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
@@ -73,6 +76,21 @@ def test_windows_in_one_array_are_divided_by_their_keys(*, resend: bool) -> None
     found = outcome(ready, case, [8, 2, 5], first=3, resend=resend)
     assert sorted(found.outputs["compiled-out"], key=str) == sorted(map(Line, case.lines), key=str)
     assert_alike(found, outcome(ready, case, [], first=1))
+
+
+def test_a_window_that_is_closed_stays_closed_when_partitions_have_rested() -> None:
+    case = TimeCase("w", windows("w", bettong.tumbling(timedelta(hours=1))), [], [])
+    ready = ReadyApplication(application([case]), compiled=False)
+    for change in (None, 2, 5, 1):
+        session = RepartitionedSession(ready, partitions=2)
+        session.step(clock(at=START_NS), ("w-in", [left(1, 1, 1)]))
+        # Time closes the window in the one partition; the other one has nothing due, and no record.
+        session.step(clock(at=START_NS + 3700 * S_NS))
+        if change is not None:
+            session.repartition(change)
+        session.step(clock(at=START_NS + 3701 * S_NS), ("w-in", [left(1, 1800, 2)]))
+        session.step(clock(at=START_NS + 9000 * S_NS))
+        assert session.finish().outputs == {"w-out": [Line("1 from 0 to 3600: 1")]}, change
 
 
 @dataclass
@@ -164,6 +182,42 @@ def test_states_of_every_kind_go_where_their_keys_belong(
         else:
             for session in (changed, straight):
                 session.step(("moves", step))
+    assert_alike(changed.outcome, straight.outcome)
+
+
+@pytest.mark.parametrize("comes", ["before it", "after it"])
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_what_a_sender_that_was_cut_off_writes_later_counts_for_nothing(partitions: int, comes: str) -> None:
+    changed, straight = RepartitionedSession(kept("to live"), partitions=3), AppSession(kept("to live"))
+
+    def send(points: int) -> None:
+        for session in (changed, straight):
+            session.step(("moves", [Move(0, f"p{each}", points) for each in "acd"]))
+
+    send(1)
+    (client,) = changed._clients._clients.values()
+    cut_off = client.session
+    changed.repartition(partitions)
+    moves = [Move(0, f"p{each}", 2) for each in "acd"]
+    frame = IngestFrame(
+        sequence=2,
+        columns=Columns.of_messages(schema_of(Move), moves).payload(),
+        schema=schema_of(Move).fingerprint,
+    )
+
+    def writes() -> None:
+        """The next frame, which a new session sends again."""
+        for append in cut_off.take(frame, 0.0, 1000).appends:
+            if append.partition < partitions:
+                changed._processor.append(append.topic, append.partition, append.value)
+
+    if comes == "before it":
+        writes()
+    send(2)
+    if comes == "after it":
+        writes()
+    send(3)
+    assert changed.outcome.counters["duplicates"] > 0
     assert_alike(changed.outcome, straight.outcome)
 
 

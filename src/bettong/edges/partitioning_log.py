@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from concurrent.futures import Future
+from typing import NamedTuple
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin, LogWriter
@@ -16,6 +17,14 @@ _RECORD_BYTES_MAX = 4 * 1024 * 1024
 _ANSWER_S_MAX = 30.0
 
 
+class PreparedTopics(NamedTuple):
+    """The topics that did not exist, how often the number of partitions was changed, and `record_count` before that."""
+
+    created: tuple[str, ...]
+    generation: int
+    records: int
+
+
 def prepare_topics(
     admin: LogAdmin,
     where: KafkaConnection,
@@ -25,13 +34,14 @@ def prepare_topics(
     partitions: int,
     replication: int,
     frame_bytes_max: int,
-) -> tuple[str, ...]:
+) -> PreparedTopics:
     """What a service does before it runs: is it told the right number of partitions, and have the topics got them?
 
-    Creates those that do not exist, and returns their names. Raises LogError that says what to do,
+    Creates those that do not exist. Raises LogError that says what to do,
     LogUnavailableError without a broker.
     """
-    kept = kept_partitioning(admin, where, application)
+    records = record_count(admin, application)
+    kept = _newest_of(admin, where, application, records)
     fault = fault_of(kept, application, partitions)
     if fault is not None:
         raise LogError(fault)
@@ -41,16 +51,31 @@ def prepare_topics(
     admin.check_topics(
         topics, partitions=partitions, frame_bytes_max=frame_bytes_max, or_more=kept is not None
     )
-    return created
+    return PreparedTopics(created, kept.generation if kept is not None else 0, records)
 
 
 def kept_partitioning(admin: LogAdmin, where: KafkaConnection, application: str) -> Partitioning | None:
     """The newest record that counts; None of an application that was never repartitioned. Blocks; raises LogError."""
+    return _newest_of(admin, where, application, record_count(admin, application))
+
+
+def record_count(admin: LogAdmin, application: str) -> int:
+    """How many records its topic has: each step of a change appends one. Blocks; raises LogError."""
     topic = partitioning_topic(application)
     if not admin.partition_counts([topic])[topic]:
+        return 0
+    return admin.ends([topic])[TopicPartition(topic, 0)]
+
+
+def _newest_of(
+    admin: LogAdmin, where: KafkaConnection, application: str, count: int
+) -> Partitioning | None:
+    """The newest one that counts, of so many."""
+    if not count:
         return None
-    begin, end = admin.beginnings([topic]), admin.ends([topic])
-    records = stretch(where, begin, end, frame_bytes_max=_RECORD_BYTES_MAX)
+    topic = partitioning_topic(application)
+    until = {TopicPartition(topic, 0): count}
+    records = stretch(where, admin.beginnings([topic]), until, frame_bytes_max=_RECORD_BYTES_MAX)
     return newest(Partitioning.decode(record.value) for record in records)
 
 

@@ -74,6 +74,7 @@ class Frame:
     reference: ReferenceVersion | None = None
     # Of kind REPARTITION.
     repartition: Repartition | None = None
+    generation: int = 0
 
     @property
     def stream(self) -> str:
@@ -90,6 +91,8 @@ def tick_record(
     ingest_ns: int,
     watermarks: Mapping[Origin, int] | None = None,
     idle: Mapping[Origin, SequenceNumber] | None = None,
+    *,
+    generation: int = 0,
 ) -> bytes:
     """A record without messages, to a stream or a stage: time has passed. Nobody numbers it; see `Frame`."""
     return encode(
@@ -101,6 +104,7 @@ def tick_record(
             ingest_ns=ingest_ns,
             watermarks=watermarks or {},
             idle=idle or {},
+            generation=generation,
         )
     )
 
@@ -165,6 +169,7 @@ def encode(frame: Frame) -> bytes:
         watermark_ns=frame.watermark_ns,
         event_times=frame.event_times,
         message_watermarks=frame.message_watermarks,
+        generation=frame.generation,
     )
     for origin, watermark_ns in frame.watermarks.items():
         envelope.watermarks.add(origin=origin, watermark_ns=watermark_ns, idle_after=frame.idle.get(origin))
@@ -228,6 +233,7 @@ def decode(data: bytes) -> Frame:
         message_watermarks=envelope.message_watermarks,
         reference=version_of(envelope.reference) if kind is FrameKind.REFERENCE else None,
         repartition=_repartition(envelope) if kind is FrameKind.REPARTITION else None,
+        generation=envelope.generation,
     )
 
 

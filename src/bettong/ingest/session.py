@@ -115,13 +115,14 @@ class Shares:
 class Session:
     """The splitting and numbering of one client stream. Calls come one after the other, in the stream's order."""
 
-    def __init__(self, route: SourceRoute, hello: Hello, ends: list[int]) -> None:
-        """`ends`: see Numbering; one for each partition. Sessions of one stage share it.
+    def __init__(self, route: SourceRoute, hello: Hello, ends: list[int], *, generation: int = 0) -> None:
+        """`ends`: see Numbering; one for each partition. Sessions of one stage share it. `generation`: see the proto.
 
         Raises Refusal (INVALID_ARGUMENT) for a stream name that cannot be one.
         """
         check_stream(hello.source, hello.stream)
         self.origin = Origin(f"{route.source.name}/{hello.stream}")
+        self.generation = generation
         self._route = route
         self._schema = route.source.schema.fingerprint
         self.claimed = SequenceNumber(hello.acknowledged)
@@ -215,6 +216,7 @@ class Session:
                 columns=columns,
                 refused=shares.packed.get(partition),
                 message_watermarks=shares.watermarks.get(partition, b""),
+                generation=self.generation,
             )
             appends.append(self._append(partition, data))
         return Taken(appends, shares.messages, shares.refused, shares.skipped, watermark_ns)
@@ -355,6 +357,7 @@ class Session:
                 kind=kind,
                 ingest_ns=now_ns,
                 watermark_ns=self._watermark_ns if kind is FrameKind.END else 0,
+                generation=self.generation,
             ),
         )
 

@@ -17,7 +17,7 @@ from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.event_clock import EventClock
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.generations import check_generation
+from bettong.worker.generations import check_generation, is_outdated, only_time
 from bettong.worker.output.dead_letters import DeadLetterFraming
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
@@ -159,6 +159,9 @@ class PartitionWorker:
         if frame.repartition is not None:
             check_generation(self._generation, offset, frame.repartition, self.id)
             return []
+        if self._generation and is_outdated(frame, self._generation):
+            self.counters.duplicates += frame.kind is FrameKind.DATA
+            frame = only_time(frame)
         self._now_ns = max(self._now_ns, frame.ingest_ns)
         if not self._has_time:
             self._switch(frame)
@@ -175,7 +178,7 @@ class PartitionWorker:
         clock.pass_record(frame, self._delivery, is_taken=is_taken)
         records += self._fire(offset, frame, before_ns, judged_ns)
         self._stage_run.expire_by_event()
-        return [*records, *clock.ticks(frame, self._now_ns, self._sent)]
+        return [*records, *clock.ticks(frame, self._now_ns, self._sent, self._generation)]
 
     def _messages(self, offset: int, frame: Frame, value: bytes, sent_ns: int) -> list[OutputRecord]:
         """What the messages of a record lead to, in frames that carry that watermark."""

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.partitioning_log import kept_partitioning
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
-from bettong.identifiers import PartitionId, TopicPartition
+from bettong.identifiers import PartitionId, TopicPartition, in_use
 from bettong.inspection.deployment import DeploymentAnswers, Inspection, Logs, Offsets, inspection
 from bettong.inspection.overview import Record
 from bettong.inspection.services import remote_rows
@@ -45,7 +46,8 @@ def ask(
         silent["redis"] = str(error)
     if kafka is not None:
         try:
-            logs = _logs(kafka, application)
+            logs, used = _logs(kafka, application)
+            partitions = in_use(partitions, used) if used is not None else partitions
         except LogError as error:
             silent["kafka"] = str(error)
     return DeploymentAnswers(live, partitions, logs, silent)
@@ -59,7 +61,9 @@ def _said(
         return metrics.live(attempts_s=_ATTEMPTS_S), metrics.partitions(attempts_s=_ATTEMPTS_S)
 
 
-def _logs(kafka: KafkaConnection, application: str) -> Logs:
+def _logs(kafka: KafkaConnection, application: str) -> tuple[Logs, int | None]:
+    """Of the partitions that are in use, and how many these are; None: all."""
+
     def by_stage(offsets: Mapping[TopicPartition, int]) -> Offsets:
         return {
             PartitionId(stage_of_topic(application, topic), partition): offset
@@ -68,4 +72,9 @@ def _logs(kafka: KafkaConnection, application: str) -> Logs:
 
     with LogAdmin(kafka, answer_wait_s_max=_ANSWER_WAIT_S_MAX) as admin:
         topics = admin.topics(stage_topic(application, ""))
-        return Logs(by_stage(admin.beginnings(topics)), by_stage(admin.ends(topics)))
+        kept = kept_partitioning(admin, kafka, application)
+        begins, ends = admin.beginnings(topics), admin.ends(topics)
+        if kept is None:
+            return Logs(by_stage(begins), by_stage(ends)), None
+        used = kept.partitions
+        return Logs(by_stage(in_use(begins, used)), by_stage(in_use(ends, used))), used

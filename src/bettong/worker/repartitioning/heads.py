@@ -23,6 +23,7 @@ from bettong.identifiers import (
 )
 from bettong.v1.frame_pb2 import ReferenceVersion
 from bettong.v1.snapshot_pb2 import Counters, DeliveryTable, EventClock, Sent, Snapshot
+from bettong.worker.event_clock import idle_times
 from bettong.worker.repartitioning import delivery, event_clocks
 
 
@@ -66,7 +67,11 @@ def _tables(plan: Plan, stage: Stage, old: Sequence[Snapshot], partitions: int) 
     log_ns = max(each.now_ns for each in old)
     before = {stage_producer(target, each.name) for each in plan.stages for target, _ in _targets(each)}
     producers = [each for entry in stage.inputs for each in entry.producers if each in before]
-    clock = event_clocks.merged(old, producers, partitions, log_ns) if stage.needs_time else None
+    clock = (
+        event_clocks.merged(old, producers, partitions, log_ns=log_ns, idle_ns=idle_times(stage))
+        if stage.needs_time
+        else None
+    )
     return _StageTables(delivery.merged(found), delivery.highest_of(found), clock, log_ns)
 
 
