@@ -23,6 +23,7 @@ from benchmarks import (
     latency,
     log_to_log,
     machine,
+    many_keys,
     number_log,
     plain_loop,
     report,
@@ -43,6 +44,7 @@ class Part(StrEnum):
 
     WORKER = "worker"
     WINDOWS = "windows"
+    KEYS = "keys"
     STATE = "state"
     LOG = "log"
     SUITE = "suite"
@@ -61,6 +63,8 @@ BARS = {
     "tumbling counts of 100,000 keys, compiled, worker alone": Bar(10e6, 20e6),
     "tumbling counts, Python against a plain loop": Bar(65, 100),
     "sliding counts of 1000 slides against tumbling, compiled": Bar(67, 100),
+    "1 M pending timers of other keys against none, compiled, worker alone": Bar(97, 100),
+    "memory with 10 M keys that come and end, over 30 minutes of the log clock": Bar(5, 1),
     "hot output against rare, compiled, resident": Bar(70, 90),
     "hot output against rare, Python, resident": Bar(70, 90),
     "1 M keys against 350, compiled, resident": Bar(80, 95),
@@ -149,6 +153,11 @@ def _measurements(
         yield ["tumbling counts, Python against a plain loop"], "%", partial(_one, once)
         name = "sliding counts of 1000 slides against tumbling, compiled"
         yield [name], "%", partial(_one, window_counts.sliding_against_tumbling)
+    if only in (None, Part.KEYS):
+        name = "1 M pending timers of other keys against none, compiled, worker alone"
+        yield [name], "%", partial(_one, many_keys.pending_timers)
+        name = "memory with 10 M keys that come and end, over 30 minutes of the log clock"
+        yield [name], "% more", partial(_one, many_keys.ttl_memory)
     if only in (None, Part.STATE):
         for name, alone, from_log in (
             ("hot output against rare", worker_alone.hot_against_rare, number_log.hot_against_rare),
