@@ -139,8 +139,8 @@ def ttl_memory() -> Sample:
         gc.collect()
         if minute > _LIFE_MINUTES:
             sizes.append(process.memory_info().rss)
-    keys = fold.worker.tables["count_visits"].keys
-    assert keys == per_minute * _LIFE_MINUTES, f"{keys:,} keys live"
+    live = fold.worker.tables["count_visits"].keys
+    assert live == per_minute * _LIFE_MINUTES, f"{live:,} keys live"
     shown = dict.fromkeys(range(0, per_minute * (_LIFE_MINUTES + MEASURED_MINUTES), _SHOWN), 2)
     assert {key: count for key, count in fold.shown if key in shown} == shown, "the counts are wrong"
     line = np.polynomial.Polynomial.fit(np.arange(len(sizes)), sizes, 1)
