@@ -56,6 +56,8 @@ class OpenWindows:
         late = WindowedMessage(is_late=not own)
         if late.is_late:
             own = self._oldest(kind, watermark_ns) if self.options.late == "oldest" else []
+            # It counts as a message of that window's beginning.
+            mine = (message, own[0][0]) if own else mine
             if self.options.late == "fire":
                 late.results.append(self._folded([mine], self._shown(kind, at_ns)))
         if own:

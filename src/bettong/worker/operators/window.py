@@ -1,9 +1,11 @@
 """`Stream.window`: each key's messages by windows, and what becomes of those that are late."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
+from bettong.application.windows.aggregated import Aggregated, AggregatedValues
 from bettong.application.windows.windowed import LateMessages, Windowed
 from bettong.frames.columns import Array
 from bettong.worker.batch import Batch
@@ -27,9 +29,12 @@ def window_operator(node: Windowed, parts: OperatorParts) -> Operator:
     table = parts.tables[node.name]
     if isinstance(table, PaneTable):
         return ColumnWindowOperator(node, table)
-    windows = key_windows(node.windowing)
+    windowing, added = node.windowing, None
+    if isinstance(aggregation := windowing.aggregation, Aggregated) and (added := aggregation.added()):
+        windowing = replace(windowing, aggregation=AggregatedValues(aggregation))
+    windows = key_windows(windowing)
     closing = {timer.field: WindowClosing(node, windows, timer.field) for timer in node.timers}
-    adding = WindowMessages(node, windows, parts.progress)
+    adding = WindowMessages(node, windows, parts.progress, added)
     return WindowOperator(node, table, adding, closing, parts.progress)
 
 
