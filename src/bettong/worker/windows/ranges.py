@@ -25,7 +25,7 @@ from bettong.worker.windows.window_rows import Add, Closed, Take, WindowRows
 
 
 class RangeWindows:
-    """See KeyWindows."""
+    """See KeyWindows. `latest_ns`: later event times have windows that end beyond 64 bits."""
 
     def __init__(self, kind: Ranges, windowing: Windowing) -> None:
         self._kind = kind
@@ -33,19 +33,18 @@ class RangeWindows:
         self._aggregation = windowing.aggregation
         # Of the kind, which would work them out each time.
         self._pane_ns, self._panes = kind.pane_ns, kind.panes
-        # Later event times have windows that end beyond 64 bits.
-        self._latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
+        self.latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
         self._stacks: dict[Any, PaneStack] = {}
 
     def adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
         """See KeyWindows."""
         panes, dues, late, partly_late = self._placed(rows)
-        aggregation, early_ns, latest_ns = self._aggregation, self._windowing.early_ns, self._latest_ns
+        aggregation, early_ns = self._aggregation, self._windowing.early_ns
         initial, update = aggregation.initial, aggregation.update
         find, create, timers, stacks = states.get, states.create, states.timers, self._stacks
         assert timers is not None  # noqa: S101 - it has at least one
         is_left = self._windowing.late != "oldest"
-        is_checked = bool(len(rows.times)) and int(rows.times.max()) > latest_ns
+        is_checked = bool(len(rows.times)) and int(rows.times.max()) > self.latest_ns
 
         def add_known(row: int, key: Any, message: Any) -> None:
             """Nearly every row: its pane is there, so its windows are awaited."""
@@ -58,10 +57,8 @@ class RangeWindows:
             add(row, key, message)
 
         def add(row: int, key: Any, message: Any) -> None:
-            if is_checked and rows.times[row] > latest_ns:
-                raise ValueError(
-                    f"its event time is {rows.times[row]} ns: its window ends after the year 2262"
-                )
+            if is_checked:
+                self.check(int(rows.times[row]))
             if row in late and is_left:
                 self._leave(row, key, message, rows, take)
                 rows.late.append(row)
@@ -77,7 +74,7 @@ class RangeWindows:
                 if row in late:
                     rows.late.append(row)
                 else:
-                    rows.partly_late += 1
+                    rows.partly_late.append(row)
                 stacks.pop(key, None)
             if due < state.due:
                 state.due = due
@@ -91,9 +88,14 @@ class RangeWindows:
 
         return add if late or partly_late or is_checked or early_ns is not None else add_known
 
+    def check(self, at_ns: int) -> None:
+        """Raises ValueError for an event time whose windows end beyond 64 bits."""
+        if at_ns > self.latest_ns:
+            raise ValueError(f"its event time is {at_ns} ns: its window ends after the year 2262")
+
     def soonest_due(self, times: Array) -> Array:
         """See KeyWindows. The end of the first window that covers it; nothing ends later than 64 bits can tell."""
-        kind, times = self._kind, np.minimum(times, self._latest_ns)
+        kind, times = self._kind, np.minimum(times, self.latest_ns)
         first: Array = times + kind.slide_ns - (times - kind.offset_ns - kind.size_ns) % kind.slide_ns
         return first + kind.delay_ns
 
