@@ -250,6 +250,19 @@ def test_neither_frames_nor_partitions_crashes_and_repetitions_make_a_difference
     check(app, [frame("in", *amounts[:4]), frame("in", *amounts[4:])])
 
 
+def test_what_cannot_be_added_is_in_the_stream_of_its_dead_letters() -> None:
+    app = with_failures(is_local=True)
+    seen = bettong.Stream(app, app.nodes["seen"])  # type: ignore[arg-type]
+    seen.dead_letters.sink("refused")
+    seen.dead_letters.sink("refused-again")
+    amounts = [Amount(1, 1, value) for value in (1, -1, 2, 7)]
+    outputs = run(app, [frame("in", *amounts)], until=END).outputs
+    assert outputs["refused"] == outputs["refused-again"]
+    assert [(each.computation, each.reason, each.message) for each in outputs["refused"]] == [
+        ("seen-partials", "ValueError: negative", '{"key":1,"at":1,"value":-1}')
+    ]
+
+
 @pytest.mark.parametrize("fails", [-1, 7])
 def test_a_partition_stops_at_what_cannot_be_added_and_combines_nothing_behind_it(fails: int) -> None:
     """-1 has no place in a window, 7 has no key."""

@@ -81,10 +81,9 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
 
         Not what the functions of its timers, or the results of its windows, have failed at: that is in the sink alone.
         """
-        node = self.app.nodes.get(f"{self.name}-dead-letters")
-        if not isinstance(node, DeadLetterMessages):
-            node = self.app.add(dead_letter_messages(self.node))
-        return Stream(self.app, node)
+        made = dead_letter_messages(self.node)
+        known = self.app.nodes.get(made.name)
+        return Stream(self.app, known if isinstance(known, DeadLetterMessages) else self.app.add(made))
 
     def map(
         self,

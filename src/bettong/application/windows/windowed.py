@@ -35,6 +35,13 @@ class Windowed(Stateful):
     method = "window"
 
     @property
+    def failing(self) -> Computation:
+        """See Computation. Messages that are combined before fail there."""
+        (combining,) = self.parent.parents if self.merges_partials else (self,)
+        assert isinstance(combining, Computation)  # noqa: S101 - see `local_windows`
+        return combining
+
+    @property
     def goes_by_event_time(self) -> bool:
         """See Computation. Groups of so many messages say when these were."""
         return True
