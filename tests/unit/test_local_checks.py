@@ -11,6 +11,7 @@ import pytest
 
 import bettong
 from bettong import Application, ApplicationError, Precision
+from bettong.application.windows.kinds import Ranges
 from bettong.testing import END, run
 from tests.samples.windows import Amount
 
@@ -137,3 +138,42 @@ class Counted:
 
 def _odd_key(odd: Any) -> str:
     return str(odd.accumulator)
+
+
+class Greatest:
+    """Without messages it has nothing, and no two of them are combined with that."""
+
+    def initial(self) -> int | None:
+        return None
+
+    def update(self, accumulator: int | None, amount: Amount) -> int | None:
+        return amount.value if accumulator is None else max(accumulator, amount.value)
+
+    def combine(self, left: int | None, right: int | None) -> int | None:
+        assert left is not None
+        assert right is not None
+        return max(left, right)
+
+    def output(self, key: int, accumulator: int | None, window: bettong.Window) -> Found:
+        return Found(key, window.start, -1 if accumulator is None else accumulator)
+
+
+@dataclass
+class Found:
+    key: int
+    start: int
+    value: int
+
+
+def test_what_a_window_without_messages_has_is_combined_with_nothing() -> None:
+    outputs = []
+    for is_local in (False, True):
+        app = Application("meters")
+        source = app.source("in", schema=Amount, event_time="at")
+        of_key: Any = source.local("key") if is_local else source.key_by("key")
+        of_key.window(Ranges(10, 10, 0, 0), Greatest(), name="greatest", emit_empty=True).sink("out")
+        frames = [("in", [Amount(1, at, at) for at in times]) for times in ((1, 2, 35), (36, 37), (39,))]
+        outcome = run(app, frames, until=END)
+        assert outcome.dead_letters == []
+        outputs.append(outcome.outputs["out"])
+    assert outputs[0] == outputs[1] == [Found(1, 10 * n, value) for n, value in enumerate((2, -1, -1, 39))]

@@ -252,7 +252,7 @@ def test_neither_frames_nor_partitions_crashes_and_repetitions_make_a_difference
 
 def test_what_cannot_be_added_is_in_the_stream_of_its_dead_letters() -> None:
     app = with_failures(is_local=True)
-    seen = bettong.Stream(app, app.nodes["seen"])  # type: ignore[arg-type]
+    seen: bettong.Stream[Seen] = bettong.Stream(app, app.nodes["seen"])  # type: ignore[arg-type]
     seen.dead_letters.sink("refused")
     seen.dead_letters.sink("refused-again")
     amounts = [Amount(1, 1, value) for value in (1, -1, 2, 7)]
@@ -281,7 +281,7 @@ def test_results_of_windows_are_combined_as_messages_are() -> None:
     outputs = []
     for is_local in (False, True):
         app = application(scaled(KINDS["tumbling"]), Listed(), "key", is_local=False)
-        seen = bettong.Stream(app, app.nodes["seen"])  # type: ignore[arg-type]
+        seen: bettong.Stream[Seen] = bettong.Stream(app, app.nodes["seen"])  # type: ignore[arg-type]
         of_all: Any = seen.local(()) if is_local else seen.collect(name="collected")
         most = bettong.aggregate(Longest, longest=bettong.Top(2, "values", by=_length))
         of_all.window(scaled(Ranges(20, 20, 3, 0)), most, name="longest").sink("most")

@@ -20,12 +20,15 @@ import numpy as np
 
 from bettong.application.windows.aggregation import Aggregation
 from bettong.application.windows.kinds import Ranges
+from bettong.application.windows.window import Window
 from bettong.application.windows.windowed import Windowed
 from bettong.frames.columns import Array
 from bettong.worker.state import codec, reading
 from bettong.worker.state.classes import Classes
 from bettong.worker.windows.ranges import RangeWindows
 
+# Of a window without messages.
+_EMPTY = object()
 _MARK_BYTES = 8
 # What follows the mark: a simple value or a list of these, which takes a tenth of the time; or what the codec writes.
 _SIMPLE, _CODED = b"s", b"c"
@@ -81,13 +84,21 @@ class MergedPartials:
 
     def __init__(self, plain: Windowed, accumulator: str) -> None:
         """`accumulator`: the field of a partial that has it."""
-        aggregation: Aggregation[Any, Any, Any] = plain.windowing.aggregation
-        self.initial = aggregation.initial
-        self.combine = aggregation.combine
-        self.output = aggregation.output
+        self._aggregation: Aggregation[Any, Any, Any] = plain.windowing.aggregation
         self._unpack = PackedAccumulators(plain).unpack
         self._field = accumulator
+        self.combine = self._aggregation.combine
+
+    def initial(self) -> Any:
+        """See Aggregation. Nothing is combined with it: what a user's `initial` gives need not go with others."""
+        return _EMPTY
 
     def update(self, accumulator: Any, partial: Any, /) -> Any:
         """See Aggregation."""
-        return self.combine(accumulator, self._unpack(getattr(partial, self._field)))
+        found = self._unpack(getattr(partial, self._field))
+        return found if accumulator is _EMPTY else self.combine(accumulator, found)
+
+    def output(self, key: Any, accumulator: Any, window: Window, /) -> Any:
+        """See Aggregation."""
+        found = self._aggregation.initial() if accumulator is _EMPTY else accumulator
+        return self._aggregation.output(key, found, window)
