@@ -15,6 +15,7 @@ from bettong.application.application import Application
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.plan import Plan, plan
+from bettong.application.windows.partials import Partials
 from bettong.errors import CaseError
 from bettong.frames.frame import CLOCK_NS_MAX, reference_record, tick_record
 from bettong.identifiers import PartitionId
@@ -149,6 +150,9 @@ class AppSession:
             timers,
             counters,
             processor.stopped,
+            combines=any(
+                isinstance(each.node, Partials) for stage in self._plan.stages for each in stage.operators
+            ),
         )
 
     def _start_ns(self, steps: list[Step], frames: list[ClientFrame]) -> int:

@@ -66,7 +66,7 @@ class JoinOperator(StatefulOperator):
         results = self._taking.call(batch, self.table.open(changing))
         rows = self._taking.rows
         self.late += len(rows.late)
-        self.partly_late += rows.partly_late
+        self.partly_late += len(rows.partly_late)
         if rows.late and self._late_rows:
             late = np.array(rows.late, np.int64)
             of_right = columns.of_right[late]

@@ -43,7 +43,7 @@ class _Placed(NamedTuple):
 
 
 class RangeWindows:
-    """See KeyWindows."""
+    """See KeyWindows. `latest_ns`: later event times have windows that end beyond 64 bits."""
 
     def __init__(self, kind: Ranges, windowing: Windowing) -> None:
         self._kind = kind
@@ -51,8 +51,7 @@ class RangeWindows:
         self._aggregation = windowing.aggregation
         # Of the kind, which would work them out each time.
         self._pane_ns, self._panes = kind.pane_ns, kind.panes
-        # Later event times have windows that end beyond 64 bits.
-        self._latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
+        self.latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
         self._stacks: dict[Any, PaneStack] = {}
 
     def adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
@@ -82,17 +81,15 @@ class RangeWindows:
 
     def _adder(self, placed: _Placed, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
         panes, dues, late, partly_late, has_too_late = placed
-        aggregation, early_ns, latest_ns = self._aggregation, self._windowing.early_ns, self._latest_ns
+        aggregation, early_ns = self._aggregation, self._windowing.early_ns
         initial, update = aggregation.initial, aggregation.update
         find, create, timers, stacks = states.get, states.create, states.timers, self._stacks
         assert timers is not None  # noqa: S101 - it has at least one
         is_left = self._windowing.late != "oldest"
 
         def add(row: int, key: Any, message: Any) -> None:
-            if has_too_late and rows.times[row] > latest_ns:
-                raise ValueError(
-                    f"its event time is {rows.times[row]} ns: its window ends after the year 2262"
-                )
+            if has_too_late:
+                self.check(int(rows.times[row]))
             if row in late and is_left:
                 self._leave(row, key, message, rows, take)
                 rows.late.append(row)
@@ -108,7 +105,7 @@ class RangeWindows:
                 if row in late:
                     rows.late.append(row)
                 else:
-                    rows.partly_late += 1
+                    rows.partly_late.append(row)
                 stacks.pop(key, None)
             if due < state.due:
                 state.due = due
@@ -122,9 +119,14 @@ class RangeWindows:
 
         return add
 
+    def check(self, at_ns: int) -> None:
+        """Raises ValueError for an event time whose windows end beyond 64 bits."""
+        if at_ns > self.latest_ns:
+            raise ValueError(f"its event time is {at_ns} ns: its window ends after the year 2262")
+
     def soonest_due(self, times: Array) -> Array:
         """See KeyWindows. The end of the first window that covers it; nothing ends later than 64 bits can tell."""
-        kind, times = self._kind, np.minimum(times, self._latest_ns)
+        kind, times = self._kind, np.minimum(times, self.latest_ns)
         first: Array = times + kind.slide_ns - (times - kind.offset_ns - kind.size_ns) % kind.slide_ns
         return first + kind.delay_ns
 
@@ -159,7 +161,7 @@ class RangeWindows:
 
     def _placed(self, rows: WindowRows) -> _Placed:
         kind, times = self._kind, rows.times
-        has_too_late = bool(len(times)) and int(times.max()) > self._latest_ns
+        has_too_late = bool(len(times)) and int(times.max()) > self.latest_ns
         panes = (times - kind.offset_ns) // self._pane_ns
         # Of the windows that cover it, the one that ends first.
         dues = self.soonest_due(times)

@@ -17,7 +17,7 @@ Take = Callable[[Any, int], None]
 
 @dataclass(slots=True)
 class WindowRows:
-    """Event times of rows, and how far the watermark was before each. `late`: rows, in their order.
+    """Event times of rows, and how far the watermark was before each. `late`, `partly_late`: rows, in their order.
 
     A row is late when all of its windows are over, partly late when some are and others not: who adds it notes that,
     unless a function raised for it. `emptied`: rows with which the last open window of their key was over.
@@ -26,7 +26,7 @@ class WindowRows:
     times: Array
     watermarks: Array
     late: list[int] = field(default_factory=list)
-    partly_late: int = 0
+    partly_late: list[int] = field(default_factory=list)
     emptied: list[int] = field(default_factory=list)
 
 
