@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from bettong.application.plan import plan
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.inspection.dead_letters import Found
 from bettong.inspection.retry import Resend, decide
+from bettong.testing import run
 from bettong.worker.stage_program import StageProgram, program
 from tests.samples.application import refused
 from tests.samples.worker import data, dead_letters, fold, results, worker
@@ -158,6 +160,29 @@ def test_what_is_refused_of_one_message_goes_on_in_the_order_in_which_it_came(fu
     reasons = [each.reason for each in results(records, "meters.sink.refused", DeadLetter)]
     assert ["field" in each for each in reasons] == [True, False, True, True, False, True]
     assert [each.reason for each in dead_letters(records)] == reasons
+
+
+def small_of(left: Number, right: Number) -> Small:
+    return small(right)
+
+
+def test_what_is_refused_of_the_pairs_of_one_message_goes_on_in_their_order() -> None:
+    app = Application("meters")
+    lefts, rights = (
+        app.source(name, schema=Number, key="key", event_time=at) for name in ("lefts", "rights")
+    )
+    joined = lefts.join_within(rights, timedelta(0), timedelta(seconds=1), small_of, name="small")
+    joined.sink("out")
+    joined.dead_letters.sink("refused")
+    came = [("rights", Number(1, value)) for value in (300, -1, 300)]
+    outcome = run(app, [*came, ("lefts", Number(1, 0))])
+    reasons = [each.reason for each in outcome.outputs["refused"]]
+    assert ["field" in each for each in reasons] == [True, False, True]
+    assert [each.reason for each in outcome.dead_letters] == reasons
+
+
+def at(number: Number) -> int:
+    return 10**18
 
 
 def test_a_dead_letter_that_is_a_stream_is_retried_like_any_other() -> None:

@@ -43,7 +43,7 @@ class WindowMessages:
                     add(row, key, message)
             except ANY_ERROR as error:
                 failed = last - length_hint(keys)
-                output.failures.append((failed, reason_of(error)))
+                output.fail(failed, reason_of(error))
                 numbers = iter(rows[failed + 1 :])
                 if self._node.on_error != STOP:
                     continue
@@ -84,7 +84,7 @@ class WindowClosing:
                     if result is not None:
                         output.add(result, row)
             except ANY_ERROR as error:
-                output.failures.append((row, reason_of(error)))
+                output.fail(row, reason_of(error))
                 if self._node.on_error == STOP:
                     break
             self._go_on(key, state, batch, row, states)
