@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import bettong
+from bettong import DeadLetter
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.timers import Clock
 from bettong.application.windows.aggregated import Aggregated
+from tests.simulation import dead_letter_functions as d
 from tests.simulation import functions as f
 from tests.simulation import join_functions as j
 from tests.simulation import timer_functions as t
@@ -196,6 +198,11 @@ FUNCTIONS: dict[str, Function] = {
         _function("stateful", Item, {Item: f.hoard}, state=Held),
         _function("stateful", Part, {Item: f.pour}, state=Held, many=True),
         _function("stateful", Part, {Item: f.scatter}, state=Kept, many=True),
+        _function("map", Note, {DeadLetter: d.mourn}),
+        _function("filter", DeadLetter, {DeadLetter: d.unfit}),
+        _function("flat_map", Item, {DeadLetter: d.recall}),
+        _function("stateful", Part, {**_TALLY, DeadLetter: d.grieve}, state=Kept, name="grieve"),
+        _aggregation("losses", DeadLetter, Item, d.Losses),
         _aggregation("sums", Item, Part, w.SlotSums),
         _aggregation("part_sums", Part, Item, w.PartSums),
         _aggregation("sequences", Item, Item, w.Sequences),

@@ -321,7 +321,8 @@ def test_a_table_is_loaded_again_and_a_failure_is_said_until_it_is_mended(tmp_pa
     answers.append(fail)
     since = "priced: not loaded again since 1970-01-02 00:00:00 UTC: "
     eventually(lambda: reloading.faults() == f"{since}load() failed: no such bucket", what="it says so")
-    assert reloading.metrics() == {"lag": 3.0, metrics.REFERENCES.name: reloading.faults()}
+    ages = {f"{metrics.REFERENCE_AGE.name}/priced": 0.0}
+    assert reloading.metrics() == {"lag": 3.0, metrics.REFERENCES.name: reloading.faults(), **ages}
     answers.append(fail_strangely)
     eventually(
         lambda: reloading.faults() == f"{since}ValueError: what nobody foresaw", what="it says that, too"

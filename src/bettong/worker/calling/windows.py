@@ -59,7 +59,7 @@ class WindowMessages:
                 add(keys, messages, numbers)
             except ANY_ERROR as error:
                 failed = last - length_hint(keys)
-                output.failures.append((failed, reason_of(error)))
+                output.fail(failed, reason_of(error))
                 numbers = iter(rows[failed + 1 :])
                 if self._node.on_error != STOP:
                     continue
@@ -113,7 +113,7 @@ class WindowClosing:
                     if result is not None:
                         output.add(result, row)
             except ANY_ERROR as error:
-                output.failures.append((row, reason_of(error)))
+                output.fail(row, reason_of(error))
                 if self._node.on_error == STOP:
                     break
             self._go_on(key, state, batch, row, states)

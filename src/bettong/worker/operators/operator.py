@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -83,8 +84,11 @@ class OperatorParts(Protocol):
 
 
 def failed(name: str, batch: Batch, results: Results, dead_letters: DeadLetters) -> None:
-    """The messages of rows that failed become dead letters, or what `on_error` says."""
-    for row, reason in results.failures:
+    """The messages of rows that failed become dead letters, or what `on_error` says.
+
+    In the order of the rows, in each execution mode: what follows `dead_letters` of one message must not depend on it.
+    """
+    for row, reason in sorted(results.failures, key=itemgetter(0)):
         dead_letters.add(name, reason, batch.source(row))
 
 
