@@ -20,6 +20,7 @@ import typer
 from rich.console import Console
 
 from benchmarks import (
+    interval_joins,
     latency,
     log_to_log,
     machine,
@@ -43,6 +44,7 @@ class Part(StrEnum):
 
     WORKER = "worker"
     WINDOWS = "windows"
+    JOINS = "joins"
     STATE = "state"
     LOG = "log"
     SUITE = "suite"
@@ -61,6 +63,7 @@ BARS = {
     "tumbling counts of 100,000 keys, compiled, worker alone": Bar(10e6, 20e6),
     "tumbling counts, Python against a plain loop": Bar(65, 100),
     "sliding counts of 1000 slides against tumbling, compiled": Bar(67, 100),
+    "joins of two streams within bounds, 10,000 keys, compiled, worker alone": Bar(3e6, 6e6),
     "hot output against rare, compiled, resident": Bar(70, 90),
     "hot output against rare, Python, resident": Bar(70, 90),
     "1 M keys against 350, compiled, resident": Bar(80, 95),
@@ -90,6 +93,7 @@ _COMPILED_MESSAGES_MIN = 32_000_000
 
 # Enough for some windows of 100,000 keys to be over.
 _WINDOW_EVENTS_MIN, _PYTHON_EVENTS_MIN = 16_000_000, 3_000_000
+_JOINED_MIN = 4_000_000
 
 _WIDTH = 170
 
@@ -149,6 +153,13 @@ def _measurements(
         yield ["tumbling counts, Python against a plain loop"], "%", partial(_one, once)
         name = "sliding counts of 1000 slides against tumbling, compiled"
         yield [name], "%", partial(_one, window_counts.sliding_against_tumbling)
+    if only in (None, Part.JOINS):
+        once = partial(interval_joins.join_speed, max(load.messages, _JOINED_MIN), compiled=True)
+        name = "joins of two streams within bounds, 10,000 keys, compiled, worker alone"
+        yield [name], "messages/s", partial(_one, once)
+        for mode, compiled in MODES:
+            once = partial(interval_joins.join_against_loop, load.messages, compiled=compiled)
+            yield [f"joins within bounds, {mode} against a plain loop"], "x", partial(_one, once)
     if only in (None, Part.STATE):
         for name, alone, from_log in (
             ("hot output against rare", worker_alone.hot_against_rare, number_log.hot_against_rare),

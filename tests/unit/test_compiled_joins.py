@@ -23,6 +23,7 @@ from bettong.errors import SnapshotError, StateChangedError
 from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
 from bettong.inspection.key_history import KeyHistory
+from bettong.testing import CRASH, check, watermark
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
@@ -159,6 +160,15 @@ def outcome(kind: Within, parts: list[list[Call]], partitions: int, *, compiled:
         Counter(told(records)[1]),
         sum(each.counters.late for each in workers),
     )
+
+
+def test_nothing_that_must_make_no_difference_makes_one() -> None:
+    app = joined(Within(-2000, 7000), key="line")
+    messages = [
+        call(number % 3, 1000 * (number - 9 * (number % 7 == 6)) + 9000, number, answers=number % 5 < 2)
+        for number in range(24)
+    ]
+    check(app, [*(("in", each) for each in messages), CRASH, watermark(10**6)])
 
 
 @pytest.mark.parametrize("kind", KINDS)
