@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
 
+import numpy as np
+
 import bettong
 from bettong import Application, Width
 from bettong.application.joins.kinds import Within
 from bettong.application.plan import Plan, plan
+from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
+from bettong.worker.state.join_table import JoinTable
 from tests.simulation.key_joins import join_streams
 
 OUT, LATE = "meters.sink.out", "meters.sink.late"
@@ -66,7 +70,7 @@ def replies(call: Call) -> bool:
 
 @bettong.vectorized
 def reply(call: Call) -> Reply:
-    tag = call.word.view("S5").astype("S3")
+    tag = np.asarray(call.word).view("S5").astype("S3")
     return Reply(
         call.number * 0x1E3779B97F4A7C15, call.number, call.line, tag, call.price / 3, call.small % 2 == 1
     )
@@ -87,6 +91,11 @@ def talk(call: Call, reply: Reply) -> Talk | None:
     return Talk(
         call.line, call.number, reply.number, total, words, reply.tag, price, reply.large, reply.is_odd
     )
+
+
+@bettong.compiled
+def twice(one: Call, other: Call) -> Talk:
+    return Talk(one.line, one.number, other.number, 0, "", b"", one.price, 0, one.answers)
 
 
 def joined(kind: Within, *, sources: int = 1, key: Any = "line", **options: Any) -> Application:
@@ -117,3 +126,9 @@ def call(line: int, at_ns: int, number: int, *, answers: bool) -> Call:
     """One whose values follow from its number."""
     word = "äbcde"[number % 4 : number % 4 + number % 5]
     return Call(f"l{line}", at_ns, answers, number, number * 37 % 19 / 7, number * 31 % 255 - 127, word)
+
+
+def table_of(one: PartitionWorker) -> JoinTable:
+    table = one.tables["talks"]
+    assert isinstance(table, JoinTable)
+    return table

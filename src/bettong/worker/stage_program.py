@@ -35,7 +35,7 @@ from bettong.worker.operators.operator import Operator
 from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
 from bettong.worker.references.versions import References
-from bettong.worker.state.kept_table import KeptTable
+from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.objects import ObjectTable, check_state
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.state.records import RecordTable
@@ -93,7 +93,7 @@ class StageProgram:
             if isinstance(node, Windowed):
                 return pane_table(self.stage, node)
             if isinstance(node, Joined):
-                return kept_table(self.stage, node)
+                return join_table(self.stage, node)
             return record_table(self.stage, node)
         return ObjectTable(node, self.state_key, _key_field(self.stage, node) if node.timers else None)
 
@@ -198,9 +198,9 @@ def pane_table(stage: Stage, node: Windowed) -> PaneTable:
     return pane_table_of(node, *key_type(stage, node))
 
 
-def kept_table(stage: Stage, node: Joined) -> KeptTable:
+def join_table(stage: Stage, node: Joined) -> JoinTable:
     """Nothing kept for a compiled join. Raises as `key_type`."""
-    return KeptTable(node, key_type(stage, node), node.sides)
+    return JoinTable(node, key_type(stage, node), node.sides)
 
 
 def _key_field(stage: Stage, node: Stateful) -> Field | None:
@@ -280,7 +280,7 @@ def _try_state(stage: Stage, node: Stateful, mode: ExecutionMode, state_key: byt
         try_windows(node, pane_table(stage, node))
         return
     if isinstance(node, Joined):
-        try_join(node, kept_table(stage, node))
+        try_join(node, join_table(stage, node))
         return
     table = record_table(stage, node)
     if mode is ExecutionMode.VECTORIZED:

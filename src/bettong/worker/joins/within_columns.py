@@ -24,8 +24,8 @@ from bettong.worker.joins.within_kernels import (
     judge_rows,
     pair_rows,
 )
+from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.kept_pool import ENTRY_WORDS
-from bettong.worker.state.kept_table import KeptTable
 
 # Pairs that a batch has room for at least; doubled as often as it needs.
 _ROOM_MIN = 1024
@@ -45,19 +45,19 @@ class PairedRows(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """As `pair_rows` takes them, by row; `of_right`: its side."""
+    """As `pair_rows` takes them, by row; `of_right`: its side; `messages`: where it is kept."""
 
     times: Array
     watermarks: Array
     of_right: Array
     marks: Array
-    places: Array
+    messages: Array
 
 
 class WithinColumns:
     """Of all keys of one partition, whose messages are in `table`. A row of a batch is one of SidedColumns."""
 
-    def __init__(self, kind: Within, table: KeptTable) -> None:
+    def __init__(self, kind: Within, table: JoinTable) -> None:
         self._table = table
         self._reaches = np.array([kind.reach_ns(is_right=is_right) for is_right in (False, True)], np.int64)
         self._room = _ROOM_MIN
@@ -80,24 +80,24 @@ class WithinColumns:
                 times, watermarks, of_right, marks = (
                     each[taken] for each in (times, watermarks, of_right, marks)
                 )
-        found = self._pairs(batch, _Rows(times, watermarks, of_right, marks, self._places(batch, marks)))
+        found = self._pairs(batch, _Rows(times, watermarks, of_right, marks, self._keep(batch, marks)))
         rows = found[0] if not others else taken[found[0]]
         left, right = (self._messages(batch, found, is_right=is_right) for is_right in (False, True))
         return PairedRows(rows, left, right, late, beyond)
 
-    def _places(self, batch: Batch, marks: Array) -> Array:
-        """By row that is kept, where its message is."""
+    def _keep(self, batch: Batch, marks: Array) -> Array:
+        """By row that is kept, the row of its message."""
         columns = batch.columns
         assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
-        places = np.zeros(batch.length, np.int64)
+        messages = np.zeros(batch.length, np.int64)
         for is_right, kept in enumerate(self._table.pool.sides):
             own = np.flatnonzero((columns.of_right == is_right) & (marks == KEPT_ROW))
             if len(own):
-                places[own] = kept.put(columns.of_side(own, is_right=bool(is_right)).columns)
-        return places
+                messages[own] = kept.put(columns.of_side(own, is_right=bool(is_right)).columns)
+        return messages
 
     def _pairs(self, batch: Batch, rows: _Rows) -> Array:
-        """The rows of pairs, and the places of their partners."""
+        """The rows of pairs, and the messages of their partners."""
         slots = self._table.slots(batch)
         pairs, sooner = self._pairs_of(slots, rows)
         self._table.note(sooner)
@@ -123,8 +123,8 @@ class WithinColumns:
                 counts[MORE_PAIRS] = 0
             else:
                 table.pool.grow()
-        # With some to spare, for nearly always the next batch makes as many.
-        self._room = max(_ROOM_MIN, int(counts[PAIRS]) * 5 // 4)
+        # With some to spare, for nearly always the next batch of that side makes as many.
+        self._room = max(_ROOM_MIN, int(counts[PAIRS]) * 5 // 4, self._room - self._room // 8)
         return pairs[:, : counts[PAIRS]], sooner[: counts[SOONER]]
 
     def _messages(self, batch: Batch, pairs: Array, *, is_right: bool) -> Columns:
@@ -174,16 +174,16 @@ class WithinColumns:
             table.pool.arrays,
             dropped,
         )
-        for side, places, count in zip(sides, dropped, counts.tolist(), strict=True):
-            side.give_back(places[:count])
+        for side, messages, count in zip(sides, dropped, counts.tolist(), strict=True):
+            side.give_back(messages[:count])
 
 
-def try_join(node: Joined, table: KeptTable) -> None:
+def try_join(node: Joined, table: JoinTable) -> None:
     """Compiles what a join needs beside its function, unless Numba has kept it. `table`: a new one."""
     within_columns(node, table).try_without_rows()
 
 
-def within_columns(node: Joined, table: KeptTable) -> WithinColumns:
+def within_columns(node: Joined, table: JoinTable) -> WithinColumns:
     """That of a compiled join."""
     assert isinstance(node.kind, Within)  # noqa: S101 - no others are compiled
     return WithinColumns(node.kind, table)

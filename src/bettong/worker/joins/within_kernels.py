@@ -19,8 +19,8 @@ from bettong.worker.state.kept_pool import (
     ENTRY_WORDS,
     FIRST,
     KEPT,
+    MESSAGE,
     NUMBER,
-    PLACE,
     SIDE_WORDS,
     SIDES,
     TIME,
@@ -72,11 +72,12 @@ def pair_rows(
 ) -> Any:
     """Pairs rows with what is kept of the other side, and keeps them, from `start` on.
 
-    `rows`: by row event time, watermark, side, mark and place. `pairs`: filled with rows and their partners' places.
-    `sooner`: with the slots of keys that are due sooner than before. Stops before the first row for which there is too
-    little room, and returns it: for so many pairs as `counts` says, or, where that is 0, for its entry.
+    `rows`: by row event time, watermark, side, mark and the row of its message where that is kept.
+    `pairs`: filled with rows and their partners' messages. `sooner`: with the slots of keys that are due sooner.
+    Stops before the first row for which there is too little room, and returns it: for so many pairs as `counts` says,
+    or, where that is 0, for its entry.
     """
-    times, watermarks, of_right, marks, places = rows
+    times, watermarks, of_right, marks, messages = rows
     entries = pool[0]
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
@@ -89,12 +90,7 @@ def pair_rows(
             at_ns + reaches[side, LAST_NS],
         )
         begin = keys[slot, other + FIRST]
-        end = begin + keys[slot, other + KEPT]
-        low = high = end
-        if end > begin and entries[end - 1, TIME] >= from_ns:
-            low = _at_or_after(entries, begin, end, from_ns)
-            if entries[end - 1, TIME] > until_ns:
-                high = _at_or_after(entries, low, end, until_ns + 1)
+        low, high = _between(begin, begin + keys[slot, other + KEPT], from_ns, until_ns, entries)
         if counts[PAIRS] + high - low > pairs.shape[1]:
             counts[MORE_PAIRS] = high - low
             return np.int64(row)
@@ -103,7 +99,7 @@ def pair_rows(
         first = counts[PAIRS]
         is_ordered = True
         for index in range(low, high):
-            pairs[0, first + index - low], pairs[1, first + index - low] = row, entries[index, PLACE]
+            pairs[0, first + index - low], pairs[1, first + index - low] = row, entries[index, MESSAGE]
             is_ordered &= index == low or entries[index - 1, NUMBER] < entries[index, NUMBER]
         if not is_ordered:
             _put_in_order(first, low, high, entries, pairs)
@@ -112,7 +108,11 @@ def pair_rows(
             at = keys[slot, own + FIRST] + keys[slot, own + KEPT]
             if at > keys[slot, own + FIRST] and entries[at - 1, TIME] > at_ns:
                 at = _hole(keys[slot, own + FIRST], at, at_ns, entries)
-            entries[at, TIME], entries[at, NUMBER], entries[at, PLACE] = at_ns, keys[slot, COUNT], places[row]
+            entries[at, TIME], entries[at, NUMBER], entries[at, MESSAGE] = (
+                at_ns,
+                keys[slot, COUNT],
+                messages[row],
+            )
             keys[slot, own + KEPT] += 1
             keys[slot, COUNT] += 1
             if keys[slot, DUE] == NEVER:
@@ -134,6 +134,17 @@ def _ask(later: Any, sooner: Any, keys: Any, entries: Any) -> None:
 
 
 @numba.njit(cache=True, inline="always")
+def _between(begin: Any, end: Any, from_ns: Any, until_ns: Any, entries: Any) -> Any:
+    """The first entry of these times, and the one behind the last."""
+    low = high = end
+    if end > begin and entries[end - 1, TIME] >= from_ns:
+        low = _at_or_after(entries, begin, end, from_ns)
+        if entries[end - 1, TIME] > until_ns:
+            high = _at_or_after(entries, low, end, until_ns + 1)
+    return low, high
+
+
+@numba.njit(cache=True, inline="always")
 def _at_or_after(entries: Any, begin: Any, end: Any, at_ns: Any) -> Any:
     """The first entry of that time or a later one; `end` where there is none."""
     while begin < end:
@@ -150,7 +161,7 @@ def _put_in_order(first: Any, low: Any, high: Any, entries: Any, pairs: Any) -> 
     """The pairs of a row with these entries, from `first` on, in the log's order."""
     order = np.argsort(entries[low:high, NUMBER])
     for index in range(high - low):
-        pairs[1, first + index] = entries[low + order[index], PLACE]
+        pairs[1, first + index] = entries[low + order[index], MESSAGE]
 
 
 @numba.njit(cache=True)
@@ -167,7 +178,7 @@ def _hole(first: Any, end: Any, at_ns: Any, entries: Any) -> Any:
 def drop_past(slots: Any, dues: Any, until_ns: Any, reaches: Any, keys: Any, pool: Any, dropped: Any) -> Any:
     """Keys that were due drop what is past; until they are due later than that, or keep nothing.
 
-    `dropped`: filled with the places of what is gone, by side. Returns how many these are.
+    `dropped`: filled with the messages that are gone, by side. Returns how many these are.
     """
     entries = pool[0]
     counts = np.zeros(2, np.int64)
@@ -184,7 +195,7 @@ def drop_past(slots: Any, dues: Any, until_ns: Any, reaches: Any, keys: Any, poo
                 begin, kept = keys[slot, at + FIRST], keys[slot, at + KEPT]
                 gone = _at_or_after(entries, begin, begin + kept, due_ns - last_ns) - begin
                 for each in range(gone):
-                    dropped[side][counts[side]] = entries[begin + each, PLACE]
+                    dropped[side][counts[side]] = entries[begin + each, MESSAGE]
                     counts[side] += 1
                 keys[slot, at + FIRST] += gone
                 keys[slot, at + KEPT] -= gone

@@ -18,13 +18,13 @@ from bettong.worker.joins.within import beyond
 from bettong.worker.joins.within_columns import within_columns
 from bettong.worker.operators.operator import derived
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
-from bettong.worker.state.kept_table import KeptTable
+from bettong.worker.state.join_table import JoinTable
 
 
 class ColumnJoinOperator:
     """See Operator. Of pairs alone, so nothing comes of what time does."""
 
-    def __init__(self, node: Joined, table: KeptTable, calling: PairCalling) -> None:
+    def __init__(self, node: Joined, table: JoinTable, calling: PairCalling) -> None:
         self.name = node.name
         self.table = table
         self.late_sides = LateSides()

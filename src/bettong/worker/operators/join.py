@@ -22,14 +22,14 @@ from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTi
 from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.progress import FoldProgress
-from bettong.worker.state.kept_table import KeptTable
+from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.table import StateTable
 
 
 def join_operator(node: Joined, parts: OperatorParts) -> Operator:
     """Of `join_within`, `join_latest`, `join_as_of` and `join_window`."""
     table = parts.tables[node.name]
-    if isinstance(table, KeptTable):
+    if isinstance(table, JoinTable):
         return ColumnJoinOperator(node, table, parts.pair_calling(node))
     return JoinOperator(node, table, parts.progress)
 

@@ -1,7 +1,7 @@
 """Messages that a join keeps of both sides: rows of one array, those of a key's side one after the other, by time.
 
     keys, a row for each slot:   | due | count | left: first | kept | segment | right: first | kept | segment |
-    entries, a row each:         | event time | number | place |
+    entries, a row each:         | event time | number | message |
 
 All are words of 64 bits. `count`: how many messages of the key came so far; `number`: it was that key's so many-th. The
 entries of a side are `kept` rows from `first` on, in a segment that is theirs alone: a power of two of rows, given back
@@ -9,7 +9,7 @@ when the side keeps nothing, and exchanged for one twice, or half, as long when 
 is a bisection. `segment`: 64 times where it begins, plus the power; 0 without one. A segment that nobody has holds
 where the next one of its size begins, -1 for none.
 
-The message itself is a row of its side's columns, at `place`.
+`message`: its row in the columns of its side.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ DUE, COUNT, SIDES = range(3)
 # The words of a side, from `SIDES + SIDE_WORDS * side` on.
 FIRST, KEPT, SEGMENT, SIDE_WORDS = range(4)
 WORDS = SIDES + 2 * SIDE_WORDS
-TIME, NUMBER, PLACE, ENTRY_WORDS = range(4)
+TIME, NUMBER, MESSAGE, ENTRY_WORDS = range(4)
 
 _FIRST_ENTRIES = 4096
-_FIRST_PLACES = 1024
+_FIRST_MESSAGES = 1024
 # The least segment has 2**2 rows. No array has 2**40.
 _LEAST_POWER, _POWERS = 2, 40
 
@@ -74,17 +74,17 @@ class KeptPool:
     def forget(self, words: Array) -> None:
         """Keys, given by their words, keep nothing from now on. They still say what they kept."""
         for side, columns in enumerate(self.sides):
-            columns.give_back(self.kept(words, side)[:, PLACE])
+            columns.give_back(self.kept(words, side)[:, MESSAGE])
             segments = np.ascontiguousarray(words[:, SIDES + SIDE_WORDS * side + SEGMENT])
             _give_back_all(segments, self.entries, self._spare)
 
 
 class MessageColumns:
-    """Messages of one schema as columns. A place that was given back is used again."""
+    """Messages of one schema as columns. A row that was given back is used again."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.columns: list[Any] = [np.zeros(_FIRST_PLACES, field.dtype) for field in schema.fields]
+        self.columns: list[Any] = [np.zeros(_FIRST_MESSAGES, field.dtype) for field in schema.fields]
         self._free = np.empty(0, np.int64)
         self._free_count = self._used = 0
 
@@ -94,22 +94,22 @@ class MessageColumns:
         return self._used - self._free_count
 
     def put(self, columns: Sequence[Any]) -> Array:
-        """Takes messages; returns their places."""
-        places = self._take(len(columns[0]))
+        """Takes messages; returns their rows."""
+        rows = self._take(len(columns[0]))
         for own, column in zip(self.columns, columns, strict=True):
-            own[places] = column
-        return places
+            own[rows] = column
+        return rows
 
-    def at(self, places: Array) -> Columns:
-        """The messages at some places."""
-        return Columns(self.schema, len(places), tuple(column.take(places) for column in self.columns))
+    def at(self, rows: Array) -> Columns:
+        """The messages in some rows."""
+        return Columns(self.schema, len(rows), tuple(column.take(rows) for column in self.columns))
 
-    def give_back(self, places: Array) -> None:
+    def give_back(self, rows: Array) -> None:
         """These messages are gone."""
-        stop = self._free_count + len(places)
+        stop = self._free_count + len(rows)
         if stop > len(self._free):
             self._free = np.concatenate([self._free, np.zeros(stop, np.int64)])
-        self._free[self._free_count : stop] = places
+        self._free[self._free_count : stop] = rows
         self._free_count = stop
 
     def _take(self, count: int) -> Array:

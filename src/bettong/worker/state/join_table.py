@@ -19,8 +19,8 @@ from bettong.worker.state.kept_pool import (
     DUE,
     ENTRY_WORDS,
     KEPT,
+    MESSAGE,
     NUMBER,
-    PLACE,
     SIDE_WORDS,
     SIDES,
     TIME,
@@ -44,7 +44,7 @@ _KEY = np.dtype(
 _KEPT = [SIDES + SIDE_WORDS * side + KEPT for side in range(2)]
 
 
-class KeptTable(DueTable):
+class JoinTable(DueTable):
     """See StateTable; `words`: see `kept_pool`. A key's state is what is kept of both sides.
 
     Saved, each record says how much that is; where it lies in memory is left out.
@@ -66,7 +66,8 @@ class KeptTable(DueTable):
         self._drop(np.unique(slots[self._is_over(slots)]))
 
     def _is_over(self, slots: Array) -> Any:
-        return ~self.words[slots][:, _KEPT].any(axis=1)
+        words = self.words
+        return words[slots, _KEPT[0]] + words[slots, _KEPT[1]] == 0
 
     def _drop(self, slots: Array) -> None:
         self.pool.forget(self.words[slots])
@@ -77,10 +78,10 @@ class KeptTable(DueTable):
         arrays = []
         for side, columns in enumerate(self.pool.sides):
             entries = self.pool.kept(words, side)
-            arrays += [np.ascontiguousarray(entries[:, :PLACE]), *columns.at(entries[:, PLACE]).columns]
+            arrays += [np.ascontiguousarray(entries[:, :MESSAGE]), *columns.at(entries[:, MESSAGE]).columns]
         saved = np.zeros_like(words)
-        told = [DUE, COUNT, *_KEPT]
-        saved[:, told] = words[:, told]
+        shown = [DUE, COUNT, *_KEPT]
+        saved[:, shown] = words[:, shown]
         return SavedStates(bytes_of(self._table.keys[slots], saved.view(_KEY).ravel(), *arrays))
 
     def _read_beside(self, file: io.BytesIO) -> Any:
@@ -102,19 +103,18 @@ class KeptTable(DueTable):
         taken[:, [DUE, COUNT]] = words[:, [DUE, COUNT]]
         for side, (entries, columns) in enumerate(beside):
             kept = np.empty((len(entries), ENTRY_WORDS), np.int64)
-            kept[:, :PLACE], kept[:, PLACE] = entries, self.pool.sides[side].put(columns)
+            kept[:, :MESSAGE], kept[:, MESSAGE] = entries, self.pool.sides[side].put(columns)
             self.pool.keep(taken, side, counts[:, side], kept)
         self.words[slots] = taken
 
     def _check(self, side: int, counts: Array, entries: Array, columns: list[Array]) -> None:
         """Raises SnapshotError for what is not what so many messages a key of a side are saved as."""
         expected = [each.dtype for each in self.pool.sides[side].columns]
-        if (entries.dtype, entries.shape[1]) != (np.int64, PLACE) or [
-            each.dtype for each in columns
-        ] != expected:
+        found = [each.dtype for each in columns]
+        if entries.dtype != np.int64 or entries.shape[1] != MESSAGE or found != expected:
             raise SnapshotError(
                 f"state of {self.name!r}: messages of {entries.shape[1:]} words of {entries.dtype} and"
-                f" {[str(each.dtype) for each in columns]}, expected {PLACE} of int64 and {list(map(str, expected))}"
+                f" {list(map(str, found))}, expected {MESSAGE} of int64 and {list(map(str, expected))}"
             )
         # None is more than all: so their sum is what it seems.
         lengths = {len(each) for each in (entries, *columns)}
@@ -127,5 +127,5 @@ class KeptTable(DueTable):
         for side, (columns, shown) in enumerate(zip(self.pool.sides, (state.left, state.right), strict=True)):
             entries = self.pool.kept(words, side)
             times, numbers = entries[:, TIME].tolist(), entries[:, NUMBER].tolist()
-            shown.extend(map(KeptMessage, times, numbers, columns.at(entries[:, PLACE])))
+            shown.extend(map(KeptMessage, times, numbers, columns.at(entries[:, MESSAGE])))
         return without_never(to_jsonable(state), WINDOW_TIMERS)
