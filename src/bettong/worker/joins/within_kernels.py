@@ -96,8 +96,7 @@ def pair_rows(
             return np.int64(row)
         if marks[row] == KEPT_ROW and is_full(slot, own, keys) and not make_room(slot, own, keys, pool):
             return np.int64(row)
-        first = counts[PAIRS]
-        is_ordered = True
+        first, is_ordered = counts[PAIRS], True
         for index in range(low, high):
             pairs[0, first + index - low], pairs[1, first + index - low] = row, entries[index, MESSAGE]
             is_ordered &= index == low or entries[index - 1, NUMBER] < entries[index, NUMBER]
