@@ -70,7 +70,7 @@ def replies(call: Call) -> bool:
 
 @bettong.vectorized
 def reply(call: Call) -> Reply:
-    tag = np.asarray(call.word).view("S5").astype("S3")
+    tag: Any = np.asarray(call.word).view("S5").astype("S3")
     return Reply(
         call.number * 0x1E3779B97F4A7C15, call.number, call.line, tag, call.price / 3, call.small % 2 == 1
     )
