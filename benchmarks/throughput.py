@@ -20,6 +20,7 @@ import typer
 from rich.console import Console
 
 from benchmarks import (
+    interval_joins,
     latency,
     log_to_log,
     machine,
@@ -45,6 +46,7 @@ class Part(StrEnum):
     WORKER = "worker"
     WINDOWS = "windows"
     KEYS = "keys"
+    JOINS = "joins"
     STATE = "state"
     LOG = "log"
     SUITE = "suite"
@@ -65,6 +67,7 @@ BARS = {
     "sliding counts of 1000 slides against tumbling, compiled": Bar(67, 100),
     "1 M pending timers of other keys against none, compiled, worker alone": Bar(97, 100),
     "memory with 10 M keys that come and end, over 30 minutes of the log clock": Bar(5, 1),
+    "joins of two streams within bounds, 10,000 keys, compiled, worker alone": Bar(3e6, 6e6),
     "hot output against rare, compiled, resident": Bar(70, 90),
     "hot output against rare, Python, resident": Bar(70, 90),
     "1 M keys against 350, compiled, resident": Bar(80, 95),
@@ -94,6 +97,7 @@ _COMPILED_MESSAGES_MIN = 32_000_000
 
 # Enough for some windows of 100,000 keys to be over.
 _WINDOW_EVENTS_MIN, _PYTHON_EVENTS_MIN = 16_000_000, 3_000_000
+_JOINED_MIN = 4_000_000
 
 _WIDTH = 170
 
@@ -158,6 +162,13 @@ def _measurements(
         yield [name], "%", partial(_one, many_keys.pending_timers)
         name = "memory with 10 M keys that come and end, over 30 minutes of the log clock"
         yield [name], "% more", partial(_one, many_keys.ttl_memory)
+    if only in (None, Part.JOINS):
+        once = partial(interval_joins.join_speed, max(load.messages, _JOINED_MIN), compiled=True)
+        name = "joins of two streams within bounds, 10,000 keys, compiled, worker alone"
+        yield [name], "messages/s", partial(_one, once)
+        for mode, compiled in MODES:
+            once = partial(interval_joins.join_against_loop, load.messages, compiled=compiled)
+            yield [f"joins within bounds, {mode} against a plain loop"], "x", partial(_one, once)
     if only in (None, Part.STATE):
         for name, alone, from_log in (
             ("hot output against rare", worker_alone.hot_against_rare, number_log.hot_against_rare),

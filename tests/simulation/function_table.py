@@ -83,6 +83,14 @@ def _aggregation(
     return Function(name, "window", returns, forms, aggregations=made, is_built_in=is_built_in)
 
 
+def _join(
+    returns: type[Any], python: Callable[..., Any], compiled: Callable[..., Any], right: type[Any]
+) -> Function:
+    """Of items on the left side. `compiled`: the same where neither message lacks."""
+    forms = {ExecutionMode.PYTHON: {Item: python}, ExecutionMode.COMPILED: {Item: compiled_twin(compiled)}}
+    return Function(python.__name__, "join", returns, forms, right=right)
+
+
 def _is_full(kept: Kept) -> bool:
     """Raises for some, after a change of the state."""
     if kept.count == 5:
@@ -209,7 +217,7 @@ FUNCTIONS: dict[str, Function] = {
         _aggregation("ranked", Item, Note, w.ranked),
         _aggregation("totals", Item, Part, w.totals, compiled=True),
         _aggregation("part_totals", Part, Item, w.part_totals, compiled=True),
-        _function("join", Part, {Item: j.meet}, right=Item),
-        _function("join", Item, {Item: j.weigh}, right=Part),
+        _join(Part, j.meet, j.meet_both, Item),
+        _join(Item, j.weigh, j.weigh_both, Part),
     )
 }

@@ -267,8 +267,14 @@ class _Growing:
         lifetime = None
         if isinstance(join[0], Latest) and self.random.random() < 0.5:
             lifetime = Lifetime(self.random.choice([1, 10, 60]), Clock.LOG)
+        mode = ExecutionMode.PYTHON
+        fixed = all(self._can_keep(each, function, ExecutionMode.COMPILED) for each in (left, right))
+        if isinstance(join[0], Within) and fixed:
+            mode = self.random.choice([mode, ExecutionMode.COMPILED, ExecutionMode.COMPILED])
+        if mode is ExecutionMode.COMPILED:
+            join = (join[0], "inner")
         node = Node(
-            name, "join", (left, right), function, on_error=self._on_error(), join=join, lifetime=lifetime
+            name, "join", (left, right), function, mode, self._on_error(), join=join, lifetime=lifetime
         )
         keys = self._keys_into[left] | self._keys_into[right]
         self._add(node, {function.returns}, keys)

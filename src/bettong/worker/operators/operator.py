@@ -8,11 +8,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bettong.application.joins.joined import Joined
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.nodes.stateless import Stateless
 from bettong.application.timers import NEVER, StateTimer
 from bettong.frames.columns import Array
 from bettong.worker.batch import Batch
+from bettong.worker.calling.compiled import PairCalling
 from bettong.worker.calling.results import Calling, Results
 from bettong.worker.due import Due
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
@@ -78,6 +80,9 @@ class OperatorParts(Protocol):
 
     def stateful_calling(self, node: Stateful) -> Calling[Any]:
         """How the functions that change states are called."""
+
+    def pair_calling(self, node: Joined) -> PairCalling:
+        """How the function of a compiled join is called."""
 
     def timer_calling(self, node: Stateful, timer: StateTimer) -> Calling[Any]:
         """How the function of a timer is called."""
