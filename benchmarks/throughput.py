@@ -140,35 +140,7 @@ def main(
 def _measurements(
     load: Workload, only: Part | None, *, schedule: Schedule, partitions: int
 ) -> Iterator[Planned]:
-    if only in (None, Part.WORKER):
-        yield ["plain CPython loop"], "messages/s", lambda: [Sample(plain_loop.messages_per_s(load))]
-        frames = worker_alone.frames_of(load)
-        ready = {compiled: worker_alone.stage(compiled=compiled) for _, compiled in MODES}
-        for mode, compiled in MODES:
-            once = partial(worker_alone.speed, ready[compiled], frames, load)
-            yield [f"worker alone, {mode}"], "messages/s", partial(_one, once)
-        small = worker_alone.frames_of(load, worker_alone.SMALL_FRAME_MESSAGES)
-        names = [f"a small frame in the worker, p{each:g}" for each in worker_alone.PERCENTILES]
-        yield names, "us", partial(worker_alone.waits, ready[True], small, load)
-    if only in (None, Part.WINDOWS):
-        once = partial(window_counts.tumbling_speed, max(load.messages, _WINDOW_EVENTS_MIN), compiled=True)
-        yield ["tumbling counts of 100,000 keys, compiled, worker alone"], "messages/s", partial(_one, once)
-        once = partial(window_counts.python_against_loop, max(load.messages, _PYTHON_EVENTS_MIN))
-        yield ["tumbling counts, Python against a plain loop"], "%", partial(_one, once)
-        name = "sliding counts of 1000 slides against tumbling, compiled"
-        yield [name], "%", partial(_one, window_counts.sliding_against_tumbling)
-    if only in (None, Part.KEYS):
-        name = "1 M pending timers of other keys against none, compiled, worker alone"
-        yield [name], "%", partial(_one, many_keys.pending_timers)
-        name = "memory with 10 M keys that come and end, over 30 minutes of the log clock"
-        yield [name], "% more", partial(_one, many_keys.ttl_memory)
-    if only in (None, Part.JOINS):
-        once = partial(interval_joins.join_speed, max(load.messages, _JOINED_MIN), compiled=True)
-        name = "joins of two streams within bounds, 10,000 keys, compiled, worker alone"
-        yield [name], "messages/s", partial(_one, once)
-        for mode, compiled in MODES:
-            once = partial(interval_joins.join_against_loop, load.messages, compiled=compiled)
-            yield [f"joins within bounds, {mode} against a plain loop"], "x", partial(_one, once)
+    yield from _of_worker_alone(load, only)
     if only in (None, Part.STATE):
         for name, alone, from_log in (
             ("hot output against rare", worker_alone.hot_against_rare, number_log.hot_against_rare),
@@ -202,6 +174,38 @@ def _measurements(
         yield names, "% of a core", partial(standing.idle, schedule=schedule, partitions=partitions)
         start = partial(standing.first_result, schedule=schedule)
         yield [f"bettong run to first result, {schedule}"], "s", partial(_one, start)
+
+
+def _of_worker_alone(load: Workload, only: Part | None) -> Iterator[Planned]:
+    if only in (None, Part.WORKER):
+        yield ["plain CPython loop"], "messages/s", lambda: [Sample(plain_loop.messages_per_s(load))]
+        frames = worker_alone.frames_of(load)
+        ready = {compiled: worker_alone.stage(compiled=compiled) for _, compiled in MODES}
+        for mode, compiled in MODES:
+            once = partial(worker_alone.speed, ready[compiled], frames, load)
+            yield [f"worker alone, {mode}"], "messages/s", partial(_one, once)
+        small = worker_alone.frames_of(load, worker_alone.SMALL_FRAME_MESSAGES)
+        names = [f"a small frame in the worker, p{each:g}" for each in worker_alone.PERCENTILES]
+        yield names, "us", partial(worker_alone.waits, ready[True], small, load)
+    if only in (None, Part.WINDOWS):
+        once = partial(window_counts.tumbling_speed, max(load.messages, _WINDOW_EVENTS_MIN), compiled=True)
+        yield ["tumbling counts of 100,000 keys, compiled, worker alone"], "messages/s", partial(_one, once)
+        once = partial(window_counts.python_against_loop, max(load.messages, _PYTHON_EVENTS_MIN))
+        yield ["tumbling counts, Python against a plain loop"], "%", partial(_one, once)
+        name = "sliding counts of 1000 slides against tumbling, compiled"
+        yield [name], "%", partial(_one, window_counts.sliding_against_tumbling)
+    if only in (None, Part.KEYS):
+        name = "1 M pending timers of other keys against none, compiled, worker alone"
+        yield [name], "%", partial(_one, many_keys.pending_timers)
+        name = "memory with 10 M keys that come and end, over 30 minutes of the log clock"
+        yield [name], "% more", partial(_one, many_keys.ttl_memory)
+    if only in (None, Part.JOINS):
+        once = partial(interval_joins.join_speed, max(load.messages, _JOINED_MIN), compiled=True)
+        name = "joins of two streams within bounds, 10,000 keys, compiled, worker alone"
+        yield [name], "messages/s", partial(_one, once)
+        for mode, compiled in MODES:
+            once = partial(interval_joins.join_against_loop, load.messages, compiled=compiled)
+            yield [f"joins within bounds, {mode} against a plain loop"], "x", partial(_one, once)
 
 
 def _one(once: Callable[[], Sample]) -> list[Sample]:

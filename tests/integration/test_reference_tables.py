@@ -27,7 +27,7 @@ from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
 from bettong.schema.schema import schema_of
 from bettong.topics import sink_topic, stage_topic
-from bettong_processor.references.kept import JoinTable
+from bettong_processor.references.kept import KeptTable
 from bettong_processor.references.loading import loaded_bytes
 from bettong_processor.references.naming import ANSWER_MS_MAX, BUFFER_BYTES_MAX, Naming
 from tests.integration.both_schedules import (
@@ -61,7 +61,7 @@ def world(kafka: KafkaBroker, redis_server: RedisServer, unique_name: Callable[.
     one.close()
 
 
-def table_of(world: World, cents: int) -> JoinTable:
+def table_of(world: World, cents: int) -> KeptTable:
     """The driver's, of prices that are `cents` and more."""
     source = world.stage.references["priced"]
     naming = Naming(
@@ -85,7 +85,7 @@ def table_of(world: World, cents: int) -> JoinTable:
     prices = replace(source, load=lambda: [Price(sku, cents + at) for at, sku in enumerate(SKUS)])
     log = structlog.get_logger()
     load = partial(loaded_bytes, "priced", prices, list)
-    return JoinTable("priced", world.stage.name, source, load, world.kept_tables, naming.name, begins, log)
+    return KeptTable("priced", world.stage.name, source, load, world.kept_tables, naming.name, begins, log)
 
 
 def orders(planned: Plan, first: int, until: int) -> Iterator[Record]:

@@ -26,7 +26,7 @@ from bettong.inspection.deployment import DeploymentAnswers, inspection
 from bettong.services import PROCESSOR
 from bettong.snapshots.references import Offsets, ReferenceStore
 from bettong.worker.references.versions import ReferenceTables
-from bettong_processor.references.kept import JoinTable
+from bettong_processor.references.kept import KeptTable
 from bettong_processor.references.loading import loaded_bytes
 from bettong_processor.references.reloading import Reloading, store_first
 from tests.samples.reference_join import Price, app_of
@@ -84,8 +84,8 @@ class Logs:
 
 def kept(
     store: ReferenceStore, logs: Logs, load: Callable[[], bytes], source: ReferenceSource = SOURCE
-) -> JoinTable:
-    return JoinTable("priced", "orders", source, load, store, logs.name, logs.begins, LOG)
+) -> KeptTable:
+    return KeptTable("priced", "orders", source, load, store, logs.name, logs.begins, LOG)
 
 
 def never() -> bool:
