@@ -34,11 +34,11 @@ class PairCalling:
         """
         columns = (*left.columns, *right.columns)
         made, count, raised = _run(self._kernel, left.length, columns, (), 0, stops=self._stops)
-        failures = [*unpaired, *((int(rows[pair]), reason) for pair, reason in raised)]
-        failures.sort(key=itemgetter(0))
         results = _output(self._kernel, made, count, [])
         assert results.rows is not None  # noqa: S101 - pairs may give nothing
-        failures += [(int(rows[pair]), reason) for pair, reason in results.failures]
+        failed = sorted((*raised, *results.failures), key=itemgetter(0))
+        failures = [*unpaired, *((int(rows[pair]), reason) for pair, reason in failed)]
+        failures.sort(key=itemgetter(0))
         return Results(results.columns, rows[results.rows], failures)
 
 
