@@ -11,21 +11,19 @@ from functools import cache
 import numpy as np
 
 import bettong
+from benchmarks.folding import FRAME_MESSAGES, fold, worker_of
 from benchmarks.measuring import Sample
 from benchmarks.workload import log_frame, pieces
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import decode
-from bettong.garbage import CollectionPaused
-from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.stage_program import StageProgram, program
 
 KEYS = 10_000
 # Of each key a side has so many messages a second. So a message has two partners, and there are as many pairs.
 _PER_KEY_S = 1
 _BOUND_NS = 1_000_000_000
-_FRAME_MESSAGES = 8192
-_FRAME_BYTES_MAX = 4 * 1024 * 1024
 _MESSAGE = struct.Struct("<qqq")
 
 
@@ -87,9 +85,9 @@ class JoinLoad:
 
     def parts(self) -> Iterator[tuple[int, int, slice]]:
         """What comes one after the other: number, side, and which of its messages."""
-        for number, start in enumerate(range(0, len(self.sides[0][0]), _FRAME_MESSAGES)):
+        for number, start in enumerate(range(0, len(self.sides[0][0]), FRAME_MESSAGES)):
             for side in range(2):
-                yield 2 * number + side, side, slice(start, start + _FRAME_MESSAGES)
+                yield 2 * number + side, side, slice(start, start + FRAME_MESSAGES)
 
     def right(self) -> tuple[int, int]:
         """How many pairs there are, and the sum of their totals."""
@@ -107,14 +105,8 @@ class JoinLoad:
 def join_speed(messages: int, *, compiled: bool) -> Sample:
     """Messages a second of one core's time."""
     load, (application, ready) = _load(messages), _ready(compiled=compiled)
-    worker = PartitionWorker(ready, Assignment(application.application, 0, 1, _FRAME_BYTES_MAX))
-    frames, found = _frames(application, load), list[bytes]()
-    begun = time.process_time()
-    for frame in frames:
-        with CollectionPaused():
-            found += [record.value for record in worker.fold(worker.next_offset, frame)]
-    seconds = time.process_time() - begun
-    assert _pairs_in(application, found) == load.right(), "the pairs are wrong"
+    records, seconds = fold(worker_of(application.application, ready), _frames(application, load))
+    assert _pairs_in(application, records) == load.right(), "the pairs are wrong"
     return Sample(load.messages / seconds, seconds * 1e6 / load.messages)
 
 
@@ -181,7 +173,7 @@ def _frames(application: Plan, load: JoinLoad) -> list[bytes]:
     sources = {source.name: source for source in application.sources}
     both = [sources[name] for name in ("shipped", "arrived")]
     columns = [
-        list(pieces(Columns(source.schema, len(side[0]), side), _FRAME_MESSAGES))
+        list(pieces(Columns(source.schema, len(side[0]), side), FRAME_MESSAGES))
         for source, side in zip(both, load.sides, strict=True)
     ]
     return [
@@ -197,9 +189,9 @@ def _frames(application: Plan, load: JoinLoad) -> list[bytes]:
     ]
 
 
-def _pairs_in(application: Plan, records: Sequence[bytes]) -> tuple[int, int]:
+def _pairs_in(application: Plan, records: Sequence[OutputRecord]) -> tuple[int, int]:
     """How many pairs records have, and the sum of their totals."""
     schema = application.stages[0].outputs[0].schema
-    payloads = [payload for value in records if (payload := decode(value).columns) is not None]
+    payloads = [payload for record in records if (payload := decode(record.value).columns) is not None]
     totals = [np.asarray(Columns.of_payload(schema, each).columns[1]) for each in payloads]
     return sum(map(len, totals)), sum(int(each.sum()) for each in totals)

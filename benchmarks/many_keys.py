@@ -1,7 +1,6 @@
 """Ten million keys whose states end by time to live, and a million timers that wait: the worker alone, from memory."""
 
 import gc
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,17 +10,14 @@ import numpy as np
 import psutil
 
 import bettong
+from benchmarks.folding import FRAME_MESSAGES, fold, worker_of
 from benchmarks.measuring import Sample
 from benchmarks.workload import log_frame
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import decode
-from bettong.garbage import CollectionPaused
-from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 
-FRAME_MESSAGES = 8192
-FRAME_BYTES_MAX = 4 * 1024 * 1024
 # A key has two messages, a minute of the log clock apart, and ends ten minutes after the second.
 KEYS_LIVE = 10_000_000
 TTL = timedelta(minutes=10)
@@ -104,7 +100,7 @@ class _Fold:
 
     def __init__(self, *, timers: bool) -> None:
         self._application, ready = _ready(timers=timers)
-        self.worker = PartitionWorker(ready, Assignment(self._application.application, 0, 1, FRAME_BYTES_MAX))
+        self.worker = worker_of(self._application.application, ready)
         self.seconds = 0.0
         self.shown: list[tuple[int, int]] = []
 
@@ -114,10 +110,8 @@ class _Fold:
         number = self.worker.next_offset + 1
         columns = Columns(source.schema, len(keys), (keys, wake_at))
         frame = log_frame(source, columns, sequence=number, previous=number - 1, now_ns=now_ns)
-        begun = time.process_time()
-        with CollectionPaused():
-            records = self.worker.fold(self.worker.next_offset, frame)
-        self.seconds += time.process_time() - begun
+        records, seconds = fold(self.worker, [frame])
+        self.seconds += seconds
         schema = self._application.stages[0].outputs[0].schema
         for record in records:
             if (payload := decode(record.value).columns) is not None:
@@ -129,23 +123,23 @@ def ttl_memory() -> Sample:
     """By how much memory is larger at the end of half an hour of the log clock than at its beginning, in percent of it,
     while ten million keys live and as many as begin end; CPU seconds for a million messages. Checked.
     """
-    fold, process, per_minute = _Fold(timers=False), psutil.Process(), KEYS_LIVE // _LIFE_MINUTES
+    run, process, per_minute = _Fold(timers=False), psutil.Process(), KEYS_LIVE // _LIFE_MINUTES
     sizes: list[int] = []
     for minute in range(_LIFE_MINUTES + MEASURED_MINUTES + 1):
         for part, keys in enumerate(_visited(minute, per_minute)):
-            fold.take(keys, np.zeros_like(keys), 1 + minute * _MINUTE_NS + part * FRAME_MESSAGES)
+            run.take(keys, np.zeros_like(keys), 1 + minute * _MINUTE_NS + part * FRAME_MESSAGES)
         # A snapshot takes what has changed with it, as it does every second where there is a store.
-        fold.worker.increment()
+        run.worker.increment()
         gc.collect()
         if minute > _LIFE_MINUTES:
             sizes.append(process.memory_info().rss)
-    live = fold.worker.tables["count_visits"].keys
+    live = run.worker.tables["count_visits"].keys
     assert live == per_minute * _LIFE_MINUTES, f"{live:,} keys live"
     shown = dict.fromkeys(range(0, per_minute * (_LIFE_MINUTES + MEASURED_MINUTES), _SHOWN), 2)
-    assert {key: count for key, count in fold.shown if key in shown} == shown, "the counts are wrong"
+    assert {key: count for key, count in run.shown if key in shown} == shown, "the counts are wrong"
     line = np.polynomial.Polynomial.fit(np.arange(len(sizes)), sizes, 1)
     growth = float(line(len(sizes) - 1) - line(0))
-    return Sample(100 * growth / sizes[0], fold.seconds * 1e6 / fold.worker.counters.messages)
+    return Sample(100 * growth / sizes[0], run.seconds * 1e6 / run.worker.counters.messages)
 
 
 def _visited(minute: int, per_minute: int) -> Iterator[Array]:
@@ -165,22 +159,22 @@ def pending_timers() -> Sample:
 
 
 def _timed_speed(timers: int) -> float:
-    fold = _Fold(timers=True)
+    run = _Fold(timers=True)
     waiting = np.arange(BUSY_KEYS, BUSY_KEYS + TIMERS)
     wake_at = np.where(waiting < BUSY_KEYS + timers, _HOUR_NS + waiting, 0)
     for start in range(0, TIMERS, FRAME_MESSAGES):
         rows = slice(start, start + FRAME_MESSAGES)
-        fold.take(waiting[rows], wake_at[rows], 1 + start)
-    fold.seconds, fold.shown = 0.0, []
+        run.take(waiting[rows], wake_at[rows], 1 + start)
+    run.seconds, run.shown = 0.0, []
     keys = np.random.default_rng(1).integers(0, BUSY_KEYS, TIMED_MESSAGES)
     none = np.zeros(FRAME_MESSAGES, np.int64)
     for start in range(0, TIMED_MESSAGES, FRAME_MESSAGES):
         frame = keys[start : start + FRAME_MESSAGES]
-        fold.take(frame, none[: len(frame)], TIMERS + start)
-    seconds = fold.seconds
-    assert fold.shown[-1] == (0, int((keys == 0).sum())), "the counts are wrong"
-    fold.shown = []
-    fold.take(keys[:1], none[:1], 2 * _HOUR_NS)
-    fired = [key for key, _ in fold.shown if key >= BUSY_KEYS]
+        run.take(frame, none[: len(frame)], TIMERS + start)
+    seconds = run.seconds
+    assert run.shown[-1] == (0, int((keys == 0).sum())), "the counts are wrong"
+    run.shown = []
+    run.take(keys[:1], none[:1], 2 * _HOUR_NS)
+    fired = [key for key, _ in run.shown if key >= BUSY_KEYS]
     assert fired == waiting[:timers].tolist(), "the timers are wrong"
     return TIMED_MESSAGES / seconds

@@ -36,6 +36,7 @@ from tests.samples.compiled_joins import (
     table_of,
     twice,
 )
+from tests.samples.dying_workers import check_deaths
 from tests.samples.joins import late_of
 from tests.samples.lateness import Client
 from tests.samples.state_tables import small_increments
@@ -183,19 +184,7 @@ def test_a_crash_at_any_record_changes_no_join(kind: Within) -> None:
         python, of = worker(ready(kind, compiled=False)), ready(kind, compiled=True)
         records = [fold(python, [value]) for value in values]
         outputs = [reported(each) for each in records]
-        chain, compiled, deaths = list[bytes](), worker(of), 0
-        for offset, value in enumerate(values):
-            assert reported(fold(compiled, [value])) == outputs[offset]
-            if chance.random() < 0.5:
-                chain.append(compiled.increment()[1])
-            if chance.random() < 0.7:
-                deaths += 1
-                whole, compiled = compiled.snapshot(), worker(of)
-                for each in chain:
-                    compiled.restore(each)
-                for again in range(compiled.next_offset, offset + 1):
-                    assert reported(fold(compiled, [values[again]])) == outputs[again]
-                assert compiled.snapshot() == whole
+        compiled, deaths = check_deaths(of, values, outputs, chance, shown=reported)
         assert compiled.counters == python.counters
     assert deaths > 15
     assert python.counters.late > 3
