@@ -3,9 +3,9 @@
 import itertools
 from collections.abc import Iterator
 
+from benchmarks.folding import FRAME_BYTES_MAX
 from benchmarks.log_load import Feeder, Splitter, await_folded, rounds
 from benchmarks.measuring import Sample, Stopwatch
-from benchmarks.worker_alone import FRAME_BYTES_MAX
 from benchmarks.workload import APPLICATION, Workload, column_frames, planned
 from bettong.config.processor import Schedule
 from bettong.edges.kafka_log import LogReader, LogWriter

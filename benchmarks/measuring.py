@@ -15,7 +15,7 @@ from bettong.local.record import ServiceRecord
 _HICCUP_S = 0.5
 _SLEEP_S = 0.001
 # Of these less is better.
-_COSTS = {"us", "ms", "s", "% of a core"}
+_COSTS = {"us", "ms", "s", "% of a core", "% more"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import implied_volatility, number_load
+from benchmarks.folding import FRAME_BYTES_MAX
 from benchmarks.log_load import Feeder, Splitter, await_folded, rounds
 from benchmarks.measuring import Sample, Stopwatch
-from benchmarks.worker_alone import FRAME_BYTES_MAX, HOT, KEYS_FEW, KEYS_MANY, RARE
+from benchmarks.worker_alone import HOT, KEYS_FEW, KEYS_MANY, RARE
 from bettong.application.plan import plan
 from bettong.config.processor import Schedule
 from bettong.edges.application_file import load

@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
+from benchmarks.folding import FRAME_BYTES_MAX
 from benchmarks.log_load import Splitter
 from benchmarks.number_load import APPLICATION, all_keys, frames
 from benchmarks.number_log import FRAME_MESSAGES, SUMS, Load, Processing, speed
-from benchmarks.worker_alone import FRAME_BYTES_MAX
 from bettong.application.plan import plan
 from bettong.config.processor import Schedule
 from bettong.edges.application_file import load

@@ -20,9 +20,11 @@ import typer
 from rich.console import Console
 
 from benchmarks import (
+    interval_joins,
     latency,
     log_to_log,
     machine,
+    many_keys,
     number_log,
     plain_loop,
     report,
@@ -43,6 +45,8 @@ class Part(StrEnum):
 
     WORKER = "worker"
     WINDOWS = "windows"
+    KEYS = "keys"
+    JOINS = "joins"
     STATE = "state"
     LOG = "log"
     SUITE = "suite"
@@ -61,6 +65,9 @@ BARS = {
     "tumbling counts of 100,000 keys, compiled, worker alone": Bar(10e6, 20e6),
     "tumbling counts, Python against a plain loop": Bar(65, 100),
     "sliding counts of 1000 slides against tumbling, compiled": Bar(67, 100),
+    "1 M pending timers of other keys against none, compiled, worker alone": Bar(97, 100),
+    "memory with 10 M keys that come and end, over 30 minutes of the log clock": Bar(5, 1),
+    "joins of two streams within bounds, 10,000 keys, compiled, worker alone": Bar(3e6, 6e6),
     "hot output against rare, compiled, resident": Bar(70, 90),
     "hot output against rare, Python, resident": Bar(70, 90),
     "1 M keys against 350, compiled, resident": Bar(80, 95),
@@ -90,6 +97,7 @@ _COMPILED_MESSAGES_MIN = 32_000_000
 
 # Enough for some windows of 100,000 keys to be over.
 _WINDOW_EVENTS_MIN, _PYTHON_EVENTS_MIN = 16_000_000, 3_000_000
+_JOINED_MIN = 4_000_000
 
 _WIDTH = 170
 
@@ -132,23 +140,7 @@ def main(
 def _measurements(
     load: Workload, only: Part | None, *, schedule: Schedule, partitions: int
 ) -> Iterator[Planned]:
-    if only in (None, Part.WORKER):
-        yield ["plain CPython loop"], "messages/s", lambda: [Sample(plain_loop.messages_per_s(load))]
-        frames = worker_alone.frames_of(load)
-        ready = {compiled: worker_alone.stage(compiled=compiled) for _, compiled in MODES}
-        for mode, compiled in MODES:
-            once = partial(worker_alone.speed, ready[compiled], frames, load)
-            yield [f"worker alone, {mode}"], "messages/s", partial(_one, once)
-        small = worker_alone.frames_of(load, worker_alone.SMALL_FRAME_MESSAGES)
-        names = [f"a small frame in the worker, p{each:g}" for each in worker_alone.PERCENTILES]
-        yield names, "us", partial(worker_alone.waits, ready[True], small, load)
-    if only in (None, Part.WINDOWS):
-        once = partial(window_counts.tumbling_speed, max(load.messages, _WINDOW_EVENTS_MIN), compiled=True)
-        yield ["tumbling counts of 100,000 keys, compiled, worker alone"], "messages/s", partial(_one, once)
-        once = partial(window_counts.python_against_loop, max(load.messages, _PYTHON_EVENTS_MIN))
-        yield ["tumbling counts, Python against a plain loop"], "%", partial(_one, once)
-        name = "sliding counts of 1000 slides against tumbling, compiled"
-        yield [name], "%", partial(_one, window_counts.sliding_against_tumbling)
+    yield from _of_worker_alone(load, only)
     if only in (None, Part.STATE):
         for name, alone, from_log in (
             ("hot output against rare", worker_alone.hot_against_rare, number_log.hot_against_rare),
@@ -182,6 +174,38 @@ def _measurements(
         yield names, "% of a core", partial(standing.idle, schedule=schedule, partitions=partitions)
         start = partial(standing.first_result, schedule=schedule)
         yield [f"bettong run to first result, {schedule}"], "s", partial(_one, start)
+
+
+def _of_worker_alone(load: Workload, only: Part | None) -> Iterator[Planned]:
+    if only in (None, Part.WORKER):
+        yield ["plain CPython loop"], "messages/s", lambda: [Sample(plain_loop.messages_per_s(load))]
+        frames = worker_alone.frames_of(load)
+        ready = {compiled: worker_alone.stage(compiled=compiled) for _, compiled in MODES}
+        for mode, compiled in MODES:
+            once = partial(worker_alone.speed, ready[compiled], frames, load)
+            yield [f"worker alone, {mode}"], "messages/s", partial(_one, once)
+        small = worker_alone.frames_of(load, worker_alone.SMALL_FRAME_MESSAGES)
+        names = [f"a small frame in the worker, p{each:g}" for each in worker_alone.PERCENTILES]
+        yield names, "us", partial(worker_alone.waits, ready[True], small, load)
+    if only in (None, Part.WINDOWS):
+        once = partial(window_counts.tumbling_speed, max(load.messages, _WINDOW_EVENTS_MIN), compiled=True)
+        yield ["tumbling counts of 100,000 keys, compiled, worker alone"], "messages/s", partial(_one, once)
+        once = partial(window_counts.python_against_loop, max(load.messages, _PYTHON_EVENTS_MIN))
+        yield ["tumbling counts, Python against a plain loop"], "%", partial(_one, once)
+        name = "sliding counts of 1000 slides against tumbling, compiled"
+        yield [name], "%", partial(_one, window_counts.sliding_against_tumbling)
+    if only in (None, Part.KEYS):
+        name = "1 M pending timers of other keys against none, compiled, worker alone"
+        yield [name], "%", partial(_one, many_keys.pending_timers)
+        name = "memory with 10 M keys that come and end, over 30 minutes of the log clock"
+        yield [name], "% more", partial(_one, many_keys.ttl_memory)
+    if only in (None, Part.JOINS):
+        once = partial(interval_joins.join_speed, max(load.messages, _JOINED_MIN), compiled=True)
+        name = "joins of two streams within bounds, 10,000 keys, compiled, worker alone"
+        yield [name], "messages/s", partial(_one, once)
+        for mode, compiled in MODES:
+            once = partial(interval_joins.join_against_loop, load.messages, compiled=compiled)
+            yield [f"joins within bounds, {mode} against a plain loop"], "x", partial(_one, once)
 
 
 def _one(once: Callable[[], Sample]) -> list[Sample]:

@@ -10,18 +10,16 @@ from functools import cache
 import numpy as np
 
 import bettong
+from benchmarks.folding import FRAME_MESSAGES, fold, worker_of
 from benchmarks.measuring import Sample
 from benchmarks.workload import log_frame, pieces
 from bettong.application.plan import Plan, plan
 from bettong.application.windows.kinds import WindowKind
 from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import decode
-from bettong.garbage import CollectionPaused
-from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.stage_program import StageProgram, program
 
-FRAME_MESSAGES = 8192
-FRAME_BYTES_MAX = 4 * 1024 * 1024
 # Of the events of a window, or of a slide, each key has so many.
 EVENTS_PER_KEY, EVENTS_MANY = 10, 1000
 KEYS_MANY, KEYS_FEW = 100_000, 1_000
@@ -160,22 +158,16 @@ def _ready(kind: WindowKind, *, compiled: bool) -> tuple[Plan, StageProgram]:
 
 def _speed(kind: WindowKind, slides: int, load: EventLoad, *, compiled: bool) -> Sample:
     application, ready = _ready(kind, compiled=compiled)
-    worker = PartitionWorker(ready, Assignment(application.application, 0, 1, FRAME_BYTES_MAX))
-    frames, found = load.frames(application), list[bytes]()
-    begun = time.process_time()
-    for frame in frames:
-        with CollectionPaused():
-            found += [record.value for record in worker.fold(worker.next_offset, frame)]
-    seconds = time.process_time() - begun
-    _check(application, found, load.right(slides))
+    records, seconds = fold(worker_of(application.application, ready), load.frames(application))
+    _check(application, records, load.right(slides))
     return Sample(len(load.keys) / seconds, seconds * 1e6 / len(load.keys))
 
 
 def _check(
-    application: Plan, records: Sequence[bytes], right: tuple[int, int, list[tuple[int, int]]]
+    application: Plan, records: Sequence[OutputRecord], right: tuple[int, int, list[tuple[int, int]]]
 ) -> None:
     schema = application.stages[0].outputs[0].schema
-    payloads = [payload for value in records if (payload := decode(value).columns) is not None]
+    payloads = [payload for record in records if (payload := decode(record.value).columns) is not None]
     keys, ends, counts = (
         np.concatenate(each)
         for each in zip(*(Columns.of_payload(schema, each).columns for each in payloads), strict=True)

@@ -1,10 +1,10 @@
 """The partition worker alone, fed from memory: frame decoding, fold, output frames, a snapshot a second of log."""
 
 import time
-from collections.abc import Sequence
 from functools import cache
 
 from benchmarks import number_load
+from benchmarks.folding import FRAME_MESSAGES, fold, worker_of
 from benchmarks.log_load import Splitter
 from benchmarks.measuring import Sample
 from benchmarks.waits import Waits
@@ -15,14 +15,11 @@ from bettong.frames.columns import Array
 from bettong.frames.frame import decode
 from bettong.garbage import CollectionPaused
 from bettong.worker.output.framing import OutputRecord
-from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from examples.market_spread_oracle import by_symbol
 
-FRAME_MESSAGES = 8192
 # 100,000 messages/s in 200 frames/s, over 16 partitions: what a slot of the resident schedule is handed.
 SMALL_FRAME_MESSAGES = 32
-FRAME_BYTES_MAX = 4 * 1024 * 1024
 KEYS_FEW, KEYS_MANY = 350, 1_000_000
 HOT, RARE = 2, 1000
 PERCENTILES = (50, 99, 99.99)
@@ -47,8 +44,8 @@ def frames_of(load: Workload, frame_messages: int = FRAME_MESSAGES) -> list[byte
 
 def speed(ready: StageProgram, frames: list[bytes], load: Workload) -> Sample:
     """Messages a second of one core's time; the results are checked."""
-    worker = PartitionWorker(ready, Assignment("market-spread", 0, 1, FRAME_BYTES_MAX))
-    records, seconds = _fold(worker, frames)
+    worker = worker_of("market-spread", ready)
+    records, seconds = fold(worker, frames, snapshot_s=_SNAPSHOT_S)
     _check(records, load)
     return Sample(worker.counters.messages / seconds, seconds * 1e6 / worker.counters.messages)
 
@@ -58,7 +55,7 @@ def waits(ready: StageProgram, frames: list[bytes], load: Workload) -> list[Samp
 
     A closed loop: frame after frame, no one waits in line. A snapshot is taken each second, and the frame waits for it.
     """
-    worker = PartitionWorker(ready, Assignment("market-spread", 0, 1, FRAME_BYTES_MAX))
+    worker = worker_of("market-spread", ready)
     records, waits = [], Waits()
     snapshot_ns = 0.0
     for offset, frame in enumerate(frames):
@@ -90,16 +87,16 @@ def many_keys_against_few(messages: int, *, compiled: bool) -> Sample:
 
 def _odd_numbers(messages: int, *, keys: int, every: int, compiled: bool) -> Sample:
     application, ready = _odd_program(compiled=compiled)
-    worker = PartitionWorker(ready, Assignment(application.application, 0, 1, FRAME_BYTES_MAX))
+    worker = worker_of(application.application, ready)
     source, splitter = application.sources[0], Splitter(1)
 
     def frames(load: tuple[Array, Array]) -> list[bytes]:
         return [frame for _, frame in number_load.frames(splitter, source, load, FRAME_MESSAGES)]
 
-    _fold(worker, frames(number_load.all_keys(keys)))
+    fold(worker, frames(number_load.all_keys(keys)), snapshot_s=_SNAPSHOT_S)
     worker.increment()
     load = number_load.numbers(messages, keys=keys, every=every)
-    records, seconds = _fold(worker, frames(load))
+    records, seconds = fold(worker, frames(load), snapshot_s=_SNAPSHOT_S)
     totals = [
         number_load.sums(decode(record.value), application.stages[0].outputs[0].schema) for record in records
     ]
@@ -112,20 +109,6 @@ def _odd_numbers(messages: int, *, keys: int, every: int, compiled: bool) -> Sam
 def _odd_program(*, compiled: bool) -> tuple[Plan, StageProgram]:
     application = plan(load_application(str(number_load.APPLICATION)))
     return application, program(application.stages[0], compiled=compiled)
-
-
-def _fold(worker: PartitionWorker, frames: Sequence[bytes]) -> tuple[list[OutputRecord], float]:
-    """What frames lead to, and the CPU seconds that it took, with a snapshot a second."""
-    records: list[OutputRecord] = []
-    begun = time.process_time()
-    snapshot_at = time.monotonic()
-    for frame in frames:
-        with CollectionPaused():
-            records.extend(worker.fold(worker.next_offset, frame))
-        if time.monotonic() - snapshot_at >= _SNAPSHOT_S:
-            worker.increment()
-            snapshot_at = time.monotonic()
-    return records, time.process_time() - begun
 
 
 def _check(records: list[OutputRecord], load: Workload) -> None:

@@ -9,6 +9,7 @@ from bettong.application.decoders import each
 from bettong.application.durations import seconds
 from bettong.application.execution_mode import RowIndexes, compiled, vectorized
 from bettong.application.external.kafka_topic import KafkaTopic
+from bettong.application.external.partitioned_files import PartitionedFiles
 from bettong.application.external.postgres import Postgres
 from bettong.application.external.tcp import AtLeastOnceTcp
 from bettong.application.external.two_phase import TwoPhase, TwoPhaseSink
@@ -51,6 +52,7 @@ __all__ = [
     "Max",
     "Mean",
     "Min",
+    "PartitionedFiles",
     "Pickle",
     "Postgres",
     "Precision",

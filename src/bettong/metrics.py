@@ -110,6 +110,12 @@ REFERENCES = Metric(
     "text",
     "tables of `join_reference` that the processor cannot load again: since when, and why. They stay as they were",
 )
+REFERENCE_AGE = Metric(
+    "reference_age_s",
+    "s",
+    "`reference_age_s/JOIN`: since a table of `join_reference` was loaded, or the processor began to fold; of tables"
+    " with reload_every=, and of others while that fails",
+)
 FAULT = Metric(
     "fault",
     "text",
@@ -222,6 +228,7 @@ SERIES = (
     Series("bettong_processor_lag_records", LAG, Scope.PROCESSOR),
     Series("bettong_processor_batch", BATCH, Scope.PROCESSOR),
     Series("bettong_processor_batch_duration_seconds", BATCH_MS, Scope.PROCESSOR, per=1000),
+    Series("bettong_processor_reference_age_seconds", REFERENCE_AGE, Scope.PROCESSOR, ("join",)),
     Series("bettong_partition_lag_records", LAG, Scope.PROCESSOR, ("stage", "partition")),
     Series("bettong_partition_stalled_seconds", STALLED, Scope.PROCESSOR, ("stage", "partition")),
     Series("bettong_partition_messages_total", MESSAGES, Scope.PARTITION),

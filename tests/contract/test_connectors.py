@@ -19,6 +19,7 @@ from bettong.local.redis_server import RedisServer
 from bettong.schema.schema import schema_of
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.kafka_topic import KafkaConnector
+from bettong_receiver.connectors.partitioned_files import PartitionedFilesConnector, Placed
 from bettong_receiver.connectors.postgres import PostgresConnector
 from bettong_receiver.connectors.redis_results import RedisConnector
 from bettong_receiver.connectors.two_phase import TwoPhaseConnector
@@ -131,6 +132,28 @@ class FileSystem:
         return [line for path in paths for line in path.read_text().splitlines()]
 
 
+class PartitionedSystem:
+    """Files of a folder within a folder, which one receiver at a time may have."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def connector(self) -> SinkConnector[Any]:
+        return PartitionedFilesConnector(
+            self._folder, application=APPLICATION, sink="notes", monotonic_s=time.monotonic
+        )
+
+    def message(self, text: str) -> Any:
+        return Placed("of=notes/all=yes", text.encode())
+
+    def bad(self) -> Any:
+        return Placed(f"of={'n' * 253}", b"bad")
+
+    def content(self) -> list[str]:
+        paths = sorted(self._folder.rglob("*.jsonl"))
+        return [line for path in paths for line in path.read_text().splitlines()]
+
+
 class RedisSystem:
     """The newest results in Redis, which is written by one receiver (services/receiver/README.md)."""
 
@@ -173,7 +196,7 @@ class TwoPhaseSystem:
         return [message.decode() for each in PARTITIONS for message in read_ledger(self._path, each)]
 
 
-@pytest.fixture(params=["files", "redis", "postgres", "kafka", "two-phase"])
+@pytest.fixture(params=["files", "partitioned-files", "redis", "postgres", "kafka", "two-phase"])
 def system(request: pytest.FixtureRequest, unique_name: Name, tmp_path: Path) -> Iterator[System]:
     name = unique_name("connector")
     if request.param == "kafka":
@@ -182,6 +205,8 @@ def system(request: pytest.FixtureRequest, unique_name: Name, tmp_path: Path) ->
         yield TwoPhaseSystem(tmp_path / "ledger.db")
     elif request.param == "files":
         yield FileSystem(tmp_path / "results")
+    elif request.param == "partitioned-files":
+        yield PartitionedSystem(tmp_path / "results")
     elif request.param == "redis":
         server: RedisServer = request.getfixturevalue("redis_server")
         with RedisStore(server.url, name) as store:
@@ -236,7 +261,7 @@ def test_an_older_connector_stores_nothing_once_a_newer_one_is_open(system: Syst
     with closing(system.connector()) as old, closing(system.connector()) as new:
         old.open(BEGINNINGS)
         store(old, [batch(system, 0, ["first"], 1)])
-        if isinstance(system, FileSystem):
+        if isinstance(system, FileSystem | PartitionedSystem):
             with pytest.raises(SinkError, match="another receiver writes here"):
                 new.open(BEGINNINGS)
             return
@@ -282,7 +307,7 @@ def test_what_is_refused_is_left_out_and_the_rest_stored_with_a_position_that_na
                 ]
                 batches.append((refusing(sink_batch(partition, messages, number)), bad))
                 wanted += [text for index, text in enumerate(texts) if index not in bad]
-            found = connector.deliver([one for one, _ in batches])
+            found = store(connector, [one for one, _ in batches])
             assert {key: set(reasons) for key, reasons in found.items()} == {
                 one.key: bad for one, bad in batches if bad
             }
@@ -315,7 +340,7 @@ def test_a_closed_connector_leaves_what_it_stored_and_nothing_else(system: Syste
     connector = system.connector()
     connector.open(BEGINNINGS)
     store(connector, [batch(system, 0, ["kept"], 1)])
-    if isinstance(system, FileSystem | RedisSystem):
+    if isinstance(system, FileSystem | PartitionedSystem | RedisSystem):
         connector.deliver([batch(system, 0, ["not stored with a position"], 2)])
     connector.close()
     connector.close()

@@ -1,4 +1,4 @@
-"""Harnesses of the states inside a snapshot: objects as the state codec has them, records and panes as arrays."""
+"""Harnesses of the states inside a snapshot: objects by the state codec; records, panes, kept messages as arrays."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ import numpy as np
 
 import bettong
 from bettong import Application, Width
+from bettong.application.joins.joined import Joined
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import SnapshotError, StateChangedError
 from bettong.schema.fields import Kind
 from bettong.worker.state.classes import Classes
 from bettong.worker.state.codec import MARK, VERSION
+from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.reading import decode
 from bettong.worker.state.records import RecordTable
 from bettong.worker.state.stored_arrays import bytes_of
@@ -75,6 +77,21 @@ def _panes() -> RecordTable:
     return pane_table_of(_windows(), Kind.TEXT, np.dtype("S8"), None)
 
 
+@bettong.compiled
+def _both(visit: Visit, other: Visit) -> Visit:
+    return Visit(visit.page, other.at)
+
+
+@cache
+def _join() -> Joined:
+    visits = Application("fuzzed").source("visits", schema=Visit, key="page", event_time="at")
+    return visits.join_within(visits, timedelta(0), timedelta(seconds=1), _both, name="pairs").join_node
+
+
+def _kept() -> RecordTable:
+    return JoinTable(_join(), (Kind.TEXT, np.dtype("S8"), None), _join().sides)
+
+
 def _records() -> Any:
     return records(None)
 
@@ -88,9 +105,9 @@ def read_states(data: bytes) -> None:
 
 
 def read_arrays(data: bytes) -> None:
-    """Records and panes, with their keys; and the keys of those that have ended."""
+    """Records, panes and kept messages, with their keys; and the keys of those that have ended."""
     good = _records().dump()
-    for made in (_records, _panes):
+    for made in (_records, _panes, _kept):
         for saved in (SavedStates(data), SavedStates(good.states, ended=data)):
             table = made()
             with contextlib.suppress(SnapshotError):
@@ -118,6 +135,11 @@ def _arrays() -> Iterator[bytes]:
     states = np.array([(5, 0, 2), (7, 2, 1)], table.states.dtype)
     panes = np.arange(3 * _pane_words(), dtype=np.int64).reshape(3, _pane_words())
     yield bytes_of(keys, states, panes)
+    states = np.zeros(2, _kept().states.dtype)
+    states["left_kept"], states["right_kept"] = (2, 0), (0, 1)
+    entries, pages = np.arange(6).reshape(3, 2), np.array([b"a", b"b", b"c"], "S8")
+    sides = [each[part] for part in (slice(2), slice(2, 3)) for each in (entries, pages, np.arange(3))]
+    yield bytes_of(keys, states, *sides)
     yield bytes_of(keys)
 
 

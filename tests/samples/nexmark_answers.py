@@ -129,6 +129,14 @@ def q9(events: Events) -> list[Row]:
     ]
 
 
+def q10(events: Events) -> list[Row]:
+    found = []
+    for b in bids_of(events):
+        text = datetime.fromtimestamp(b.at // S, UTC).isoformat()
+        found.append((b.auction, b.bidder, b.price, b.at, b.extra, text[:10], text[11:16]))
+    return found
+
+
 def q11(events: Events) -> list[Row]:
     found = []
     for bidder, bids in grouped(bids_of(events), lambda bid: bid.bidder).items():
@@ -259,6 +267,7 @@ ANSWERS: dict[int, Callable[[Events], list[Row]]] = {
     7: q7,
     8: q8,
     9: q9,
+    10: q10,
     11: q11,
     13: q13,
     14: q14,

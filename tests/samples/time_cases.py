@@ -33,6 +33,7 @@ from tests.samples.time_pipelines import (
     windows,
     with_late,
     within,
+    within_compiled,
 )
 
 TURN_NS = 10 * S_NS
@@ -203,6 +204,7 @@ CASES = (
         ["from 0: 2", "from 10: 1", "from 30: 1"],
     ),
     TimeCase("within", within("inner", "within"), PAIR_TURNS, ["1 3"]),
+    TimeCase("within-compiled", within_compiled, PAIR_TURNS, ["1 3"]),
     TimeCase("within-outer", within("outer", "within-outer"), PAIR_TURNS, ["1 3", "- 2", "5 -", "- 6"]),
     TimeCase(
         "latest",

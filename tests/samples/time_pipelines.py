@@ -147,6 +147,26 @@ def within(how: How, name: str) -> Build:
     return build
 
 
+@dataclass
+class Met:
+    left: int
+    right: int
+
+
+@bettong.compiled
+def met(one: Event, other: Event) -> Met:
+    return Met(one.value, other.value)
+
+
+def met_line(found: Met) -> Line:
+    return Line(f"{found.left} {found.right}")
+
+
+def within_compiled(events: Stream[Event]) -> Stream[Line]:
+    one, other = sides(events, "within-compiled")
+    return one.join_within(other, s(-5), s(5), met, name="within-compiled").map(met_line, name="met-line")
+
+
 def latest(events: Stream[Event]) -> Stream[Line]:
     one, table = sides(events, "latest")
     return one.join_latest(table, pair, how="left", delete_when="gone", name="latest")

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import bettong
+from bettong import DeadLetter
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.timers import Clock
 from bettong.application.windows.aggregated import Aggregated
+from tests.simulation import dead_letter_functions as d
 from tests.simulation import functions as f
 from tests.simulation import join_functions as j
 from tests.simulation import timer_functions as t
@@ -79,6 +81,14 @@ def _aggregation(
     forms = {mode: {takes: each.update} for mode, each in made.items()}
     is_built_in = isinstance(made[ExecutionMode.PYTHON], Aggregated)
     return Function(name, "window", returns, forms, aggregations=made, is_built_in=is_built_in)
+
+
+def _join(
+    returns: type[Any], python: Callable[..., Any], compiled: Callable[..., Any], right: type[Any]
+) -> Function:
+    """Of items on the left side. `compiled`: the same where neither message lacks."""
+    forms = {ExecutionMode.PYTHON: {Item: python}, ExecutionMode.COMPILED: {Item: compiled_twin(compiled)}}
+    return Function(python.__name__, "join", returns, forms, right=right)
 
 
 def _is_full(kept: Kept) -> bool:
@@ -196,13 +206,18 @@ FUNCTIONS: dict[str, Function] = {
         _function("stateful", Item, {Item: f.hoard}, state=Held),
         _function("stateful", Part, {Item: f.pour}, state=Held, many=True),
         _function("stateful", Part, {Item: f.scatter}, state=Kept, many=True),
+        _function("map", Note, {DeadLetter: d.mourn}),
+        _function("filter", DeadLetter, {DeadLetter: d.unfit}),
+        _function("flat_map", Item, {DeadLetter: d.recall}),
+        _function("stateful", Part, {**_TALLY, DeadLetter: d.grieve}, state=Kept, name="grieve"),
+        _aggregation("losses", DeadLetter, Item, d.Losses),
         _aggregation("sums", Item, Part, w.SlotSums),
         _aggregation("part_sums", Part, Item, w.PartSums),
         _aggregation("sequences", Item, Item, w.Sequences),
         _aggregation("ranked", Item, Note, w.ranked),
         _aggregation("totals", Item, Part, w.totals, compiled=True),
         _aggregation("part_totals", Part, Item, w.part_totals, compiled=True),
-        _function("join", Part, {Item: j.meet}, right=Item),
-        _function("join", Item, {Item: j.weigh}, right=Part),
+        _join(Part, j.meet, j.meet_both, Item),
+        _join(Item, j.weigh, j.weigh_both, Part),
     )
 }

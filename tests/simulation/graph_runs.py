@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from bettong import DeadLetter
 from bettong.application.nodes.keyed import Keyed
 from bettong.application.plan import Plan, plan
 from bettong.errors import PoisonError
@@ -29,6 +30,7 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import program
 from tests.samples.worker import FRAME_BYTES_MAX, data
+from tests.simulation.dead_letter_functions import key_and_slot
 from tests.simulation.frame_contents import (
     APPLICATION,
     dead_letters_in,
@@ -36,7 +38,6 @@ from tests.simulation.frame_contents import (
     messages_in,
     reason_in,
     shown_index,
-    text_of,
 )
 from tests.simulation.graphs import Graph, application
 from tests.simulation.interpreter import Interpreter, MessageOutcome, StoppedError
@@ -80,7 +81,10 @@ class Delivered:
 
     def add(self, sink: str, result: Any) -> None:
         """Takes one result of a sink."""
-        slot = int(result.split(b":")[0]) if isinstance(result, bytes) else result.slot
+        if isinstance(result, DeadLetter):
+            _, slot = key_and_slot(result)
+        else:
+            slot = int(result.split(b":")[0]) if isinstance(result, bytes) else result.slot
         self.results[sink, type(result).__name__, slot].append(result)
 
     def count(self, counters: Any) -> None:
@@ -110,7 +114,7 @@ def expected(case: Case) -> Delivered:
     def pass_on(source: str, message: Any) -> None:
         outcome = interpreter.take(source, message)
         for computation, reason in outcome.dead_letters:
-            found.dead_letters[computation, reason, text_of(message)] += 1
+            found.dead_letters[computation, reason, outcome.text] += 1
         for target, result in outcome.results:
             if case.graph[target].kind == "key_by":
                 pass_on(target, result)
@@ -320,11 +324,11 @@ class _Run:
             for each in dead
             for text in (each.message.decode(),)
         ]
-        # Order holds among messages and computations, not among what one computation says of one message, nor between
+        # Order holds among messages, computations, and what one computation says of one message, but not between
         # messages and what fires.
         for fired in (True, False):
             own, right = (
-                [(each[0], each[2]) for each in some if ('"timer":' in each[3]) is fired]
+                [each[:3] for each in some if ('"timer":' in each[3]) is fired]
                 for some in (found, dead_letters)
             )
             assert own == right, f"dead letters {found}, not {dead_letters}"

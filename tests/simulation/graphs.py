@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
-from bettong import Application, Stream
+from bettong import Application, DeadLetter, Stream
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.joins.kinds import How, JoinKind
 from bettong.application.key import Key
 from bettong.application.lifetime import Lifetime
 from bettong.application.nodes.stateful import stateful
 from bettong.application.on_error import DEAD_LETTER, OnError
+from bettong.application.streams import WindowedStream
+from bettong.application.windows.windowed import windowed
 from tests.simulation.function_table import Function
 from tests.simulation.key_joins import join_streams
 from tests.simulation.open_windows import WindowOptions
 
 INPUTS = ("source", "key_by")
 OUTPUTS = ("key_by", "sink")
+# What comes out of a computation beside its results.
+SIDES = ("late", "dead_letters")
 
 
 @dataclass(frozen=True)
 class Node:
     """A stream or a sink. `kind` is the method that makes it; what a kind has no use for is as it is by default.
 
-    "late": the late messages of a window, or of a join's side. `out_of_order_ns`: of a source whose messages say when
+    "late": the late messages of a window, or of a join's side; "dead_letters": what a computation refused.
+    `out_of_order_ns`: of a source whose messages say when
     they happened; None: that is when they are taken in.
     """
 
@@ -108,6 +114,8 @@ class Graph:
     def message(self, name: str) -> type[Any] | None:
         """The class of a stream's messages; None where it merges several."""
         node = self[name]
+        if node.kind == "dead_letters":
+            return DeadLetter
         if node.kind == "late":
             return self.message(self[node.parents[0]].parents[node.name.endswith("-right")])
         if node.function is not None:
@@ -129,6 +137,8 @@ def application(graph: Graph, name: str) -> Application:
         elif node.kind == "late":
             side = node.name.rpartition("-")[2] if graph[node.parents[0]].join else ""
             made[node.name] = getattr(parents[0], f"late_{side}" if side else "late")
+        elif node.kind == "dead_letters":
+            made[node.name] = parents[0].dead_letters
         elif node.kind == "merge":
             made[node.name] = parents[0].merge(*parents[1:])
         elif node.kind == "branch":
@@ -148,14 +158,7 @@ def application(graph: Graph, name: str) -> Application:
                     left, right, combine, kind, how, lifetime=node.lifetime, **options
                 )
             elif node.windows is not None:
-                of = node.windows
-                made[node.name] = parents[0].window(
-                    of.kind,
-                    node.function.aggregations[node.mode],
-                    late=of.late,
-                    emit_empty=of.emit_empty,
-                    **options,
-                )
+                made[node.name] = _window(app, node, parents[0])
             elif node.kind == "stateful":
                 parts = graph.parts(node.parents[0])
                 handlers = {made[part]: functions[_class(graph, part)] for part in parts}
@@ -175,6 +178,30 @@ def application(graph: Graph, name: str) -> Application:
                 function = functions[_class(graph, node.parents[0])]
                 made[node.name] = getattr(parents[0], node.kind)(function, **options)
     return app
+
+
+def _window(app: Application, node: Node, parent: Stream[Any]) -> WindowedStream[Any, Any]:
+    """With an early time of any number of ns, which an application cannot give."""
+    assert node.function is not None
+    assert node.windows is not None
+    of = node.windows
+    made, late = windowed(
+        parent.node,
+        of.kind,
+        node.function.aggregations[node.mode],
+        name=node.name,
+        late=of.late,
+        emit_empty=of.emit_empty,
+        early=timedelta(seconds=1) if of.early_ns is not None else None,
+        version=1,
+        on_error=node.on_error,
+    )
+    made = replace(made, windowing=replace(made.windowing, early_ns=of.early_ns))
+    app.add(made)
+    if late is not None:
+        late = replace(late, windowed=made)
+        app.add(late)
+    return WindowedStream(app, made, late)
 
 
 def _predicates(graph: Graph, first: Node) -> dict[str, Callable[[Any], bool]]:

@@ -16,8 +16,11 @@ It is the specification that random graphs are held to:
   computation, from a queue of (time, key); what one of them leads to passes all that hangs on it before the next one
 - a state ends behind all that fires: by the log clock before the messages of a frame, by event time after them; what is
   due after its end, by the same clock, does not fire
+- what a computation refuses of a message, or of what fired before it, goes on in `dead_letters` with the key of that:
+  computation, reason, and the text that stands in the dead letter; what the computation's own firing fails at does not
 - what hangs on a message has its event time, what hangs on a timer the time when that was due, and what a window gives
-  the last one of the window; it is late by where the watermark was before it moved to where it is now
+  the last one of the window, early results that of the oldest open window; it is late by where the watermark was before
+  it moved to where it is now
 """
 
 import json
@@ -29,17 +32,17 @@ from heapq import heapify, heappop, heappush
 from itertools import count, groupby
 from typing import Any
 
-from bettong import NEVER, Fired
+from bettong import NEVER, DeadLetter, Fired
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.on_error import SKIP, STOP
 from bettong.application.timers import Clock
 from bettong.application.windows.kinds import Counts
-from bettong.identifiers import Origin, producer_of
 from tests.simulation.graphs import Graph, Node
 from tests.simulation.key_joins import Due, KeyJoin, key_join
 from tests.simulation.key_states import KeyStates
-from tests.simulation.message_values import key_of, own, schema_violation
+from tests.simulation.message_values import key_of, own, schema_violation, text_of
 from tests.simulation.open_windows import OpenWindows, WindowedMessage
+from tests.simulation.origins import Origins
 
 # Within a record nothing is due by the log clock.
 _NO_TIME = -(2**63)
@@ -68,25 +71,6 @@ class MessageOutcome:
 
     results: list[tuple[str, Any]] = field(default_factory=list)
     dead_letters: list[tuple[str, str]] = field(default_factory=list)
-
-
-class Origins:
-    """How far each origin has come. None of them ends, or falls idle. `awaited`: those known before they send."""
-
-    def __init__(self, producers: Collection[str], awaited: Collection[str]) -> None:
-        self._producers = producers
-        self._reached = dict.fromkeys(awaited, 0)
-        self.watermark_ns = 0
-
-    def reach(self, origin: str, watermark_ns: int) -> None:
-        """An origin has come so far."""
-        if producer_of(Origin(origin)) in self._producers:
-            self._reached[origin] = max(self._reached.get(origin, 0), watermark_ns)
-            self.watermark_ns = max(self.watermark_ns, min(self._reached.values()))
-
-    def reached(self, origin: str, own_ns: int) -> int:
-        """How far all are when that one has come so far."""
-        return min([own_ns, *(each for name, each in self._reached.items() if name != origin)])
 
 
 class Interpreter:
@@ -120,7 +104,7 @@ class Interpreter:
 
         `watermark_ns`: before the message; what is older is late.
         """
-        self._outcome = MessageOutcome(at_ns, watermark_ns)
+        self._outcome = MessageOutcome(at_ns, watermark_ns, text=text_of(message))
         self.counters["messages"] += 1
         key = key_of(self.graph[source], message)
         self._pass({source: [message]}, key, self.graph.computations)
@@ -161,21 +145,24 @@ class Interpreter:
     def _closed(self, node: Node, behind: list[Node], watermark_ns: int) -> Iterator[MessageOutcome]:
         assert node.function is not None
         assert node.windows is not None
-        timer = "timeout" if isinstance(node.windows.kind, Counts) else "due"
+        timers = ["timeout" if isinstance(node.windows.kind, Counts) else "due", "early"]
+        log_ns = self.log_ns if isinstance(node.windows.kind, Counts) else self._clocks[Clock.LOG]
         for index in count():
             due = [
-                (at_ns, key)
+                (at_ns, key, is_early)
                 for (name, key), of in self.windows.items()
-                if name == node.name and (at_ns := of.due(self.log_ns, watermark_ns)) is not None
+                if name == node.name
+                for at_ns, is_early in of.due(log_ns, watermark_ns)
             ]
             if not due:
                 return
-            at_ns, key = min(due)
+            at_ns, key, is_early = min(due)
             of = self.windows[node.name, key]
-            time_ns, window = of.close()
-            self._outcome = MessageOutcome(time_ns, self.watermark_ns, index, _firing(key, timer, at_ns))
-            found = self._aggregated(node, partial(of.results, window))
-            if not of.open:
+            time_ns, windows = of.so_far() if is_early else of.close()
+            text = _firing(key, timers[is_early], at_ns)
+            self._outcome = MessageOutcome(time_ns, self.watermark_ns, index, text)
+            found = self._aggregated(node, partial(of.results, windows))
+            if not of.is_known:
                 del self.windows[node.name, key]
             self._pass({node.name: found}, key, behind)
             yield self._outcome
@@ -213,6 +200,7 @@ class Interpreter:
         return found
 
     def _pass(self, rows: dict[str, list[Any]], key: Any, computations: list[Node]) -> None:
+        own_failures = len(self._outcome.dead_letters)
         for node in computations:
             arriving = [row for parent in node.parents for row in rows.get(parent, ())]
             if node.kind == "merge":
@@ -225,6 +213,12 @@ class Interpreter:
                 rows[node.name], rows[f"{node.first} leaves"] = self._divided(node, left)
             elif node.windows is not None:
                 rows[node.name], rows[f"{node.name}-late"] = self._windowed(node, arriving, key)
+            elif node.kind == "dead_letters":
+                rows[node.name] = [
+                    DeadLetter(computation, reason, self._outcome.text)
+                    for computation, reason in self._outcome.dead_letters[own_failures:]
+                    if computation == node.parents[0]
+                ]
             elif node.kind != "late":
                 rows[node.name] = [result for row in arriving for result in self._results(node, row, key)]
         for node in self.graph.outputs:
@@ -279,9 +273,9 @@ class Interpreter:
             self.counters["late"] += sum(each.is_late for each in taken)
             self.counters["partly_late"] += sum(each.is_partly_late for each in taken)
             if (full := of.full_group()) is not None:
-                results += self._aggregated(node, partial(of.results, full))
+                results += self._aggregated(node, partial(of.results, [full]))
             self.windows.pop((node.name, key), None)
-            if of.open:
+            if of.is_known:
                 self.windows[node.name, key] = of
         return results, late if node.windows and node.windows.late == "side" else []
 

@@ -15,6 +15,16 @@ def meet(left: Item | None, right: Item | None) -> Part | None:
     return Part(one.key, one.slot, total % 300, "j")
 
 
+def meet_both(left: Item, right: Item) -> Part | None:
+    """`meet` of both, as compiled code can do it: it changes no message."""
+    total = 3 * left.value + right.value
+    if total % 11 == 5:
+        raise ValueError("five")
+    if total % 11 == 3:
+        return None
+    return Part(left.key, left.slot, total % 300, "j")
+
+
 def _merged(left: Item | None, right: Item | None) -> tuple[Item, int]:
     """Takes the numbers out of both."""
     total = (50 if left is None else 3 * left.value) + (70 if right is None else right.value)
@@ -43,3 +53,10 @@ def weigh(left: Item | None, right: Part | None) -> Item:
     if right is not None:
         right.small = 0
     return result
+
+
+def weigh_both(left: Item, right: Part) -> Item:
+    """`weigh` of both, as compiled code can do it: it changes no message."""
+    if right.small == 7:
+        raise KeyError("seven")
+    return Item(left.key, left.slot, right.small * 2000 + left.value)

@@ -254,9 +254,10 @@ class InWindowKey(KeyJoin):
 
     def due(self) -> Due | None:
         """See KeyJoin."""
-        while not self.over and (due_ns := self._own().due(self.log_ns, self.watermark_ns)) is not None:
-            at_ns, window = self._own().close()
-            (members,) = self._own().results(window)
+        while not self.over and (found := self._own().due(self.log_ns, self.watermark_ns)):
+            ((due_ns, _),) = found
+            at_ns, windows = self._own().close()
+            (members,) = self._own().results(windows)
             lefts, rights = (
                 [each.message for each in members if each.right is right] for right in (False, True)
             )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from copy import copy
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -48,3 +50,8 @@ def schema_violation(result: Any, message: type[Any]) -> str | None:
         if not fits:
             return f"field {each.name!r}"
     return None
+
+
+def text_of(message: Any) -> str:
+    """A message as dead letters hold it."""
+    return json.dumps(asdict(message), ensure_ascii=False, separators=(",", ":"))

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from bettong import ApplicationError
+from bettong import ApplicationError, DeadLetter
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.joins.kinds import AsOf, How, InWindow, JoinKind, Latest, Within, in_window
 from bettong.application.key import Key
@@ -17,11 +17,11 @@ from bettong.application.lifetime import Lifetime
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.application.plan import plan
 from bettong.application.timers import Clock
-from bettong.application.windows.kinds import Counts, Ranges, Sessions
+from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions
 from bettong.application.windows.windowing import Late
 from tests.simulation.function_table import FUNCTIONS, Function
 from tests.simulation.functions import by_both, by_key, by_slot, coded
-from tests.simulation.graphs import INPUTS, Graph, Node, application
+from tests.simulation.graphs import INPUTS, SIDES, Graph, Node, application
 from tests.simulation.join_functions import is_gone
 from tests.simulation.messages import KEYS, SLOTS_PER_KEY, Item, Note, Part
 from tests.simulation.open_windows import WindowOptions
@@ -33,6 +33,8 @@ _COARSER: tuple[Key, ...] = ("key", by_key, ())
 _TEXT_KEYS: tuple[Key, ...] = ("key", by_key)
 _VALUES = (-3, 0, 1, 2, 3, 5, 7, 13, 40, 100, 150, 300)
 _COMPUTATIONS = ("map", "filter", "flat_map", "stateful", "window", "window")
+# A key's only window has fired, and no other is open.
+_NO_OLDEST = ("oldest", Ephemeral)
 # From one message to the next event time goes on by so much.
 _STEPS_NS = (0, 1, 3, 10, 40)
 
@@ -153,7 +155,7 @@ class _Growing:
 
     def add_sinks(self) -> None:
         """One for each stream that leads nowhere, and some for others."""
-        used = {parent for node in self.nodes for parent in node.parents if node.kind != "late"}
+        used = {parent for node in self.nodes for parent in node.parents if node.kind not in SIDES}
         for stream, found in list(self._mixed.items()):
             if stream not in used or self.random.random() < 0.25:
                 encoder = self.random.choice([None, coded]) if found == {Item} else None
@@ -181,6 +183,7 @@ class _Growing:
             if windows is not None and windows.late == "side":
                 late = Node(f"{name}-late", "late", (name,))
                 self._add(late, self._mixed[stream], self._keys_into[stream])
+            self._add_dead_letters(node)
 
     def _add_branches(self) -> None:
         """One to three that divide a stream."""
@@ -199,6 +202,13 @@ class _Growing:
             first = first or name
             node = Node(name, "branch", (stream,), function, mode, on_error, first=first)
             self._add(node, self._mixed[stream], self._keys_into[stream])
+            self._add_dead_letters(node)
+
+    def _add_dead_letters(self, node: Node) -> None:
+        """Of some computations, those that have any."""
+        if node.on_error == DEAD_LETTER and self.random.random() < 0.3:
+            refused = Node(f"{node.name}-dead-letters", "dead_letters", (node.name,))
+            self._add(refused, {DeadLetter}, self._keys_into[node.name])
 
     def _lifetime(self) -> Lifetime | None:
         if self.random.random() < 0.6:
@@ -209,7 +219,8 @@ class _Growing:
         """Windows that a function can read: some are for what comes in one order alone, or have a compiled form."""
         tumbling, sliding, sessions = self._ranges_and_sessions()
         counts = Counts(self.random.randrange(1, 5), self.random.choice([None, 1, 40]))
-        kinds: list[Ranges | Sessions | Counts] = [tumbling, counts]
+        ephemeral = Ephemeral(self.random.randrange(1, 20), self.random.choice([0, 4, 30]))
+        kinds: list[Ranges | Sessions | Counts | Ephemeral] = [tumbling, counts, ephemeral, ephemeral]
         if mode is ExecutionMode.COMPILED:
             kinds = [tumbling, sliding]
         elif function.name != "sequences":
@@ -217,11 +228,13 @@ class _Growing:
         kind = self.random.choice(kinds)
         if isinstance(kind, Counts):
             return WindowOptions(kind)
-        late = self.random.choice(get_args(Late))
+        late = self.random.choice([each for each in get_args(Late) if (each, type(kind)) != _NO_OLDEST])
         # What is ranked has no greatest key in a window without messages.
         fills_empty = not function.is_built_in and isinstance(kind, Ranges)
         emit_empty = fills_empty and self.random.random() < 0.3
-        return WindowOptions(kind, late, emit_empty)
+        is_early = mode is ExecutionMode.PYTHON and self.random.random() < 0.4
+        early_ns = self.random.choice([1, 10, 40, 100]) if is_early else None
+        return WindowOptions(kind, late, emit_empty, early_ns)
 
     def _ranges_and_sessions(self) -> tuple[Ranges, Ranges, Sessions]:
         """One that is tumbling, one that is sliding, and sessions."""
@@ -254,14 +267,21 @@ class _Growing:
         lifetime = None
         if isinstance(join[0], Latest) and self.random.random() < 0.5:
             lifetime = Lifetime(self.random.choice([1, 10, 60]), Clock.LOG)
+        mode = ExecutionMode.PYTHON
+        fixed = all(self._can_keep(each, function, ExecutionMode.COMPILED) for each in (left, right))
+        if isinstance(join[0], Within) and fixed:
+            mode = self.random.choice([mode, ExecutionMode.COMPILED, ExecutionMode.COMPILED])
+        if mode is ExecutionMode.COMPILED:
+            join = (join[0], "inner")
         node = Node(
-            name, "join", (left, right), function, on_error=self._on_error(), join=join, lifetime=lifetime
+            name, "join", (left, right), function, mode, self._on_error(), join=join, lifetime=lifetime
         )
         keys = self._keys_into[left] | self._keys_into[right]
         self._add(node, {function.returns}, keys)
         for side, stream in (("left", left), ("right", right)):
             if not isinstance(join[0], Latest) and self.random.random() < 0.3:
                 self._add(Node(f"{name}-late-{side}", "late", (name,)), self._mixed[stream], keys)
+        self._add_dead_letters(node)
 
     def _join(self) -> tuple[JoinKind, How]:
         lower_ns = self.random.randrange(-30, 30)
@@ -293,7 +313,10 @@ class _Growing:
         self._add(Node(f"merged{len(self.nodes)}", "merge", tuple(parents)), mixed, keys)
 
     def _add_key_by(self) -> None:
-        streams = [stream for stream, found in self._mixed.items() if len(found) == 1]
+        # What was refused has none of the fields that are keys.
+        streams = [
+            stream for stream, found in self._mixed.items() if len(found) == 1 and found != {DeadLetter}
+        ]
         stream = self.random.choice(streams)
         keys = [key for key in self._keys if key is not by_slot or self._mixed[stream] == {Item}]
         key = self.random.choice(keys)
@@ -322,7 +345,9 @@ class _Growing:
         if node.kind in INPUTS:
             return False
         kind = node.windows.kind if node.windows is not None else None
-        waits = kind.timeout_ns if isinstance(kind, Counts) else kind.delay_ns if kind is not None else None
+        waits = kind.timeout_ns if isinstance(kind, Counts) else None
+        if isinstance(kind, Ranges | Sessions):
+            waits = kind.delay_ns
         if node.join is not None and isinstance(node.join[0], InWindow):
             within = node.join[0].windowing.kind
             waits = within.delay_ns if isinstance(within, Ranges | Sessions) else None

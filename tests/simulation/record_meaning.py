@@ -9,7 +9,7 @@ import numpy as np
 from bettong.application.plan import Stage
 from bettong.application.timers import Clock
 from bettong.frames.frame import Frame, FrameKind
-from tests.simulation.frame_contents import event_times_in, messages_in, text_of
+from tests.simulation.frame_contents import event_times_in, messages_in
 from tests.simulation.interpreter import Interpreter, MessageOutcome, StoppedError
 
 
@@ -47,7 +47,7 @@ def meaning_of(interpreter: Interpreter, frame: Frame, stage: Stage) -> Iterator
             except StoppedError as error:
                 error.index = index
                 raise
-            outcome.index, outcome.text = index, text_of(message)
+            outcome.index = index
             yield outcome
         interpreter.origins.reach(frame.origin, frame.watermark_ns)
     for origin, watermark_ns in frame.watermarks.items():

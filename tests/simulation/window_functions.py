@@ -30,12 +30,14 @@ class SlotSums(_OfSlots):
         return accumulator
 
     def output(self, key: Any, accumulator: list[list[int]], window: Window) -> Part | None:
-        total = sum(number for _, number in accumulator) + window.start + 3 * window.end
+        total = (
+            sum(number for _, number in accumulator) + window.start + 3 * window.end + 7 * (not window.final)
+        )
         if total % 11 == 5:
             raise ValueError("five")
         if total % 11 == 3:
             return None
-        slot = _slot(key, accumulator)
+        slot = slot_of(key, accumulator)
         return Part(KEYS[slot // SLOTS_PER_KEY], slot, total % 300, str(len(accumulator)))
 
 
@@ -48,8 +50,8 @@ class PartSums(_OfSlots):
         return [*accumulator, [part.slot, part.small]]
 
     def output(self, key: Any, accumulator: list[list[int]], window: Window) -> Item | None:
-        total = sum(number for _, number in accumulator) + 1000 * len(accumulator)
-        slot = _slot(key, accumulator)
+        total = sum(number for _, number in accumulator) + 1000 * len(accumulator) - 500 * (not window.final)
+        slot = slot_of(key, accumulator)
         return Item(KEYS[slot // SLOTS_PER_KEY], slot, total + window.end - window.start)
 
 
@@ -68,10 +70,10 @@ class Sequences(_OfSlots):
     def output(self, key: Any, accumulator: list[list[int]], window: Window) -> Item | None:
         found = 0
         for _, number in accumulator:
-            found = (31 * found + number) % 1009
+            found = (31 * found + number + (not window.final)) % 1009
         if found % 13 == 1:
             raise ValueError("one")
-        slot = _slot(key, accumulator)
+        slot = slot_of(key, accumulator)
         return Item(KEYS[slot // SLOTS_PER_KEY], slot, found + window.start)
 
 
@@ -120,7 +122,7 @@ def part_totals() -> bettong.Aggregation[Part, Any, Item]:
     )
 
 
-def _slot(key: Any, accumulator: list[list[int]]) -> int:
+def slot_of(key: Any, accumulator: list[list[int]]) -> int:
     """One that belongs to the key."""
     if isinstance(key, tuple):
         key = key[-1] if key else 0

@@ -31,6 +31,7 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong.worker.state.pane_table import PaneTable
 from tests.samples.compiled_windows import LATE, OUT, Sale, Sales, described, ready, sale, windowed
+from tests.samples.dying_workers import check_deaths
 from tests.samples.lateness import Client
 from tests.samples.state_tables import small_increments
 from tests.samples.timers import tick as tick_of
@@ -162,19 +163,7 @@ def test_a_crash_at_any_record_changes_nothing(kind: Ranges, late: str) -> None:
     with small_increments():
         python, of = worker(ready(kind, late, compiled=False)), ready(kind, late, compiled=True)
         outputs = [fold(python, [value]) for value in values]
-        chain, compiled, deaths = list[bytes](), worker(of), 0
-        for offset, value in enumerate(values):
-            assert fold(compiled, [value]) == outputs[offset]
-            if chance.random() < 0.5:
-                chain.append(compiled.increment()[1])
-            if chance.random() < 0.7:
-                deaths += 1
-                whole, compiled = compiled.snapshot(), worker(of)
-                for each in chain:
-                    compiled.restore(each)
-                for again in range(compiled.next_offset, offset + 1):
-                    assert fold(compiled, [values[again]]) == outputs[again]
-                assert compiled.snapshot() == whole
+        compiled, deaths = check_deaths(of, values, outputs, chance)
         assert compiled.counters == python.counters
     assert deaths > 15
     assert python.counters.late > 3

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from bettong.application.plan import plan
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.inspection.dead_letters import Found
 from bettong.inspection.retry import Resend, decide
+from bettong.testing import run
 from bettong.worker.stage_program import StageProgram, program
 from tests.samples.application import refused
 from tests.samples.worker import data, dead_letters, fold, results, worker
@@ -111,6 +114,75 @@ def test_dead_letters_are_the_same_however_messages_are_cut_into_frames(
     assert [each.last for each in found] == [
         f'{{"key":{value % 2},"value":{value}}}' for value in values if value < 0
     ]
+
+
+@dataclass
+class Small:
+    value: bettong.u8
+
+
+def from_one(number: Number) -> Iterator[Number]:
+    """Of 3: 300, -1 and 300 again, twice."""
+    for value in (300, -1, 300) * (number.value - 1):
+        yield Number(number.key, value)
+
+
+def small(number: Number) -> Small:
+    if number.value < 0:
+        raise ValueError("negative")
+    return Small(number.value)
+
+
+@bettong.compiled
+def small_compiled(number: Number) -> Small:
+    if number.value < 0:
+        raise ValueError("negative")
+    return Small(number.value)
+
+
+@bettong.vectorized
+def small_vectorized(numbers: Number) -> Small:
+    if np.any(numbers.value < 0):
+        raise ValueError("negative")
+    return Small(numbers.value)
+
+
+@pytest.mark.parametrize(
+    "function", [small, small_compiled, small_vectorized], ids=lambda each: each.__name__
+)
+def test_what_is_refused_of_one_message_goes_on_in_the_order_in_which_it_came(function: Any) -> None:
+    app = Application("meters")
+    smaller = app.source("in", schema=Number, key="key").flat_map(from_one).map(function, name="small")
+    smaller.sink("out")
+    smaller.dead_letters.sink("refused")
+    (stage,) = plan(app).stages
+    records = fold(worker(program(stage, compiled=True)), [data("in/a", 1, [Number(1, 3)])])
+    reasons = [each.reason for each in results(records, "meters.sink.refused", DeadLetter)]
+    assert ["field" in each for each in reasons] == [True, False, True, True, False, True]
+    assert [each.reason for each in dead_letters(records)] == reasons
+
+
+def small_of(left: Number, right: Number) -> Small:
+    return small(right)
+
+
+def test_what_is_refused_of_the_pairs_of_one_message_goes_on_in_their_order() -> None:
+    app = Application("meters")
+    lefts, rights = (
+        app.source(name, schema=Number, key="key", event_time=at) for name in ("lefts", "rights")
+    )
+    joined = lefts.join_within(rights, timedelta(0), timedelta(seconds=1), small_of, name="small")
+    joined.sink("out")
+    joined.dead_letters.sink("refused")
+    came = [("rights", Number(1, value)) for value in (300, -1, 300)]
+    outcome = run(app, [*came, ("lefts", Number(1, 0))])
+    reasons = [each.reason for each in outcome.outputs["refused"]]
+    assert ["field" in each for each in reasons] == [True, False, True]
+    assert [each.reason for each in outcome.dead_letters] == reasons
+
+
+def at(number: Number) -> int:
+    return 10**18
 
 
 def test_a_dead_letter_that_is_a_stream_is_retried_like_any_other() -> None:

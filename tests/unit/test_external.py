@@ -51,6 +51,8 @@ def encoded(note: Note) -> bytes:
         bettong.TwoPhase(lambda _: None),  # type: ignore[arg-type,return-value]
         bettong.AtLeastOnceWebhook(),
         bettong.AtLeastOnceTcp(),
+        bettong.PartitionedFiles(by="key"),
+        bettong.PartitionedFiles(by=("key", "number"), connection="disk"),
     ],
 )
 def test_a_sink_keeps_its_destination_as_data(to: Any) -> None:
@@ -78,6 +80,14 @@ def test_a_sink_without_a_destination_has_none() -> None:
         (bettong.KafkaTopic("t", positions="a/b"), "'a/b' is no topic"),
         (bettong.KafkaTopic("t", key="price"), "key='price': expected a field of Note that holds text"),
         (bettong.KafkaTopic("t", key="nothing"), "it has key, number, price"),
+        (bettong.PartitionedFiles(by=()), "by=(): expected 1 to 8 different fields of Note"),
+        (bettong.PartitionedFiles(by=("key", "key")), "expected 1 to 8 different fields of Note"),
+        (bettong.PartitionedFiles(by=("key", "hour")), "Note has no field 'hour'; it has key, number, price"),
+        (
+            bettong.PartitionedFiles(by="price"),
+            "field 'price' of Note is of kind float; folders are named after text,",
+        ),
+        (bettong.PartitionedFiles(by=["key"]), "expected the name of a field, or a tuple of names"),  # type: ignore[arg-type]
         (bettong.TwoPhase("ledger"), "expected a function that opens the sink"),  # type: ignore[arg-type]
     ],
 )
@@ -90,6 +100,7 @@ def test_what_cannot_work_is_refused_by_name(to: Any, words: str) -> None:
 def test_destinations_that_need_fields_take_no_encoder() -> None:
     assert "leave the encoder out" in fault(bettong.Postgres("totals"), encoder=encoded)
     assert "leave the key out" in fault(bettong.KafkaTopic("t", key="key"), encoder=encoded)
+    assert "an encoder: leave it out" in fault(bettong.PartitionedFiles(by="key"), encoder=encoded)
     described(bettong.KafkaTopic("t"), encoder=encoded)
 
 

@@ -2,25 +2,22 @@
 
 import json
 import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong.edges.kafka_log import Record
-from bettong_receiver.connectors import files
 from bettong_receiver.connectors.files import SYNC_INTERVAL_S, FileConnector
 from bettong_receiver.delivery.batcher import SinkBatcher
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.errors import PositionError, SinkError
 from bettong_receiver.formats import formats
 from bettong_receiver.progress import SinkPartition
+from tests.samples.kill_images import kill_images
 from tests.samples.result_frames import dead_letter, planned, rows
 
 FORMATS = formats(planned())
@@ -180,34 +177,6 @@ def test_the_files_after_crashes_are_those_of_an_undisturbed_run(
             assert file_of(folder, key).read_bytes() == content(log, key)
 
 
-@contextmanager
-def images(folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
-    """Copies of the folder as a kill would leave it: before and after each call that changes a file."""
-    found: list[Path] = []
-
-    def keep() -> None:
-        if folder.exists():
-            found.append(kept / str(len(found)))
-            shutil.copytree(folder, found[-1])
-
-    def watched(call: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*arguments: Any, **more: Any) -> Any:
-            keep()
-            try:
-                return call(*arguments, **more)
-            finally:
-                keep()
-
-        return run
-
-    with monkeypatch.context() as patch:
-        for name in ("write", "fdatasync", "fsync", "ftruncate", "open"):
-            patch.setattr(os, name, watched(getattr(os, name)))
-        patch.setattr(files, "_replace", watched(files._replace))
-        patch.setattr(Path, "replace", watched(Path.replace))
-        yield found
-
-
 def test_a_kill_before_or_after_every_change_of_a_file_loses_and_repeats_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +197,7 @@ def test_a_kill_before_or_after_every_change_of_a_file_loses_and_repeats_nothing
             one.connector.finish()
 
     undisturbed = tmp_path / "undisturbed"
-    with images(undisturbed, tmp_path / "kills", monkeypatch) as killed:
+    with kill_images(undisturbed, tmp_path / "kills", monkeypatch) as killed:
         run(undisturbed, last=False)
     assert len(killed) > 60, "each message, each sync, each file that is opened"
     assert {file_of(undisturbed, key).read_bytes() for key in KEYS} == {content(log, key) for key in KEYS}

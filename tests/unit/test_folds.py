@@ -189,7 +189,8 @@ def test_a_state_that_cannot_be_made_is_a_dead_letter() -> None:
         del broken
         return Sum(item.key, 1)
 
-    Broken.made = -2  # one when it is given, one for the check of the program, one for the first key
+    # One when it is given, one for the check of the program, one for what a new state has, one for the first key.
+    Broken.made = -3
     records = fold(
         worker(python(application(touch, Broken))), [data("in/a", 1, [Item("a", 1), Item("b", 1)])]
     )

@@ -11,5 +11,11 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "joins.md"
 
 def test_the_code_of_the_page_is_an_application() -> None:
     (stage,) = plan(page_module(PAGE).app).stages
-    program(stage, compiled=False)
-    assert [each.node.name for each in stage.operators] == ["paid", "greet", "sold", "paid-late-right"]
+    program(stage, compiled=True)
+    assert [each.node.name for each in stage.operators] == [
+        "paid",
+        "greet",
+        "sold",
+        "paid-late-right",
+        "settled",
+    ]

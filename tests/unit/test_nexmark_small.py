@@ -6,14 +6,24 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bettong.application.application import Application
+from bettong.application.external.partitioned_files import PartitionedFiles
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame
+from bettong.identifiers import Origin, SequenceNumber
+from bettong.schema.schema import schema_of
 from bettong.testing import clock, run
 from bettong.testing.running import ReadyApplication
+from bettong_receiver.connectors.partitioned_files import PartitionedFilesConnector, read_placed
+from bettong_receiver.progress import SinkPartition
 from generator import BEGIN_NS
 from model import Auction, Bid, Person
 from tests.samples.nexmark import (
@@ -28,6 +38,7 @@ from tests.samples.nexmark import (
     rows,
 )
 from tests.samples.nexmark_answers import ANSWERS, Event, bids_of
+from tests.samples.sink_batches import sink_batch
 
 SEED = 20150715
 MS = 10**6
@@ -131,7 +142,7 @@ def by_log_clock(bids: list[Bid]) -> list[Any]:
 
 
 def test_every_query_has_an_answer() -> None:
-    assert set(QUERIES) == {*EXPECTED, 0, 6, 13}
+    assert set(QUERIES) == {*EXPECTED, 0, 6, 10, 13}
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
@@ -168,7 +179,7 @@ def test_the_order_of_events_makes_no_difference(query: int) -> None:
         assert last_in_form(query, found, in_its_form) == expected(data, answer), f"seed {seed}"
 
 
-@pytest.mark.parametrize("query", [0, 6, 18])
+@pytest.mark.parametrize("query", [0, 6, 10, 18])
 def test_a_query_without_a_known_answer_gives_that_of_the_loop(query: int) -> None:
     app = ReadyApplication(application_that_waits(query, SPAN), compiled=False)
     for seed in range(SEED, SEED + 3):
@@ -179,7 +190,7 @@ def test_a_query_without_a_known_answer_gives_that_of_the_loop(query: int) -> No
 
 def test_the_loops_give_the_answers_that_are_known() -> None:
     data = small()
-    known = {0: 50, 6: len(data["expect"]["q9"])}
+    known = {0: 50, 6: len(data["expect"]["q9"]), 10: 50}
     for query, count in known.items():
         assert len(ANSWERS[query](events(data))) == count
     for query in EXPECTED.keys() & ANSWERS.keys():
@@ -197,3 +208,44 @@ def test_bids_are_counted_when_they_come(partitions: int) -> None:
     at_once = run(application(12), [clock(at=bids[-1].at), ("bids", bids), clock(timedelta(seconds=20))])
     counts = Counter((each.key, each.bids) for each in at_once.outputs["bidder-counts"])
     assert counts == Counter(Counter(bid.bidder for bid in bids).items())
+
+
+def test_every_bid_is_in_the_file_of_its_minute(tmp_path: Path) -> None:
+    data = small()
+    assert data["expect"]["q10"] == "every bid with its day and minute"
+    found = run(application(10), [("bids", list(bids_of(events(data))))]).outputs["bids-by-minute"]
+    deliver(application(10), found, tmp_path)
+    lines = Counter(
+        (str(path.parent.relative_to(tmp_path)), bid["auction"], bid["bidder"], bid["price"], ms(bid["at"]))
+        for path in tmp_path.rglob("*.jsonl")
+        for bid in map(json.loads, path.read_text().splitlines())
+    )
+    assert lines == Counter(
+        (
+            f"day=2015-07-15/minute=00%3A{row['t'] // 60_000:02}",
+            *(row["auction"], row["bidder"], row["price"], row["t"]),
+        )
+        for row in data["bids"]
+    )
+
+
+def deliver(app: Application, results: list[Any], folder: Path) -> None:
+    """Hands results, in one frame, to the connector of the only sink."""
+    (sink,) = app.sinks
+    assert isinstance(sink.to, PartitionedFiles)
+    schema = schema_of(type(results[0]))
+    columns = Columns.of_messages(schema, results).payload()
+    frame = Frame(
+        origin=Origin("notes/bids/0"),
+        sequence=SequenceNumber(1),
+        previous=SequenceNumber(0),
+        schema=schema.fingerprint,
+        columns=columns,
+    )
+    placed = read_placed(schema, sink.to.fields)(frame)
+    with closing(
+        PartitionedFilesConnector(folder, application="app", sink="notes", monotonic_s=lambda: 0.0)
+    ) as connector:
+        connector.open({SinkPartition("notes", 0): 0})
+        connector.deliver([sink_batch(0, placed, 1)])
+        connector.finish()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -116,6 +117,28 @@ def test_of_no_message_the_list_is_empty() -> None:
     one = worker(python(shop(sales=Top(1, itself, by="price", where=lambda _: False))))
     found = fold(one, [data("in/x", 1, SALES[:1], watermark_ns=9000)])
     assert results(found, OUT, Best) == [Best("a", ["tea"], ("tea",), [])]
+
+
+@pytest.mark.parametrize(
+    "rank",
+    [
+        lambda sale: (sale.price, sale.at),
+        lambda sale: (sale.shop, [sale.price]),
+        lambda sale: Decimal(sale.price),
+    ],
+    ids=["tuple", "list in a tuple", "decimal"],
+)
+@pytest.mark.parametrize("smallest", [False, True])
+def test_a_rank_that_holds_nan_is_refused(rank: Callable[[Sale], Any], smallest: bool) -> None:  # noqa: FBT001
+    app = shop(dearest=Top(3, "item", by=rank, smallest=smallest))
+    for first in (SALES, SALES[::-1]):
+        sent = [replace(sale, at=1) for sale in first]
+        found = fold(worker(python(app)), [data("in/x", 1, sent, watermark_ns=9000)])
+        (best,) = results(found, OUT, Best)
+        assert set(best.dearest) == {"tea", "cup", "can"}
+        (refused,) = [each.reason for each in dead_letters(found)]
+        assert refused.startswith("ValueError: ")
+        assert refused.endswith(" has no place among numbers; where= leaves messages out")
 
 
 NO_COUNT: Any = "3"

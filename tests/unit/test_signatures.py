@@ -127,7 +127,7 @@ def wrapper(*arguments: Order) -> Result:
     ids=["function", "object", "method", "partial", "wrapper"],
 )
 def test_whatever_can_be_called_and_is_annotated_serves(function: Callable[..., Any]) -> None:
-    assert map_output("f", function, ORDER).schema is RESULT
+    assert map_output("f", function, ORDER).schema == RESULT
 
 
 def test_a_parameter_may_be_annotated_with_anything_that_the_message_is() -> None:
@@ -150,7 +150,7 @@ def test_a_parameter_may_be_annotated_with_anything_that_the_message_is() -> Non
         return Result(order.symbol)
 
     for function in (base, either, anything, thing, bare):
-        assert map_output("f", function, LARGE).schema is RESULT
+        assert map_output("f", function, LARGE).schema == RESULT
 
 
 def of_list(order: Order) -> list[Result]:
@@ -257,5 +257,5 @@ def test_a_wrong_function_of_a_stateful_computation_is_named(handlers: Any, text
 
 
 def test_a_state_may_be_annotated_as_a_generic_or_made_by_a_function() -> None:
-    assert stateful_output("s", {ORDER: generic_state}, dict).schema is RESULT
-    assert stateful_output("s", {ORDER: on_order}, functools.partial(Seen)).schema is RESULT
+    assert stateful_output("s", {ORDER: generic_state}, dict).schema == RESULT
+    assert stateful_output("s", {ORDER: on_order}, functools.partial(Seen)).schema == RESULT

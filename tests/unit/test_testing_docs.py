@@ -42,6 +42,7 @@ NAMES = [
     "test_clicks_are_counted_through_a_crash",
     "test_nothing_makes_a_difference",
     "test_an_hour_is_counted_when_it_is_over",
+    "test_a_client_that_has_finished_is_not_waited_for",
     "test_the_smallest_case_is_shown",
     "test_no_messages_make_a_difference",
     "test_last_night",

@@ -83,6 +83,31 @@ def test_a_message_that_kills_in_a_window_is_a_dead_letter(name: str, tmp_path: 
     assert found == [(1, "1"), (2, "2"), (4, "4"), (3, "7")]
 
 
+def _key(amount: Amount) -> int:
+    if amount.value == 17:
+        ctypes.string_at(0)
+    return amount.key % 2
+
+
+@pytest.mark.parametrize(("guilty", "computation"), [(31, "seen-partials"), (17, "seen-keyed")])
+def test_a_message_that_kills_before_it_is_combined_is_a_dead_letter(
+    guilty: int, computation: str, tmp_path: Path
+) -> None:
+    """31 where it is added, 17 where its key is asked for."""
+    app = Application("meters")
+    source = app.source("in", schema=Amount, key="key", event_time="at")
+    source.local(_key).window(Ranges(10, 10, 0, 0), Deadly(), name="seen").sink("out")
+    before, behind = (program(stage, compiled=False) for stage in plan(app).stages)
+    assert lived(before, log_of(guilty=guilty), tmp_path) == 3
+    (dead,) = dead_letters(output(tmp_path))
+    assert (dead.computation, dead.index, dead.reason) == (computation, 2, SEGFAULT)
+    merging = worker(behind)
+    log = [each.value for each in output(tmp_path) if each.topic == "meters.stage.seen-keyed"]
+    found = [(each.key, each.values) for each in results(fold(merging, log), OUT, Seen)]
+    assert found == [(0, "2 4"), (1, "1")]
+    assert [key for key, _ in merging.tables["seen"].items()] == [1], "7 is in a window that is open"
+
+
 @pytest.mark.parametrize("name", [*KINDS, "sliding"])
 def test_rows_marked_one_by_one_give_what_they_give_together(name: str) -> None:
     """Behind it is a window of windows, which asks for event times."""

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from bettong.class_archives import SPARK, reading
-from bettong.config.processor import ProcessorSettings
+from bettong.config.processor import ProcessorSettings, Schedule
 from bettong.config.service import PREFIX
 from bettong.errors import SettingsError
 from bettong.jars import CONNECTOR_JARS
@@ -13,6 +13,13 @@ from bettong.jars import CONNECTOR_JARS
 # Frames are handed to Python in Arrow batches of at most this many records and bytes.
 _ARROW_RECORDS_MAX = 1024
 _ARROW_BYTES_MAX = 8 * 1024 * 1024
+# On few cores a collector that works beside the program only takes its time. Under `resident` Java has nothing to do:
+# what it is given at its start, by default a part of the machine's memory, it would touch bit by bit, and look for an
+# hour as if it leaked. Under `micro-batch` it reads the log, and its young generation grows to what that takes.
+_COLLECTOR = {
+    Schedule.RESIDENT: ("-XX:+UseSerialGC", "-Xms96m", "-Xmn48m"),
+    Schedule.MICRO_BATCH: ("-XX:+UseParallelGC",),
+}
 
 
 def options(settings: ProcessorSettings) -> dict[str, str]:
@@ -41,7 +48,7 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
         options["spark.ui.enabled"] = str(bool(settings.spark_ui)).lower()
     jars = [str(jar) for jar in connector_jars(settings)]
     if local:
-        java = shlex.join(("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", *reading(SPARK)))
+        java = shlex.join((*_COLLECTOR[settings.schedule], "-XX:TieredStopAtLevel=1", *reading(SPARK)))
         options |= {
             # Not `spark.jars`: what Java is to find in its archive must be on its class path from the start.
             "spark.driver.extraClassPath": os.pathsep.join(jars),
@@ -49,8 +56,8 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
-            # On few cores a collector that works beside the program only takes its time, and so does the second
-            # compiler: 7.9 instead of 12.5 CPU seconds for 3 M messages, start included (docs/performance.md).
+            # On few cores the second compiler only takes time, too: 7.9 instead of 12.5 CPU seconds for 3 M messages,
+            # start included (docs/performance.md).
             "spark.driver.extraJavaOptions": java,
             "spark.executor.extraJavaOptions": java,
         }

@@ -44,7 +44,8 @@ class ExecutionMode(Enum):
 def compiled(function: _Marked) -> _Marked:
     """Marks a function of `map`, `filter`, `flat_map` or `stateful` to be compiled by Numba over a frame's columns.
 
-    Or what `bettong.aggregate` gives: then windows of a fixed size run over columns.
+    Or what `bettong.aggregate` gives: then windows of a fixed size run over columns. Or the function of `join_within`
+    with `how="inner"`: then the join does.
 
     The function stays what it is: called from Python, it does the same. Its messages and state must have fixed-width
     fields. Several results come in a list, or are yielded where there is no state. It may call plain functions, make

@@ -6,7 +6,7 @@ A function must say what it returns (`-> Rejected | None`); what it takes is che
 import collections.abc
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -64,17 +64,24 @@ def aggregate_output(
 
 
 def join_output(
-    owner: str, combine: Callable[..., Any], schemas: tuple[Schema, Schema], lacks: tuple[bool, bool]
+    owner: str,
+    combine: Callable[..., Any],
+    schemas: tuple[Schema, Schema],
+    lacks: tuple[bool, bool],
+    modes: Sequence[ExecutionMode] = (ExecutionMode.PYTHON,),
 ) -> Output:
     """What `combine(left, right)` makes of two messages, of these schemas: one message, or None.
 
-    `lacks`: whether the left one, or the right one, may be None.
+    `lacks`: whether the left one, or the right one, may be None. `modes`: how it may be run.
     """
     check_plain(f"{owner}: combine", combine)
     takes = tuple(schema.message for schema in schemas)
     returns = returned_by(f"{owner}: combine", combine, takes, "two arguments, a message of each side")
-    if execution_mode_of(combine) is not ExecutionMode.PYTHON:
-        raise ApplicationError(f"{owner}: combine is plain Python; take off its mark")
+    if (mode := execution_mode_of(combine)) not in modes:
+        raise ApplicationError(
+            f"{owner}: combine is marked @bettong.{mode.value}: of joins, join_within with how='inner' alone has a"
+            " compiled form, and none a vectorized one; take off the mark"
+        )
     if returns is None:
         raise ApplicationError(f"{owner}: combine returns None, so nothing could follow it")
     found = output_of(f"{owner}: combine", returns, annotated("combine", combine, takes, "Result | None"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
 from bettong.application.execution_mode import RowIndexes
 from bettong.application.external.destination import Destination
@@ -17,6 +17,7 @@ from bettong.application.foldable import Foldable
 from bettong.application.joins.joinable import Joinable
 from bettong.application.joins.joined import Joined, LateSide, late_side
 from bettong.application.joins.referenced import ReferenceHow, referenced
+from bettong.application.key import Key, key_name
 from bettong.application.nodes.branched import branched
 from bettong.application.nodes.dead_letter_messages import (
     DeadLetter,
@@ -32,6 +33,7 @@ from bettong.application.nodes.stateless import filtered, flat_mapped, mapped
 from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.windows.aggregation import Aggregation
 from bettong.application.windows.kinds import WindowKind
+from bettong.application.windows.partials import LocalOptions, local_windows
 from bettong.application.windows.windowed import LateMessages, windowed
 from bettong.application.windows.windowing import Late
 from bettong.errors import ApplicationError
@@ -79,10 +81,9 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
 
         Not what the functions of its timers, or the results of its windows, have failed at: that is in the sink alone.
         """
-        node = self.app.nodes.get(f"{self.name}-dead-letters")
-        if not isinstance(node, DeadLetterMessages):
-            node = self.app.add(dead_letter_messages(self.node))
-        return Stream(self.app, node)
+        made = dead_letter_messages(self.node)
+        known = self.app.nodes.get(made.name)
+        return Stream(self.app, known if isinstance(known, DeadLetterMessages) else self.app.add(made))
 
     def map(
         self,
@@ -159,6 +160,19 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
         What follows is a new stage behind a topic of its own, so that its order is part of the log.
         """
         return Stream(self.app, self.app.add(keyed(self.node, key, name, on_error)))
+
+    def local(
+        self,
+        key: str | tuple[str, ...] | Callable[[Message_co], KeyValue],
+        *,
+        on_error: OnError = DEAD_LETTER,
+    ) -> LocalStream[Message_co]:
+        """`key_by` for tumbling and sliding windows that are given much more than they keep.
+
+        Before they pass the log, the messages of a frame with one key and the same windows are combined into one, by
+        the aggregation. The results are those of `key_by`. `()`: all messages have one key, as behind `collect`.
+        """
+        return LocalStream(self.app, self.node, key, on_error)
 
     def collect(self, *, name: str | None = None, on_error: OnError = DEAD_LETTER) -> Stream[Message_co]:
         """Gives all messages one key, so that what follows sees all of them: `collect().stateful(...)` has one state.
@@ -279,6 +293,40 @@ class Stream(Foldable[Message_co], Joinable[Message_co], Generic[Message_co]):
         `on_error` speaks of what the encoder cannot encode, and of what the destination refuses for good.
         """
         return StreamEnd(self.app.add(sink(self.node, name, encoder, to, on_error)))
+
+
+@dataclass(frozen=True)
+class LocalStream(Generic[Message_co]):
+    """What `Stream.local` gives: `window` alone follows it."""
+
+    app: Application = field(compare=False, repr=False)
+    node: StreamNode
+    key: Key
+    on_error: OnError
+
+    def window(
+        self,
+        windows: WindowKind,
+        aggregation: Aggregation[Message_co, Any, Result],
+        **options: Unpack[LocalOptions],
+    ) -> Stream[Result]:
+        """See `Stream.window`. Late messages are dropped, and counted.
+
+        Raises ApplicationError for sessions, counts and ephemeral windows, for sums of floats, and for what is marked
+        `compiled`. A combination of your own has to give the same in whatever groups neighbours are combined.
+        """
+        nodes = local_windows(self.node, self.key, self.on_error, windows, aggregation, **options)
+        return Stream(self.app, [self.app.add(each) for each in nodes][-1])
+
+    if not TYPE_CHECKING:  # A type checker says by itself that there is no such method.
+
+        def __getattr__(self, attribute: str) -> object:
+            if hasattr(Stream, attribute):
+                raise ApplicationError(
+                    f"{attribute!r} after local({key_name(self.key)!r}) of {self.node.name!r}: only window(...) follows"
+                    " local(...); put key_by(...) in its place"
+                )
+            raise AttributeError(f"what local(...) gives has no attribute {attribute!r}")
 
 
 @dataclass(frozen=True, repr=False)

@@ -39,16 +39,17 @@ def log(
 ) -> None:
     """Print what clients have sent: records for `bettong.testing.read_log`, or a test of these messages.
 
-    Reads the log beside what runs: nothing is stopped and nothing is written. --key alone narrows records to its
-    partition; those of a test are of the key.
+    Reads the log, and the reference tables that it names, beside what runs: nothing is stopped and nothing is
+    written. --key alone narrows records to its partition; those of a test are of the key.
     """
     from bettong.application.plan import plan
     from bettong.inspection.live.application import loaded_application
-    from bettong.inspection.live.source_logs import source_records, source_stages
+    from bettong.inspection.live.source_logs import source_records, source_stages, with_joins
+    from bettong.inspection.live.stored_references import StoredReferences
     from bettong.local.locations import locations
     from bettong.testing import case_from, write_log
+    from bettong.testing.logged import is_needed, with_tables
     from bettong.testing.pasted_test import case_test
-    from bettong.testing.recorded import is_within
 
     app = loaded_application(application)
     planned = plan(app)
@@ -57,12 +58,13 @@ def log(
         stages = [stage_named(planned, stage if stage is not None or len(stages) > 1 else stages[0].name)]
     value = key_in(stages[0], key) if key is not None else None
     where = locations(application, planned.application, directory, kafka=kafka, redis=redis)
-    records = source_records(planned, stages, where, value)
     span = (_utc(since), _utc(until))
+    logged = source_records(planned, with_joins(planned, stages), where, value)
+    records = with_tables(planned, logged, span, StoredReferences(planned.application, where))
     if test:
         sys.stdout.write(case_test(app, case_from(app, records, key=value, span=span)))
         return
-    for line in write_log(record for record in records if is_within(record.value, span)):
+    for line in write_log(record for record in records if is_needed(record, span)):
         sys.stdout.write(line)
 
 

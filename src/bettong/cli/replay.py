@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 import signal
 import sys
 from collections import deque
@@ -174,7 +173,9 @@ def _interrupts_end() -> Iterator[None]:
 
 
 def _state(state: object) -> str:
-    return "nothing" if state is None else _shortened(json_module.dumps(state, ensure_ascii=False))
+    from bettong.frames.text import to_json
+
+    return "nothing" if state is None else _shortened(to_json(state))
 
 
 def _shortened(text: str) -> str:

@@ -8,6 +8,7 @@ path/
       .saving-...                   being written; left when its writer is killed, removed by a later one
 """
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +22,11 @@ class DirectoryVersions:
     """`snapshots.references.NamedBytes` in files. Raises StoreError."""
 
     def __init__(self, path: Path, *, sync: Callable[[int], object] | None = None) -> None:
-        """`path`, `sync`: as of `DirectorySnapshots`."""
+        """`path`, `sync`: as of `DirectorySnapshots`. It is also called with the folders that lead to a file.
+
+        For a record names a version as soon as it is kept: a version whose name a loss of power takes away again would
+        be missing for good.
+        """
         self._path = path / "references"
         self._sync = sync
 
@@ -32,6 +37,7 @@ class DirectoryVersions:
                 if left.name.startswith(_SAVING):  # one driver writes at a time
                     left.unlink(missing_ok=True)
             write_whole(self._path / folder / name, data, prefix=_SAVING, sync=self._sync)
+            self._sync_names(self._path / folder)
         except OSError as error:
             raise self._error(error) from None
 
@@ -57,6 +63,17 @@ class DirectoryVersions:
             (self._path / folder / name).unlink(missing_ok=True)
         except OSError as error:
             raise self._error(error) from None
+
+    def _sync_names(self, folder: Path) -> None:
+        """Of the series' folder, of all series', of the application's, and of the one that holds that."""
+        if self._sync is None:
+            return
+        for each in (folder, *list(folder.parents)[:3]):
+            descriptor = os.open(each, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                self._sync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def _files(self, folder: str) -> list[Path]:
         try:

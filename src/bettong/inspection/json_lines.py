@@ -48,7 +48,7 @@ def event_json(event: Event) -> str:
             for computation, policy, reason in event.failures
         ],
     }
-    return json.dumps(values, ensure_ascii=False)
+    return to_json(values)
 
 
 def state_json(found: KeyState) -> str:

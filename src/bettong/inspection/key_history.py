@@ -26,6 +26,7 @@ from bettong.worker.due import Due
 from bettong.worker.event_times import EventTimes
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.message_watermarks import MessageWatermarks
+from bettong.worker.operators.column_join import ColumnJoinOperator
 from bettong.worker.operators.column_window import ColumnWindowOperator
 from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters, message_text
@@ -37,7 +38,7 @@ from bettong.worker.references.versions import References, ReferenceTables
 from bettong.worker.stage_program import Operators, StageProgram
 from bettong.worker.state.table import StateTable
 
-_KEEPING_STATES = (StatefulOperator, ColumnWindowOperator)
+_KEEPING_STATES = (StatefulOperator, ColumnWindowOperator, ColumnJoinOperator)
 
 TIME_PASSED = "time-passed"
 
@@ -278,7 +279,9 @@ class _WatchedProgram(StageProgram):
 class _WatchedStateful:
     """A stateful computation."""
 
-    def __init__(self, operator: StatefulOperator | ColumnWindowOperator, watch: _Watch) -> None:
+    def __init__(
+        self, operator: StatefulOperator | ColumnWindowOperator | ColumnJoinOperator, watch: _Watch
+    ) -> None:
         self.name = operator.name
         self._operator = operator
         self._watch = watch

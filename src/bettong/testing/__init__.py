@@ -9,17 +9,30 @@ variations         which
 smallest           the smallest case that shows a fault, found by hypothesis
 pasted_test        a case as a test
 strategies         `cases`: cases that hypothesis draws
+logged             recorded logs, and files of them
 recorded           `case_from`: a case out of a log
 two_phase          the contract of sinks of one's own
 """
 
 from bettong.errors import CaseError
 from bettong.testing.checking import CheckError, check
-from bettong.testing.inputs import CRASH, END, IDLE, RESEND, RESTORE, Reference, clock, frame, watermark
+from bettong.testing.inputs import (
+    CRASH,
+    END,
+    IDLE,
+    RESEND,
+    RESTORE,
+    Reference,
+    clock,
+    end_stream,
+    frame,
+    watermark,
+)
+from bettong.testing.logged import LoggedRecord, read_log, write_log
 from bettong.testing.memory_partition import ReplayError
 from bettong.testing.memory_processor import AtEachRecord
 from bettong.testing.outcome import DeadMessage, Outcome, PendingTimer, assert_alike
-from bettong.testing.recorded import LoggedRecord, case_from, read_log, write_log
+from bettong.testing.recorded import case_from
 from bettong.testing.running import AppSession, run
 from bettong.testing.strategies import cases
 from bettong.testing.two_phase import TwoPhaseSinkContract
@@ -46,6 +59,7 @@ __all__ = [
     "cases",
     "check",
     "clock",
+    "end_stream",
     "frame",
     "read_log",
     "run",

@@ -62,6 +62,14 @@ class WatermarkInput:
 
 
 @dataclass(frozen=True, slots=True)
+class EndOfStream:
+    """See `end_stream`."""
+
+    source: str | None = None
+    client: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ClockStep:
     """See `clock`. One of the two."""
 
@@ -80,7 +88,7 @@ class Reference:
     table: Any
 
 
-Step: TypeAlias = ClientFrame | WatermarkInput | ClockStep | Reference | Moment
+Step: TypeAlias = ClientFrame | WatermarkInput | EndOfStream | ClockStep | Reference | Moment
 
 
 def frame(source: str, *messages: Any, client: str = CLIENT) -> ClientFrame:
@@ -94,6 +102,14 @@ def watermark(at: int | datetime, source: str | None = None, *, client: str | No
     Of all clients, of those of a source, or of one of them. A client that is further already stays there.
     """
     return WatermarkInput(_time_ns("watermark", at), source, client)
+
+
+def end_stream(source: str | None = None, *, client: str | None = None) -> EndOfStream:
+    """Clients have finished, and nobody comes back under their names: they hold event time back no longer.
+
+    All clients, those of a source, or one of them. Where none is left, event time goes on with the log clock.
+    """
+    return EndOfStream(source, client)
 
 
 def clock(step: int | timedelta | None = None, *, at: int | datetime | None = None) -> ClockStep:
@@ -131,9 +147,11 @@ def _read(plan: Plan, sources: dict[str, Source], each: object) -> Step:
         if each is IDLE:
             _check_idle(sources)
         return each
+    if isinstance(each, WatermarkInput | EndOfStream) and each.source is not None:
+        _source(sources, each.source)
+    if isinstance(each, EndOfStream):
+        return each
     if isinstance(each, WatermarkInput):
-        if each.source is not None:
-            _source(sources, each.source)
         if not any(stage.needs_time for stage in plan.stages):
             raise CaseError(
                 "watermark: nothing in this application goes by event time (windows, bettong.Timer,"
@@ -148,7 +166,7 @@ def _read(plan: Plan, sources: dict[str, Source], each: object) -> Step:
     if not isinstance(each, ClientFrame):
         raise CaseError(
             f"{each!r}: expected ('source', message), ('source', [message, ...]), frame(...), watermark(...),"
-            " clock(...), Reference(...), CRASH, RESTORE, RESEND or IDLE"
+            " end_stream(...), clock(...), Reference(...), CRASH, RESTORE, RESEND or IDLE"
         )
     _check_messages(_source(sources, each.source), each.messages)
     return each

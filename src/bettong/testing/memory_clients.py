@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, count
 
 from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan
@@ -16,7 +17,7 @@ from bettong.ingest.body import Body
 from bettong.ingest.event_times import judge_event_times
 from bettong.ingest.refusal import Refusal
 from bettong.ingest.session import Append, Session, SourceRoute
-from bettong.testing.inputs import CLIENT, ClientFrame, WatermarkInput
+from bettong.testing.inputs import CLIENT, ClientFrame, EndOfStream, WatermarkInput
 from bettong.testing.memory_processor import FRAME_BYTES_MAX
 from bettong.topics import dead_letter_topic, stage_topic
 from bettong.v1.frame_pb2 import Rows
@@ -44,21 +45,29 @@ class MemoryClients:
         self._partitions = partitions
         self._sources = {source.name: source for source in plan.sources}
         self._clients: dict[tuple[str, str], _Client] = {}
+        self._ended: set[tuple[str, str]] = set()
 
     def connect(self, frames: Iterable[ClientFrame], now_ns: int) -> Iterator[Append]:
         """Opens the sessions of the clients of these frames, so that the watermark waits for each of them."""
         for source, name in dict.fromkeys((each.source, each.client) for each in frames):
-            if (source, name) not in self._clients:
+            if (source, name) not in self._clients and (source, name) not in self._ended:
                 yield from self._connect(source, name, now_ns)
 
     def connect_all(self, now_ns: int) -> Iterator[Append]:
-        """One client of each source, unless there is any."""
+        """One client of each source, unless there is any that has not ended."""
         if not self._clients:
             for source in self._sources:
-                yield from self._connect(source, CLIENT, now_ns)
+                names = chain([CLIENT], (f"{CLIENT}-{number}" for number in count(2)))
+                name = next(each for each in names if (source, each) not in self._ended)
+                yield from self._connect(source, name, now_ns)
 
     def send(self, sent: ClientFrame, now_ns: int) -> Iterator[Append]:
         """A frame of a client that is connected. Raises CaseError for what its source does not take."""
+        if (sent.source, sent.client) in self._ended:
+            raise CaseError(
+                f"client {sent.client!r} of source {sent.source!r} has ended its stream, and nobody comes back under"
+                f" its name: frame({sent.source!r}, ..., client=...) is of another one"
+            )
         client = self._clients[sent.source, sent.client]
         sequence = 1 if client.last is None else client.last.sequence + 1
         client.last = _ingest_frame(client.route.source, sent, sequence, now_ns)
@@ -75,18 +84,34 @@ class MemoryClients:
 
     def pass_watermark(self, step: WatermarkInput, now_ns: int) -> Iterator[Append]:
         """Event time has come so far for the clients that are meant. Raises CaseError where it would go back."""
-        meant = [
-            client
-            for (source, name), client in self._clients.items()
-            if step.source in (None, source) and step.client in (None, name) and client.route.needs_time
-        ]
-        if not meant:
-            raise CaseError(f"{_described(step)}: no such client has sent anything")
+        meant = [client for _, client in self._meant(step)]
         if all(client.watermark_ns > step.at_ns for client in meant):
             reached = ", ".join(f"{each.session.origin!r} at {each.watermark_ns}" for each in meant)
             raise CaseError(f"{_described(step)} goes back: event time is further by now ({reached})")
         for client in meant:
             yield from self._tick(client, step.at_ns, now_ns)
+
+    def end(self, step: EndOfStream, now_ns: int) -> Iterator[Append]:
+        """The clients that are meant have finished: their senders say so to every partition that knows of them."""
+        for key, client in self._meant(step):
+            del self._clients[key]
+            self._ended.add(key)
+            yield from client.session.end(now_ns / _S_NS, now_ns).appends
+
+    def _meant(self, step: WatermarkInput | EndOfStream) -> list[tuple[tuple[str, str], _Client]]:
+        """Those of stages without event time have no watermark. Raises CaseError where there is none."""
+        found = [
+            (key, client)
+            for key, client in self._clients.items()
+            if step.source in (None, key[0])
+            and step.client in (None, key[1])
+            and (client.route.needs_time or isinstance(step, EndOfStream))
+        ]
+        if not found:
+            raise CaseError(
+                f"{_described(step)}: no such client has sent anything, or it has ended its stream"
+            )
+        return found
 
     def _connect(self, source: str, name: str, now_ns: int) -> Iterator[Append]:
         stage = self._plan.stage_of(source)
@@ -161,8 +186,10 @@ def _ingest_frame(source: Source, sent: ClientFrame, sequence: int, now_ns: int)
     return IngestFrame(sequence=sequence, sent_ns=now_ns, schema=source.schema.fingerprint, columns=columns)
 
 
-def _described(step: WatermarkInput) -> str:
+def _described(step: WatermarkInput | EndOfStream) -> str:
     meant = [
         f"{name}={value!r}" for name, value in (("source", step.source), ("client", step.client)) if value
     ]
+    if isinstance(step, EndOfStream):
+        return f"end_stream({', '.join(meant)})"
     return f"watermark({', '.join([str(step.at_ns), *meant])})"

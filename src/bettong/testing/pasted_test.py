@@ -8,7 +8,16 @@ from collections.abc import Iterable, Sequence
 
 from bettong.application.application import Application
 from bettong.edges.application_file import MODULE_PREFIX
-from bettong.testing.inputs import CLIENT, ClientFrame, ClockStep, Moment, Reference, Step, WatermarkInput
+from bettong.testing.inputs import (
+    CLIENT,
+    ClientFrame,
+    ClockStep,
+    EndOfStream,
+    Moment,
+    Reference,
+    Step,
+    WatermarkInput,
+)
 from bettong.testing.memory_processor import AtEachRecord
 from bettong.testing.source_text import SourceText, list_text
 from bettong.testing.variations import Variation
@@ -54,11 +63,12 @@ def input_text(step: Step, text: SourceText) -> str:
         return f"clock({step.step_ns})" if step.at_ns is None else f"clock(at={step.at_ns})"
     if isinstance(step, Reference):
         return f"{text.import_(_TESTING, 'Reference')}({step.join!r}, {text.value(step.table)})"
-    if isinstance(step, WatermarkInput):
-        text.import_(_TESTING, "watermark")
-        source = f", {step.source!r}" if step.source is not None else ""
-        client = f", client={step.client!r}" if step.client is not None else ""
-        return f"watermark({step.at_ns}{source}{client})"
+    if isinstance(step, WatermarkInput | EndOfStream):
+        given = [repr(step.source)] if step.source is not None else []
+        given += [f"client={step.client!r}"] if step.client is not None else []
+        if isinstance(step, EndOfStream):
+            return f"{text.import_(_TESTING, 'end_stream')}({', '.join(given)})"
+        return f"{text.import_(_TESTING, 'watermark')}({', '.join([str(step.at_ns), *given])})"
     return _frame_text(step, text)
 
 

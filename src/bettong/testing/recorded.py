@@ -1,89 +1,69 @@
 """Cases out of recorded logs: what a stage really read, as inputs for a test.
 
 A recorded log is the records of an application's topics as they lie in Kafka: topic, partition, offset and the frame's
-bytes. `bettong.edges.kafka_log.Record` is one; `read_log` reads those of a file, which `bettong log` writes: a line of
-JSON each, the frame in base64. Only topics of stages that sources lead to matter here: what stages give each other is
-computed again.
+bytes. `bettong.edges.kafka_log.Record` is one; for those of a file see `logged`. What stages give each other is
+computed again: of their topics only the records matter that name a version of a reference table.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterable
 from heapq import merge
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from bettong.application.application import Application
 from bettong.application.plan import Plan, plan
-from bettong.errors import CaseError, FrameError
+from bettong.errors import CaseError, FrameError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, FrameKind, decode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, ReferenceVersion
 from bettong.schema.key_types import KeyValue
-from bettong.testing.inputs import ClientFrame, ClockStep, Step, WatermarkInput, clock
+from bettong.testing.inputs import (
+    ClientFrame,
+    ClockStep,
+    EndOfStream,
+    Reference,
+    Step,
+    WatermarkInput,
+    clock,
+)
+from bettong.testing.logged import Recorded, Span, is_before_end, is_within, tables_in
 from bettong.topics import stage_topic
 from bettong.worker.batch import FrameKeys
-
-
-class Recorded(Protocol):
-    """A record of a log."""
-
-    @property
-    def topic(self) -> str:
-        """The topic's name."""
-
-    @property
-    def partition(self) -> int:
-        """Of the topic."""
-
-    @property
-    def offset(self) -> int:
-        """Of the record in its partition."""
-
-    @property
-    def value(self) -> bytes:
-        """A frame."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedRecord:
-    """A record out of a file."""
-
-    topic: str
-    partition: int
-    offset: int
-    value: bytes
-
-
-Span = tuple[datetime | None, datetime | None]
+from bettong.worker.references.table import ReferenceTable
 
 
 def case_from(
     app: Application, log: Iterable[Recorded], *, key: KeyValue | None = None, span: Span = (None, None)
 ) -> list[Step]:
-    """A recorded log as inputs of `run` and `check`: the messages in their frames, the clock, and watermarks.
+    """A recorded log as inputs of `run` and `check`: the messages in their frames, the clock, watermarks, the ends of
+    clients' streams, and the versions of reference tables.
 
     `key`: only messages of that key, as the sources have it. `span`: only what was taken in from one time on, and
     before another. Watermarks that left-out messages had brought stay, so what was late is late again. States begin
     empty: let the span begin where the key does, or does not depend on what came before. What senders refused has no
-    message, and is left out.
+    message, and is left out. Partitions see a new version of a table one after the other, within milliseconds; here
+    all do where the first one did.
+
+    Raises CaseError where there is no such message, or no table that messages saw.
     """
     planned = plan(app)
-    reader = _Reader(planned, key)
+    records = list(log)
+    reader, tables = _Reader(planned, key), _Tables(planned, records)
     steps: list[Step] = []
     now_ns = 0
-    for frame in _frames(planned, log):
-        found = reader.steps(frame, wanted=_is_taken_in_within(frame, span))
+    for frame in _without_early_ends(_frames(planned, records)):
+        if frame.reference is not None:
+            switches = is_before_end(frame, span) and tables.switch(frame.reference)
+            found = [tables.step(frame.reference.series)] if switches and steps else []
+        else:
+            found = reader.steps(frame, wanted=is_within(frame, span))
         if found:
             if not steps:
-                steps.append(clock(at=frame.ingest_ns))
+                steps += [*tables.now(), clock(at=frame.ingest_ns)]
             elif frame.ingest_ns > now_ns:
                 steps.append(ClockStep(step_ns=frame.ingest_ns - now_ns))
             now_ns = max(now_ns, frame.ingest_ns)
@@ -93,39 +73,48 @@ def case_from(
     return steps
 
 
-def read_log(path: Path | str) -> list[LoggedRecord]:
-    """The records of a file that `write_log` wrote. Raises CaseError for a line that is none."""
-    found = []
-    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
-        try:
-            fields = json.loads(line)
-            value = base64.b64decode(fields["value"], validate=True)
-            found.append(LoggedRecord(fields["topic"], fields["partition"], fields["offset"], value))
-        except (ValueError, TypeError, KeyError) as error:
-            raise CaseError(
-                f"{path}, line {number}: no record of a log ({error}); `bettong log` writes them"
-            ) from None
-    return found
+class _Tables:
+    """The reference tables of an application, as the log names them."""
 
-
-def write_log(log: Iterable[Recorded]) -> Iterator[str]:
-    """The lines of a file for `read_log`, each with its end."""
-    for record in log:
-        fields = {
-            "topic": record.topic,
-            "partition": record.partition,
-            "offset": record.offset,
-            "value": base64.b64encode(record.value).decode(),
+    def __init__(self, planned: Plan, log: Iterable[Recorded]) -> None:
+        self._joins = {
+            source.series(join): (join, source)
+            for stage in planned.stages
+            for join, source in stage.references.items()
         }
-        yield json.dumps(fields) + "\n"
+        self._data = tables_in(planned, log)
+        # Before any record the lowest one that is stored is seen: see `worker.references.versions`.
+        self._versions = {
+            series: min(each for each in self._data if each.series == series)
+            for series in {each.series for each in self._data}
+        }
 
+    def now(self) -> list[Step]:
+        """The versions that messages see now."""
+        return list(map(self.step, self._joins))
 
-def is_within(value: bytes, span: Span) -> bool:
-    """Whether a record was taken in then. What is no frame was at no time."""
-    try:
-        return _is_taken_in_within(decode(value), span)
-    except FrameError:
-        return False
+    def switch(self, version: ReferenceVersion) -> bool:
+        """A record names a version: whether messages see another one from here on."""
+        known = self._versions.get(version.series)
+        if version.series not in self._joins or (known is not None and version <= known):
+            return False
+        self._versions[version.series] = version
+        return True
+
+    def step(self, series: str) -> Step:
+        """The version of a series that messages see now, as an input. Raises CaseError where the log has none."""
+        join, source = self._joins[series]
+        version = self._versions.get(series)
+        data = self._data.get(version) if version is not None else None
+        if data is None:
+            what = f"version {version.number} of the table" if version is not None else "table"
+            raise CaseError(
+                f"the log holds no {what} of join_reference {join!r}; `bettong log` writes them, too"
+            )
+        try:
+            return Reference(join, ReferenceTable.decode(source, data).columns.messages())
+        except SchemaError as error:
+            raise CaseError(f"the table of join_reference {join!r}: {error}") from None
 
 
 class _Reader:
@@ -150,7 +139,16 @@ class _Reader:
             found += [
                 step for origin in self._clients for step in self._watermark(origin, self._watermarks[origin])
             ]
+            if frame.kind is FrameKind.END:
+                found += self._end(frame)
         return found
+
+    def _end(self, frame: Frame) -> list[Step]:
+        """A step where a client of the case has finished: where nothing goes by event time nobody can tell."""
+        if frame.origin not in self._clients or not self._plan.stage_of(frame.stream).needs_time:
+            return []
+        self._clients.remove(frame.origin)
+        return [EndOfStream(frame.stream, frame.origin.partition("/")[2])]
 
     def _messages(self, frame: Frame) -> list[tuple[int, Any]]:
         """Those of the key, each with its index."""
@@ -193,10 +191,10 @@ class _Reader:
         return [WatermarkInput(at_ns, source, client)]
 
 
-def _frames(planned: Plan, log: Iterable[Recorded]) -> Iterator[Frame]:
-    """The frames of sources without repetitions, in the order in which they were taken in."""
-    sources = {source.name for source in planned.sources}
+def _frames(planned: Plan, log: Iterable[Recorded]) -> list[Frame]:
+    """The frames of sources without repetitions, and those that name tables, in the order of their ingest times."""
     topics = {stage_topic(planned.application, stage.name) for stage in planned.stages}
+    sources = {source.name for source in planned.sources}
     partitions: defaultdict[tuple[str, int], list[Recorded]] = defaultdict(list)
     for record in log:
         if record.topic in topics:
@@ -210,15 +208,29 @@ def _frames(planned: Plan, log: Iterable[Recorded]) -> Iterator[Frame]:
                 frame = decode(record.value)
             except FrameError:
                 continue  # a dead letter in production, and nobody's message
-            is_data = frame.kind is FrameKind.DATA and frame.stream in sources
-            if is_data and frame.sequence > highest.get(frame.origin, 0):
+            is_of_source = frame.stream in sources
+            if (
+                frame.kind is FrameKind.DATA
+                and is_of_source
+                and frame.sequence > highest.get(frame.origin, 0)
+            ):
                 highest[frame.origin] = frame.sequence
                 frames.append(frame)
+            elif frame.kind is FrameKind.REFERENCE or (frame.kind is FrameKind.END and is_of_source):
+                frames.append(frame)
         parts.append(frames)
-    return merge(*parts, key=lambda frame: frame.ingest_ns)
+    return list(merge(*parts, key=lambda frame: frame.ingest_ns))
 
 
-def _is_taken_in_within(frame: Frame, span: Span) -> bool:
-    at = datetime.fromtimestamp(frame.ingest_ns / 1e9, UTC)
-    first, until = span
-    return (first is None or at >= first) and (until is None or at < until)
+def _without_early_ends(frames: list[Frame]) -> list[Frame]:
+    """Of each origin's ENDs, one a partition, only the last one, and none that frames of the origin follow."""
+    last = {
+        frame.origin: index
+        for index, frame in enumerate(frames)
+        if frame.kind in (FrameKind.DATA, FrameKind.END)
+    }
+    return [
+        frame
+        for index, frame in enumerate(frames)
+        if frame.kind is not FrameKind.END or last[frame.origin] == index
+    ]

@@ -15,6 +15,7 @@ from bettong.application.application import Application
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.plan import Plan, plan
+from bettong.application.windows.partials import Partials
 from bettong.errors import CaseError
 from bettong.frames.frame import CLOCK_NS_MAX, reference_record, tick_record
 from bettong.identifiers import PartitionId
@@ -26,6 +27,7 @@ from bettong.testing.inputs import (
     RESTORE,
     ClientFrame,
     ClockStep,
+    EndOfStream,
     Reference,
     Step,
     WatermarkInput,
@@ -149,6 +151,9 @@ class AppSession:
             timers,
             counters,
             processor.stopped,
+            combines=any(
+                isinstance(each.node, Partials) for stage in self._plan.stages for each in stage.operators
+            ),
         )
 
     def _start_ns(self, steps: list[Step], frames: list[ClientFrame]) -> int:
@@ -166,9 +171,12 @@ class AppSession:
         self._references.begin()
         if isinstance(step, ClientFrame):
             self._append(self._clients.send(step, now_ns))
-        elif isinstance(step, WatermarkInput):
-            self._append(self._clients.connect_all(now_ns))
-            self._append(self._clients.pass_watermark(step, now_ns))
+        elif isinstance(step, WatermarkInput | EndOfStream):
+            if isinstance(step, EndOfStream):
+                self._append(self._clients.end(step, now_ns))
+            else:
+                self._append(self._clients.connect_all(now_ns))
+                self._append(self._clients.pass_watermark(step, now_ns))
             # Each stage may wait so long until the next one hears of it.
             self._pass_time(now_ns + TICK_NS * (len(self._plan.stages) - 1))
         elif isinstance(step, ClockStep):
@@ -242,10 +250,10 @@ def run(
     """Runs an application in memory over these inputs, and gives what came of them.
 
     An input is `("source", message)`, `("source", [message, ...])` for one frame of several, `frame(...)`,
-    `watermark(...)`, `clock(...)`, `Reference(...)`, CRASH, RESTORE, RESEND or IDLE. `until`: how far event time comes
-    behind them (END: all windows are over). Without `clock(at=...)` as the first input the log clock begins at the
-    newest event time of the messages. `load()` of a `join_reference` is called once, before the first message, unless a
-    `Reference` to it comes first.
+    `watermark(...)`, `end_stream(...)`, `clock(...)`, `Reference(...)`, CRASH, RESTORE, RESEND or IDLE.
+    `until`: how far event time comes behind them (END: all windows are over). Without `clock(at=...)` as the first
+    input the log clock begins at the newest event time of the messages. `load()` of a `join_reference` is called once,
+    before the first message, unless a `Reference` to it comes first.
 
     `compiled`: as machine code, where functions are marked; compiling takes seconds. `at_each_record`: before each
     record of each partition its worker crashes, or saves and is restored; or each record comes twice.

@@ -5,6 +5,7 @@ from inspect import isgeneratorfunction
 from typing import Any, get_type_hints
 
 from bettong.application.execution_mode import ExecutionMode, refusal
+from bettong.application.joins.joined import Joined
 from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.nodes.stateless import Stateless
@@ -24,6 +25,15 @@ def compile_node(node: Stateless | Stateful, *, cache: KernelCache | None) -> di
         first_state(node)
         state = schema_of(node.state)
     return _kernels(node, functions_of(node), state, cache=cache)
+
+
+def compile_join(node: Joined, *, cache: KernelCache | None) -> Kernel:
+    """The kernel of the function of a join, over pairs of messages. As `compile_node`."""
+    left, right = node.sides
+    for schema in (left, right, node.schema):
+        check_fixed("compiled", node.name, schema)
+    form = KernelForm(left, None, Returns.MANY, node.schema, right=right)
+    return compile_kernel(node.combine, form, cache=cache)
 
 
 def compile_timers(node: Stateful, fired: Schema, *, cache: KernelCache | None) -> dict[str, Kernel]:

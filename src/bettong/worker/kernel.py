@@ -31,7 +31,8 @@ from bettong.worker.state.record_layout import state_dtype
 class KernelForm:
     """What a function takes and gives. `state` is None without one, `output` where nothing new is made.
 
-    `deletes`: another function says after each call whether the state is to be deleted.
+    `deletes`: another function says after each call whether the state is to be deleted. `right`: what it takes beside a
+    message, where it is the function of a join; then it gives one result or None.
     """
 
     takes: Schema
@@ -39,6 +40,12 @@ class KernelForm:
     returns: Returns
     output: Schema | None
     deletes: bool = False
+    right: Schema | None = None
+
+    @property
+    def taken(self) -> tuple[Field, ...]:
+        """The columns that the function's messages are in."""
+        return self.takes.fields + (self.right.fields if self.right is not None else ())
 
     @property
     def results(self) -> tuple[Field, ...]:
@@ -99,7 +106,7 @@ def compile_kernel(
     source = _source(form, reasons)
     kernel = None
     if cache is not None:
-        schemas = [schema for schema in (form.takes, form.state, form.output) if schema is not None]
+        schemas = [each for each in (form.takes, form.right, form.state, form.output) if each is not None]
         layouts = [",".join(field.token for field in schema.fields) for schema in schemas]
         name = fingerprint(function, cache.version, source, *layouts)
         if name is not None and delete_when is not None:
@@ -123,12 +130,13 @@ def _names(
     function: Callable[..., Any], delete_when: Callable[..., Any] | None, form: KernelForm
 ) -> dict[str, Any]:
     """What the source below finds by name."""
-    columns = {f"C{index}": _element(field) for index, field in enumerate(form.takes.fields)}
+    columns = {f"C{index}": _element(field) for index, field in enumerate(form.taken)}
     columns |= {f"R{index}": _element(field) for index, field in enumerate(form.results)}
     return {
         "function": function,
         "delete_when": delete_when,
         "Message": form.takes.message,
+        "Right": form.right.message if form.right is not None else None,
         "State": StateType(form.state, state_dtype(form.state)) if form.state is not None else None,
         "carray": carray,
         "pointer": _pointer,
@@ -151,7 +159,7 @@ def _element(field: Field) -> Any:
 
 def _addresses(form: KernelForm) -> dict[str, tuple[str, str]]:
     """The arrays of a kernel, in the order of their addresses: how many values, of which type."""
-    columns = {f"c{index}": ("rows", f"C{index}") for index in range(len(form.takes.fields))}
+    columns = {f"c{index}": ("rows", f"C{index}") for index in range(len(form.taken))}
     states = {"slots": ("rows", "int32"), "states": ("keys", "State"), "spare": ("1", "State")}
     deletions = {"first": ("1", "State"), "deleted": ("rows", "uint8")}
     if form.deletes:
@@ -164,7 +172,9 @@ def _addresses(form: KernelForm) -> dict[str, tuple[str, str]]:
 def _source(form: KernelForm, reasons: list[str]) -> str:
     """The loop; `reasons` takes those why a result of an iterable does not fit."""
     addresses = _addresses(form)
-    values = ", ".join(_loaded(field, f"c{index}[row]") for index, field in enumerate(form.takes.fields))
+    values = [_loaded(field, f"c{index}[row]") for index, field in enumerate(form.taken)]
+    own = len(form.takes.fields)
+    right = f", Right({', '.join(values[own:])})" if form.right is not None else ""
     state = ", states[slots[row]]" if form.state is not None else ""
     lines = [
         f"def kernel(start, rows, room, keys, {', '.join(f'{name}_at' for name in addresses)}):",
@@ -177,7 +187,7 @@ def _source(form: KernelForm, reasons: list[str]) -> str:
         "        cursor[0] = row",
         *(_asked() if state else []),
         *(["        spare[0] = states[slots[row]]"] if state and form.returns is Returns.MANY else []),
-        f"        result = function(Message({values}){state})",
+        f"        result = function(Message({', '.join(values[:own])}){right}{state})",
         *(f"        {line}" for line in (_deleted() if form.deletes else ())),
         *(f"        {line}" for line in _taken(form, reasons)),
     ]
@@ -200,7 +210,7 @@ def _deleted() -> Iterator[str]:
 def _taken(form: KernelForm, reasons: list[str]) -> Iterator[str]:
     """The lines that take what the function gave for a row."""
     if form.returns is Returns.MANY:
-        yield from _several(form, reasons)
+        yield from _several(form, reasons) if form.right is None else _of_pair(form, reasons)
         return
     if form.returns is Returns.NOTHING:
         return
@@ -209,11 +219,15 @@ def _taken(form: KernelForm, reasons: list[str]) -> Iterator[str]:
     yield "    cursor[1] = count"
 
 
-def _several(form: KernelForm, reasons: list[str]) -> Iterator[str]:
-    def noted(_error: str, text: str) -> str:
-        reasons.append(text)
-        return f"violations[made] = {len(reasons)}"
+def _of_pair(form: KernelForm, reasons: list[str]) -> Iterator[str]:
+    """One of the results of a message: where it does not fit, the others stay."""
+    yield "if result is not None:"
+    yield "    violations[count] = 0"
+    yield from _result(form, "result", "count", _noted("count", reasons))
+    yield "    cursor[1] = count"
 
+
+def _several(form: KernelForm, reasons: list[str]) -> Iterator[str]:
     yield "made = count"
     yield "for each in result:"
     yield "    if each is not None:"
@@ -223,7 +237,7 @@ def _several(form: KernelForm, reasons: list[str]) -> Iterator[str]:
     yield "            cursor[2] = 1"
     yield "            return"
     yield "        violations[made] = 0"
-    yield from (f"    {line}" for line in _result(form, "each", "made", noted))
+    yield from (f"    {line}" for line in _result(form, "each", "made", _noted("made", reasons)))
     yield "count = made"
     yield "cursor[1] = count"
 
@@ -239,6 +253,16 @@ def _result(form: KernelForm, value: str, number: str, violation: Callable[[str,
 
 def _raised(error: str, text: str) -> str:
     return f"raise {error}({text!r})"
+
+
+def _noted(number: str, reasons: list[str]) -> Callable[[str, str], str]:
+    """Marks the result of that number: see Kernel."""
+
+    def noted(_error: str, text: str) -> str:
+        reasons.append(text)
+        return f"violations[{number}] = {len(reasons)}"
+
+    return noted
 
 
 def _loaded(field: Field, value: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from bettong.application.execution_mode import ExecutionMode
+from bettong.application.joins.joined import Joined
 from bettong.application.key import fields_of
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.nodes.stateless import Stateless
@@ -21,18 +22,20 @@ from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema
 from bettong.v1.snapshot_pb2 import StateSchema
 from bettong.worker.calling.columns import ColumnsCalling, StatefulColumns, try_stateful, try_stateless
-from bettong.worker.calling.compiled import CompiledCalling
+from bettong.worker.calling.compiled import CompiledCalling, PairCalling
 from bettong.worker.calling.messages import StatefulMessages, messages_calling
 from bettong.worker.calling.results import Calling
-from bettong.worker.compiling import compile_node, compile_timers
+from bettong.worker.compiling import compile_join, compile_node, compile_timers
 from bettong.worker.fired import fired_schema, of_any_key
 from bettong.worker.joins.sides import SideReads, StreamReads
+from bettong.worker.joins.within_columns import try_join
 from bettong.worker.kernel import Kernel, KernelCache
 from bettong.worker.operators.kinds import make_operator
 from bettong.worker.operators.operator import Operator
 from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
 from bettong.worker.references.versions import References
+from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.objects import ObjectTable, check_state
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.state.records import RecordTable
@@ -89,6 +92,8 @@ class StageProgram:
         if node.name in self.kernels or node.mode is ExecutionMode.VECTORIZED:
             if isinstance(node, Windowed):
                 return pane_table(self.stage, node)
+            if isinstance(node, Joined):
+                return join_table(self.stage, node)
             return record_table(self.stage, node)
         return ObjectTable(node, self.state_key, _key_field(self.stage, node) if node.timers else None)
 
@@ -136,6 +141,11 @@ class _Parts:
             return StatefulColumns(node, node.handlers)
         return StatefulMessages(node, node.handlers, self.progress)
 
+    def pair_calling(self, node: Joined) -> PairCalling:
+        """See OperatorParts."""
+        (kernel,) = self.program.kernels[node.name].values()
+        return PairCalling(kernel, node.on_error)
+
     def timer_calling(self, node: Stateful, timer: StateTimer) -> Calling[Any]:
         """See OperatorParts."""
         if (name := _timer_name(node, timer.field)) in self.program.kernels:
@@ -165,6 +175,9 @@ def program(
             try_stateless(node)
         if isinstance(node, Windowed):
             kernels |= {node.name: {}} if mode is ExecutionMode.COMPILED else {}
+        elif isinstance(node, Joined):
+            if mode is ExecutionMode.COMPILED:
+                kernels[node.name] = {node.sides[0]: compile_join(node, cache=cache)}
         elif isinstance(node, Stateless | Stateful) and mode is ExecutionMode.COMPILED:
             kernels[node.name] = compile_node(node, cache=cache)
             if isinstance(node, Stateful) and node.timers:
@@ -183,6 +196,11 @@ def record_table(stage: Stage, node: Stateful) -> RecordTable:
 def pane_table(stage: Stage, node: Windowed) -> PaneTable:
     """Empty states of compiled windows. Raises as `key_type`, and where the key does not fill a field of the result."""
     return pane_table_of(node, *key_type(stage, node))
+
+
+def join_table(stage: Stage, node: Joined) -> JoinTable:
+    """Nothing kept for a compiled join. Raises as `key_type`."""
+    return JoinTable(node, key_type(stage, node), node.sides)
 
 
 def _key_field(stage: Stage, node: Stateful) -> Field | None:
@@ -260,6 +278,9 @@ def _try_state(stage: Stage, node: Stateful, mode: ExecutionMode, state_key: byt
         return
     if isinstance(node, Windowed):
         try_windows(node, pane_table(stage, node))
+        return
+    if isinstance(node, Joined):
+        try_join(node, join_table(stage, node))
         return
     table = record_table(stage, node)
     if mode is ExecutionMode.VECTORIZED:

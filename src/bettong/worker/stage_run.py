@@ -22,7 +22,9 @@ from bettong.worker.due import Due
 from bettong.worker.event_clock import EventClock
 from bettong.worker.event_times import event_times_of
 from bettong.worker.exclusions import Exclusion
+from bettong.worker.joins.late_sides import LateSides
 from bettong.worker.message_watermarks import MessageWatermarks
+from bettong.worker.operators.column_join import ColumnJoinOperator
 from bettong.worker.operators.column_window import ColumnWindowOperator
 from bettong.worker.operators.join import JoinOperator
 from bettong.worker.operators.window import WindowOperator
@@ -74,9 +76,10 @@ class StageRun:
             self._soonest_due.append(lambda _times: None)
         self._deleting = [tables[name] for name in program.deleting()]
         windows = (WindowOperator, ColumnWindowOperator)
-        self._judging: list[LateRows | JoinOperator] = [
+        joins = (JoinOperator, ColumnJoinOperator)
+        self._judging: list[LateRows | LateSides] = [
             *(each.late_rows for _, each in self._operators if isinstance(each, windows)),
-            *(each for _, each in self._operators if isinstance(each, JoinOperator)),
+            *(each.late_sides for _, each in self._operators if isinstance(each, joins)),
         ]
         self._on_error = program.on_error()
         self._progress = progress

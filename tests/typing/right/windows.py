@@ -76,3 +76,7 @@ prices = aggregate(
 dear = trades.window(tumbling(MINUTE), prices, name="prices").filter(lambda each: each.dear > 0, name="dear")
 assert_type(dear, Stream[Prices])
 dear.sink("dear-minutes")
+
+local = trades.local("symbol").window(tumbling(MINUTE), prices, name="local", version=2)
+assert_type(local, Stream[Prices])
+local.sink("local-minutes")

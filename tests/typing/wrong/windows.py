@@ -43,3 +43,7 @@ minutes.map(alert)  # expect: arg-type
 minutes.late.map(alert)  # expect: arg-type
 trades.window(MINUTE, aggregate(Minute, trades=Count()), name="no-kind")  # expect: arg-type
 trades.window(tumbling(MINUTE), aggregate(Minute, trades=Count()), late="never", name="x")  # expect: arg-type
+trades.local("symbol").window(tumbling(MINUTE), OfQuotes())  # expect: arg-type
+local = trades.local("symbol").window(tumbling(MINUTE), aggregate(Minute, trades=Count()), name="local")
+local.map(alert)  # expect: arg-type
+trades.local("symbol").map(alert)  # expect: attr-defined

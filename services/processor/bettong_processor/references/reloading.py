@@ -85,6 +85,9 @@ class Reloading:
         # By join: since when it fails, and why; when its load began.
         self._faults: dict[str, tuple[float, str]] = {}
         self._begun_s: dict[str, float] = {}
+        # When it was loaded last; at first, when the run begins.
+        self._loaded_s = {table.join: clock() for table in tables}
+        self._periodic = {table.join for table in tables if table.source.reload_every_ns is not None}
         for table in tables:
             InheritableThread(
                 target=self._reload, args=(table,), name=f"table {table.join}", daemon=True
@@ -101,7 +104,8 @@ class Reloading:
 
     def metrics(self) -> Mapping[str, str | float]:
         """See Run."""
-        return {**self._run.metrics(), metrics.REFERENCES.name: self.faults()}
+        ages = {f"{metrics.REFERENCE_AGE.name}/{join}": age_s for join, age_s in self.ages_s().items()}
+        return {**self._run.metrics(), metrics.REFERENCES.name: self.faults(), **ages}
 
     def ended(self, wait_s: float) -> bool:
         """See Run."""
@@ -125,6 +129,11 @@ class Reloading:
         }
         return "; ".join(self._fault(join, now_s) for join in sorted(found))
 
+    def ages_s(self) -> dict[str, float]:
+        """Since when tables are as they are: those that are to be loaded again, or that could not be."""
+        now_s, shown = self._clock(), self._periodic | dict(self._faults).keys()
+        return {join: now_s - at_s for join, at_s in list(self._loaded_s.items()) if join in shown}
+
     def _fault(self, join: str, now_s: float) -> str:
         since_s, why = self._faults.get(join, (None, ""))
         begun_s = self._begun_s.get(join)
@@ -142,6 +151,7 @@ class Reloading:
             pause_s = every_s
             try:
                 self._refresh(table)
+                self._loaded_s[table.join] = self._clock()
                 self._faults.pop(table.join, None)
                 backoff.reset()
             except Exception as error:  # noqa: BLE001 - a thread that ends would load nothing any more, and not say so

@@ -13,7 +13,6 @@ the log, so the file after any number of crashes has the bytes of a run without 
 `SYNC_INTERVAL_S` where something was delivered: that bounds what is read again, never what is lost.
 """
 
-import fcntl
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bettong_receiver.background import Background
+from bettong_receiver.connectors import durable
 from bettong_receiver.delivery.connector import MovingPosition, Refused, SinkBatch, SinkConnector
 from bettong_receiver.errors import PositionError, SinkError
 from bettong_receiver.formats import SinkFormat
@@ -68,7 +68,7 @@ class FileConnector(SinkConnector[bytes]):
         try:
             with ExitStack() as undo:
                 folder.mkdir(parents=True, exist_ok=True)
-                undo.callback(os.close, _lock(folder))
+                undo.callback(os.close, durable.lock(folder, remedy="give each its own BETTONG_RECEIVER_DIR"))
                 for each, beginning in beginnings.items():
                     (folder / each.sink).mkdir(exist_ok=True)
                     key = PositionKey(self._application, *each)
@@ -77,7 +77,7 @@ class FileConnector(SinkConnector[bytes]):
                     undo.callback(os.close, file.descriptor)
                     self._files[each] = file
                 for sink in {sink for sink, _ in beginnings}:
-                    _sync_folder(folder / sink)
+                    durable.sync_folder(folder / sink)
                 self._descriptors = undo.pop_all()
         except OSError as error:
             raise _sink_error("open", folder, error) from None
@@ -134,7 +134,7 @@ class FileConnector(SinkConnector[bytes]):
         def sync() -> None:
             for descriptor, path, position in jobs:
                 os.fdatasync(descriptor)
-                _replace(path, position)
+                durable.replace(path, position)
 
         self._background.start(sync)
 
@@ -173,7 +173,7 @@ def _open(folder: Path, key: PositionKey, extension: str, beginning: int) -> _Fi
         raise PositionError(f"{path} has no {position_path.name} beside it; {_remedy(position_path, path)}")
     else:
         position, length_bytes = encode(key, DeliveryProgress.fresh(beginning)), 0
-        _replace(position_path, position)
+        durable.replace(position_path, position)
     if size_bytes < length_bytes:
         raise PositionError(
             f"{path} has {size_bytes} bytes, but {length_bytes} were delivered by {position_path.name};"
@@ -189,35 +189,6 @@ def _remedy(position_path: Path, path: Path) -> str:
         f"restore both from one backup, or delete {position_path.name} and {path.name}:"
         " they are written anew from the oldest record in the log"
     )
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Replaces a file whole or not at all: rename(2) is atomic, and comes after the content is on the disk."""
-    new = path.with_suffix(".position-new")
-    with new.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _lock(folder: Path) -> int:
-    """Goes with the process that holds it, however that ends."""
-    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    with suppress(BlockingIOError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return descriptor
-    os.close(descriptor)
-    raise SinkError(f"{folder}: another receiver writes here; give each its own BETTONG_RECEIVER_DIR")
 
 
 def _sink_error(doing: str, path: Path, error: OSError) -> SinkError:

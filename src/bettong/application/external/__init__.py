@@ -4,6 +4,7 @@
 | -------------------- | ------------ | ------------- | ------------------------------------------------------------- |
 | `KafkaTopic`         | exactly once | exactly once  | records and position in one transaction, for `read_committed` |
 | `Postgres`           |              | exactly once  | rows and position in one transaction                          |
+| `PartitionedFiles`   |              | exactly once  | a journal says what to cut back after a crash                 |
 | `TwoPhase`           |              | exactly once  | a sink of your own: see `TwoPhaseSink`                        |
 | `AtLeastOnceWebhook` |              | at least once | a crash between a request and its position posts it again     |
 | `AtLeastOnceTcp`     |              | at least once | a crash between an answer and its position sends it again     |

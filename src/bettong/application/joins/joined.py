@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypedDict, Unpack
 
 from bettong.application.callables import name_of
+from bettong.application.execution_mode import ExecutionMode, execution_mode_of
 from bettong.application.joins.kinds import AsOf, How, InWindow, JoinKind, Latest, Within
 from bettong.application.joins.states import AsOfState, LatestState, OuterState, WithinState, is_empty
 from bettong.application.keys import key_types
@@ -19,6 +20,7 @@ from bettong.application.returns import Returns
 from bettong.application.signatures import check_version, join_output
 from bettong.application.timers import Clock, StateTimer
 from bettong.errors import ApplicationError
+from bettong.schema.schema import Schema
 
 # Makes a result of a message of each side, or None for none.
 Combine = Callable[[Any, Any], Any]
@@ -41,12 +43,18 @@ class Joined(Stateful):
     combine: Combine
     kind: JoinKind
     how: How
+    mode: ExecutionMode
     judges_lateness: ClassVar[bool] = True
 
     @property
     def parents(self) -> tuple[StreamNode, ...]:
         """See StreamNode."""
         return (self.parent, self.right)
+
+    @property
+    def sides(self) -> tuple[Schema, Schema]:
+        """What the messages of both are."""
+        return self.parent.one_schema(self.name), self.right.one_schema(self.name)
 
     @property
     def settings(self) -> str:
@@ -103,7 +111,8 @@ def joined(
     _check_sides(owner, left, right)
     schemas = (left.one_schema(name), right.one_schema(name))
     lacks = (how in ("right", "outer"), how in ("left", "outer"))
-    output = join_output(owner, combine, schemas, lacks)
+    modes = [ExecutionMode.PYTHON, *[ExecutionMode.COMPILED] * (isinstance(kind, Within) and how == "inner")]
+    output = join_output(owner, combine, schemas, lacks, modes)
     node = LatestJoined if isinstance(kind, Latest) else Joined
     return node(
         name,
@@ -119,6 +128,7 @@ def joined(
         version=version,
         on_error=on_error,
         method=method,
+        mode=execution_mode_of(combine),
         right=right,
         combine=combine,
         kind=kind,

@@ -25,6 +25,11 @@ class Computation(Derived):
     returns: Returns = Returns.MANY
 
     @property
+    def failing(self) -> Computation:
+        """The computation that could not process what this one cannot process."""
+        return self
+
+    @property
     def reference(self) -> ReferenceSource | None:
         """The table that is loaded for it from elsewhere, if any."""
         return None

@@ -45,5 +45,5 @@ def dead_letter_messages(of: StreamNode) -> DeadLetterMessages:
         raise ApplicationError(
             f"dead_letters of {of.name!r}: with on_error={of.on_error!r} there are none; leave on_error out"
         )
-    schema = schema_of(DeadLetter)
-    return DeadLetterMessages(f"{of.name}-dead-letters", schema, of.keyed, of.parent, of)
+    failing, schema = of.failing, schema_of(DeadLetter)
+    return DeadLetterMessages(f"{failing.name}-dead-letters", schema, failing.keyed, failing.parent, failing)

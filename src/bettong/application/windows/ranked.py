@@ -54,7 +54,7 @@ class Top:
     def value(self, value: Any, *by: Any) -> tuple[Any, Any]:
         """See Aggregate: what it goes by, and the value."""
         rank = by[0] if by else value
-        if rank != rank:  # noqa: PLR0124 - only NaN is not what it is
+        if _has_nan(rank):
             raise ValueError(f"{rank} has no place among numbers; where= leaves messages out")
         return rank, value
 
@@ -85,6 +85,13 @@ class Top:
         """See Aggregate."""
         values = [value for _, value in accumulator or ()]
         return values if self.smallest else values[::-1]
+
+
+def _has_nan(rank: Any) -> bool:
+    """Whether it is NaN, or a tuple or list that holds some: those are equal to themselves all the same."""
+    if isinstance(rank, tuple | list):
+        return any(map(_has_nan, rank))
+    return bool(rank != rank)  # noqa: PLR0124 - only NaN is not what it is
 
 
 def _is_count(value: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from bettong.application.signatures import check_function
 from bettong.application.windows.aggregate import Aggregate, Read
@@ -15,6 +15,13 @@ from bettong.schema.schema import Schema
 
 # Of a message that is not added.
 NOTHING = object()
+
+
+class Added(NamedTuple):
+    """What a message adds to an aggregate: the value of a field as it is, or, without one, always the same."""
+
+    field: str | None
+    same: Any
 
 
 def as_it_is(aggregate: Aggregate, value: Any) -> Any:  # noqa: ARG001 - a method of one
@@ -82,6 +89,17 @@ def reader_of(name: str, aggregate: Aggregate) -> Callable[[Any], Any]:
         return NOTHING
 
     return value
+
+
+def added_of(aggregate: Aggregate) -> Added | None:
+    """What a message adds, where nobody needs the message itself to tell."""
+    reads = list(aggregate.reads.values())
+    if aggregate.where is not None or len(reads) > 1:
+        return None
+    if not reads:
+        return Added(None, aggregate.value())
+    (read,) = reads
+    return Added(read, None) if isinstance(read, str) and type(aggregate).value is as_it_is else None
 
 
 def description_of(aggregate: Aggregate) -> str:

@@ -23,12 +23,23 @@ from bettong.application.windows.windowing import Late, Windowing, windowing_of
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Windowed(Stateful):
-    """See `Stream.window`. Its functions are those of the aggregation."""
+    """See `Stream.window`. Its functions are those of the aggregation.
+
+    `merges_partials`: whether it reads what was combined before: see `partials`.
+    """
 
     windowing: Windowing
     needs_each_watermark: bool
+    merges_partials: bool = False
     judges_lateness: ClassVar[bool] = True
     method = "window"
+
+    @property
+    def failing(self) -> Computation:
+        """See Computation. Messages that are combined before fail there."""
+        (combining,) = self.parent.parents if self.merges_partials else (self,)
+        assert isinstance(combining, Computation)  # noqa: S101 - see `local_windows`
+        return combining
 
     @property
     def goes_by_event_time(self) -> bool:

@@ -20,6 +20,12 @@ def source_stages(plan: Plan) -> list[Stage]:
     return [stage for stage in plan.stages if stage.name in names]
 
 
+def with_joins(plan: Plan, stages: Iterable[Stage]) -> list[Stage]:
+    """These stages, and those that join with reference tables: their logs name the versions."""
+    names = {stage.name for stage in stages} | {stage.name for stage in plan.stages if stage.references}
+    return [stage for stage in plan.stages if stage.name in names]
+
+
 def source_records(
     plan: Plan, stages: Iterable[Stage], where: Locations, key: KeyValue | None = None
 ) -> Iterator[Record]:

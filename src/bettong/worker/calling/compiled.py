@@ -1,13 +1,14 @@
 """Functions compiled by Numba: runs their kernels over the rows of a batch."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
 
 from bettong.application.on_error import STOP, OnError
 from bettong.application.returns import Returns
-from bettong.frames.columns import Array, Columns
+from bettong.frames.columns import Array, Column, Columns
 from bettong.schema.schema import Schema
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
@@ -17,6 +18,28 @@ from bettong.worker.state.records import Records
 
 # Rows of results that there is room for at first where a message may have several; doubled as often as it needs.
 _ROOM_MIN = 256
+
+
+class PairCalling:
+    """The function of a compiled join, called for pairs of messages."""
+
+    def __init__(self, kernel: Kernel, on_error: OnError) -> None:
+        self._kernel = kernel
+        self._stops = on_error == STOP
+
+    def call(self, left: Columns, right: Columns, rows: Array, unpaired: Sequence[Failure]) -> Results:
+        """What it gives for pairs, as results of the rows that made them. `rows`: by pair, in rising order.
+
+        `unpaired`: rows of which no pair could be made.
+        """
+        columns = (*left.columns, *right.columns)
+        made, count, raised = _run(self._kernel, left.length, columns, (), 0, stops=self._stops)
+        results = _output(self._kernel, made, count, [])
+        assert results.rows is not None  # noqa: S101 - pairs may give nothing
+        failed = sorted((*raised, *results.failures), key=itemgetter(0))
+        failures = [*unpaired, *((int(rows[pair]), reason) for pair, reason in failed)]
+        failures.sort(key=itemgetter(0))
+        return Results(results.columns, rows[results.rows], failures)
 
 
 class CompiledCalling:
@@ -31,33 +54,41 @@ class CompiledCalling:
         """See Calling."""
         kernel = self._kernels[batch.schema]
         if states is None:
-            return _run(kernel, batch.columns, (), 0, stops=self._stops)
+            return self._results(kernel, batch.columns, (), 0)
         if self._spare is None:
             self._spare = np.empty_like(states.states[:1])
         arrays = [states.slots, states.states, self._spare]
         if not kernel.form.deletes:
-            return _run(kernel, batch.columns, arrays, states.keys, stops=self._stops)
+            return self._results(kernel, batch.columns, arrays, states.keys)
         deleted = np.zeros(batch.length, np.uint8)
         arrays += [states.table.first, deleted]
-        results = _run(kernel, batch.columns, arrays, states.keys, stops=self._stops)
+        results = self._results(kernel, batch.columns, arrays, states.keys)
         if (rows := np.flatnonzero(deleted)).size:
             states.table.delete(batch, states.slots, rows)
         return results
 
+    def _results(self, kernel: Kernel, columns: Columns, states: Sequence[Array], keys: int) -> Results:
+        made, count, failures = _run(kernel, columns.length, columns.columns, states, keys, stops=self._stops)
+        if kernel.form.returns is Returns.WHETHER:
+            return Results(None, made.sources[:count], failures)
+        return _output(kernel, made, count, failures)
 
-def _run(kernel: Kernel, columns: Columns, states: Sequence[Array], keys: int, *, stops: bool) -> Results:
-    """The results of all rows. `states`: the arrays that the kernel takes for them."""
+
+def _run(
+    kernel: Kernel, rows: int, columns: Sequence[Column], states: Sequence[Array], keys: int, *, stops: bool
+) -> tuple["_Made", int, list[Failure]]:
+    """Stores the results of all rows, and counts them. `states`: the arrays that the kernel takes for them."""
     several = kernel.form.returns is Returns.MANY
     cursor = np.array([-1, 0, 0])
-    made = _Made(kernel, max(columns.length, _ROOM_MIN) if several else columns.length)
+    made = _Made(kernel, max(rows, _ROOM_MIN) if several else rows)
     failures: list[Failure] = []
     # The kernel takes addresses: these names keep the arrays alive while it runs.
-    taken = [np.ascontiguousarray(column) for column in columns.columns]
+    taken = [np.ascontiguousarray(column) for column in columns]
     addresses = [_address(array) for array in (*taken, *states, cursor)]
     start = 0
-    while start < columns.length:
+    while start < rows:
         try:
-            kernel.call(start, columns.length, made.room, keys, *addresses, *map(_address, made.arrays))
+            kernel.call(start, rows, made.room, keys, *addresses, *map(_address, made.arrays))
         except ANY_ERROR as error:
             row = _row_at_work(cursor, start, error)
             failures.append((row, reason_of(error)))
@@ -69,10 +100,7 @@ def _run(kernel: Kernel, columns: Columns, states: Sequence[Array], keys: int, *
                 break
             start, cursor[2] = int(cursor[0]), 0
             made = _Made(kernel, 2 * made.room, made)
-    count = int(cursor[1])
-    if kernel.form.returns is Returns.WHETHER:
-        return Results(None, made.sources[:count], failures)
-    return _output(kernel, made, count, failures)
+    return made, int(cursor[1]), failures
 
 
 class _Made:

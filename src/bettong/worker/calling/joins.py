@@ -53,7 +53,7 @@ class JoinMessages:
                     add(row, key, message)
             except ANY_ERROR as error:
                 failed = last - length_hint(keys)
-                output.failures.append((failed, reason_of(error)))
+                output.fail(failed, reason_of(error))
                 numbers, adds = iter(rows[failed + 1 :]), _of_sides(batch, adders, failed + 1)
                 if self._node.on_error != STOP:
                     continue
@@ -96,7 +96,7 @@ class JoinClosing:
                     for left, right in closed.pairs:
                         pair(left, right, row)
                 except ANY_ERROR as error:
-                    output.failures.append((row, reason_of(error)))
+                    output.fail(row, reason_of(error))
                     is_stopped = True
             self._go_on(key, state, batch, row, states)
         return output.results(batch.length)
@@ -115,7 +115,7 @@ def _pair(node: Joined, output: ResultBuilder) -> Pair:
     A message that may have several partners is copied for each, so that no pair sees what the function did to it for
     another one.
     """
-    combine, take, failures, stops = node.combine, output.add, output.failures, node.on_error == STOP
+    combine, take, fail, stops = node.combine, output.add, output.fail, node.on_error == STOP
     copied_left = node.parent.one_schema(node.name).copied if node.kind.left_has_several else None
     copied_right = node.right.one_schema(node.name).copied
 
@@ -131,7 +131,7 @@ def _pair(node: Joined, output: ResultBuilder) -> Pair:
         except ANY_ERROR as error:
             if stops:
                 raise
-            failures.append((row, reason_of(error)))
+            fail(row, reason_of(error))
 
     return pair
 

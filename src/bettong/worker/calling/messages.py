@@ -50,7 +50,7 @@ class _EachResult:
                 for row, message in zip(rows, messages, strict=True):
                     take(function(message), row)
             except ANY_ERROR as error:
-                output.failures.append((last - length_hint(rows), reason_of(error)))
+                output.fail(last - length_hint(rows), reason_of(error))
                 if self._node.on_error != STOP:
                     continue
             return output.results(batch.length)
@@ -118,7 +118,7 @@ class StatefulMessages:
                     if result is not None:
                         take(result, last - length_hint(keys))
             except ANY_ERROR as error:
-                output.failures.append((last - length_hint(keys), reason_of(error)))
+                output.fail(last - length_hint(keys), reason_of(error))
                 if self._node.on_error != STOP:
                     continue
             return output.results(batch.length)
@@ -149,7 +149,7 @@ class StatefulMessages:
                     kept = output.count
             except ANY_ERROR as error:
                 output.keep(*kept)
-                output.failures.append((last - length_hint(keys), reason_of(error)))
+                output.fail(last - length_hint(keys), reason_of(error))
                 kept = output.count
                 if self._node.on_error != STOP:
                     continue

@@ -1,6 +1,7 @@
 """The results of a batch, read from objects that a user's functions gave: plain Python's."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ class ResultBuilder:
         self.values: list[Any] = []
         self.rows: list[int] = []
         self.failures: list[Failure] = []
+        # Of each failure, how many results there were before it.
+        self._behind: list[int] = []
         self._read = schema.read
         self._unreadable = schema.unreadable
         self._schema = schema
@@ -30,26 +33,32 @@ class ResultBuilder:
         try:
             values = self._read(result)
         except self._unreadable:
-            self.failures.append((row, self._is_no(result)))
+            self.fail(row, self._is_no(result))
             return
         self.values.append(values)
         self.rows.append(row)
+
+    def fail(self, row: int, reason: str) -> None:
+        """Takes a failure of a row: it stands behind what was taken before."""
+        self.failures.append((row, reason))
+        self._behind.append(len(self.rows))
 
     def extend(self, results: Iterable[Any], row: int) -> None:
         """Takes all results of a row, or, when to make one of them raises, none. None among them is nothing."""
         if isinstance(results, _TEXTS):
             raise TypeError(f"returned {type(results).__name__}, expected an iterable of {self._schema.name}")
         found: list[Any] = []
-        strange: list[Failure] = []
+        strange: list[tuple[int, Failure]] = []
         for each in results:
             try:
                 found.append(self._read(each))
             except self._unreadable:
                 if each is not None:
-                    strange.append((row, self._is_no(each)))
+                    strange.append((len(self.rows) + len(found), (row, self._is_no(each))))
         self.values += found
         self.rows += [row] * len(found)
-        self.failures += strange
+        self.failures += [failure for _, failure in strange]
+        self._behind += [behind for behind, _ in strange]
 
     @property
     def count(self) -> tuple[int, int]:
@@ -58,7 +67,7 @@ class ResultBuilder:
 
     def keep(self, results: int, failures: int) -> None:
         """Drops all results and failures but the first ones."""
-        del self.values[results:], self.rows[results:], self.failures[failures:]
+        del self.values[results:], self.rows[results:], self.failures[failures:], self._behind[failures:]
 
     def results(self, length: int) -> Results:
         """The results of a batch of so many rows: those that do not fit the schema become failures."""
@@ -70,10 +79,16 @@ class ResultBuilder:
         columns, violations = fitting_values(self._schema, values)
         rows = self.rows
         if violations:
-            self.failures += [(rows[result], reason) for result, reason in violations.items()]
+            self.failures = self._with(violations)
             rows = [row for result, row in enumerate(rows) if result not in violations]
         is_each = len(rows) == length and not self.failures and rows == list(range(length))
         return Results(columns, None if is_each else np.array(rows, np.int64), self.failures)
+
+    def _with(self, violations: Mapping[int, str]) -> list[Failure]:
+        """All failures in the order in which they arose. `violations`: by result."""
+        found = [(behind, 0, each) for behind, each in zip(self._behind, self.failures, strict=True)]
+        found += [(result, 1, (self.rows[result], reason)) for result, reason in violations.items()]
+        return [failure for *_, failure in sorted(found, key=itemgetter(0, 1))]
 
     def _is_no(self, value: object) -> str:
         return f"{type(value).__name__} is no {self._schema.name}"

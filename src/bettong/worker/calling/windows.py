@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from operator import length_hint
 from typing import Any
 
 import numpy as np
 
 from bettong.application.on_error import STOP
+from bettong.application.windows.readings import Added
 from bettong.application.windows.windowed import Windowed
+from bettong.frames.columns import Columns
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.result_builder import ResultBuilder
@@ -20,30 +23,43 @@ from bettong.worker.windows.window_rows import KeyWindows, WindowRows
 
 
 class WindowMessages:
-    """Puts messages into windows. See Calling. `rows`: those of the last call."""
+    """Puts messages into windows. See Calling. `rows`: those of the last call.
 
-    def __init__(self, node: Windowed, windows: KeyWindows, progress: FoldProgress) -> None:
+    `added`: what the windows take in place of messages, where no function of the user's is called for one.
+    """
+
+    def __init__(
+        self,
+        node: Windowed,
+        windows: KeyWindows,
+        progress: FoldProgress,
+        added: Sequence[Added] | None,
+    ) -> None:
         self.rows = WindowRows(np.empty(0, np.int64), np.empty(0, np.int64))
         self._node = node
         self.windows = windows
         self._progress = progress
+        self._added = added
 
     def call(self, batch: Batch, states: ObjectTable) -> Results:
         """See Calling. A key whose first message raises has no state."""
         self.rows = WindowRows(batch.event_times(), batch.message_watermarks())
         output = ResultBuilder(self._node.schema)
-        add = self.windows.adder(self.rows, states, output.add)
+        add = self.windows.rows_adder(self.rows, states, output.add)
         rows, keys = range(batch.length), iter(batch.key_values())
-        messages = iter(self._progress.messages(self._node.name, batch, keys))
+        messages = iter(
+            self._progress.messages(self._node.name, batch, keys)
+            if self._added is None
+            else _values(self._added, batch.columns)
+        )
         last = batch.length - 1
         numbers = iter(rows)
         while True:
             try:
-                for key, message, row in zip(keys, messages, numbers, strict=True):
-                    add(row, key, message)
+                add(keys, messages, numbers)
             except ANY_ERROR as error:
                 failed = last - length_hint(keys)
-                output.failures.append((failed, reason_of(error)))
+                output.fail(failed, reason_of(error))
                 numbers = iter(rows[failed + 1 :])
                 if self._node.on_error != STOP:
                     continue
@@ -59,6 +75,19 @@ class WindowMessages:
                 if state is not None and delete_when(state):
                     states.delete(keys[row], batch, row)
         return output.results(batch.length)
+
+
+def _values(added: Sequence[Added], columns: Columns) -> Iterable[Sequence[Any]]:
+    """By message what it adds."""
+    return zip(
+        *(
+            repeat(each.same, columns.length)
+            if each.field is None
+            else columns.values(columns.schema.position(each.field))
+            for each in added
+        ),
+        strict=True,
+    )
 
 
 class WindowClosing:
@@ -84,7 +113,7 @@ class WindowClosing:
                     if result is not None:
                         output.add(result, row)
             except ANY_ERROR as error:
-                output.failures.append((row, reason_of(error)))
+                output.fail(row, reason_of(error))
                 if self._node.on_error == STOP:
                     break
             self._go_on(key, state, batch, row, states)

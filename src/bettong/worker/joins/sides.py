@@ -49,11 +49,15 @@ class SidedColumns(Columns):
         return map(next, [sides[is_right] for is_right in of_right.tolist()])
 
     def of_side(self, rows: Array, *, is_right: bool) -> Columns:
-        """Some rows, all of one side, as columns of it."""
+        """Different rows, all of one side and in their order, as columns of it."""
         found = self.right if is_right else self.left
         assert found is not None  # noqa: S101 - it has these rows
-        if len(rows) == found.length:
-            return found
+        return found if len(rows) == found.length else self.messages_of(rows, is_right=is_right)
+
+    def messages_of(self, rows: Array, *, is_right: bool) -> Columns:
+        """The same for rows in any order, which may come several times."""
+        found = self.right if is_right else self.left
+        assert found is not None  # noqa: S101 - it has these rows
         return found.take(self.rows[rows] - (self._right_begins if is_right else 0))
 
     def take(self, rows: Array) -> Columns:

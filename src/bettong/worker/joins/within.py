@@ -85,7 +85,7 @@ class WithinJoin:
                 late.append(row)
                 return
             if at_ns > latest_ns:
-                raise ValueError(f"its event time is {at_ns} ns: its bounds end after the year 2262")
+                raise beyond(at_ns)
             state = find(key)
             if state is None:
                 partners: Sequence[KeptMessage] = ()
@@ -169,6 +169,11 @@ class WithinJoin:
             ):
                 alone_ends.append(alone[0][0] + kept_ns + 1)
         return min(alone_ends) if alone_ends else max(ends, default=NEVER)
+
+
+def beyond(at_ns: int) -> ValueError:
+    """What is raised for a message of that event time."""
+    return ValueError(f"its event time is {at_ns} ns: its bounds end after the year 2262")
 
 
 def _between(held: Sequence[KeptMessage], from_ns: int, until_ns: int) -> Sequence[KeptMessage]:

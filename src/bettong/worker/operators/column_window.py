@@ -44,7 +44,8 @@ class ColumnWindowOperator:
         if rows.marked:
             is_late, is_beyond = rows.marks == LATE, rows.marks == BEYOND
             late = np.flatnonzero(is_late)
-            self.late_rows.note(batch, late, int(np.count_nonzero(rows.marks == PARTLY_LATE)))
+            self.late_rows.count(len(late), int(np.count_nonzero(rows.marks == PARTLY_LATE)))
+            self.late_rows.keep(batch, late)
             is_kept = ~is_beyond if self._late == "oldest" else ~(is_beyond | is_late)
             if self._late == "fire" and len(late):
                 results = self._each_alone(batch, late, times[late])

@@ -15,31 +15,34 @@ from bettong.worker.calling.results import Results
 from bettong.worker.exclusions import ExcludedTimer
 from bettong.worker.fired import DueTimers, fired_at, order_of_key, rows_of_keys
 from bettong.worker.joins.key_joins import key_join
+from bettong.worker.joins.late_sides import LateSides
 from bettong.worker.joins.sides import SidedColumns
+from bettong.worker.operators.column_join import ColumnJoinOperator
 from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, derived
 from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.progress import FoldProgress
+from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.table import StateTable
 
 
 def join_operator(node: Joined, parts: OperatorParts) -> Operator:
     """Of `join_within`, `join_latest`, `join_as_of` and `join_window`."""
-    return JoinOperator(node, parts.tables[node.name], parts.progress)
+    table = parts.tables[node.name]
+    if isinstance(table, JoinTable):
+        return ColumnJoinOperator(node, table, parts.pair_calling(node))
+    return JoinOperator(node, table, parts.progress)
 
 
 def late_side_operator(node: LateSide, parts: OperatorParts) -> Operator:
     """Of a join's late messages."""
     join = parts.made[node.joined.name]
-    assert isinstance(join, JoinOperator)  # noqa: S101 - it is of a join
-    return LateSideOperator(node, join)
+    assert isinstance(join, JoinOperator | ColumnJoinOperator)  # noqa: S101 - it is of a join
+    return LateSideOperator(node, join.late_sides)
 
 
 class JoinOperator(StatefulOperator):
-    """See Operator. It reads batches of SidedColumns. What time makes has an event time of its own.
-
-    `late`, `partly_late`: how many messages were, since somebody set these to 0.
-    """
+    """See Operator. It reads batches of SidedColumns. What time makes has an event time of its own."""
 
     def __init__(self, node: Joined, table: StateTable, progress: FoldProgress) -> None:
         join = key_join(node)
@@ -52,10 +55,8 @@ class JoinOperator(StatefulOperator):
             dict.fromkeys((each.field for each in node.timers), self._taking),
             progress,
         )
-        self.late = self.partly_late = 0
+        self.late_sides = LateSides()
         self._changes_by_right_alone = isinstance(node.kind, Latest)
-        # By side: its late rows, where somebody wants them.
-        self._late_rows: dict[bool, list[Batch]] = {}
         self._times: Array = np.empty(0, np.int64)
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
@@ -65,29 +66,12 @@ class JoinOperator(StatefulOperator):
         changing = batch.take(np.flatnonzero(columns.of_right)) if self._changes_by_right_alone else batch
         results = self._taking.call(batch, self.table.open(changing))
         rows = self._taking.rows
-        self.late += len(rows.late)
-        self.partly_late += rows.partly_late
-        if rows.late and self._late_rows:
-            late = np.array(rows.late, np.int64)
-            of_right = columns.of_right[late]
-            for is_right, found in self._late_rows.items():
-                own = late[of_right == is_right]
-                if len(own):
-                    found.append(batch.derived(columns.of_side(own, is_right=is_right), own))
+        self.late_sides.note(batch, rows.late, len(rows.partly_late))
         return derived(self.name, batch, results, dead_letters)
 
     def soonest_due(self, times: Array) -> Array | None:
         """See Operator."""
         return self._taking.join.soonest_due(times)
-
-    def keep_late(self, *, is_right: bool) -> None:
-        """The late messages of that side are wanted."""
-        self._late_rows[is_right] = []
-
-    def take_late(self, *, is_right: bool) -> list[Batch]:
-        """Those since this was last asked."""
-        late, self._late_rows[is_right] = self._late_rows[is_right], []
-        return late
 
     def _take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
         """See StatefulOperator. With all that is due of these keys: to fire takes time, and a key may have much."""
@@ -125,13 +109,13 @@ class JoinOperator(StatefulOperator):
 class LateSideOperator(WithoutTime):
     """See Operator. What it reads is what its join reads, which comes first."""
 
-    def __init__(self, node: LateSide, join: JoinOperator) -> None:
+    def __init__(self, node: LateSide, late_sides: LateSides) -> None:
         self.name = node.name
-        self._join = join
+        self._late_sides = late_sides
         self._is_right = node.is_right
-        join.keep_late(is_right=node.is_right)
+        late_sides.keep(is_right=node.is_right)
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:  # noqa: ARG002
         """See Operator."""
-        late = self._join.take_late(is_right=self._is_right)
+        late = self._late_sides.take(is_right=self._is_right)
         return Batch.concatenated(late) if late else batch.slice(0, 0)

@@ -10,11 +10,13 @@ from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.dead_letter_messages import DeadLetterMessages
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.nodes.stateless import Filtered, FlatMapped, Mapped
+from bettong.application.windows.partials import Partials
 from bettong.application.windows.windowed import LateMessages, Windowed
 from bettong.worker.operators.branch import branch_operator
 from bettong.worker.operators.dead_letter_messages import dead_letter_operator
 from bettong.worker.operators.filter import filter_operator
 from bettong.worker.operators.join import join_operator, late_side_operator
+from bettong.worker.operators.local import local_operator
 from bettong.worker.operators.map import map_operator
 from bettong.worker.operators.operator import Operator, OperatorParts
 from bettong.worker.operators.reference import reference_operator
@@ -30,6 +32,7 @@ _KINDS: Mapping[type[Computation], Callable[[Any, OperatorParts], Operator]] = {
     Stateful: stateful_operator,
     Windowed: window_operator,
     LateMessages: late_operator,
+    Partials: local_operator,
     Joined: join_operator,
     LateSide: late_side_operator,
     Referenced: reference_operator,

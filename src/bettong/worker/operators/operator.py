@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
 
+from bettong.application.joins.joined import Joined
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.nodes.stateless import Stateless
 from bettong.application.timers import NEVER, StateTimer
 from bettong.frames.columns import Array
 from bettong.worker.batch import Batch
+from bettong.worker.calling.compiled import PairCalling
 from bettong.worker.calling.results import Calling, Results
 from bettong.worker.due import Due
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
@@ -78,13 +81,19 @@ class OperatorParts(Protocol):
     def stateful_calling(self, node: Stateful) -> Calling[Any]:
         """How the functions that change states are called."""
 
+    def pair_calling(self, node: Joined) -> PairCalling:
+        """How the function of a compiled join is called."""
+
     def timer_calling(self, node: Stateful, timer: StateTimer) -> Calling[Any]:
         """How the function of a timer is called."""
 
 
 def failed(name: str, batch: Batch, results: Results, dead_letters: DeadLetters) -> None:
-    """The messages of rows that failed become dead letters, or what `on_error` says."""
-    for row, reason in results.failures:
+    """The messages of rows that failed become dead letters, or what `on_error` says.
+
+    In the order of the rows, in each execution mode: what follows `dead_letters` of one message must not depend on it.
+    """
+    for row, reason in sorted(results.failures, key=itemgetter(0)):
         dead_letters.add(name, reason, batch.source(row))
 
 

@@ -115,7 +115,7 @@ class ReferenceOperator(WithoutTime):
                     if result is not None:
                         output.add(result, row)
             except ANY_ERROR as error:
-                output.failures.append((last - length_hint(numbers), reason_of(error)))
+                output.fail(last - length_hint(numbers), reason_of(error))
                 if not self._stops:
                     continue
             return output.results(batch.length)

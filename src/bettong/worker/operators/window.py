@@ -1,10 +1,14 @@
 """`Stream.window`: each key's messages by windows, and what becomes of those that are late."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from bettong.application.windows.aggregated import Aggregated, AggregatedValues
+from bettong.application.windows.partials import ACCUMULATOR, MESSAGES
 from bettong.application.windows.windowed import LateMessages, Windowed
+from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Results
@@ -20,6 +24,7 @@ from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.state.table import StateTable
 from bettong.worker.windows.key_windows import key_windows
 from bettong.worker.windows.late_rows import LateRows
+from bettong.worker.windows.partials import MergedPartials
 
 
 def window_operator(node: Windowed, parts: OperatorParts) -> Operator:
@@ -27,10 +32,21 @@ def window_operator(node: Windowed, parts: OperatorParts) -> Operator:
     table = parts.tables[node.name]
     if isinstance(table, PaneTable):
         return ColumnWindowOperator(node, table)
-    windows = key_windows(node.windowing)
+    windowing, added = node.windowing, None
+    if node.merges_partials:
+        windowing = _of_partials(node)
+    elif isinstance(aggregation := windowing.aggregation, Aggregated) and (added := aggregation.added()):
+        windowing = replace(windowing, aggregation=AggregatedValues(aggregation))
+    windows = key_windows(windowing)
     closing = {timer.field: WindowClosing(node, windows, timer.field) for timer in node.timers}
-    adding = WindowMessages(node, windows, parts.progress)
+    adding = WindowMessages(node, windows, parts.progress, added)
     return WindowOperator(node, table, adding, closing, parts.progress)
+
+
+def _of_partials(node: Windowed) -> Windowing:
+    """The same windows, of messages that were combined before."""
+    (takes,) = node.handlers
+    return replace(node.windowing, aggregation=MergedPartials(node, takes.fields[ACCUMULATOR].name))
 
 
 def late_operator(node: LateMessages, parts: OperatorParts) -> Operator:
@@ -53,6 +69,7 @@ class WindowOperator(StatefulOperator):
     ) -> None:
         super().__init__(node, table, calling, closing, progress)
         self.late_rows = LateRows(are_kept=node.windowing.late == "side")
+        self._merges_partials = node.merges_partials
         self._adding = calling
         self._closing = closing
         self._times: Array = np.empty(0, np.int64)
@@ -61,8 +78,18 @@ class WindowOperator(StatefulOperator):
         """See Operator."""
         results = super().on_batch(batch, dead_letters)
         rows = self._adding.rows
-        self.late_rows.note(batch, rows.late, rows.partly_late)
+        if rows.late or rows.partly_late:
+            of = self._messages_of(batch)
+            self.late_rows.count(of(rows.late), of(rows.partly_late))
+            self.late_rows.keep(batch, rows.late)
         return results
+
+    def _messages_of(self, batch: Batch) -> Callable[[Sequence[int]], int]:
+        """Says how many messages some rows are of."""
+        if not self._merges_partials:
+            return len
+        messages = np.asarray(batch.columns.columns[MESSAGES])
+        return lambda rows: int(messages[list(rows)].sum())
 
     def soonest_due(self, times: Array) -> Array | None:
         """See Operator."""

@@ -16,9 +16,9 @@ from bettong.schema.fields import Field, Kind
 from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.fired import rows_of_column
 from bettong.worker.jsonable import to_jsonable
+from bettong.worker.state.due_table import DueTable
 from bettong.worker.state.objects import WINDOW_TIMERS
 from bettong.worker.state.pane_pool import MESSAGES, NEWER, NUMBER, OLDER, OLDEST, VALUES, PanePool
-from bettong.worker.state.records import RecordTable
 from bettong.worker.state.stored_arrays import bytes_of, read_array
 from bettong.worker.state.table import SavedStates
 from bettong.worker.state.timers import without_never
@@ -27,8 +27,11 @@ _WORDS = ("due", "oldest", "newest")
 _KEY = np.dtype([(word, "<i8") for word in _WORDS])
 
 
-class PaneTable(RecordTable):
-    """See StateTable. A key's state is its panes; saved, each record says where they begin, and how many they are."""
+class PaneTable(DueTable):
+    """See StateTable; `words`: see `pane_pool`. A key's state is its panes.
+
+    Saved, each record says where they begin, and how many they are.
+    """
 
     def __init__(
         self,
@@ -44,33 +47,6 @@ class PaneTable(RecordTable):
         super().__init__(node, key[1], key[0], key[2], first=np.array([(NEVER, -1, -1)], _KEY))
         self.panes = panes
         self._shown = shown
-
-    @property
-    def words(self) -> Array:
-        """The records of keys as words: see `pane_pool`."""
-        words: Array = self.states.view(np.int64).reshape(-1, len(_WORDS))
-        return words
-
-    def slots(self, batch: Batch) -> Array:
-        """The slot of each row's key, whose panes may change from now on; `note` has to follow. New keys have none."""
-        slots = self._table.slots(self._column_of(batch))
-        self._make_room()
-        if self._changed is not None:
-            self._changed[slots] = True
-        return slots
-
-    def note(self, slots: Array) -> None:
-        """These are due sooner than before."""
-        if self._timers is not None:
-            self._timers.note(slots, self.states)
-
-    def take_slots_due(self, watermark_ns: int) -> tuple[Array, Array]:
-        """The slots of keys that are due by that watermark, and when. They are NEVER now; `close` has to follow."""
-        assert self._timers is not None  # noqa: S101 - windows have one
-        slots, at_ns, _ = self._timers.take(0, watermark_ns, self.states)
-        if self._changed is not None:
-            self._changed[slots] = True
-        return slots, at_ns
 
     def keys_at(self, slots: Array) -> Array:
         """The keys of these slots, as the column of `fired`."""
@@ -89,13 +65,8 @@ class PaneTable(RecordTable):
         known = FrameKeys(rows.keys.entry, rows.columns, _values=values, are_fired=True)
         return Batch(rows.columns, known, times=rows.times)
 
-    def close(self, slots: Array) -> None:
-        """Those that `take_slots_due` gave have fired: the keys without panes are gone, the others due again."""
-        is_over = self.words[slots, OLDEST] < 0
-        over = slots[is_over]
-        self._deleted += len(over)
-        self._end(over)
-        self.note(slots[~is_over])
+    def _is_over(self, slots: Array) -> Any:
+        return self.words[slots, OLDEST] < 0
 
     def _drop(self, slots: Array) -> None:
         self.panes.give_back(self.panes.of_keys(self.words[slots])[0])

@@ -19,6 +19,8 @@ from numpy.lib.format import descr_to_dtype, dtype_to_descr
 
 _PLAIN_DTYPE = re.compile(r"[<>|=]?(?:[biufcSUV][0-9]+|\?|[mM]8(?:\[[0-9]*[a-zA-Z]+\])?)")
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
+# Of Fortran, as numpy calls it.
+_BY_COLUMNS = "F"
 _OF_DAY = ("hour", "minute", "second", "microsecond", "fold", "tzinfo")
 
 
@@ -91,17 +93,32 @@ def _take_large(number: int) -> tuple[bytes]:
 
 
 def _take_array(array: Any) -> tuple[Any, ...]:
+    """Dtype, shape, and bytes; a shape that begins with `_BY_COLUMNS` is of an array that lies by columns.
+
+    For numpy adds up in the order of memory: an array that is restored in another order gives other last bits.
+    """
     if array.dtype.hasobject or not array.dtype.itemsize:
         raise TypeError(f"an array of dtype {array.dtype}")
-    return dtype_to_descr(array.dtype), array.shape, array.tobytes()
+    if array.flags.c_contiguous:
+        return dtype_to_descr(array.dtype), array.shape, array.tobytes()
+    if array.flags.f_contiguous:
+        return dtype_to_descr(array.dtype), (_BY_COLUMNS, *array.shape), array.tobytes("F")
+    raise TypeError(
+        "an array whose values do not lie side by side, as a part of another array or with its axes moved: sums over it"
+        " have other last bits once it is restored; keep a copy of it, array.copy()"
+    )
 
 
-def _array(descr: Any, shape: tuple[int, ...], data: bytes) -> Any:
+def _array(descr: Any, shape: tuple[Any, ...], data: bytes) -> Any:
     flat = np.frombuffer(_checked(data), _dtype(descr)) if data else np.empty(0, _dtype(descr))
+    by_columns = len(shape) > 0 and type(shape[0]) is str and shape[0] == _BY_COLUMNS
+    lengths = shape[1:] if by_columns else shape
     # Numpy would take -1 for the rest.
-    if not all(type(each) is int and each >= 0 for each in shape):
+    if not all(type(each) is int and each >= 0 for each in lengths):
         raise ValueError(f"{shape} is no shape")
-    return flat.reshape(shape).copy()
+    if by_columns:
+        return flat.reshape(lengths, order="F").copy("F")
+    return flat.reshape(lengths).copy()
 
 
 def _take_scalar(value: Any) -> tuple[Any, ...]:

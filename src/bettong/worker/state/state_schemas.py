@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from bettong.application.key import key_name
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.plan import Stage
@@ -41,7 +43,7 @@ def state_schema_of(stage: Stage, node: Stateful, *, records: bool) -> StateSche
     takes = sorted(f"{schema.name} {{{_tokens(schema.fields)}}}" for schema in node.handlers)
     keys = sorted({key_name(entry.key) for entry in stage.inputs if entry.key is not None})
     layout = (
-        f"{'compiled' if records else 'Python'} state {_state(node.state)} by {', '.join(keys)}"
+        f"{'compiled' if records else 'Python'} state {_state(node.state, arrays=not records)} by {', '.join(keys)}"
         f" of {', '.join(takes)}{node.settings}"
     )
     return StateSchema(layout=layout, version=node.version, code=_code(_functions(node)))
@@ -91,12 +93,21 @@ def _tokens(fields: Any) -> str:
     return ", ".join(field.token for field in fields)
 
 
-def _state(state: Callable[[], Any]) -> str:
+def _state(state: Callable[[], Any], *, arrays: bool) -> str:
+    """The class of a state, and its fields. `arrays`: with dtypes and shapes of those that a new state has."""
     name = getattr(state, "__qualname__", type(state).__qualname__)
+    made = state() if arrays else None
     if isinstance(state, type) and dataclasses.is_dataclass(state):
-        fields = ", ".join(f"{field.name}: {_type(field.type)}" for field in dataclasses.fields(state))
+        fields = ", ".join(
+            f"{field.name}: {_type(field.type)}{_array(getattr(made, field.name, None))}"
+            for field in dataclasses.fields(state)
+        )
         return f"{name} {{{fields}}}"
-    return name
+    return f"{name}{_array(made)}"
+
+
+def _array(value: Any) -> str:
+    return f" of {value.dtype} {value.shape}" if isinstance(value, np.ndarray) else ""
 
 
 def _type(annotation: Any) -> str:

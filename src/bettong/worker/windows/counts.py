@@ -13,10 +13,10 @@ from bettong.application.windows.window import Window
 from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array
 from bettong.worker.state.objects import ObjectTable
-from bettong.worker.windows.window_rows import Add, Closed, Take, WindowRows
+from bettong.worker.windows.window_rows import Add, Closed, RowByRow, Take, WindowRows
 
 
-class CountWindows:
+class CountWindows(RowByRow):
     """See KeyWindows."""
 
     def __init__(self, kind: Counts, windowing: Windowing) -> None:

@@ -19,10 +19,13 @@ class LateRows:
         self._are_kept = are_kept
         self._batches: list[Batch] = []
 
-    def note(self, batch: Batch, late: Sequence[int] | Array, partly_late: int) -> None:
-        """These rows of a batch were late, and so many partly."""
-        self.late += len(late)
+    def count(self, late: int, partly_late: int) -> None:
+        """So many messages were late, and so many partly."""
+        self.late += late
         self.partly_late += partly_late
+
+    def keep(self, batch: Batch, late: Sequence[int] | Array) -> None:
+        """These rows of a batch were late."""
         if len(late) and self._are_kept:
             self._batches.append(batch.take(np.asarray(late, np.int64)))
 

@@ -7,8 +7,8 @@ past it: that time, at which its key is due next, is the timer of the state.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,29 @@ from bettong.frames.columns import Array
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.pane_stack import NOTHING, PaneStack
-from bettong.worker.windows.window_rows import Add, Closed, Take, WindowRows
+from bettong.worker.windows.window_rows import Add, AddRows, Closed, Take, WindowRows, each_row
+
+
+class _Placed(NamedTuple):
+    """By row its pane, and when its first open window is due; the rows that are late, and partly late.
+
+    `has_too_late`: whether some have windows that end later than 64 bits can tell.
+    """
+
+    panes: list[int]
+    dues: list[int]
+    late: Collection[int]
+    partly_late: Collection[int]
+    has_too_late: bool
+
+    @property
+    def are_simple(self) -> bool:
+        """Whether each goes into all of its windows."""
+        return not (self.late or self.partly_late or self.has_too_late)
 
 
 class RangeWindows:
-    """See KeyWindows."""
+    """See KeyWindows. `latest_ns`: later event times have windows that end beyond 64 bits."""
 
     def __init__(self, kind: Ranges, windowing: Windowing) -> None:
         self._kind = kind
@@ -33,35 +51,45 @@ class RangeWindows:
         self._aggregation = windowing.aggregation
         # Of the kind, which would work them out each time.
         self._pane_ns, self._panes = kind.pane_ns, kind.panes
-        # Later event times have windows that end beyond 64 bits.
-        self._latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
+        self.latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
         self._stacks: dict[Any, PaneStack] = {}
 
     def adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
         """See KeyWindows."""
-        panes, dues, late, partly_late = self._placed(rows)
-        aggregation, early_ns, latest_ns = self._aggregation, self._windowing.early_ns, self._latest_ns
+        return self._adder(self._placed(rows), rows, states, take)
+
+    def rows_adder(self, rows: WindowRows, states: ObjectTable, take: Take) -> AddRows:
+        """See KeyWindows."""
+        placed = self._placed(rows)
+        add = self._adder(placed, rows, states, take)
+        if not placed.are_simple or self._windowing.early_ns is not None:
+            return each_row(add)
+        find, panes, update = states.get, placed.panes, self._aggregation.update
+
+        def add_rows(keys: Iterator[Any], messages: Iterator[Any], numbers: Iterator[int]) -> None:
+            for key, message, row in zip(keys, messages, numbers, strict=True):
+                state = find(key)
+                if state is not None:
+                    pane, accumulators = panes[row], state.panes
+                    # Nearly always it is there, so its windows are awaited.
+                    if pane in accumulators:
+                        accumulators[pane] = update(accumulators[pane], message)
+                        continue
+                add(row, key, message)
+
+        return add_rows
+
+    def _adder(self, placed: _Placed, rows: WindowRows, states: ObjectTable, take: Take) -> Add:
+        panes, dues, late, partly_late, has_too_late = placed
+        aggregation, early_ns = self._aggregation, self._windowing.early_ns
         initial, update = aggregation.initial, aggregation.update
         find, create, timers, stacks = states.get, states.create, states.timers, self._stacks
         assert timers is not None  # noqa: S101 - it has at least one
         is_left = self._windowing.late != "oldest"
-        is_checked = bool(len(rows.times)) and int(rows.times.max()) > latest_ns
-
-        def add_known(row: int, key: Any, message: Any) -> None:
-            """Nearly every row: its pane is there, so its windows are awaited."""
-            state = find(key)
-            if state is not None:
-                pane, accumulators = panes[row], state.panes
-                if pane in accumulators:
-                    accumulators[pane] = update(accumulators[pane], message)
-                    return
-            add(row, key, message)
 
         def add(row: int, key: Any, message: Any) -> None:
-            if is_checked and rows.times[row] > latest_ns:
-                raise ValueError(
-                    f"its event time is {rows.times[row]} ns: its window ends after the year 2262"
-                )
+            if has_too_late:
+                self.check(int(rows.times[row]))
             if row in late and is_left:
                 self._leave(row, key, message, rows, take)
                 rows.late.append(row)
@@ -77,7 +105,7 @@ class RangeWindows:
                 if row in late:
                     rows.late.append(row)
                 else:
-                    rows.partly_late += 1
+                    rows.partly_late.append(row)
                 stacks.pop(key, None)
             if due < state.due:
                 state.due = due
@@ -89,11 +117,16 @@ class RangeWindows:
                     state.early = states.log_ns + early_ns
                     timers.note(key, state)
 
-        return add if late or partly_late or is_checked or early_ns is not None else add_known
+        return add
+
+    def check(self, at_ns: int) -> None:
+        """Raises ValueError for an event time whose windows end beyond 64 bits."""
+        if at_ns > self.latest_ns:
+            raise ValueError(f"its event time is {at_ns} ns: its window ends after the year 2262")
 
     def soonest_due(self, times: Array) -> Array:
         """See KeyWindows. The end of the first window that covers it; nothing ends later than 64 bits can tell."""
-        kind, times = self._kind, np.minimum(times, self._latest_ns)
+        kind, times = self._kind, np.minimum(times, self.latest_ns)
         first: Array = times + kind.slide_ns - (times - kind.offset_ns - kind.size_ns) % kind.slide_ns
         return first + kind.delay_ns
 
@@ -126,22 +159,23 @@ class RangeWindows:
             end = at_ns - self._kind.delay_ns
             self._go_on(key, state, end, empty=self._windowing.emit_empty and not empty)
 
-    def _placed(self, rows: WindowRows) -> tuple[list[int], list[int], Collection[int], Collection[int]]:
-        """By row its pane, and when its first open window is due; the rows that are late, and partly late."""
+    def _placed(self, rows: WindowRows) -> _Placed:
         kind, times = self._kind, rows.times
+        has_too_late = bool(len(times)) and int(times.max()) > self.latest_ns
         panes = (times - kind.offset_ns) // self._pane_ns
         # Of the windows that cover it, the one that ends first.
         dues = self.soonest_due(times)
         missed = np.flatnonzero((dues <= rows.watermarks) & (times < rows.watermarks))
         if not len(missed):
-            return panes.tolist(), dues.tolist(), (), ()
+            return _Placed(panes.tolist(), dues.tolist(), (), (), has_too_late)
         is_late = self._last_due(times[missed], dues[missed]) <= rows.watermarks[missed]
         dues[missed] += ((rows.watermarks[missed] - dues[missed]) // kind.slide_ns + 1) * kind.slide_ns
         late = missed[is_late]
         # Where they are taken in: the first pane of the oldest open window, which none that opens later has.
         oldest = dues[late] - kind.delay_ns - kind.size_ns
         panes[late] = (oldest - kind.offset_ns) // self._pane_ns
-        return panes.tolist(), dues.tolist(), set(late.tolist()), set(missed[~is_late].tolist())
+        partly_late = set(missed[~is_late].tolist())
+        return _Placed(panes.tolist(), dues.tolist(), set(late.tolist()), partly_late, has_too_late)
 
     def _last_due(self, times: Array, dues: Array) -> Array:
         """When the last window that covers these times is due. `dues`: the first ones."""

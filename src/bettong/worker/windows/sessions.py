@@ -17,13 +17,13 @@ from bettong.application.windows.window import Window
 from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array
 from bettong.worker.state.objects import ObjectTable
-from bettong.worker.windows.window_rows import Add, Closed, Take, WindowRows
+from bettong.worker.windows.window_rows import Add, Closed, RowByRow, Take, WindowRows
 
 # What the list of a session holds.
 _FIRST, _LAST, _ACCUMULATOR, _CHANGED = range(4)
 
 
-class SessionWindows:
+class SessionWindows(RowByRow):
     """See KeyWindows."""
 
     def __init__(self, kind: Sessions, windowing: Windowing) -> None:

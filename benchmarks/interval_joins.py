@@ -1,0 +1,197 @@
+"""Pairs of two streams within bounds, in the partition worker alone, fed from memory; and a plain loop that does it."""
+
+import struct
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+
+import numpy as np
+
+import bettong
+from benchmarks.folding import FRAME_MESSAGES, fold, worker_of
+from benchmarks.measuring import Sample
+from benchmarks.workload import log_frame, pieces
+from bettong.application.plan import Plan, plan
+from bettong.frames.columns import Array, Columns
+from bettong.frames.frame import decode
+from bettong.worker.output.framing import OutputRecord
+from bettong.worker.stage_program import StageProgram, program
+
+KEYS = 10_000
+# Of each key a side has so many messages a second. So a message has two partners, and there are as many pairs.
+_PER_KEY_S = 1
+_BOUND_NS = 1_000_000_000
+_MESSAGE = struct.Struct("<qqq")
+
+
+@dataclass(slots=True)
+class Shipped:
+    """The left side."""
+
+    key: bettong.i64
+    at: bettong.i64
+    weight: bettong.i64
+
+
+@dataclass(slots=True)
+class Arrived:
+    """The right side."""
+
+    key: bettong.i64
+    at: bettong.i64
+    cost: bettong.i64
+
+
+@dataclass(slots=True)
+class Delivered:
+    """A pair."""
+
+    key: bettong.i64
+    total: bettong.i64
+
+
+@bettong.compiled
+def delivered(shipped: Shipped, arrived: Arrived) -> Delivered:
+    """What is asked of a pair."""
+    return Delivered(shipped.key, shipped.weight + arrived.cost)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinLoad:
+    """Messages of both sides in the order of their times, with keys by chance, always the same.
+
+    `sides`: keys, times and values of each.
+    """
+
+    sides: tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]
+
+    @classmethod
+    def of(cls, messages: int) -> "JoinLoad":
+        """Half of them of each side."""
+        chance, count = np.random.default_rng(1), messages // 2
+        times = np.arange(count) * (_BOUND_NS // (_PER_KEY_S * KEYS))
+        left, right = (
+            (chance.integers(0, KEYS, count), times + lag, chance.integers(0, 1000, count)) for lag in (0, 1)
+        )
+        return cls((left, right))
+
+    @property
+    def messages(self) -> int:
+        """How many there are."""
+        return sum(len(keys) for keys, _, _ in self.sides)
+
+    def parts(self) -> Iterator[tuple[int, int, slice]]:
+        """What comes one after the other: number, side, and which of its messages."""
+        for number, start in enumerate(range(0, len(self.sides[0][0]), FRAME_MESSAGES)):
+            for side in range(2):
+                yield 2 * number + side, side, slice(start, start + FRAME_MESSAGES)
+
+    def right(self) -> tuple[int, int]:
+        """How many pairs there are, and the sum of their totals."""
+        (keys, times, weights), (other_keys, other_times, costs) = self.sides
+        width = int(times[-1]) + 4 * _BOUND_NS
+        places = keys * width + times + _BOUND_NS
+        order = np.argsort(places)
+        places, sums = places[order], np.cumsum(np.concatenate([[0], weights[order]]))
+        found = other_keys * width + other_times + _BOUND_NS
+        low = np.searchsorted(places, found - _BOUND_NS)
+        high = np.searchsorted(places, found + _BOUND_NS, "right")
+        return int((high - low).sum()), int((sums[high] - sums[low] + (high - low) * costs).sum())
+
+
+def join_speed(messages: int, *, compiled: bool) -> Sample:
+    """Messages a second of one core's time."""
+    load, (application, ready) = _load(messages), _ready(compiled=compiled)
+    records, seconds = fold(worker_of(application.application, ready), _frames(application, load))
+    assert _pairs_in(application, records) == load.right(), "the pairs are wrong"
+    return Sample(load.messages / seconds, seconds * 1e6 / load.messages)
+
+
+def join_against_loop(messages: int, *, compiled: bool) -> Sample:
+    """The same as a multiple of the speed of the plain loop."""
+    loop = plain_join_per_s(_load(messages))
+    found = join_speed(messages, compiled=compiled)
+    return Sample(found.value / loop, found.cpu_s_per_million)
+
+
+def plain_join_per_s(load: JoinLoad) -> float:
+    """Messages a second of what one would write without any framework, from bytes to results; checked."""
+    sides = [
+        [_MESSAGE.pack(*each) for each in zip(*map(np.ndarray.tolist, side), strict=True)]
+        for side in load.sides
+    ]
+    parts = [(side, sides[side][part]) for _, side, part in load.parts()]
+    begun = time.process_time()
+    results = _loop(parts)
+    seconds = time.process_time() - begun
+    assert (len(results), sum(each.total for each in results)) == load.right(), "the plain loop is wrong"
+    return load.messages / seconds
+
+
+def _loop(parts: Sequence[tuple[int, list[bytes]]]) -> list[Delivered]:
+    results: list[Delivered] = []
+    kept = [defaultdict[int, deque[tuple[int, int]]](deque) for _ in range(2)]
+    for side, messages in parts:
+        kind, own, others = (Shipped, Arrived)[side], kept[side], kept[1 - side]
+        for message in messages:
+            each = kind(*_MESSAGE.unpack(message))
+            at_ns, value = each.at, each.weight if isinstance(each, Shipped) else each.cost
+            partners = others[each.key]
+            # Both sides go on together, but for the messages of a frame.
+            while partners and partners[0][0] < at_ns - _BOUND_NS:
+                partners.popleft()
+            results += [
+                Delivered(each.key, value + other)
+                for other_ns, other in partners
+                if other_ns <= at_ns + _BOUND_NS
+            ]
+            own[each.key].append((at_ns, value))
+    return results
+
+
+@cache
+def _load(messages: int) -> JoinLoad:
+    return JoinLoad.of(messages)
+
+
+@cache
+def _ready(*, compiled: bool) -> tuple[Plan, StageProgram]:
+    app = bettong.Application("interval-joins")
+    left = app.source("shipped", schema=Shipped, key="key", event_time="at")
+    right = app.source("arrived", schema=Arrived, key="key", event_time="at")
+    bound = timedelta(microseconds=_BOUND_NS // 1000)
+    left.join_within(right, -bound, bound, delivered, name="pairs").sink("delivered")
+    application = plan(app)
+    return application, program(application.stages[0], compiled=compiled)
+
+
+def _frames(application: Plan, load: JoinLoad) -> list[bytes]:
+    """The messages as the records of one partition."""
+    sources = {source.name: source for source in application.sources}
+    both = [sources[name] for name in ("shipped", "arrived")]
+    columns = [
+        list(pieces(Columns(source.schema, len(side[0]), side), FRAME_MESSAGES))
+        for source, side in zip(both, load.sides, strict=True)
+    ]
+    return [
+        log_frame(
+            both[side],
+            piece := columns[side][number // 2],
+            sequence=number // 2 + 1,
+            previous=number // 2,
+            now_ns=number + 1,
+            watermark_ns=int(np.asarray(piece.columns[1])[-1]),
+        )
+        for number, side, _ in load.parts()
+    ]
+
+
+def _pairs_in(application: Plan, records: Sequence[OutputRecord]) -> tuple[int, int]:
+    """How many pairs records have, and the sum of their totals."""
+    schema = application.stages[0].outputs[0].schema
+    payloads = [payload for record in records if (payload := decode(record.value).columns) is not None]
+    totals = [np.asarray(Columns.of_payload(schema, each).columns[1]) for each in payloads]
+    return sum(map(len, totals)), sum(int(each.sum()) for each in totals)

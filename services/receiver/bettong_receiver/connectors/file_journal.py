@@ -1,0 +1,57 @@
+"""The journal of partitioned files: how far each partition is, and what a crash has to undo. Pure.
+
+    crc32c:9ae1c0de
+    {"version":1,"application":"market","sink":"bids","positions":{"3":"crc32c:..."},"lengths":{"day=2026-11-26/00003.jsonl":4711}}
+
+`lengths` names the files that a commit was about to write to, and how long each was before; empty between commits.
+Then `positions` are those before the commit.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import crc32c
+
+from bettong_receiver.errors import PositionError
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """`positions`, by partition, as they are stored; `lengths`, by path within the folder, of files under way."""
+
+    application: str
+    sink: str
+    positions: Mapping[int, bytes] = field(default_factory=dict)
+    lengths: Mapping[str, int] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        """The content of the file."""
+        values = {
+            "version": _VERSION,
+            "application": self.application,
+            "sink": self.sink,
+            "positions": {str(partition): data.decode() for partition, data in self.positions.items()},
+            "lengths": dict(self.lengths),
+        }
+        content = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        return b"crc32c:%08x\n" % crc32c.crc32c(content) + content
+
+
+def decode(application: str, sink: str, data: bytes) -> Journal:
+    """The journal of a sink. Raises PositionError, naming what is wrong but not the file, for any other."""
+    checksum, _, content = data.partition(b"\n")
+    if checksum != b"crc32c:%08x" % crc32c.crc32c(content):
+        raise PositionError("its checksum does not fit its content")
+    values: dict[str, Any] = json.loads(content)
+    if values["version"] != _VERSION:
+        raise PositionError(f"it is of version {values['version']}, expected {_VERSION}")
+    if (values["application"], values["sink"]) != (application, sink):
+        raise PositionError(
+            f"it belongs to {values['application']}/{values['sink']}; give each sink a folder of its own"
+        )
+    positions = {int(partition): text.encode() for partition, text in values["positions"].items()}
+    return Journal(application, sink, positions, values["lengths"])

@@ -1,0 +1,172 @@
+"""`Stream.local`: messages are combined before `key_by`, so that fewer of them pass the log to the windows behind.
+
+    stream.local("page").window(windows, aggregation)     is     stream.key_by("page").window(windows, aggregation)
+
+In the stage before, the messages of a frame that have one key and fall into the same windows become one message with
+their accumulator, a partial. The windows behind the log combine partials as they would have added messages. Nothing
+waits, and nothing is kept: the frames that travel are the same ones, at the same places in the log, with fewer rows.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, make_dataclass, replace
+from datetime import timedelta
+from functools import wraps
+from keyword import iskeyword
+from typing import Any, TypedDict
+
+import msgpack  # type: ignore[import-untyped]
+
+from bettong.application.execution_mode import ExecutionMode
+from bettong.application.key import Key, fields_of
+from bettong.application.nodes.computation import Computation
+from bettong.application.nodes.keyed import Keyed, keyed
+from bettong.application.nodes.node import StreamNode
+from bettong.application.on_error import DEAD_LETTER, OnError
+from bettong.application.signatures import plain_type
+from bettong.application.windows.aggregate import Aggregate
+from bettong.application.windows.aggregated import Aggregated
+from bettong.application.windows.aggregates import Mean, Sum
+from bettong.application.windows.aggregation import Aggregation
+from bettong.application.windows.kinds import Ranges, WindowKind
+from bettong.application.windows.readings import description_of, held_field
+from bettong.application.windows.windowed import Windowed, windowed
+from bettong.errors import ApplicationError
+from bettong.schema.forms.decimals import DecimalForm
+from bettong.schema.record_classes import record_class_of
+from bettong.schema.schema import Schema, schema_of
+
+# Their fields behind those of the key.
+ACCUMULATOR, MESSAGES = -2, -1
+
+_REMEDY = "put key_by(...) in place of local(...)"
+# Python adds Decimals of 28 digits without rounding: of these, ten thousand million.
+_DECIMAL_DIGITS_MAX = 18
+_EXACT_KINDS = ("int", "bool", "timedelta")
+_EXACT_TYPES = (int, bool, timedelta)
+
+
+@dataclass(frozen=True, eq=False)
+class Partials(Computation):
+    """What travels in place of messages.
+
+    `plain`: the windows as they would be without it, behind `plain_keyed`. Both are no part of the application.
+    """
+
+    plain: Windowed
+    plain_keyed: Keyed
+    on_error: OnError = DEAD_LETTER
+    method = "local"
+
+
+class LocalOptions(TypedDict, total=False):
+    """What else `LocalStream.window` takes by name: see `Stream.window`."""
+
+    name: str | None
+    emit_empty: bool
+    early: timedelta | None
+    version: int
+    on_error: OnError
+
+
+def local_windows(
+    parent: StreamNode,
+    key: Key,
+    key_on_error: OnError,
+    windows: WindowKind,
+    aggregation: Aggregation[Any, Any, Any],
+    *,
+    name: str | None = None,
+    emit_empty: bool = False,
+    early: timedelta | None = None,
+    version: int = 1,
+    on_error: OnError = DEAD_LETTER,
+) -> tuple[Partials, Keyed, Windowed]:
+    """The nodes of `LocalStream.window`, in their order. Raises ApplicationError for what is not equal without it."""
+    before = keyed(parent, key, "local", key_on_error)
+    plain, _ = windowed(
+        before,
+        windows,
+        aggregation,
+        name=name,
+        late="drop",
+        emit_empty=emit_empty,
+        early=early,
+        version=version,
+        on_error=on_error,
+    )
+    _check(plain, before.schema)
+    named = replace(before, name=f"{plain.name}-keyed")
+    schema = _schema(before.schema, key)
+    partials = Partials(f"{plain.name}-partials", schema, parent.keyed, parent, plain, named, on_error)
+    behind = replace(named, schema=schema, parent=partials, key=key if not callable(key) else _packed(key))
+    merging = replace(
+        plain, parent=behind, handlers={schema: plain.windowing.aggregation.update}, merges_partials=True
+    )
+    return partials, behind, merging
+
+
+def _schema(messages: Schema, key: Key) -> Schema:
+    """Of partials: the fields of the key, or its bytes; an accumulator, and how many messages it is of."""
+    hints = record_class_of(messages.message).hints
+    names = () if callable(key) else fields_of(key)
+    for part in names:
+        if not part.isidentifier() or iskeyword(part):
+            raise ApplicationError(
+                f"local: key {part!r} is no name of Python's; give a function of the message"
+            )
+    fields = [("packed_key", bytes)] if callable(key) else [(part, hints[part]) for part in names]
+    taken = {field for field, _ in fields}
+    own = [(_free("accumulator", taken), bytes), (_free("messages", taken), int)]
+    return schema_of(make_dataclass("Partial", [*fields, *own]))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    return name if name not in taken else f"{name}_"
+
+
+def _packed(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Gives of a partial what a function gave of its messages."""
+
+    @wraps(key)
+    def read(partial: Any) -> Any:
+        return msgpack.unpackb(partial.packed_key, use_list=False)
+
+    return read
+
+
+def _check(plain: Windowed, schema: Schema) -> None:
+    owner, windowing = f"window {plain.name!r}: local", plain.windowing
+    if not isinstance(windowing.kind, Ranges):
+        raise ApplicationError(
+            f"{owner}: {type(windowing.kind).__name__.lower()} hang on each message's own time or number; messages are"
+            f" combined for tumbling and sliding windows alone: {_REMEDY}"
+        )
+    if windowing.mode is ExecutionMode.COMPILED:
+        raise ApplicationError(
+            f"{owner}: compiled windows add messages, no accumulators; take off the mark, or {_REMEDY}"
+        )
+    if isinstance(windowing.aggregation, Aggregated):
+        for name, each in windowing.aggregation.fields.items():
+            if isinstance(each, Sum | Mean) and not _adds_exactly(each, schema):
+                raise ApplicationError(
+                    f"{owner}: {name}={description_of(each)}: a sum of floats hangs on which were added first, so it"
+                    " would differ with how messages were cut into frames. Sum whole numbers, as cents are (of a"
+                    f" function: one that says -> int), or {_REMEDY}"
+                )
+
+
+def _adds_exactly(aggregate: Aggregate, schema: Schema) -> bool:
+    read = aggregate.reads["of"]
+    if not isinstance(read, str):
+        try:
+            stated = inspect.signature(read, eval_str=True).return_annotation
+        except (ValueError, TypeError, NameError):
+            return False
+        return plain_type(stated) in _EXACT_TYPES
+    field = held_field(schema.fields[schema.position(read)])
+    if isinstance(field.form, DecimalForm):
+        return field.form.precision.digits <= _DECIMAL_DIGITS_MAX
+    return field.kind_name in _EXACT_KINDS

@@ -1,0 +1,174 @@
+"""`Stream.local`: combines messages of one key that are in, or late for, the same windows, before they travel."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter, length_hint
+from typing import Any
+
+import msgpack  # type: ignore[import-untyped]
+import numpy as np
+
+from bettong.application.key import fields_of, key_reader
+from bettong.application.on_error import STOP
+from bettong.application.windows.kinds import Ranges
+from bettong.application.windows.partials import Partials
+from bettong.frames.columns import Array, Columns
+from bettong.frames.key_values import key_bytes
+from bettong.user_errors import ANY_ERROR, reason_of
+from bettong.worker.batch import Batch
+from bettong.worker.calling.results import Failure, Results
+from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, derived
+from bettong.worker.output.dead_letters import DeadLetters
+from bettong.worker.progress import FoldProgress
+from bettong.worker.windows.partials import PackedAccumulators, window_classes
+from bettong.worker.windows.ranges import RangeWindows
+
+# A partial that is larger than its messages is divided, until it is not or is as small as this; one of the larger size
+# in any case. A frame that has come in can hold what its messages take, and of settings the smallest one this.
+_SMALL_BYTES = 8192
+_LARGE_BYTES = 65_536
+
+
+def local_operator(node: Partials, parts: OperatorParts) -> Operator:
+    """Of `local`."""
+    return LocalOperator(node, parts.progress)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Rows of one key and class, in their order, and what they are combined to."""
+
+    rows: list[int]
+    accumulator: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Partial:
+    """A group, or a part of it, as it travels. `row`: the first one, which stands for all."""
+
+    row: int
+    packed: bytes
+    messages: int
+
+
+class LocalOperator(WithoutTime):
+    """See Operator. Nothing is kept from one batch to the next."""
+
+    def __init__(self, node: Partials, progress: FoldProgress) -> None:
+        kind = node.plain.windowing.kind
+        assert isinstance(kind, Ranges)  # noqa: S101 - no others are combined
+        self.name = node.name
+        self._node = node
+        self._key = node.plain_keyed.key
+        self._progress = progress
+        self._kind = kind
+        self._windows = RangeWindows(kind, node.plain.windowing)
+        self._aggregation = node.plain.windowing.aggregation
+        self._packed = PackedAccumulators(node.plain)
+
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
+        """See Operator."""
+        if callable(self._key):
+            batch, keys = self._computed_keys(batch, dead_letters)
+        else:
+            keys = self._key_fields(batch)
+        failures: list[Failure] = []
+        found: list[_Partial] = []
+        for group in self._groups(batch, keys, failures):
+            try:
+                found += self._divided(batch, group)
+            except ANY_ERROR as error:
+                failures += [(row, reason_of(error)) for row in group.rows]
+        found.sort(key=attrgetter("row"))
+        return derived(self.name, batch, self._results(keys, found, failures), dead_letters)
+
+    def _key_fields(self, batch: Batch) -> Sequence[Any]:
+        assert not callable(self._key)  # noqa: S101 - there are fields
+        columns = [batch.columns.values(batch.schema.position(part)) for part in fields_of(self._key)]
+        return list(zip(*columns, strict=True)) if columns else [()] * batch.length
+
+    def _computed_keys(self, batch: Batch, dead_letters: DeadLetters) -> tuple[Batch, Sequence[bytes]]:
+        """The rows that have a key, and the keys' bytes; of the others `key_by` disposes, as it would without this."""
+        read, target = key_reader(self._key, batch.schema), self._node.plain_keyed.name
+        kept: list[int] = []
+        keys: list[bytes] = []
+        rows = iter(range(batch.length))
+        messages = iter(self._progress.messages(target, batch, rows))
+        while True:
+            try:
+                for row, message in zip(rows, messages, strict=True):
+                    key = read(message)
+                    key_bytes(key)
+                    keys.append(msgpack.packb(key))
+                    kept.append(row)
+            except ANY_ERROR as error:
+                row = batch.length - 1 - length_hint(rows)
+                dead_letters.add(target, reason_of(error), batch.source(row))
+                if dead_letters.stopping is None:
+                    continue
+            self._progress.enter(self.name)
+            return (batch if len(kept) == batch.length else batch.take(np.array(kept, np.int64))), keys
+
+    def _groups(self, batch: Batch, keys: Sequence[Any], failures: list[Failure]) -> list[_Group]:
+        """The rows by key and class; those that cannot be added become failures."""
+        aggregation, latest_ns = self._aggregation, self._windows.latest_ns
+        initial, update = aggregation.initial, aggregation.update
+        times = batch.event_times()
+        of_rows = window_classes(self._kind, self._windows, times, batch.message_watermarks())
+        is_checked = bool(batch.length) and int(times.max()) > latest_ns
+        groups: dict[tuple[Any, Hashable], _Group] = {}
+        rows = iter(range(batch.length))
+        messages = iter(self._progress.messages(self.name, batch, rows))
+        while True:
+            try:
+                for row, message in zip(rows, messages, strict=True):
+                    if is_checked:
+                        self._windows.check(int(times[row]))
+                    at = (keys[row], of_rows[row])
+                    group = groups.get(at)
+                    if group is None:
+                        groups[at] = _Group([row], update(initial(), message))
+                    else:
+                        group.accumulator = update(group.accumulator, message)
+                        group.rows.append(row)
+            except ANY_ERROR as error:
+                failures.append((batch.length - 1 - length_hint(rows), reason_of(error)))
+                if self._node.on_error != STOP:
+                    continue
+            return list(groups.values())
+
+    def _divided(self, batch: Batch, group: _Group) -> Sequence[_Partial]:
+        """A group as messages that a frame can hold. Raises what the user's functions raise, and UnfitError."""
+        packed, count = self._packed.pack(group.accumulator), len(group.rows)
+        size = len(packed)
+        if size <= _SMALL_BYTES or count == 1 or size <= min(_LARGE_BYTES, _bytes_of(batch, count)):
+            return [_Partial(group.rows[0], packed, count)]
+        found: list[_Partial] = []
+        for rows in np.array_split(np.array(group.rows, np.int64), min(count, 2 * -(-size // _SMALL_BYTES))):
+            found += self._divided(batch, _Group(rows.tolist(), self._folded(batch, rows)))
+        return found
+
+    def _folded(self, batch: Batch, rows: Array) -> Any:
+        accumulator = self._aggregation.initial()
+        for message in batch.take(rows).columns:
+            accumulator = self._aggregation.update(accumulator, message)
+        return accumulator
+
+    def _results(
+        self, keys: Sequence[Any], found: Sequence[_Partial], failures: Sequence[Failure]
+    ) -> Results:
+        first = [keys[each.row] for each in found]
+        if callable(self._key):
+            of_key = [first]
+        else:
+            of_key = [[key[index] for key in first] for index in range(len(fields_of(self._key)))]
+        own: list[list[Any]] = [[each.packed for each in found], [each.messages for each in found]]
+        columns = Columns.of_values(self._node.schema, [*of_key, *own])
+        return Results(columns, np.array([each.row for each in found], np.int64), failures)
+
+
+def _bytes_of(batch: Batch, rows: int) -> int:
+    """About what so many rows take."""
+    return batch.columns.size_bytes() * rows // batch.length

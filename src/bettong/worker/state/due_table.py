@@ -1,0 +1,52 @@
+"""States of one partition's keys that are words of 64 bits, one of them when the key is due: for folds over columns."""
+
+from typing import Any
+
+import numpy as np
+
+from bettong.frames.columns import Array
+from bettong.worker.batch import Batch
+from bettong.worker.state.records import RecordTable
+
+
+class DueTable(RecordTable):
+    """See StateTable. What a record refers to is kept beside the records. Its one timer goes by event time."""
+
+    @property
+    def words(self) -> Array:
+        """The records of keys as words, a row each."""
+        words: Array = self.states.view(np.int64).reshape(len(self.states), -1)
+        return words
+
+    def slots(self, batch: Batch) -> Array:
+        """The slot of each row's key, whose state may change from now on; `note` has to follow. New keys get one."""
+        slots = self._table.slots(self._column_of(batch))
+        self._make_room()
+        if self._changed is not None:
+            self._changed[slots] = True
+        return slots
+
+    def note(self, slots: Array) -> None:
+        """These are due sooner than before."""
+        if self._timers is not None:
+            self._timers.note(slots, self.states)
+
+    def take_slots_due(self, watermark_ns: int) -> tuple[Array, Array]:
+        """The slots of keys that are due by that watermark, and when. They are NEVER now; `close` has to follow."""
+        assert self._timers is not None  # noqa: S101 - what goes by event time has one
+        slots, at_ns, _ = self._timers.take(0, watermark_ns, self.states)
+        if self._changed is not None:
+            self._changed[slots] = True
+        return slots, at_ns
+
+    def close(self, slots: Array) -> None:
+        """Those that `take_slots_due` gave have fired: keys that keep nothing are gone, the others due again."""
+        is_over = self._is_over(slots)
+        over = slots[is_over]
+        self._deleted += len(over)
+        self._end(over)
+        self.note(slots[~is_over])
+
+    def _is_over(self, slots: Array) -> Any:
+        """By slot, whether nothing is kept of its key."""
+        raise NotImplementedError

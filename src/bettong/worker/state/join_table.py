@@ -1,0 +1,131 @@
+"""The messages that a join keeps for one partition's keys, for folds over columns: a record a key, a row a message."""
+
+import io
+from typing import Any
+
+import numpy as np
+
+from bettong.application.joins.states import KeptMessage, WithinState
+from bettong.application.nodes.stateful import Stateful
+from bettong.application.timers import NEVER
+from bettong.errors import SnapshotError
+from bettong.frames.columns import Array
+from bettong.schema.fields import Field, Kind
+from bettong.schema.schema import Schema
+from bettong.worker.jsonable import to_jsonable
+from bettong.worker.state.due_table import DueTable
+from bettong.worker.state.kept_pool import (
+    COUNT,
+    DUE,
+    ENTRY_WORDS,
+    KEPT,
+    MESSAGE,
+    NUMBER,
+    SIDE_WORDS,
+    SIDES,
+    TIME,
+    WORDS,
+    KeptPool,
+)
+from bettong.worker.state.objects import WINDOW_TIMERS
+from bettong.worker.state.stored_arrays import bytes_of, read_array
+from bettong.worker.state.table import SavedStates
+from bettong.worker.state.timers import without_never
+
+_KEY = np.dtype(
+    [
+        (name, "<i8")
+        for name in (
+            *("due", "count"),
+            *(f"{side}_{word}" for side in ("left", "right") for word in ("first", "kept", "segment")),
+        )
+    ]
+)
+_KEPT = [SIDES + SIDE_WORDS * side + KEPT for side in range(2)]
+
+
+class JoinTable(DueTable):
+    """See StateTable; `words`: see `kept_pool`. A key's state is what is kept of both sides.
+
+    Saved, each record says how much that is; where it lies in memory is left out.
+    """
+
+    def __init__(
+        self,
+        node: Stateful,
+        key: tuple[Kind, np.dtype[Any], tuple[Field, ...] | None],
+        sides: tuple[Schema, Schema],
+    ) -> None:
+        """`key`: its kind and type, and its fields where it is a tuple. `sides`: what their messages are."""
+        first = np.array([(NEVER, *[0] * (WORDS - 1))], _KEY)
+        super().__init__(node, key[1], key[0], key[2], first=first)
+        self.pool = KeptPool(sides)
+
+    def forget_empty(self, slots: Array) -> None:
+        """Keys of these slots that keep nothing are gone."""
+        self._drop(np.unique(slots[self._is_over(slots)]))
+
+    def _is_over(self, slots: Array) -> Any:
+        words = self.words
+        return words[slots, _KEPT[0]] + words[slots, _KEPT[1]] == 0
+
+    def _drop(self, slots: Array) -> None:
+        self.pool.forget(self.words[slots])
+        super()._drop(slots)
+
+    def _saved(self, slots: Array | slice) -> SavedStates:
+        words = self.words[slots]
+        arrays = []
+        for side, columns in enumerate(self.pool.sides):
+            entries = self.pool.kept(words, side)
+            arrays += [np.ascontiguousarray(entries[:, :MESSAGE]), *columns.at(entries[:, MESSAGE]).columns]
+        saved = np.zeros_like(words)
+        shown = [DUE, COUNT, *_KEPT]
+        saved[:, shown] = words[:, shown]
+        return SavedStates(bytes_of(self._table.keys[slots], saved.view(_KEY).ravel(), *arrays))
+
+    def _read_beside(self, file: io.BytesIO) -> Any:
+        return [
+            (read_array(file, dimensions=2), [read_array(file, dimensions=1) for _ in columns.schema.fields])
+            for columns in self.pool.sides
+        ]
+
+    def _take_over(self, slots: Array, states: Array, beside: Any) -> None:
+        words = states.view(np.int64).reshape(len(states), WORDS)
+        counts = words[:, _KEPT]
+        if (counts < 0).any() or not counts.any(axis=1).all():
+            raise SnapshotError(f"state of {self.name!r}: a key of which nothing is kept")
+        for side, (entries, columns) in enumerate(beside):
+            self._check(side, counts[:, side], entries, columns)
+        # An increment holds all that is kept of its keys.
+        self.pool.forget(self.words[slots])
+        taken = np.tile(self.first.view(np.int64), (len(slots), 1))
+        taken[:, [DUE, COUNT]] = words[:, [DUE, COUNT]]
+        for side, (entries, columns) in enumerate(beside):
+            kept = np.empty((len(entries), ENTRY_WORDS), np.int64)
+            kept[:, :MESSAGE], kept[:, MESSAGE] = entries, self.pool.sides[side].put(columns)
+            self.pool.keep(taken, side, counts[:, side], kept)
+        self.words[slots] = taken
+
+    def _check(self, side: int, counts: Array, entries: Array, columns: list[Array]) -> None:
+        """Raises SnapshotError for what is not what so many messages a key of a side are saved as."""
+        expected = [each.dtype for each in self.pool.sides[side].columns]
+        found = [each.dtype for each in columns]
+        if entries.dtype != np.int64 or entries.shape[1] != MESSAGE or found != expected:
+            raise SnapshotError(
+                f"state of {self.name!r}: messages of {entries.shape[1:]} words of {entries.dtype} and"
+                f" {list(map(str, found))}, expected {MESSAGE} of int64 and {list(map(str, expected))}"
+            )
+        # None is more than all: so their sum is what it seems.
+        lengths = {len(each) for each in (entries, *columns)}
+        if (counts > len(entries)).any() or lengths != {counts.sum()}:
+            raise SnapshotError(f"state of {self.name!r}: {len(entries)} messages, but not those of its keys")
+
+    def _jsonable(self, slot: int) -> Any:
+        words = self.words[slot : slot + 1]
+        state = WithinState(due=int(words[0, DUE]), count=int(words[0, COUNT]))
+        for side, (columns, shown) in enumerate(zip(self.pool.sides, (state.left, state.right), strict=True)):
+            entries = self.pool.kept(words, side)
+            times, numbers = entries[:, TIME].tolist(), entries[:, NUMBER].tolist()
+            shown.extend(map(KeptMessage, times, numbers, columns.at(entries[:, MESSAGE])))
+        return without_never(to_jsonable(state), WINDOW_TIMERS)

@@ -1,0 +1,229 @@
+"""Messages that a join keeps of both sides: rows of one array, those of a key's side one after the other, by time.
+
+    keys, a row for each slot:   | due | count | left: first | kept | segment | right: first | kept | segment |
+    entries, a row each:         | event time | number | message |
+
+All are words of 64 bits. `count`: how many messages of the key came so far; `number`: it was that key's so many-th. The
+entries of a side are `kept` rows from `first` on, in a segment that is theirs alone: a power of two of rows, given back
+when the side keeps nothing, and exchanged for one twice, or half, as long when it is full, or nearly empty. So a search
+is a bisection. `segment`: 64 times where it begins, plus the power; 0 without one. A segment that nobody has holds
+where the next one of its size begins, -1 for none.
+
+`message`: its row in the columns of its side.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numba
+import numpy as np
+
+from bettong.frames.columns import Array, Columns
+from bettong.schema.schema import Schema
+
+DUE, COUNT, SIDES = range(3)
+# The words of a side, from `SIDES + SIDE_WORDS * side` on.
+FIRST, KEPT, SEGMENT, SIDE_WORDS = range(4)
+WORDS = SIDES + 2 * SIDE_WORDS
+TIME, NUMBER, MESSAGE, ENTRY_WORDS = range(4)
+
+_FIRST_ENTRIES = 4096
+_FIRST_MESSAGES = 1024
+# The least segment has 2**2 rows. No array has 2**40.
+_LEAST_POWER, _POWERS = 2, 40
+
+
+class KeptPool:
+    """The kept messages of all keys of a partition. `used`: how many entries were ever part of a segment."""
+
+    def __init__(self, sides: tuple[Schema, Schema]) -> None:
+        self.entries = np.zeros((_FIRST_ENTRIES, ENTRY_WORDS), np.int64)
+        self.sides = tuple(MessageColumns(schema) for schema in sides)
+        # By power: where the first segment begins that nobody has.
+        self._spare = np.full(_POWERS, -1, np.int64)
+        self._used = np.zeros(1, np.int64)
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """As compiled code takes them: entries, segments that nobody has, how many entries were ever used."""
+        return self.entries, self._spare, self._used
+
+    @property
+    def used(self) -> int:
+        """How many entries were ever part of a segment."""
+        return int(self._used[0])
+
+    def grow(self) -> None:
+        """Twice as many entries."""
+        self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
+
+    def kept(self, words: Array, side: int) -> Array:
+        """The entries of one side of keys, given by their words: key after key, each by time."""
+        at = SIDES + SIDE_WORDS * side
+        counts = words[:, at + KEPT]
+        starts = np.repeat(words[:, at + FIRST] - np.cumsum(counts) + counts, counts)
+        return self.entries[starts + np.arange(len(starts))]
+
+    def keep(self, words: Array, side: int, counts: Array, entries: Array) -> None:
+        """Keys, given by their words, that keep nothing of a side, keep so many entries each from now on."""
+        at = SIDES + SIDE_WORDS * side
+        row = 0
+        while (row := _put(row, words, at, counts, entries, self.arrays)) < len(words):
+            self.grow()
+
+    def forget(self, words: Array) -> None:
+        """Keys, given by their words, keep nothing from now on. They still say what they kept."""
+        for side, columns in enumerate(self.sides):
+            columns.give_back(self.kept(words, side)[:, MESSAGE])
+            segments = np.ascontiguousarray(words[:, SIDES + SIDE_WORDS * side + SEGMENT])
+            _give_back_all(segments, self.entries, self._spare)
+
+
+class MessageColumns:
+    """Messages of one schema as columns. A row that was given back is used again."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.columns: list[Any] = [np.zeros(_FIRST_MESSAGES, field.dtype) for field in schema.fields]
+        self._free = np.empty(0, np.int64)
+        self._free_count = self._used = 0
+
+    @property
+    def live(self) -> int:
+        """How many messages there are."""
+        return self._used - self._free_count
+
+    def put(self, columns: Sequence[Any]) -> Array:
+        """Takes messages; returns their rows."""
+        rows = self._take(len(columns[0]))
+        for own, column in zip(self.columns, columns, strict=True):
+            own[rows] = column
+        return rows
+
+    def at(self, rows: Array) -> Columns:
+        """The messages in some rows."""
+        return Columns(self.schema, len(rows), tuple(column.take(rows) for column in self.columns))
+
+    def give_back(self, rows: Array) -> None:
+        """These messages are gone."""
+        stop = self._free_count + len(rows)
+        if stop > len(self._free):
+            self._free = np.concatenate([self._free, np.zeros(stop, np.int64)])
+        self._free[self._free_count : stop] = rows
+        self._free_count = stop
+
+    def _take(self, count: int) -> Array:
+        taken = np.empty(count, np.int64)
+        again = min(count, self._free_count)
+        self._free_count -= again
+        taken[:again] = self._free[self._free_count : self._free_count + again]
+        taken[again:] = self._used + np.arange(count - again)
+        self._used += count - again
+        if self._used > (room := len(self.columns[0])):
+            more = max(room, self._used - room)
+            self.columns = [np.concatenate([each, np.zeros(more, each.dtype)]) for each in self.columns]
+        return taken
+
+
+@numba.njit(cache=True, inline="always")
+def is_full(slot: Any, at: Any, keys: Any) -> Any:
+    """Whether there is no room behind the entries of a side, whose words begin `at` in the key's."""
+    segment = keys[slot, at + SEGMENT]
+    end = keys[slot, at + FIRST] + keys[slot, at + KEPT]
+    return segment == 0 or end == (segment >> 6) + (1 << (segment & 63))
+
+
+@numba.njit(cache=True)
+def make_room(slot: Any, at: Any, keys: Any, pool: Any) -> Any:
+    """Makes room behind the entries of a side that has none.
+
+    Returns False where there are too few entries: then nothing has changed.
+    """
+    entries, spare, used = pool
+    segment, first, kept = keys[slot, at + SEGMENT], keys[slot, at + FIRST], keys[slot, at + KEPT]
+    power = segment & 63
+    to, taken = segment >> 6, segment
+    if not segment or 2 * kept > 1 << power:
+        taken = _take_segment(power + 1 if segment else _LEAST_POWER, entries, spare, used)
+        if taken == 0:
+            return False
+        to = taken >> 6
+    _move(first, to, kept, entries)
+    if taken != segment:
+        give_back(segment, entries, spare)
+    keys[slot, at + FIRST], keys[slot, at + SEGMENT] = to, taken
+    return True
+
+
+@numba.njit(cache=True)
+def shrink(slot: Any, at: Any, keys: Any, pool: Any) -> None:
+    """Gives back the segment of a side that keeps nothing; one that is nearly empty becomes a shorter one."""
+    entries, spare, used = pool
+    segment, kept = keys[slot, at + SEGMENT], keys[slot, at + KEPT]
+    power = segment & 63
+    if kept == 0:
+        give_back(segment, entries, spare)
+        keys[slot, at + FIRST], keys[slot, at + SEGMENT] = 0, 0
+    elif power > _LEAST_POWER and 4 * kept <= 1 << power:
+        taken = _take_segment(power - 1, entries, spare, used)
+        if taken:
+            _move(keys[slot, at + FIRST], taken >> 6, kept, entries)
+            give_back(segment, entries, spare)
+            keys[slot, at + FIRST], keys[slot, at + SEGMENT] = taken >> 6, taken
+
+
+@numba.njit(cache=True)
+def give_back(segment: Any, entries: Any, spare: Any) -> None:
+    """Nobody has this segment any more, if it is one."""
+    if segment:
+        entries[segment >> 6, TIME] = spare[segment & 63]
+        spare[segment & 63] = segment >> 6
+
+
+@numba.njit(cache=True)
+def _take_segment(power: Any, entries: Any, spare: Any, used: Any) -> Any:
+    """A segment of so many rows; 0 where there are too few entries."""
+    start = spare[power]
+    if start >= 0:
+        spare[power] = entries[start, TIME]
+    elif used[0] + (1 << power) <= len(entries):
+        start = used[0]
+        used[0] += 1 << power
+    else:
+        return 0
+    return (start << 6) + power
+
+
+@numba.njit(cache=True)
+def _move(start: Any, to: Any, count: Any, entries: Any) -> None:
+    """Entries of which none is where a later one comes to lie."""
+    for index in range(count):
+        for word in range(ENTRY_WORDS):
+            entries[to + index, word] = entries[start + index, word]
+
+
+@numba.njit(cache=True)
+def _put(start: Any, words: Any, at: Any, counts: Any, kept: Any, pool: Any) -> Any:
+    """See KeptPool.keep; stops before the first key for which there are too few entries, and returns it."""
+    begin = counts[:start].sum()
+    for row in range(start, len(words)):
+        if counts[row]:
+            power = _LEAST_POWER
+            while 1 << power < counts[row]:
+                power += 1
+            segment = _take_segment(power, pool[0], pool[1], pool[2])
+            if segment == 0:
+                return row
+            words[row, at + FIRST], words[row, at + SEGMENT] = segment >> 6, segment
+            for index in range(counts[row]):
+                for word in range(ENTRY_WORDS):
+                    pool[0][(segment >> 6) + index, word] = kept[begin + index, word]
+        words[row, at + KEPT] = counts[row]
+        begin += counts[row]
+    return len(words)
+
+
+@numba.njit(cache=True)
+def _give_back_all(segments: Any, entries: Any, spare: Any) -> None:
+    for index in range(len(segments)):
+        give_back(segments[index], entries, spare)

@@ -1,0 +1,134 @@
+"""A join whose function is compiled, of messages with every kind of field that can be: plain Python and compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any
+
+import numpy as np
+
+import bettong
+from bettong import Application, Width
+from bettong.application.joins.kinds import Within
+from bettong.application.plan import Plan, plan
+from bettong.worker.partition import PartitionWorker
+from bettong.worker.stage_program import StageProgram, program
+from bettong.worker.state.join_table import JoinTable
+from tests.simulation.key_joins import join_streams
+
+OUT, LATE = "meters.sink.out", "meters.sink.late"
+
+
+@dataclass
+class Call:
+    """`answers`: of which side it is."""
+
+    line: Annotated[str, Width(4)]
+    at: int
+    answers: bool
+    number: int
+    price: bettong.f32
+    small: bettong.i8
+    word: Annotated[str, Width(5)]
+
+
+@dataclass
+class Reply:
+    large: bettong.u64
+    number: int
+    line: Annotated[str, Width(4)]
+    tag: Annotated[bytes, Width(3)]
+    share: float
+    is_odd: bool
+
+
+@dataclass
+class Talk:
+    """`total` and `words` have less room than some pairs need."""
+
+    line: Annotated[str, Width(4)]
+    call: int
+    reply: int
+    total: bettong.i8
+    words: Annotated[str, Width(7)]
+    tag: Annotated[bytes, Width(3)]
+    price: float
+    large: bettong.u64
+    is_odd: bool
+
+
+@bettong.compiled
+def calls(call: Call) -> bool:
+    return not call.answers
+
+
+@bettong.compiled
+def replies(call: Call) -> bool:
+    return call.answers
+
+
+@bettong.vectorized
+def reply(call: Call) -> Reply:
+    tag: Any = np.asarray(call.word).view("S5").astype("S3")
+    return Reply(
+        call.number * 0x1E3779B97F4A7C15, call.number, call.line, tag, call.price / 3, call.small % 2 == 1
+    )
+
+
+@bettong.compiled
+def talk(call: Call, reply: Reply) -> Talk | None:
+    """Raises for some pairs, gives nothing for others, or what does not fit."""
+    chance = (7 * call.number + 11 * reply.number) % 23
+    if chance == 7:
+        return None
+    if chance == 3:
+        raise ValueError("no talk")
+    share = 400 // (chance - 5) if chance != 5 else 0
+    total = call.small + share
+    words = call.word + call.line if chance % 3 else call.word
+    price = call.price + reply.share
+    return Talk(
+        call.line, call.number, reply.number, total, words, reply.tag, price, reply.large, reply.is_odd
+    )
+
+
+@bettong.compiled
+def twice(one: Call, other: Call) -> Talk:
+    return Talk(one.line, one.number, other.number, 0, "", b"", one.price, 0, one.answers)
+
+
+def joined(kind: Within, *, sources: int = 1, key: Any = "line", **options: Any) -> Application:
+    """Calls and replies, of one source or of two, to `out`; those that are late to `late`."""
+    app = Application("meters")
+    streams = [app.source(name, schema=Call, key=key, event_time="at") for name in ("in", "other")[:sources]]
+    left, right = streams[0].filter(calls), streams[-1].filter(replies).map(reply)
+    node = join_streams(left, right, talk, kind, "inner", name="talks", **options)
+    node.sink("out")
+    node.late.sink("late")
+    return app
+
+
+@cache
+def described(kind: Within, sources: int = 1) -> Plan:
+    """The plan of such an application."""
+    return plan(joined(kind, sources=sources))
+
+
+@cache
+def ready(kind: Within, *, compiled: bool, sources: int = 1) -> StageProgram:
+    """Its only stage."""
+    (stage,) = described(kind, sources).stages
+    return program(stage, compiled=compiled)
+
+
+def call(line: int, at_ns: int, number: int, *, answers: bool) -> Call:
+    """One whose values follow from its number."""
+    word = "äbcde"[number % 4 : number % 4 + number % 5]
+    return Call(f"l{line}", at_ns, answers, number, number * 37 % 19 / 7, number * 31 % 255 - 127, word)
+
+
+def table_of(one: PartitionWorker) -> JoinTable:
+    table = one.tables["talks"]
+    assert isinstance(table, JoinTable)
+    return table

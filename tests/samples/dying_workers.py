@@ -1,0 +1,39 @@
+"""Workers that die between records, each of which takes over from the increments of the one before."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from bettong.worker.output.framing import OutputRecord
+from bettong.worker.partition import PartitionWorker
+from bettong.worker.stage_program import StageProgram
+from tests.samples.worker import fold, worker
+
+
+def check_deaths(
+    of: StageProgram,
+    values: Sequence[bytes],
+    outputs: Sequence[Any],
+    chance: Random,
+    *,
+    shown: Callable[[list[OutputRecord]], Any] = list,
+) -> tuple[PartitionWorker, int]:
+    """Raises AssertionError where a record leads to anything but its output, also when it is folded again, or where a
+    worker that took over has another state. Gives the last worker, and how many died.
+
+    `shown`: what is compared of the records that one leads to.
+    """
+    chain, one, deaths = list[bytes](), worker(of), 0
+    for offset, value in enumerate(values):
+        assert shown(fold(one, [value])) == outputs[offset]
+        if chance.random() < 0.5:
+            chain.append(one.increment()[1])
+        if chance.random() < 0.7:
+            deaths += 1
+            whole, one = one.snapshot(), worker(of)
+            for each in chain:
+                one.restore(each)
+            for again in range(one.next_offset, offset + 1):
+                assert shown(fold(one, [values[again]])) == outputs[again]
+            assert one.snapshot() == whole
+    return one, deaths

@@ -1,0 +1,117 @@
+"""What compiled joins refuse: functions and messages without a compiled form, and states that are none of theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import bettong
+from bettong import Application, ApplicationError, Width
+from bettong.application.execution_mode import ExecutionMode
+from bettong.application.joins.joined import Joined
+from bettong.application.joins.kinds import Within
+from bettong.application.plan import plan
+from bettong.errors import SnapshotError, StateChangedError
+from bettong.worker.stage_program import program
+from tests.samples.compiled_joins import Call, Talk, call, joined, ready, table_of, twice
+from tests.samples.worker import data, fold, worker
+
+KIND = Within(-5, 7)
+
+
+@dataclass
+class Loose:
+    line: Annotated[str, Width(4)]
+    at: int
+    word: str
+
+
+@bettong.vectorized
+def columns_of(one: Call, other: Call) -> Talk:
+    raise AssertionError
+
+
+@bettong.compiled
+def maybe(one: Call, other: Call | None) -> Talk | None:
+    return None
+
+
+@bettong.compiled
+def loose(one: Call, other: Loose) -> Talk | None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("combine", "make", "complaint"),
+    [
+        (columns_of, lambda left, right, **of: left.join_within(right, **of), "none a vectorized one"),
+        (maybe, lambda left, right, **of: left.join_within(right, how="left", **of), "take off the mark"),
+        (twice, lambda left, right, combine, **_: left.join_latest(right, combine), "take off the mark"),
+        (twice, lambda left, right, combine, **_: left.join_as_of(right, combine), "take off the mark"),
+    ],
+)
+def test_joins_without_a_compiled_form_are_refused_when_the_application_is_built(
+    combine: Any, make: Any, complaint: str
+) -> None:
+    app = Application("meters")
+    left, right = (app.source(name, schema=Call, key="line", event_time="at") for name in ("in", "other"))
+    with pytest.raises(ApplicationError, match=complaint):
+        make(left, right, lower=timedelta(0), upper=timedelta(1), combine=combine)
+
+
+@pytest.mark.parametrize(
+    ("schema", "key", "combine", "complaint"),
+    [
+        (Loose, "line", loose, "Loose: word has no fixed width"),
+        (Call, lambda call: call.line, twice, "is a function; key by fields"),
+    ],
+)
+def test_what_has_no_fixed_width_is_refused_before_anything_runs(
+    schema: Any, key: Any, combine: Any, complaint: str
+) -> None:
+    app = Application("meters")
+    left = app.source("in", schema=Call, key=key, event_time="at")
+    right = app.source("other", schema=schema, key=key, event_time="at")
+    left.join_within(right, timedelta(0), timedelta(1), combine, name="pairs").sink("out")
+    with pytest.raises(ApplicationError) as refused:
+        program(plan(app).stages[0], compiled=True)
+    assert complaint in str(refused.value)
+
+
+def test_a_join_goes_on_in_the_speed_in_which_it_was_begun() -> None:
+    node = joined(KIND).nodes["talks"]
+    assert isinstance(node, Joined)
+    assert node.mode is ExecutionMode.COMPILED
+    python, compiled = (worker(ready(KIND, compiled=speed)) for speed in (False, True))
+    fold(compiled, [data("in/x", 1, [call(1, 5, 1, answers=False)], watermark_ns=5)])
+    with pytest.raises(StateChangedError, match="only by a reset"):
+        python.restore(compiled.snapshot())
+
+
+@pytest.mark.parametrize("word", ["left_kept", "right_kept"])
+@pytest.mark.parametrize("kept", [-1, 0, 2, 2**62])
+def test_a_snapshot_whose_messages_are_not_those_of_its_keys_is_refused(word: str, kept: int) -> None:
+    saved = worker(ready(KIND, compiled=True))
+    messages = [call(line, 5, line, answers=answers) for line in (1, 2) for answers in (False, True)]
+    fold(saved, [data("in/x", 1, messages, watermark_ns=5)])
+    table = table_of(saved)
+    states = table.dump()
+    fresh = table_of(worker(ready(KIND, compiled=True)))
+    fresh.load(states, log_ns=0, begins=True)
+    assert fresh.dump() == states
+    length = len(table.states.dtype.descr) * 8
+    record = np.array(table.states[:2])
+    for name in table.states.dtype.names or ():
+        if name.endswith(("first", "segment")):
+            record[name] = 0
+    wrong = record.copy()
+    wrong[word][0] = kept
+    assert len(record.tobytes()) == 2 * length
+    assert record.tobytes() in states.states
+    broken = states._replace(states=states.states.replace(record.tobytes(), wrong.tobytes()))
+    with pytest.raises(SnapshotError):
+        fresh.load(broken, log_ns=0, begins=True)

@@ -1,0 +1,296 @@
+"""Joins over columns give what plain Python gives, to the byte: pairs, late messages, dead letters and counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import pairwise
+from random import Random
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bettong
+from bettong import Application, Width
+from bettong.application.joins.kinds import Within
+from bettong.application.plan import plan
+from bettong.frames.frame import tick_record
+from bettong.identifiers import Origin
+from bettong.inspection.key_history import KeyHistory
+from bettong.testing import CRASH, check, watermark
+from bettong.worker.output.framing import OutputRecord
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.stage_program import program
+from tests.samples.compiled_joins import (
+    OUT,
+    Call,
+    Reply,
+    Talk,
+    call,
+    described,
+    joined,
+    ready,
+    table_of,
+    twice,
+)
+from tests.samples.dying_workers import check_deaths
+from tests.samples.joins import late_of
+from tests.samples.lateness import Client
+from tests.samples.state_tables import small_increments
+from tests.samples.timers import tick as tick_of
+from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, fold, results, worker
+
+FAR_NS = 10**6
+KINDS = [Within(-5, 7), Within(0, 0), Within(-20, -8), Within(3, 30), Within(-60, 60)]
+# Each a line, which side it is of, how far its time is ahead of the watermark, and by how much that rises behind it.
+STEPS = st.lists(
+    st.tuples(st.integers(1, 3), st.booleans(), st.integers(-40, 30), st.integers(-9, 25)),
+    min_size=1,
+    max_size=60,
+)
+
+
+def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> list[OutputRecord]:
+    """What a record leads to, in both speeds; also what is kept then."""
+    found = fold(python, [value])
+    assert reported(fold(compiled, [value])) == reported(found)
+    assert compiled.counters == python.counters
+    assert compiled.keys == python.keys
+    for key, state in python.tables["talks"].items():
+        assert table_of(compiled).state_of(key) == state
+    return found
+
+
+def reported(records: list[OutputRecord]) -> tuple[list[OutputRecord], list[tuple[str, bytes, str]]]:
+    """What there is in records: of why a result does not fit, the field alone, for Numba has no words of Python's."""
+    dead = [
+        (
+            each.computation,
+            each.message,
+            each.reason.partition(":")[0] if "field" in each.reason else each.reason,
+        )
+        for each in dead_letters(records)
+    ]
+    return [each for each in records if not each.topic.endswith("dead-letters")], dead
+
+
+@settings(max_examples=120)
+@given(
+    kind=st.sampled_from(KINDS),
+    steps=STEPS,
+    frames=st.lists(st.integers(1, 9), min_size=1, max_size=50),
+    crashes=st.sets(st.integers(0, 49)),
+    sources=st.sampled_from([1, 2]),
+)
+def test_joins_over_columns_are_those_of_plain_python(
+    kind: Within, steps: list[tuple[int, bool, int, int]], frames: list[int], crashes: set[int], sources: int
+) -> None:
+    """Frames of several messages that are judged by the watermark before the frame; workers restored in between."""
+    python, compiled = (worker(ready(kind, compiled=speed, sources=sources)) for speed in (False, True))
+    watermark_ns, taken = 0, 0
+    for number, size in enumerate(frames, 1):
+        messages = list[Call]()
+        for line, answers, ahead_ns, forward_ns in steps[taken : taken + size]:
+            at_ns = max(0, watermark_ns + ahead_ns)
+            messages.append(call(line, at_ns, taken + len(messages), answers=answers))
+            watermark_ns += max(0, forward_ns) // size
+        taken += size
+        if not messages:
+            break
+        source = ("in", "other")[number % sources]
+        same(python, compiled, data(f"{source}/x", number, messages, previous=0, watermark_ns=watermark_ns))
+        if number in crashes:
+            saved = compiled.snapshot()
+            compiled = worker(ready(kind, compiled=True, sources=sources))
+            compiled.restore(saved)
+            assert compiled.snapshot() == saved
+    same(python, compiled, tick_of(FAR_NS))
+    if sources == 1:
+        assert compiled.keys == 0
+        assert [side.live for side in table_of(compiled).pool.sides] == [0, 0]
+
+
+@settings(max_examples=50)
+@given(
+    kind=st.sampled_from(KINDS),
+    found=st.lists(st.tuples(st.integers(1, 9), st.booleans(), st.integers(-60, 9)), min_size=1, max_size=40),
+    cuts=st.sets(st.integers(1, 39)),
+)
+def test_neither_cuts_nor_partitions_nor_the_speed_change_what_joins_give(
+    kind: Within, found: list[tuple[int, bool, int]], cuts: set[int]
+) -> None:
+    messages, newest_ns = list[Call](), 0
+    for number, (line, answers, ahead_ns) in enumerate(found):
+        messages.append(call(line, max(0, newest_ns + ahead_ns), number, answers=answers))
+        newest_ns = max(newest_ns, messages[-1].at)
+    starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
+    parts = [messages[start:stop] for start, stop in pairwise([*starts, len(messages)])]
+    expected = outcome(kind, [[each] for each in messages], 1, compiled=False)
+    for partitions in (1, 3, 16):
+        assert outcome(kind, parts, partitions, compiled=True) == expected
+    assert outcome(kind, [messages], 1, compiled=True) == expected
+
+
+def outcome(kind: Within, parts: list[list[Call]], partitions: int, *, compiled: bool) -> tuple[Any, ...]:
+    """All that comes out, by key in order."""
+    client, of = Client(described(kind), partitions), ready(kind, compiled=compiled)
+    workers = [worker(of, partition=each, partitions=partitions) for each in range(partitions)]
+    records = [
+        record
+        for number, part in enumerate(parts, 1)
+        for partition, value in client.send(part, 1000 + number)
+        for record in fold(workers[partition], [value])
+    ]
+    end = tick_record("in", 10_000, {Origin("in/a"): FAR_NS})
+    records += [record for each in workers for record in fold(each, [end])]
+    assert sum(each.keys for each in workers) == 0
+    return (
+        sorted(results(records, OUT, Talk), key=lambda each: each.line),
+        Counter(repr(each) for schema in (Call, Reply) for each in late_of(records, schema)),
+        Counter(reported(records)[1]),
+        sum(each.counters.late for each in workers),
+    )
+
+
+def test_nothing_that_must_make_no_difference_makes_one() -> None:
+    app = joined(Within(-2000, 7000), key="line")
+    messages = [
+        call(number % 3, 1000 * (number - 9 * (number % 7 == 6)) + 9000, number, answers=number % 5 < 2)
+        for number in range(24)
+    ]
+    check(app, [*(("in", each) for each in messages), CRASH, watermark(10**6)])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_crash_at_any_record_changes_no_join(kind: Within) -> None:
+    """Who comes next has the increments that were saved, and folds the records since then again."""
+    chance, values, watermark_ns, far_ns = Random(7), list[bytes](), 200, kind.upper_ns - kind.lower_ns
+    for number in range(1, 61):
+        messages = [
+            call(
+                chance.randrange(7),
+                max(0, watermark_ns + chance.randrange(chance.choice([-75 - far_ns, -12, -12]), 15)),
+                10 * number + each,
+                answers=chance.random() < 0.5,
+            )
+            for each in range(chance.randrange(1, 6))
+        ]
+        watermark_ns += chance.choice([0, 1, 3, 30])
+        values.append(data("in/x", number, messages, previous=0, watermark_ns=watermark_ns))
+    with small_increments():
+        python, of = worker(ready(kind, compiled=False)), ready(kind, compiled=True)
+        records = [fold(python, [value]) for value in values]
+        outputs = [reported(each) for each in records]
+        compiled, deaths = check_deaths(of, values, outputs, chance, shown=reported)
+        assert compiled.counters == python.counters
+    assert deaths > 15
+    assert python.counters.late > 3
+    assert python.counters.deleted > 3
+    if far_ns > 3:
+        assert python.counters.dead_letters > 3
+        assert len({each.line for found in records for each in results(found, OUT, Talk)}) > 3
+
+
+def test_a_busy_key_keeps_no_more_rows_than_twice_what_it_needs() -> None:
+    """Messages in no order among thousands that are kept, in one frame with hundreds of partners, and far behind."""
+    kind, chance = Within(0, 500), Random(3)
+    python, compiled = (worker(ready(kind, compiled=speed)) for speed in (False, True))
+    pool, found = table_of(compiled).pool, list[Talk]()
+    for frame in range(1, 31):
+        messages = [
+            call(1, 100 * frame + chance.randrange(100), 200 * frame + number, answers=chance.random() < 0.3)
+            for number in range(200)
+        ]
+        records = same(python, compiled, data("in/x", frame, messages, watermark_ns=100 * frame))
+        found += results(records, OUT, Talk)
+    assert len(found) > 100_000
+    assert 600 < sum(side.live for side in pool.sides) < 3000
+    assert pool.used < 4 * 3000
+    same(python, compiled, tick_of(FAR_NS))
+    assert compiled.keys == 0
+    assert [side.live for side in pool.sides] == [0, 0]
+
+
+def test_rows_that_are_free_are_used_again() -> None:
+    compiled = worker(ready(KINDS[0], compiled=True))
+    for number in range(1, 300):
+        messages = [call(line, 10 * number, number, answers=line % 2 == 0) for line in range(9)]
+        fold(compiled, [data("in/x", number, messages, watermark_ns=10 * number)])
+    assert table_of(compiled).pool.used <= 9 * 2 * 4
+
+
+def test_a_message_whose_bounds_end_after_all_time_is_a_dead_letter() -> None:
+    python, compiled = (worker(ready(KINDS[0], compiled=speed)) for speed in (False, True))
+    messages = [
+        call(1, 5, 1, answers=False),
+        call(1, 2**63 - 5, 2, answers=True),
+        call(2, 7, 3, answers=False),
+    ]
+    assert len(dead_letters(same(python, compiled, data("in/x", 1, messages, watermark_ns=9)))) == 1
+    assert compiled.keys == 2
+
+
+def test_a_history_says_what_was_kept() -> None:
+    history = KeyHistory(
+        ready(KINDS[0], compiled=True), Assignment("meters", 0, 1, FRAME_BYTES_MAX), "l1", {}
+    )
+    messages = [call(1, 5, 1, answers=False), call(2, 6, 2, answers=True), call(1, 6, 3, answers=True)]
+    first, second = history.fold(0, data("in/x", 1, messages, watermark_ns=6))
+    assert first.steps[-1].before is None
+    assert first.steps[-1].after == second.steps[-1].before
+    assert second.steps[-1].after["count"] == 2
+
+
+def test_keys_of_several_fields_are_those_of_plain_python() -> None:
+    found = []
+    for compiled in (False, True):
+        one = worker(program(plan(joined(KINDS[0], key=("line", "small"))).stages[0], compiled=compiled))
+        messages = [
+            replace(call(1, each, each, answers=each % 3 == 0), small=each % 4 - 2) for each in range(40)
+        ]
+        found.append(fold(one, [data("in/x", 1, messages), tick_of(FAR_NS)]))
+        assert one.keys == 0
+    assert reported(found[0]) == reported(found[1])
+    assert len(results(found[0], OUT, Talk)) > 9
+
+
+def test_a_stream_that_is_joined_with_itself_meets_itself() -> None:
+    found = []
+    for compiled in (False, True):
+        app = Application("meters")
+        source = app.source("in", schema=Call, key="line", event_time="at")
+        source.join_within(source, -timedelta(microseconds=1), timedelta(0), twice).sink("out")
+        one = worker(program(plan(app).stages[0], compiled=compiled))
+        messages = [call(each % 2, 400 * each, each, answers=False) for each in range(9)]
+        found.append(fold(one, [data("in/x", 1, messages)]))
+    assert found[0] == found[1]
+    assert [(each.call, each.reply) for each in results(found[0], OUT, Talk)][:4] == [
+        (0, 0),
+        (1, 1),
+        (2, 0),
+        (2, 2),
+    ]
+
+
+def test_windows_behind_a_compiled_join_find_its_results_at_their_times() -> None:
+    @dataclass
+    class Talks:
+        key: Annotated[str, Width(4)]
+        end: int
+        count: int
+
+    found = []
+    for compiled in (False, True):
+        app = Application("meters")
+        source = app.source("in", schema=Call, key="line", event_time="at")
+        pairs = source.join_within(source, timedelta(0), timedelta(microseconds=1), twice)
+        counted = bettong.aggregate(Talks, count=bettong.Count())
+        pairs.window(bettong.tumbling(timedelta(microseconds=2)), counted, name="counted").sink("out")
+        one = worker(program(plan(app).stages[0], compiled=compiled))
+        messages = [call(each % 2, 400 * each, each, answers=False) for each in range(90)]
+        found.append(fold(one, [data("in/x", 1, messages, watermark_ns=36_000), tick_of(FAR_NS)]))
+    assert found[0] == found[1]
+    assert sum(each.count for each in results(found[0], OUT, Talks)) > 100
