@@ -67,9 +67,7 @@ def record_count(admin: LogAdmin, application: str) -> int:
     return admin.ends([topic])[TopicPartition(topic, 0)]
 
 
-def _newest_of(
-    admin: LogAdmin, where: KafkaConnection, application: str, count: int
-) -> Partitioning | None:
+def _newest_of(admin: LogAdmin, where: KafkaConnection, application: str, count: int) -> Partitioning | None:
     """The newest one that counts, of so many."""
     if not count:
         return None
