@@ -363,17 +363,14 @@ def test_without_a_period_a_table_is_loaded_once_a_run_and_not_right_after_the_f
         calls.append(1)
         return table_of(1)
 
-    def run_until_it_has_nothing_to_load(table: KeptTable) -> None:
-        Reloading(Run(), [table], clock=lambda: 0.0, log=LOG)
-        eventually(
-            lambda: not [each for each in threading.enumerate() if each.name == "table priced"],
-            what="its thread ends",
-        )
-
     first = kept(store, logs, load)
     first.store_first()
-    run_until_it_has_nothing_to_load(first)
-    run_until_it_has_nothing_to_load(kept(store, logs, load))  # after it: one driver writes at a time
+    for table in (first, kept(store, logs, load)):  # one driver after the other, for one writes at a time
+        Reloading(Run(), [table], clock=lambda: 0.0, log=LOG)
+        eventually(
+            lambda: "table priced" not in {each.name for each in threading.enumerate()},
+            what="its thread ends",
+        )
     assert calls == [1, 1]
 
 
