@@ -53,6 +53,11 @@ def partitioning_topic(application: str) -> str:
     return f"{application}.partitioning"
 
 
+def is_stage_topic(application: str, topic: str) -> bool:
+    """Whether a stage runs behind it."""
+    return topic.startswith(stage_topic(application, ""))
+
+
 def stage_of_topic(application: str, topic: str) -> str:
     """The stage whose log a topic is: the inverse of `stage_topic`."""
     return topic.removeprefix(f"{application}.stage.")

@@ -52,6 +52,7 @@ class Rest:
     logs: dict[PartitionId, list[bytes]] = field(default_factory=dict)
     begun: dict[PartitionId, int] = field(default_factory=dict)
     live: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     def running(self) -> Collection[str]:
         return self.live
@@ -69,6 +70,9 @@ class Rest:
 
     def counts(self) -> Mapping[str, int]:
         return dict(self.topics)
+
+    def stages(self) -> Collection[str]:
+        return [*(stage.name for stage in ready().plan.stages), *self.left_out]
 
     def add_partitions(self, partitions: int) -> None:
         self.topics = {topic: max(count, partitions) for topic, count in self.topics.items()}

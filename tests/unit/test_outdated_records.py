@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from bettong.errors import LogTruncatedError
 from bettong.frames.frame import (
     CLOCK_NS_MAX,
     Frame,
@@ -105,6 +106,31 @@ def test_what_no_sender_divides_is_never_outdated() -> None:
         repartition_record("w-in", Repartition(1, 2)),
     ):
         assert not is_outdated(decode(value), GENERATION)
+
+
+def of_new_stage() -> PartitionWorker:
+    app = application([TimeCase("w", windows("w", MINUTE), [], [])])
+    return worker(python(app))
+
+
+def test_a_stage_that_the_application_got_later_is_of_the_generation_that_its_first_record_says() -> None:
+    begins = repartition_record("w-in", Repartition(GENERATION, 1, begins_stage=True))
+    found = of_new_stage()
+    # Two services may have written it.
+    assert not fold(found, [begins, begins])
+    fold(found, [stamped(data(CLIENT, 1, [left(1, 1, 1)], ingest_ns=START_NS), GENERATION)])
+    fold(found, [stamped(data(CLIENT, 2, [left(1, 2, 1)], ingest_ns=START_NS), GENERATION - 1)])
+    assert (found.counters.messages, found.counters.duplicates) == (1, 1)
+    saved = codec.decode(found.snapshot(), application="meters", partition=found.id)
+    assert saved.generation == GENERATION
+    # The number is changed once more: no fold gives what lies behind that.
+    with pytest.raises(LogTruncatedError, match="no snapshot of then"):
+        fold(found, [repartition_record("w-in", Repartition(GENERATION + 1, 2))])
+
+
+def test_a_log_that_begins_with_the_mark_of_a_change_gives_no_states() -> None:
+    with pytest.raises(LogTruncatedError, match="no snapshot of then"):
+        fold(of_new_stage(), [repartition_record("w-in", Repartition(GENERATION, 1))])
 
 
 def test_frames_of_an_application_that_was_never_repartitioned_have_no_byte_more() -> None:

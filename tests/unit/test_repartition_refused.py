@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bettong.edges.redis_store import VALUE_BYTES_MAX, RedisStore, RedisVersions
@@ -48,6 +50,18 @@ def test_what_has_switched_is_not_finished_with_other_stages() -> None:
             LogError, match=f"had stages orders when .* its file has {named}: finish that with"
         ):
             check_stages(SWITCHED, stages)
+
+
+def test_a_stage_that_has_a_log_and_is_not_in_the_file_is_in_the_way(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.rest.left_out = ["forgotten"]
+    with pytest.raises(
+        LogError, match=r"stages forgotten have logs, and are not in the application's file: .*topics"
+    ):
+        world.change(2)
+    assert world.rest.record is None
+    world.rest.left_out = []
+    assert world.change(2).new == 2
 
 
 def test_a_sink_that_is_new_in_the_file_is_not_in_the_way_of_an_end(

@@ -8,8 +8,9 @@ does for 10 s after it was told last; and one that reaches Kafka, but not Redis,
 
 from collections.abc import Callable
 
+from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.partitioning_log import record_count
+from bettong.edges.partitioning_log import PreparedTopics, kept_partitioning, record_count
 from bettong.errors import LogError
 from bettong.threads import BlockThread
 
@@ -24,14 +25,21 @@ class GenerationWatch(BlockThread):
     """Asks again and again, from entering to leaving."""
 
     def __init__(
-        self, admin: LogAdmin, application: str, known: int, asked_s: float, clock_s: Callable[[], float]
+        self,
+        admin: LogAdmin,
+        where: KafkaConnection,
+        application: str,
+        known: PreparedTopics,
+        asked_s: float,
+        clock_s: Callable[[], float],
     ) -> None:
-        """`admin` is closed at the end. `known`: the `record_count` of the application, asked for at `asked_s`."""
+        """`admin` is closed at the end. `known`: what this sender was told at `asked_s`."""
         super().__init__("generation", close_s_max=_CLOSE_S_MAX)
         self.has_changed = False
         self._admin = admin
+        self._where = where
         self._application = application
-        self._known = known
+        self._generation, self._records = known.generation, known.records
         self._asked_s = asked_s
         self._clock_s = clock_s
 
@@ -43,11 +51,20 @@ class GenerationWatch(BlockThread):
         """Asks once. Without an answer nothing is known."""
         asked_s = self._clock_s()
         try:
-            found = record_count(self._admin, self._application)
+            records = record_count(self._admin, self._application)
+            is_open = records != self._records and self._is_open(records)
         except LogError:
             return
-        self.has_changed = self.has_changed or found != self._known
-        self._asked_s = asked_s
+        if not is_open and not self.has_changed:
+            self._records, self._asked_s = records, asked_s
+
+    def _is_open(self, records: int) -> bool:
+        """Whether a change has begun, or is done: there are other records than before, which may say nothing new."""
+        if records < self._records:
+            return True  # a broker that has not heard of the topic yet
+        kept = kept_partitioning(self._admin, self._where, self._application)
+        self.has_changed = kept is not None and kept.generation != self._generation
+        return self.has_changed or kept is None or kept.change is not None
 
     def _run(self) -> None:
         with self._admin:

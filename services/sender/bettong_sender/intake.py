@@ -29,6 +29,10 @@ from bettong_sender.splitting import CLOSE_S_MAX, Splitter
 from bettong_sender.status import SenderStatus
 from bettong_sender.ticker import Ticker
 
+# While it is not known whether what the log takes counts: see `generation_watch`, which asks each second.
+_ASK_AGAIN_S = 0.2
+_HELD_S_MAX = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -87,6 +91,8 @@ class Intake:
         self._identities: Mapping[str, str] = {}
         self._generation = 0
         self._is_current: Callable[[], bool] = lambda: True
+        # What the log said while it was not known whether it counts; credits and the buffer bound it.
+        self._held: list[_Answer] = []
         self._absence = "the sender starts"
         self._application = application
         self._clock = clock
@@ -309,8 +315,25 @@ class Intake:
             appender.wake()
 
     def _answered(self, answer: "_Answer") -> None:
-        appender, entry, partition, opens, result = answer
         self.progress.note_answer(self._loop.time())
+        if not self._held and (self._is_current() or isinstance(answer[-1], LogError)):
+            self._take_answer(answer)
+            return
+        if not self._held:
+            self._loop.call_later(_ASK_AGAIN_S, self._ask_again, self._loop.time())
+        self._held.append(answer)
+
+    def _ask_again(self, since_s: float) -> None:
+        """What the log has taken counts once it is known again that nothing has changed, and not after a while."""
+        if not self._is_current() and self._loop.time() - since_s < _HELD_S_MAX:
+            self._loop.call_later(_ASK_AGAIN_S, self._ask_again, since_s)
+            return
+        held, self._held = self._held, []
+        for each in held:
+            self._take_answer(each)
+
+    def _take_answer(self, answer: "_Answer") -> None:
+        appender, entry, partition, opens, result = answer
         if not isinstance(result, LogError) and not self._is_current():
             result = LogUnavailableError(
                 "Kafka was away, and it is not known whether the application was repartitioned meanwhile"

@@ -123,9 +123,8 @@ class LogKeeper:
 
     def _asking(self) -> GenerationWatch:
         admin = LogAdmin(self._settings.kafka_connection, answer_wait_s_max=_WAIT_S)
-        return GenerationWatch(
-            admin, self._application, self._prepared.records, self._prepared_s, time.monotonic
-        )
+        where, application = self._settings.kafka_connection, self._application
+        return GenerationWatch(admin, where, application, self._prepared, self._prepared_s, time.monotonic)
 
     async def _watch(self, log: LogWriter, watch: GenerationWatch, stopping: asyncio.Event) -> None:
         """Returns when the log has failed, or when told to stop; says what takes long, and when it goes on.

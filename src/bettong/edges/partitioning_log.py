@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import NamedTuple
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.log_stretch import stretch
 from bettong.errors import LogError
+from bettong.frames.frame import Repartition, repartition_record
 from bettong.identifiers import TopicPartition
 from bettong.snapshots.partitioning import Partitioning, fault_of, newest
-from bettong.topics import partitioning_topic
+from bettong.topics import is_stage_topic, partitioning_topic, stage_of_topic
 
 # Of 4,096 partitions of a hundred stages, with where each log ended.
 _RECORD_BYTES_MAX = 4 * 1024 * 1024
@@ -37,8 +39,8 @@ def prepare_topics(
 ) -> PreparedTopics:
     """What a service does before it runs: is it told the right number of partitions, and have the topics got them?
 
-    Creates those that do not exist. Raises LogError that says what to do,
-    LogUnavailableError without a broker.
+    Creates those that do not exist. A stage that the application got since its number of partitions was changed begins
+    with a mark that says so. Raises LogError that says what to do, LogUnavailableError without a broker.
     """
     records = record_count(admin, application)
     kept = _newest_of(admin, where, application, records)
@@ -51,7 +53,42 @@ def prepare_topics(
     admin.check_topics(
         topics, partitions=partitions, frame_bytes_max=frame_bytes_max, or_more=kept is not None
     )
-    return PreparedTopics(created, kept.generation if kept is not None else 0, records)
+    if kept is None:
+        return PreparedTopics(created, 0, records)
+    stages = {
+        topic: stage_of_topic(application, topic)
+        for topic in filter(partial(is_stage_topic, application), topics)
+    }
+    _mark_new(
+        admin,
+        where,
+        kept,
+        {topic: stage for topic, stage in stages.items() if stage not in kept.begins},
+        frame_bytes_max=frame_bytes_max,
+    )
+    return PreparedTopics(created, kept.generation, records)
+
+
+def _mark_new(
+    admin: LogAdmin,
+    where: KafkaConnection,
+    kept: Partitioning,
+    stages: Mapping[str, str],
+    *,
+    frame_bytes_max: int,
+) -> None:
+    """Where nothing has been written yet, the first record says of which generation a stage is. By topic, the stage.
+
+    All services do it before they write anything else. So one of these records comes first, and others say nothing new.
+    """
+    begins = Repartition(kept.generation, kept.partitions, begins_stage=True)
+    empty = {
+        log: repartition_record(stages[log.topic], begins)
+        for log, end in (admin.ends(stages) if kept.generation else {}).items()
+        if not end
+    }
+    if empty:
+        append_durably(where, empty, frame_bytes_max=frame_bytes_max)
 
 
 def kept_partitioning(admin: LogAdmin, where: KafkaConnection, application: str) -> Partitioning | None:

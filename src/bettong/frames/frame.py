@@ -43,10 +43,14 @@ _KINDS = {each.value: each for each in FrameKind}
 
 
 class Repartition(NamedTuple):
-    """The generation that begins behind a record, and how many partitions it has."""
+    """The generation that begins behind a record, and how many partitions it has.
+
+    `begins_stage`: nothing lies before it, for the application got the stage later.
+    """
 
     generation: int
     partitions: int
+    begins_stage: bool = False
 
 
 @immutable(kw_only=True)
@@ -182,8 +186,7 @@ def encode(frame: Frame) -> bytes:
     if frame.reference is not None:
         envelope.reference.CopyFrom(stored_version(frame.reference))
     if frame.repartition is not None:
-        generation, partitions = frame.repartition
-        envelope.repartition.CopyFrom(frame_pb2.Repartition(generation=generation, partitions=partitions))
+        envelope.repartition.CopyFrom(frame_pb2.Repartition(**frame.repartition._asdict()))
     return envelope.SerializeToString()
 
 
@@ -238,7 +241,8 @@ def decode(data: bytes) -> Frame:
 
 
 def _repartition(envelope: frame_pb2.Frame) -> Repartition:
-    return Repartition(envelope.repartition.generation, envelope.repartition.partitions)
+    found = envelope.repartition
+    return Repartition(found.generation, found.partitions, found.begins_stage)
 
 
 def _broken(envelope: frame_pb2.Frame) -> str:

@@ -73,6 +73,19 @@ def check_stages(switched: Partitioning, stages: Iterable[str]) -> None:
         )
 
 
+def check_none_left_out(logs: Iterable[str], stages: Iterable[str]) -> None:
+    """Raises LogError where a stage has a log and is not in the file: its states would stay as they are divided now.
+
+    `logs`: the stages that have one; `stages`: those of the file.
+    """
+    if left_out := sorted(set(logs) - set(stages)):
+        raise LogError(
+            f"stages {_named(left_out)} have logs, and are not in the application's file: should they come back, their"
+            " states would be divided by another number than their messages. Give the file that has them; or, if they"
+            " never come back, delete their topics"
+        )
+
+
 def silent_in_s(live: Mapping[str, Mapping[str, str]]) -> float:
     """When the records of all that have said that they live are gone, unless they say so again."""
     return max((float(each[TTL_S]) - float(each.get(AGE_S, 0)) for each in live.values()), default=0.0)

@@ -28,12 +28,15 @@ def only_time(frame: Frame) -> Frame:
     return replace(frame, kind=FrameKind.TICK, watermarks={}, idle={}, watermark_ns=0)
 
 
-def check_generation(known: int, offset: int, begins: Repartition, partition: PartitionId) -> None:
-    """`known`: the generation of the states. Raises LogTruncatedError where what lies behind is of a later one.
+def generation_behind(known: int, offset: int, begins: Repartition, partition: PartitionId) -> int:
+    """Of what lies behind the record. `known`: the generation of the states before it.
 
-    No fold of this log gives the states behind the record: they were put together from those of all partitions, and
-    lie in snapshots. A record that comes twice, or was begun and written again, says nothing new.
+    Raises LogTruncatedError where that is a later one. No fold of this log gives the states behind the record: they
+    were put together from those of all partitions, and lie in snapshots. But of a stage that began with that generation
+    there are none. A record that comes twice, or was begun and written again, says nothing new.
     """
+    if begins.begins_stage:
+        return max(known, begins.generation)
     if begins.generation > known:
         raise LogTruncatedError(
             f"stage {partition.stage!r}, partition {partition.partition}: at offset {offset} its application was given"
@@ -42,3 +45,4 @@ def check_generation(known: int, offset: int, begins: Repartition, partition: Pa
             f" {begins.partitions} once more: it makes them again, if those of before are there. Else restore the"
             " snapshots from a copy, or start under another application name"
         )
+    return known

@@ -17,7 +17,7 @@ from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.event_clock import EventClock
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.generations import check_generation, is_outdated, only_time
+from bettong.worker.generations import generation_behind, is_outdated, only_time
 from bettong.worker.output.dead_letters import DeadLetterFraming
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
@@ -157,7 +157,7 @@ class PartitionWorker:
             unreadable = self._emitter(offset, UNREADABLE, self._watermark_ns)
             return self._stage_run.refuse(unreadable, value, str(error))
         if frame.repartition is not None:
-            check_generation(self._generation, offset, frame.repartition, self.id)
+            self._generation = generation_behind(self._generation, offset, frame.repartition, self.id)
             return []
         if self._generation and is_outdated(frame, self._generation):
             self.counters.duplicates += frame.kind is FrameKind.DATA

@@ -82,6 +82,13 @@ class PartsAtRest(Closing):
         """See AtRest."""
         return self._admin.partition_counts(self._plan.topics)
 
+    def stages(self) -> Collection[str]:
+        """See AtRest."""
+        application = self._plan.application
+        return [
+            stage_of_topic(application, each) for each in self._admin.topics(stage_topic(application, ""))
+        ]
+
     def add_partitions(self, partitions: int) -> None:
         """See AtRest."""
         self._admin.add_partitions(self._plan.topics, partitions)

@@ -34,6 +34,7 @@ from bettong.inspection.repartition import (
     check_change,
     check_complete,
     check_folded,
+    check_none_left_out,
     check_stages,
     check_stopped,
     origins_of,
@@ -77,6 +78,9 @@ class AtRest(Protocol):
 
     def counts(self) -> Mapping[str, int]:
         """How many partitions each topic has, 0 for one that does not exist."""
+
+    def stages(self) -> Collection[str]:
+        """All stages that have a log, those that the application's file does not have included."""
 
     def add_partitions(self, partitions: int) -> None:
         """No topic has fewer then."""
@@ -152,6 +156,7 @@ class Repartitioning:
             return Repartitioned(now.change.partitions, to, counts, was_switched=True)
         if now.partitions == to and now.change is None:
             return self._make_again(now, dry_run=dry_run)
+        check_none_left_out(self._parts.stages(), (stage.name for stage in self._plan.stages))
         with self._counting(kept):
             check_stopped(self._parts.running(), self._plan.application)
             found, saved = self._at_rest(now.partitions, given_up)

@@ -52,7 +52,7 @@ def _split(name: str, old: Sequence[PartitionWorker], partitions: int) -> list[l
     """By new partition, the states that each old one has for it. No key can be at home in two old partitions."""
     for worker in old:
         table = worker.tables[name]
-        keys = [key for key, _ in table.items()]
+        keys = table.key_values()
         homes = set(partitions_of_keys(keys, worker.assignment.partitions).tolist()) if keys else set()
         if not homes <= {worker.assignment.partition}:
             raise SnapshotError(

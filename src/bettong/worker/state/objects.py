@@ -307,6 +307,10 @@ class ObjectTable:
         """See StateTable."""
         return self._shown(self._states.get(key))
 
+    def key_values(self) -> list[KeyValue]:
+        """See StateTable."""
+        return list(self._states)
+
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""
         return ((key, self._shown(state)) for key, state in self._states.items())

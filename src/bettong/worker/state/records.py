@@ -320,6 +320,10 @@ class RecordTable:
         slots = self._table.find(column) if column is not None else np.full(1, -1)
         return self._jsonable(int(slots[0])) if slots[0] >= 0 else None
 
+    def key_values(self) -> list[KeyValue]:
+        """See StateTable."""
+        return self._key_values(self._table.in_use())
+
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""
         slots = self._table.in_use()

@@ -106,8 +106,11 @@ class StateTable(Protocol):
     def state_of(self, key: KeyValue) -> Any:
         """The state of one key as JSON can hold it (see `to_jsonable`), a copy; None when the key has none."""
 
+    def key_values(self) -> list[KeyValue]:
+        """Every key. Compiled, a text key is the bytes of its UTF-8."""
+
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
-        """Every key, with its state as `state_of` gives it. Compiled, a text key is the bytes of its UTF-8."""
+        """Every key, with its state as `state_of` gives it; keys as of `key_values`."""
 
     def columns(self, names: Sequence[str]) -> tuple[list[KeyValue], list[list[Any]]]:
         """Every key as `items` gives it, and a list a name: that field of their states, as functions see it.
