@@ -10,8 +10,11 @@ import bettong
 from bettong.application.plan import Plan, plan
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.log_stretch import stretch
+from bettong.edges.partitioning_log import prepare_topics
 from bettong.edges.redis_store import Claim, LiveMetrics, RedisLeases
 from bettong.errors import LogError
+from bettong.frames.frame import Repartition, decode
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition
 from bettong.inspection.live.parts_at_rest import PartsAtRest
 from bettong.inspection.locations import Locations
@@ -93,6 +96,37 @@ def test_what_is_kept_is_the_newest_record_that_counts(parts: PartsAtRest) -> No
     # Of a run that was taken back.
     parts.keep(begun.switched({"read": (1, 1, 1)}))
     assert parts.kept() == Partitioning(0, 3).begun(5, "b")
+
+
+def test_a_stage_that_the_application_got_later_begins_with_a_mark_and_others_do_not(
+    planned: Plan, kafka: KafkaBroker, parts: PartsAtRest
+) -> None:
+    application = planned.application
+    parts.keep(Partitioning(1, 2, begins={"gone": (5, 5)}))
+    topics = (*planned.topics, stage_topic(application, "later"), stage_topic(application, "gone"))
+    assert set(parts.stages()) == {"read"}
+    with LogAdmin(kafka.connection) as admin:
+        for _ in range(2):
+            prepared = prepare_topics(
+                admin,
+                kafka.connection,
+                application,
+                topics,
+                partitions=2,
+                replication=1,
+                frame_bytes_max=FRAME_BYTES_MAX,
+            )
+            assert prepared.generation == 1
+        ends = {each: admin.ends([stage_topic(application, each)]) for each in ("later", "gone")}
+        assert [set(each.values()) for each in ends.values()] == [{1}, {0}]
+        begins = dict.fromkeys(ends["later"], 0)
+        (first, second) = stretch(kafka.connection, begins, ends["later"], frame_bytes_max=FRAME_BYTES_MAX)
+    assert (
+        decode(first.value).repartition
+        == decode(second.value).repartition
+        == Repartition(1, 2, begins_stage=True)
+    )
+    assert set(parts.stages()) == {"read", "later", "gone"}
 
 
 def test_it_is_known_how_far_clients_and_external_topics_are(
