@@ -25,8 +25,15 @@ def called(*arguments: str) -> int:
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("--partitions", "4", "--back"), ("--partitions", "0"), ("--partitions", "4097")],
-    ids=["neither", "both", "none", "too many"],
+    [
+        (),
+        ("--partitions", "4", "--back"),
+        ("--partitions", "0"),
+        ("--partitions", "4097"),
+        ("--back", "--dry-run"),
+        ("--back", "--give-up", "orders/feed"),
+    ],
+    ids=["neither", "both", "none", "too many", "back only to look", "back with clients"],
 )
 def test_wrong_uses_are_refused(arguments: tuple[str, ...], tmp_path: Path) -> None:
     assert called(*arguments, "--dir", str(tmp_path)) == USAGE
