@@ -94,7 +94,7 @@ class AtRest(Protocol):
         """Up to where senders know the frames of clients to be durable."""
 
     def begin_anew(self, offsets: Mapping[PartitionId, int]) -> None:
-        """What is not of the log forgets what it knows of before, and learns where each partition in use goes on."""
+        """What is not of the log forgets what it knows of before, and learns where these partitions go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +313,11 @@ class Repartitioning:
             return Repartitioned(now.partitions, now.partitions, {})
         check_stages(now, (stage.name for stage in self._plan.stages))
         check_stopped(self._parts.running(), self._plan.application)
-        counts = {} if dry_run else self._put_in_place(now, begins, lost)
+        counts: dict[str, int] = {}
+        if not dry_run:
+            # First, for behind it nothing is lost any more. What is forgotten is of a start in between, without them.
+            self._parts.begin_anew({id_: begins[id_] for id_ in lost})
+            counts = self._put_in_place(now, begins, lost)
         return Repartitioned(now.before, now.partitions, counts, was_switched=True)
 
     def _put_in_place(
