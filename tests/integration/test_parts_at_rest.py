@@ -67,6 +67,9 @@ def parts(planned: Plan, where: Locations, kafka: KafkaBroker) -> Iterator[Parts
 
 def test_topics_get_partitions_and_never_lose_any(parts: PartsAtRest) -> None:
     for partitions, found in ((5, 5), (5, 5), (2, 5)):
+        before = parts.counts()
+        parts.add_partitions(partitions, only_check=True)
+        assert parts.counts() == before
         parts.add_partitions(partitions)
         assert set(parts.counts().values()) == {found}
         assert len(parts.ends()) == found

@@ -52,6 +52,8 @@ class Rest:
     logs: dict[PartitionId, list[bytes]] = field(default_factory=dict)
     begun: dict[PartitionId, int] = field(default_factory=dict)
     live: list[str] = field(default_factory=list)
+    # What the broker says to whoever would add partitions.
+    refusal: str = ""
 
     def running(self) -> Collection[str]:
         return self.live
@@ -70,8 +72,11 @@ class Rest:
     def counts(self) -> Mapping[str, int]:
         return dict(self.topics)
 
-    def add_partitions(self, partitions: int) -> None:
-        self.topics = {topic: max(count, partitions) for topic, count in self.topics.items()}
+    def add_partitions(self, partitions: int, *, only_check: bool = False) -> None:
+        if self.refusal and any(count < partitions for count in self.topics.values()):
+            raise LogError(self.refusal)
+        if not only_check:
+            self.topics = {topic: max(count, partitions) for topic, count in self.topics.items()}
 
     def ends(self) -> Mapping[PartitionId, int]:
         count = max(self.topics.values())

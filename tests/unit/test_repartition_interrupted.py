@@ -284,8 +284,8 @@ def test_what_is_appended_meanwhile_is_found_before_the_switch(
     world = worlds()
     method = getattr(world.rest, at)
 
-    def appended(*arguments: Any) -> Any:
-        result = method(*arguments)
+    def appended(*arguments: Any, **named: Any) -> Any:
+        result = method(*arguments, **named)
         if world.rest.record is not None:
             world.rest.first_ends[PartitionId("readings", 1)] += 1
         return result

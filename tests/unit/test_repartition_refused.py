@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bettong.edges.redis_store import VALUE_BYTES_MAX, RedisStore, RedisVersions
@@ -73,6 +75,18 @@ def test_a_sink_that_is_new_in_the_file_is_not_in_the_way_of_an_end(
         assert world.rest.record is not None
         assert world.states(world.rest.record.partitions) == expected
     assert ends == {False, True}
+
+
+@pytest.mark.parametrize("dry_run", [True, False], ids=["dry run", "for real"])
+def test_who_may_not_add_partitions_is_told_before_anything_is_begun(
+    tmp_path: Path, *, dry_run: bool
+) -> None:
+    world = World(tmp_path)
+    world.rest.refusal = "this user needs Alter"
+    with pytest.raises(LogError, match="this user needs Alter"):
+        world.repartitioning().change(FIRST + 1, dry_run=dry_run)
+    assert not world.rest.records
+    world.repartitioning().change(FIRST - 1, dry_run=dry_run)  # no topic needs any
 
 
 def test_a_service_that_has_just_stopped_is_waited_for_as_long_as_its_record_lives() -> None:

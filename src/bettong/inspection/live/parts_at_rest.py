@@ -82,9 +82,9 @@ class PartsAtRest(Closing):
         """See AtRest."""
         return self._admin.partition_counts(self._plan.topics)
 
-    def add_partitions(self, partitions: int) -> None:
+    def add_partitions(self, partitions: int, *, only_check: bool = False) -> None:
         """See AtRest."""
-        self._admin.add_partitions(self._plan.topics, partitions)
+        self._admin.add_partitions(self._plan.topics, partitions, only_check=only_check)
 
     def ends(self) -> Mapping[PartitionId, int]:
         """See AtRest."""

@@ -78,8 +78,8 @@ class AtRest(Protocol):
     def counts(self) -> Mapping[str, int]:
         """How many partitions each topic has, 0 for one that does not exist."""
 
-    def add_partitions(self, partitions: int) -> None:
-        """No topic has fewer then."""
+    def add_partitions(self, partitions: int, *, only_check: bool = False) -> None:
+        """No topic has fewer then. `only_check`: raises LogError where that would be refused."""
 
     def ends(self) -> Mapping[PartitionId, int]:
         """Where the log of each partition of each stage ends, those out of use included."""
@@ -154,6 +154,7 @@ class Repartitioning:
             return self._make_again(now, dry_run=dry_run)
         with self._counting(kept):
             check_stopped(self._parts.running(), self._plan.application)
+            self._parts.add_partitions(to, only_check=True)
             found, saved = self._at_rest(now.partitions, given_up)
             counts = self._try_to_divide(found, to)
         if dry_run:
