@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient
 
 import bettong
 from bettong.application.plan import Plan, plan
@@ -96,6 +98,27 @@ def test_what_is_kept_is_the_newest_record_that_counts(parts: PartsAtRest) -> No
     # Of a run that was taken back.
     parts.keep(begun.switched({"read": (1, 1, 1)}))
     assert parts.kept() == Partitioning(0, 3).begun(5, "b")
+
+
+def test_the_topic_of_what_is_kept_has_as_many_copies_as_those_of_stages(
+    planned: Plan, parts: PartsAtRest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described, begun = KafkaAdminClient.describe_topics, Partitioning(0, 3).begun(8, "a")
+
+    def of_three_brokers(*given: Any) -> Any:
+        """As they answer; this broker is alone, and can keep no second copy."""
+        answer = described(*given)
+        for topic in answer:
+            for each in topic["partitions"]:
+                each["replica_nodes"] = [1, 2, 3]
+        return answer
+
+    monkeypatch.setattr(KafkaAdminClient, "describe_topics", of_three_brokers)
+    with pytest.raises(LogError, match=rf"creating topic {planned.application}.partitioning.*[Rr]eplica"):
+        parts.keep(begun)
+    monkeypatch.undo()
+    parts.keep(begun)
+    assert parts.kept() == begun
 
 
 def test_it_is_known_how_far_clients_and_external_topics_are(

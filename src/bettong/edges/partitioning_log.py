@@ -84,11 +84,18 @@ def partitions_in_use(admin: LogAdmin, where: KafkaConnection, application: str,
 
 
 def keep_partitioning(
-    admin: LogAdmin, where: KafkaConnection, application: str, partitioning: Partitioning, *, replication: int
+    admin: LogAdmin, where: KafkaConnection, application: str, partitioning: Partitioning, *, alike: str
 ) -> None:
-    """Appends a record; makes the topic, with so many copies, where there is none. Blocks until it is durable."""
+    """Appends a record. Blocks until it is durable.
+
+    Where there is no topic for it, it is made, with as many copies as topic `alike` has: it must not be lost before
+    the others.
+    """
     topic = partitioning_topic(application)
-    admin.create_topics([topic], partitions=1, replication=replication, frame_bytes_max=_RECORD_BYTES_MAX)
+    if not admin.partition_counts([topic])[topic]:
+        admin.create_topics(
+            [topic], partitions=1, replication=admin.copies(alike), frame_bytes_max=_RECORD_BYTES_MAX
+        )
     append_durably(
         where, {TopicPartition(topic, 0): partitioning.encode()}, frame_bytes_max=_RECORD_BYTES_MAX
     )

@@ -140,6 +140,11 @@ class LogAdmin(Closing):
         found = self._partitions(names, may_be_missing=True)
         return {name: len(numbers) for name, numbers in found.items()}
 
+    def copies(self, topic: str) -> int:
+        """How many copies Kafka keeps of each partition of a topic, at least. LogError for an unknown one."""
+        partitions = self._descriptions([topic], may_be_missing=False)[topic]["partitions"]
+        return min(len(each["replica_nodes"]) for each in partitions)
+
     def add_partitions(self, names: Iterable[str], partitions: int, *, only_check: bool = False) -> None:
         """Gives topics that have fewer so many partitions, and returns once each has a leader.
 

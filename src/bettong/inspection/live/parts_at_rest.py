@@ -75,7 +75,7 @@ class PartsAtRest(Closing):
             self._where.kafka,
             self._plan.application,
             partitioning,
-            replication=self._where.replication,
+            alike=self._stage_topics[0],
         )
 
     def counts(self) -> Mapping[str, int]:
