@@ -13,7 +13,7 @@ from bettong.application.plan import Plan, plan
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import Claim, LiveMetrics, RedisLeases
-from bettong.errors import LogError
+from bettong.errors import LogError, StoreError
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition
 from bettong.inspection.live.parts_at_rest import PartsAtRest
 from bettong.inspection.locations import Locations
@@ -146,6 +146,20 @@ def test_it_is_known_how_far_clients_and_external_topics_are(
     origins = [Origin(f"read/{name}") for name in ("here", "elsewhere", "nobody", "kafka.theirs.0")]
     found = parts.acknowledged([*origins, Origin("gone/feed")])
     assert found == dict(zip([*origins, Origin("read/kafka.theirs.4")], [9, 0, 0, 17, 0], strict=True))
+
+
+def test_garbage_in_place_of_how_far_a_client_is_is_named(
+    planned: Plan, parts: PartsAtRest, where: Locations
+) -> None:
+    application = planned.application
+    with LogAdmin(where.kafka) as admin:
+        topics = (f"{application}.stage.read", f"{application}.dead-letters")
+        log = "/".join(admin.identities(topics)[each] for each in topics)
+    key = parts.store.key("stream", "read/feed")
+    fields = {"log": log, "acknowledged": "many"}
+    parts.store.ask("writing garbage", lambda client: client.hset(key, mapping=fields))
+    with pytest.raises(StoreError, match=f"stream read/feed: b'many' in Redis at {key} is no sequence"):
+        parts.acknowledged([Origin("read/feed")])
 
 
 def test_what_partitions_have_reported_of_other_states_is_forgotten(

@@ -69,6 +69,15 @@ def test_a_suite_that_runs_has_to_be_ended_first(tmp_path: Path, capsys: pytest.
     assert f"word-count runs in {tmp_path}: end it with `bettong down`" in capsys.readouterr().err
 
 
+def test_another_redis_for_a_suite_that_has_its_own_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claim(tmp_path)
+    given = ("--redis", "redis://127.0.0.1:1/0", "--dir", str(tmp_path))
+    assert called("--partitions", "4", *given) == LocalError.exit_code
+    assert "--redis alone: the suite in" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("found", "back", "dry_run", "text"),
     [

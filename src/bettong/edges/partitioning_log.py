@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 from bettong.config.connection_settings import KafkaConnection
-from bettong.edges.kafka_log import LogAdmin, LogWriter
+from bettong.edges.kafka_log import LogAdmin, LogWriter, Record
 from bettong.edges.log_stretch import stretch
 from bettong.errors import LogError
 from bettong.identifiers import TopicPartition
@@ -74,7 +74,18 @@ def _newest_of(admin: LogAdmin, where: KafkaConnection, application: str, count:
     topic = partitioning_topic(application)
     until = {TopicPartition(topic, 0): count}
     records = stretch(where, admin.beginnings([topic]), until, frame_bytes_max=_RECORD_BYTES_MAX)
-    return newest(Partitioning.decode(record.value) for record in records)
+    return newest(map(stored, records))
+
+
+def stored(record: Record) -> Partitioning:
+    """What a record of the topic says. Raises LogError that names one that is damaged."""
+    try:
+        return Partitioning.decode(record.value)
+    except LogError as error:
+        raise LogError(
+            f"{record.topic}, offset {record.offset}: {error}. No service starts until the topic is made anew with its"
+            " other records, in their order"
+        ) from None
 
 
 def partitions_in_use(admin: LogAdmin, where: KafkaConnection, application: str, topic: str) -> Partitioning:
