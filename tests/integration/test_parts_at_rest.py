@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient
 
 import bettong
 from bettong.application.plan import Plan, plan
@@ -13,7 +15,7 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.log_stretch import stretch
 from bettong.edges.partitioning_log import prepare_topics
 from bettong.edges.redis_store import Claim, LiveMetrics, RedisLeases
-from bettong.errors import LogError
+from bettong.errors import LogError, StoreError
 from bettong.frames.frame import Repartition, decode
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition
 from bettong.inspection.live.parts_at_rest import PartsAtRest
@@ -70,6 +72,9 @@ def parts(planned: Plan, where: Locations, kafka: KafkaBroker) -> Iterator[Parts
 
 def test_topics_get_partitions_and_never_lose_any(parts: PartsAtRest) -> None:
     for partitions, found in ((5, 5), (5, 5), (2, 5)):
+        before = parts.counts()
+        parts.add_partitions(partitions, only_check=True)
+        assert parts.counts() == before
         parts.add_partitions(partitions)
         assert set(parts.counts().values()) == {found}
         assert len(parts.ends()) == found
@@ -129,6 +134,27 @@ def test_a_stage_that_the_application_got_later_begins_with_a_mark_and_others_do
     assert set(parts.stages()) == {"read", "later", "gone"}
 
 
+def test_the_topic_of_what_is_kept_has_as_many_copies_as_those_of_stages(
+    planned: Plan, parts: PartsAtRest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described, begun = KafkaAdminClient.describe_topics, Partitioning(0, 3).begun(8, "a")
+
+    def of_three_brokers(*given: Any) -> Any:
+        """As they answer; this broker is alone, and can keep no second copy."""
+        answer = described(*given)
+        for topic in answer:
+            for each in topic["partitions"]:
+                each["replica_nodes"] = [1, 2, 3]
+        return answer
+
+    monkeypatch.setattr(KafkaAdminClient, "describe_topics", of_three_brokers)
+    with pytest.raises(LogError, match=rf"creating topic {planned.application}.partitioning.*[Rr]eplica"):
+        parts.keep(begun)
+    monkeypatch.undo()
+    parts.keep(begun)
+    assert parts.kept() == begun
+
+
 def test_it_is_known_how_far_clients_and_external_topics_are(
     planned: Plan, kafka: KafkaBroker, parts: PartsAtRest
 ) -> None:
@@ -154,6 +180,20 @@ def test_it_is_known_how_far_clients_and_external_topics_are(
     origins = [Origin(f"read/{name}") for name in ("here", "elsewhere", "nobody", "kafka.theirs.0")]
     found = parts.acknowledged([*origins, Origin("gone/feed")])
     assert found == dict(zip([*origins, Origin("read/kafka.theirs.4")], [9, 0, 0, 17, 0], strict=True))
+
+
+def test_garbage_in_place_of_how_far_a_client_is_is_named(
+    planned: Plan, parts: PartsAtRest, where: Locations
+) -> None:
+    application = planned.application
+    with LogAdmin(where.kafka) as admin:
+        topics = (f"{application}.stage.read", f"{application}.dead-letters")
+        log = "/".join(admin.identities(topics)[each] for each in topics)
+    key = parts.store.key("stream", "read/feed")
+    fields = {"log": log, "acknowledged": "many"}
+    parts.store.ask("writing garbage", lambda client: client.hset(key, mapping=fields))
+    with pytest.raises(StoreError, match=f"stream read/feed: b'many' in Redis at {key} is no sequence"):
+        parts.acknowledged([Origin("read/feed")])
 
 
 def test_what_partitions_have_reported_of_other_states_is_forgotten(

@@ -53,6 +53,8 @@ class Rest:
     begun: dict[PartitionId, int] = field(default_factory=dict)
     live: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    # What the broker says to whoever would add partitions.
+    refusal: str = ""
 
     def running(self) -> Collection[str]:
         return self.live
@@ -74,8 +76,11 @@ class Rest:
     def stages(self) -> Collection[str]:
         return [*(stage.name for stage in ready().plan.stages), *self.left_out]
 
-    def add_partitions(self, partitions: int) -> None:
-        self.topics = {topic: max(count, partitions) for topic, count in self.topics.items()}
+    def add_partitions(self, partitions: int, *, only_check: bool = False) -> None:
+        if self.refusal and any(count < partitions for count in self.topics.values()):
+            raise LogError(self.refusal)
+        if not only_check:
+            self.topics = {topic: max(count, partitions) for topic, count in self.topics.items()}
 
     def ends(self) -> Mapping[PartitionId, int]:
         count = max(self.topics.values())

@@ -95,7 +95,9 @@ def test_new_snapshots_that_are_lost_once_all_is_done_are_made_again(
     would = world.repartitioning().change(to, dry_run=True)
     assert would == Repartitioned(FIRST, to, {}, was_switched=True)
     assert world.ends_as() != done
+    begun, world.rest.begun = world.rest.begun, {}
     assert world.change(to) == Repartitioned(FIRST, to, first.states, was_switched=True)
+    assert world.rest.begun == {id_: begun[id_] for id_ in ids[::step]}
     assert world.ends_as() == done
     assert world.change(to) == Repartitioned(to, to, {})
 

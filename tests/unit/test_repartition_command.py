@@ -25,8 +25,15 @@ def called(*arguments: str) -> int:
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("--partitions", "4", "--back"), ("--partitions", "0"), ("--partitions", "4097")],
-    ids=["neither", "both", "none", "too many"],
+    [
+        (),
+        ("--partitions", "4", "--back"),
+        ("--partitions", "0"),
+        ("--partitions", "4097"),
+        ("--back", "--dry-run"),
+        ("--back", "--give-up", "orders/feed"),
+    ],
+    ids=["neither", "both", "none", "too many", "back only to look", "back with clients"],
 )
 def test_wrong_uses_are_refused(arguments: tuple[str, ...], tmp_path: Path) -> None:
     assert called(*arguments, "--dir", str(tmp_path)) == USAGE
@@ -60,6 +67,15 @@ def test_a_suite_that_runs_has_to_be_ended_first(tmp_path: Path, capsys: pytest.
     ).write(tmp_path)
     assert called("--partitions", "4", "--dir", str(tmp_path)) == LocalError.exit_code
     assert f"word-count runs in {tmp_path}: end it with `bettong down`" in capsys.readouterr().err
+
+
+def test_another_redis_for_a_suite_that_has_its_own_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claim(tmp_path)
+    given = ("--redis", "redis://127.0.0.1:1/0", "--dir", str(tmp_path))
+    assert called("--partitions", "4", *given) == LocalError.exit_code
+    assert "--redis alone: the suite in" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bettong.edges.kafka_log import Record
+from bettong.edges.partitioning_log import stored
 from bettong.edges.redis_store import VALUE_BYTES_MAX, RedisStore, RedisVersions
 from bettong.errors import LogError, StoreError
 from bettong.inspection.repartition import check_stages, present, silent_in_s, speak
@@ -16,6 +18,15 @@ TOPICS = {"shop.stage.orders": 3, "shop.sink.totals": 3}
 NEW_SINK = {**TOPICS, "shop.sink.new": 0}
 BEGUN = Partitioning(0, 3).begun(8, "a")
 SWITCHED = BEGUN.switched({"orders": (1, 1, 1, 1, 1, 1, 1, 1)})
+
+
+def test_a_damaged_record_of_how_many_partitions_there_are_is_named() -> None:
+    assert stored(Record("shop.partitioning", 0, 6, BEGUN.encode())) == BEGUN
+    for garbage, fault in ((b"\xff", "is damaged"), (b"", r"says \[0\]: expected 1 to 4096 partitions")):
+        with pytest.raises(
+            LogError, match=rf"shop.partitioning, offset 7: .* {fault}.* made anew with its other records"
+        ):
+            stored(Record("shop.partitioning", 0, 7, garbage))
 
 
 def test_without_any_topic_it_has_never_run() -> None:
@@ -87,6 +98,18 @@ def test_a_sink_that_is_new_in_the_file_is_not_in_the_way_of_an_end(
         assert world.rest.record is not None
         assert world.states(world.rest.record.partitions) == expected
     assert ends == {False, True}
+
+
+@pytest.mark.parametrize("dry_run", [True, False], ids=["dry run", "for real"])
+def test_who_may_not_add_partitions_is_told_before_anything_is_begun(
+    tmp_path: Path, *, dry_run: bool
+) -> None:
+    world = World(tmp_path)
+    world.rest.refusal = "this user needs Alter"
+    with pytest.raises(LogError, match="this user needs Alter"):
+        world.repartitioning().change(FIRST + 1, dry_run=dry_run)
+    assert not world.rest.records
+    world.repartitioning().change(FIRST - 1, dry_run=dry_run)  # no topic needs any
 
 
 def test_a_service_that_has_just_stopped_is_waited_for_as_long_as_its_record_lives() -> None:

@@ -28,7 +28,12 @@ from bettong_processor import resuming
 from bettong_processor.java import Java
 from bettong_processor.leading import TTL_MS, Leading
 from bettong_processor.micro_batch import query as micro_batch
-from bettong_processor.micro_batch.offsets import clear_unfinished, forget, snapshot_offsets
+from bettong_processor.micro_batch.offsets import (
+    clear_unfinished,
+    forget,
+    forget_earlier,
+    snapshot_offsets,
+)
 from bettong_processor.programs import programs
 from bettong_processor.references.loading import Loads
 from bettong_processor.references.opening import kept_tables
@@ -127,7 +132,7 @@ def _start(
     log: Logger,
 ) -> Run:
     """Starts the schedule over topics that are there and as the settings say. Raises LogError, StoreError."""
-    prepare_topics(
+    prepared = prepare_topics(
         admin,
         settings.kafka_connection,
         planned.application,
@@ -137,17 +142,20 @@ def _start(
         frame_bytes_max=settings.frame_bytes_max,
     )
     _check(settings, planned, admin, store, log)
-    checkpoint = settings.checkpoint_of(planned.application)
+    folder = settings.checkpoint_of(planned.application)
     if settings.schedule is Schedule.RESIDENT:
-        if forget(context, checkpoint):
+        if forget(context, folder):
             log.info("the schedule has changed: the checkpoint is deleted, snapshots say where to go on")
         lead.folds(settings.instance)
         return resident.start_run(context, settings, planned, store, log)
     last = lead.folded_last()
-    if last not in {"", settings.instance} and forget(context, checkpoint):
+    if last not in {"", settings.instance} and forget(context, folder):
         log.info(
             "another processor has folded: the checkpoint is deleted, snapshots say where to go on", last=last
         )
+    checkpoint = settings.checkpoint_of(planned.application, prepared.generation)
+    if forget_earlier(context, folder, checkpoint):
+        log.info("checkpoints of before the repartitioning are deleted, snapshots say where to go on")
     lead.folds(settings.instance)
     snapshots = snapshot_store(settings.snapshots, planned.application, store)
     first_offsets = snapshot_offsets(snapshots, planned, settings.partitions)

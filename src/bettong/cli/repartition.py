@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PARTITIONS = typer.Option(min=1, max=4096, help="How many partitions there are to be.")
 _BACK = typer.Option("--back", help="Take a change back that was interrupted before it counted.")
-_DRY_RUN = typer.Option("--dry-run", help="Only check, and say what would be done.")
+_DRY_RUN = typer.Option("--dry-run", help="Only check, and say what --partitions would do.")
 _GIVE_UP = typer.Option(
     metavar="SOURCE/STREAM",
     help="A client that never comes back, or SOURCE/* for all of a source: frames without a receipt count as taken."
@@ -52,6 +52,8 @@ def repartition(
 
     if (partitions is None) == (not back):
         raise typer.BadParameter("give --partitions N, or --back")
+    if back and (dry_run or give_up):
+        raise typer.BadParameter("--back takes a change back; --dry-run and --give-up are for --partitions")
     planned = loaded_plan(application)
     console = Console(highlight=False)
     with (

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from bettong.config.connection_settings import KafkaConnection
-from bettong.edges.kafka_log import LogAdmin, LogWriter
+from bettong.edges.kafka_log import LogAdmin, LogWriter, Record
 from bettong.edges.log_stretch import stretch
 from bettong.errors import LogError
 from bettong.frames.frame import Repartition, repartition_record
@@ -111,7 +111,18 @@ def _newest_of(admin: LogAdmin, where: KafkaConnection, application: str, count:
     topic = partitioning_topic(application)
     until = {TopicPartition(topic, 0): count}
     records = stretch(where, admin.beginnings([topic]), until, frame_bytes_max=_RECORD_BYTES_MAX)
-    return newest(Partitioning.decode(record.value) for record in records)
+    return newest(map(stored, records))
+
+
+def stored(record: Record) -> Partitioning:
+    """What a record of the topic says. Raises LogError that names one that is damaged."""
+    try:
+        return Partitioning.decode(record.value)
+    except LogError as error:
+        raise LogError(
+            f"{record.topic}, offset {record.offset}: {error}. No service starts until the topic is made anew with its"
+            " other records, in their order"
+        ) from None
 
 
 def partitions_in_use(admin: LogAdmin, where: KafkaConnection, application: str, topic: str) -> Partitioning:
@@ -121,11 +132,18 @@ def partitions_in_use(admin: LogAdmin, where: KafkaConnection, application: str,
 
 
 def keep_partitioning(
-    admin: LogAdmin, where: KafkaConnection, application: str, partitioning: Partitioning, *, replication: int
+    admin: LogAdmin, where: KafkaConnection, application: str, partitioning: Partitioning, *, alike: str
 ) -> None:
-    """Appends a record; makes the topic, with so many copies, where there is none. Blocks until it is durable."""
+    """Appends a record. Blocks until it is durable.
+
+    Where there is no topic for it, it is made, with as many copies as topic `alike` has: it must not be lost before
+    the others.
+    """
     topic = partitioning_topic(application)
-    admin.create_topics([topic], partitions=1, replication=replication, frame_bytes_max=_RECORD_BYTES_MAX)
+    if not admin.partition_counts([topic])[topic]:
+        admin.create_topics(
+            [topic], partitions=1, replication=admin.copies(alike), frame_bytes_max=_RECORD_BYTES_MAX
+        )
     append_durably(
         where, {TopicPartition(topic, 0): partitioning.encode()}, frame_bytes_max=_RECORD_BYTES_MAX
     )

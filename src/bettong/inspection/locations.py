@@ -22,4 +22,3 @@ class Locations:
     state_dir: Path
     snapshots: str
     state_key: bytes | None = field(default=None, repr=False)
-    replication: int = 1

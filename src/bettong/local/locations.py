@@ -29,7 +29,6 @@ class FoundLocations:
     state_dir: Path
     snapshots: str
     state_key_file: Path | None
-    replication: int = 1
 
     def on_this_machine(self) -> Locations:
         """With what this machine has at these paths. Raises SettingsError for a key that cannot be used."""
@@ -43,7 +42,6 @@ class FoundLocations:
             state_dir=self.state_dir,
             snapshots=self.snapshots,
             state_key=state_key(self.state_key_file),
-            replication=self.replication,
         )
 
 
@@ -100,5 +98,4 @@ def found_locations(
         state_dir=settings.state_dir,
         snapshots=record.snapshots if record is not None else settings.snapshots,
         state_key_file=record.state_key_file if record is not None else settings.state_key_file,
-        replication=settings.replication,
     )

@@ -31,6 +31,11 @@ def at_rest(
     if kafka is not None or not is_suite(directory):
         yield locations(application, name, directory, kafka=kafka, redis=redis)
         return
+    if redis is not None:
+        raise LocalError(
+            f"--redis alone: the suite in {directory} has a Redis of its own; give --kafka, too, for an application"
+            " elsewhere"
+        )
     if (record := find(directory)) is not None:
         raise LocalError(f"{record.name} runs in {directory}: end it with `bettong down`, and try again")
     directories = Directories(directory)

@@ -108,19 +108,19 @@ class Partitioning:
         try:
             stored = partitioning_pb2.Partitioning.FromString(data)
         except DecodeError as error:
-            raise LogError(f"a record of the topic for partitioning is damaged: {error}") from None
+            raise LogError(f"a record of the topic for partitioning is damaged ({error})") from None
         numbers = [stored.partitions, *([stored.change.partitions] if stored.HasField("change") else [])]
         numbers += [stored.before] if stored.before else []
         if not all(1 <= each <= PARTITIONS_MAX for each in numbers):
             raise LogError(
                 f"a record of the topic for partitioning says {numbers}: expected 1 to {PARTITIONS_MAX} partitions;"
-                " has another program written there? Restore the topic"
+                " has another program written there?"
             )
         offsets = [each for of_stage in stored.begins for each in of_stage.offsets]
         if not all(1 <= each <= _OFFSET_MAX for each in offsets):
             raise LogError(
                 f"a record of the topic for partitioning says offsets from {min(offsets)} to {max(offsets)}: expected"
-                f" 1 to {_OFFSET_MAX}; restore the topic"
+                f" 1 to {_OFFSET_MAX}"
             )
         change = Change(stored.change.partitions, stored.change.switched)
         return cls(

@@ -10,6 +10,7 @@ from kafka.errors import (
     KafkaError,
     NoError,
     TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
     for_code,
 )
@@ -139,23 +140,38 @@ class LogAdmin(Closing):
         found = self._partitions(names, may_be_missing=True)
         return {name: len(numbers) for name, numbers in found.items()}
 
-    def add_partitions(self, names: Iterable[str], partitions: int) -> None:
+    def copies(self, topic: str) -> int:
+        """How many copies Kafka keeps of each partition of a topic, at least. LogError for an unknown one."""
+        partitions = self._descriptions([topic], may_be_missing=False)[topic]["partitions"]
+        return min(len(each["replica_nodes"]) for each in partitions)
+
+    def add_partitions(self, names: Iterable[str], partitions: int, *, only_check: bool = False) -> None:
         """Gives topics that have fewer so many partitions, and returns once each has a leader.
 
-        Kafka never takes any away. Raises LogError for unknown topics.
+        Kafka never takes any away. `only_check`: asks whether the broker would do it, which changes nothing. Raises
+        LogError for unknown topics, and where the broker refuses.
         """
         found = self._partitions(names, may_be_missing=False)
         fewer = {name: partitions for name, numbers in found.items() if len(numbers) < partitions}
         if not fewer:
             return
         doing = f"adding partitions to {len(fewer)} topic(s), up to {partitions} each"
-        answer = self._ask(doing, lambda client: client.create_partitions(fewer, raise_errors=False))
+        answer = self._ask(
+            doing,
+            lambda client: client.create_partitions(fewer, validate_only=only_check, raise_errors=False),
+        )
         for result in answer.results:
             # Of an order that was given twice, the first one may have been carried out.
             error = for_code(result.error_code)
+            if error is TopicAuthorizationFailedError:
+                raise LogError(
+                    f"{doing}: Kafka at {self._bootstrap} does not let this user alter topic {result.name}: allow it"
+                    " `Alter` on the application's topics"
+                )
             if error is not NoError and self.partition_counts([result.name])[result.name] < partitions:
                 raise translated(error(result.error_message), f"{doing}: {result.name}", self._bootstrap)
-        self._await_partitions(fewer, partitions)
+        if not only_check:
+            self._await_partitions(fewer, partitions)
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:
         """For each topic its id, which one of the same name that was deleted had not. LogError for unknown topics."""

@@ -75,7 +75,7 @@ class PartsAtRest(Closing):
             self._where.kafka,
             self._plan.application,
             partitioning,
-            replication=self._where.replication,
+            alike=self._stage_topics[0],
         )
 
     def counts(self) -> Mapping[str, int]:
@@ -89,9 +89,9 @@ class PartsAtRest(Closing):
             stage_of_topic(application, each) for each in self._admin.topics(stage_topic(application, ""))
         ]
 
-    def add_partitions(self, partitions: int) -> None:
+    def add_partitions(self, partitions: int, *, only_check: bool = False) -> None:
         """See AtRest."""
-        self._admin.add_partitions(self._plan.topics, partitions)
+        self._admin.add_partitions(self._plan.topics, partitions, only_check=only_check)
 
     def ends(self) -> Mapping[PartitionId, int]:
         """See AtRest."""
@@ -184,19 +184,17 @@ class PartsAtRest(Closing):
             stored = boundaries.open()
         finally:
             boundaries.close()
-        return {
-            Origin(f"{source.name}/{source.from_.stream(int(key))}"): _durable(topic, data)
-            for key, data in stored.items()
-        }
+        found = (_durable(topic, key, data) for key, data in stored.items())
+        return {Origin(f"{source.name}/{source.from_.stream(number)}"): durable for number, durable in found}
 
 
-def _durable(topic: str, data: bytes) -> SequenceNumber:
-    """Of a partition's batch boundaries, as the sender's `batcher` writes them. Raises LogError."""
+def _durable(topic: str, key: bytes, data: bytes) -> tuple[int, SequenceNumber]:
+    """A partition and its batch boundaries, as the sender's `batcher` writes them. Raises LogError."""
     try:
-        return SequenceNumber(int(json.loads(data)["durable"]))
+        return int(key), SequenceNumber(int(json.loads(data)["durable"]))
     except (ValueError, KeyError, TypeError) as error:
         raise LogError(
-            f"{topic}: {data[:100]!r} are no batch boundaries: {error}; restore the topic"
+            f"{topic}: {data[:100]!r} of partition {key[:100]!r} are no batch boundaries: {error}; restore the topic"
         ) from None
 
 

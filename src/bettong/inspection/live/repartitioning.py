@@ -82,8 +82,8 @@ class AtRest(Protocol):
     def stages(self) -> Collection[str]:
         """All stages that have a log, those that the application's file does not have included."""
 
-    def add_partitions(self, partitions: int) -> None:
-        """No topic has fewer then."""
+    def add_partitions(self, partitions: int, *, only_check: bool = False) -> None:
+        """No topic has fewer then. `only_check`: raises LogError where that would be refused."""
 
     def ends(self) -> Mapping[PartitionId, int]:
         """Where the log of each partition of each stage ends, those out of use included."""
@@ -98,7 +98,7 @@ class AtRest(Protocol):
         """Up to where senders know the frames of clients to be durable."""
 
     def begin_anew(self, offsets: Mapping[PartitionId, int]) -> None:
-        """What is not of the log forgets what it knows of before, and learns where each partition in use goes on."""
+        """What is not of the log forgets what it knows of before, and learns where these partitions go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,7 @@ class Repartitioning:
         check_none_left_out(self._parts.stages(), (stage.name for stage in self._plan.stages))
         with self._counting(kept):
             check_stopped(self._parts.running(), self._plan.application)
+            self._parts.add_partitions(to, only_check=True)
             found, saved = self._at_rest(now.partitions, given_up)
             counts = self._try_to_divide(found, to)
         if dry_run:
@@ -318,7 +319,11 @@ class Repartitioning:
             return Repartitioned(now.partitions, now.partitions, {})
         check_stages(now, (stage.name for stage in self._plan.stages))
         check_stopped(self._parts.running(), self._plan.application)
-        counts = {} if dry_run else self._put_in_place(now, begins, lost)
+        counts: dict[str, int] = {}
+        if not dry_run:
+            # First, for behind it nothing is lost any more. What is forgotten is of a start in between, without them.
+            self._parts.begin_anew({id_: begins[id_] for id_ in lost})
+            counts = self._put_in_place(now, begins, lost)
         return Repartitioned(now.before, now.partitions, counts, was_switched=True)
 
     def _put_in_place(
