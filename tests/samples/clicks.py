@@ -108,6 +108,19 @@ def hourly() -> Application:
     return app
 
 
+def hourly_by_page() -> Application:
+    """Windows behind a key_by: lateness is judged in the second stage."""
+    app = Application("hourly-by-page")
+    clicks = app.source(
+        "clicks", schema=Click, key="user", event_time="at", out_of_order=timedelta(minutes=1)
+    )
+    hours = clicks.key_by("page").window(
+        bettong.tumbling(timedelta(hours=1)), bettong.aggregate(Hour, clicks=bettong.Count())
+    )
+    hours.sink("hours")
+    return app
+
+
 # A timer that compares no times: what it means depends on which messages share a frame.
 @dataclass
 class Waiting:
@@ -238,6 +251,7 @@ def of_neighbours() -> Application:
 counting_app = counting()
 pages_app = by_page()
 hours_app = hourly()
+hours_by_page_app = hourly_by_page()
 frames_app = of_frames()
 partitions_app = of_partitions()
 crashes_app = of_crashes()

@@ -58,6 +58,16 @@ def test_how_often_windows_forgot_a_key_is_no_difference() -> None:
     check(clicks.hours_app, [("clicks", visit) for visit in visits])
 
 
+def test_a_message_that_is_late_behind_a_key_by_is_said_to_depend_on_the_order_of_partitions() -> None:
+    case = [("clicks", Click("a", "p0", 2**50)), ("clicks", Click("b", "p1", 3))]
+    with pytest.raises(CheckError, match="give the source an out_of_order=, or the window a delay="):
+        check(clicks.hours_by_page_app, case)
+    check(clicks.hours_by_page_app, list(reversed(case)))
+    with pytest.raises(CheckError) as caught:
+        check(clicks.partitions_app, many())
+    assert "out_of_order=" not in str(caught.value)
+
+
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_planted_mistake_is_found_shrunk_and_shown_as_a_test_that_fails(kind: str, tmp_path: Path) -> None:
     app, case, what, messages_max = PLANTED[kind]

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 
+_ORDER_OF_PARTITIONS = (
+    "\n\nWhich messages are late behind a key_by depends on the order in which the partitions before it are folded,"
+    " as in production (docs/testing.md). Where that must not be, give the source an out_of_order=, or the window a"
+    " delay=, within which no message is late."
+)
+
+
 class CheckError(AssertionError):
     """Results depend on what they must not depend on. `test`: the smallest case that shows it, as a test."""
 
@@ -86,15 +93,23 @@ class _Checker:
 
     def report(self, case: Sequence[Step], variation: Variation) -> None:
         """Raises the CheckError for a case that fails."""
-        difference = self._difference(self._outcome(case, Variation("")), case, variation) or (
+        expected = self._outcome(case, Variation(""))
+        difference = self._difference(expected, case, variation) or (
             "not each time: a function depends on chance, or on what ran before"
         )
+        if variation.partitions > 1 and self._is_late_behind_others(expected):
+            difference += _ORDER_OF_PARTITIONS
         test = comparing_test(self._app, case, variation)
         raise CheckError(
             f"results depend on {variation.what}\n\n{difference}\n\nThe smallest case that shows it, as a test:"
             f"\n\n{test}",
             test,
         )
+
+    def _is_late_behind_others(self, outcome: Outcome) -> bool:
+        """Whether a message was late, in an application that judges it in a stage behind another one."""
+        outputs = [output for stage in self._python.plan.stages for output in stage.outputs]
+        return any(each.judges_lateness for each in outputs) and outcome.late + outcome.partly_late > 0
 
     def _outcome(self, case: Sequence[Step], variation: Variation) -> Outcome:
         session = AppSession(
