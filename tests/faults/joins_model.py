@@ -4,15 +4,16 @@ As in `windowed_model.py`, the log's order between streams must not count, nor h
 
     bills           come a frame a round, of the accounts of both streams of payments, and are as much out of order
     late            are bills by 10 minutes, too: behind whatever is kept of that time
-    alone           are bills of accounts that rest, and payments in the seconds between two bills
+    alone           are bills of accounts that rest, payments of steady ones without a bill, and those between two bills
     latest          is a join of payments with payments of the same stream: there, that stream's order counts
-    order of pairs  a payment's pairs come in the order of the account's bills, whichever of both is first in the log
+    order of pairs  a payment's pairs come in the order of the account's bills, whichever of both is first in the log;
+                    an account gets two in a round, of which the second is often the older one
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,6 +24,7 @@ from tests.faults.windowed import (
     LAST,
     LEAVING,
     MATCHED_S,
+    MINUTE_S,
     SECOND_NS,
     SETTLED_S,
     Bill,
@@ -49,10 +51,12 @@ from tests.faults.windowed_model import (
     write_lines,
 )
 
-# Of a round: one of each steady account of a stream, of each other one that pays now, and of two that rest.
+# Of a round: two of each account of a stream that is billed, steady or paying now, and one of two that rest.
 ROUND_BILLS = 30
 RESTING_FROM = 28
+STEADY_BILLED = 10
 
+Pair = tuple[Payment, Bill]
 Billed = dict[str, list[Bill]]  # by account, in the order in which they are sent
 
 
@@ -92,31 +96,40 @@ def all_billed(*, rounds: int) -> Billed:
 
 def settled(sent: Sent, bills: Billed) -> Iterator[Settled]:
     """All pairs of payments and bills of an account that are near each other."""
-    for payment, bill in _pairs(sent, bills, SETTLED_S):
-        yield Settled(payment.number, bill.number, payment.account)
+    for account, payments in sent.items():
+        for payment, bill in _pairs(_in_time(payments), _in_time(bills.get(account, [])), SETTLED_S):
+            yield Settled(payment.number, bill.number, account)
 
 
 def unsettled(sent: Sent, bills: Billed) -> Iterator[Payment | Bill]:
     """All that is late."""
-    for messages in (*sent.values(), *bills.values()):
+    of_accounts: list[Sequence[Payment | Bill]] = [*sent.values(), *bills.values()]
+    for messages in of_accounts:
         for message, is_late in zip(messages, lateness(messages), strict=True):
             if is_late:
                 yield message
 
 
 def matched(sent: Sent, bills: Billed) -> Iterator[Matched]:
-    """Pairs, and whoever is in none."""
-    pairs = list(_pairs(sent, bills, MATCHED_S))
-    for payment, bill in pairs:
-        yield Matched(payment.number, payment.number, bill.number)
-    of_payments, of_bills = {one.number for one, _ in pairs}, {other.number for _, other in pairs}
-    for account in {*sent, *bills}:
-        for payment in _in_time(sent[account]):
-            if payment.number not in of_payments:
-                yield Matched(payment.number, payment.number, 0)
-        for bill in _in_time(bills[account]):
-            if bill.number not in of_bills:
-                yield Matched(-bill.number, 0, bill.number)
+    """Pairs that are nearer, and whoever is in none."""
+    for account in sorted({*sent, *bills}):
+        payments, of_account = _in_time(sent.get(account, [])), _in_time(bills.get(account, []))
+        yield from _or_alone(payments, of_account, _pairs(payments, of_account, MATCHED_S))
+
+
+def met(sent: Sent, bills: Billed) -> Iterator[Matched]:
+    """Pairs of payments at home and bills of the same minute, and whoever is in none."""
+    minute_ns = MINUTE_S * SECOND_NS
+    for account in sorted({*sent, *bills}):
+        home = [each for each in _in_time(sent.get(account, [])) if each.shop == HOME]
+        of_account = _in_time(bills.get(account, []))
+        pairs = [
+            (one, other)
+            for one in home
+            for other in of_account
+            if one.at // minute_ns == other.at // minute_ns
+        ]
+        yield from _or_alone(home, of_account, pairs)
 
 
 def charged(sent: Sent, bills: Billed) -> Iterator[Charged]:
@@ -124,7 +137,9 @@ def charged(sent: Sent, bills: Billed) -> Iterator[Charged]:
     for account, payments in sent.items():
         for payment in sorted(_in_time(payments), key=lambda each: each.at):
             earliest_ns = payment.at - CHARGED_S * SECOND_NS
-            valid = [each for each in _in_time(bills[account]) if earliest_ns <= each.at <= payment.at]
+            valid = [
+                each for each in _in_time(bills.get(account, [])) if earliest_ns <= each.at <= payment.at
+            ]
             newest = max(valid, key=lambda each: each.at, default=None)
             yield Charged(account, payment.number, 0 if newest is None else newest.number)
 
@@ -146,26 +161,39 @@ CASES: dict[str, Callable[[Sent, Billed], Iterator[Any]]] = {
     "unsettled": unsettled,
     "matched": matched,
     "charged": charged,
+    "met": met,
     "since-home": since_home,
 }
 
 
 def _account(round_: int, of_round: int) -> str:
+    stream = round_ % STREAMS + 1
     if of_round < STEADY:
-        return f"steady-{round_ % STREAMS + 1}-{of_round}"
+        return f"steady-{stream}-{of_round % STEADY_BILLED}"
     phase = round_ // PHASE_ROUNDS + PHASES_EACH // 2 * (of_round >= RESTING_FROM)
-    return f"other-{of_round % STREAMS + 1}-{phase % PHASES_EACH}-{(of_round - STEADY) // STREAMS % OTHERS}"
+    return f"other-{stream}-{phase % PHASES_EACH}-{(of_round - STEADY) % OTHERS}"
 
 
-def _pairs(sent: Sent, bills: Billed, within_s: tuple[int, int]) -> Iterator[tuple[Payment, Bill]]:
-    """Of those in time. Of each payment, in the order of the account's bills."""
+def _pairs(payments: list[Payment], bills: list[Bill], within_s: tuple[int, int]) -> list[Pair]:
+    """Each with each. Of a payment, in the order of the bills."""
     earliest_ns, latest_ns = (each * SECOND_NS for each in within_s)
-    for account, payments in sent.items():
-        of_account = _in_time(bills[account])
-        for payment in _in_time(payments):
-            for bill in of_account:
-                if earliest_ns <= bill.at - payment.at <= latest_ns:
-                    yield payment, bill
+    return [
+        (payment, bill)
+        for payment in payments
+        for bill in bills
+        if earliest_ns <= bill.at - payment.at <= latest_ns
+    ]
+
+
+def _or_alone(payments: list[Payment], bills: list[Bill], pairs: list[Pair]) -> Iterator[Matched]:
+    for payment, bill in pairs:
+        yield Matched(payment.number, payment.number, bill.number)
+    for payment in payments:
+        if not any(one is payment for one, _ in pairs):
+            yield Matched(payment.number, payment.number, 0)
+    for bill in bills:
+        if not any(other is bill for _, other in pairs):
+            yield Matched(-bill.number, 0, bill.number)
 
 
 def _in_time(messages: list[Any]) -> list[Any]:

@@ -9,7 +9,8 @@ payments --> minutes (tumbling) --> minutes, and what is late for them --> late
       |
       |   /--> settled (join_within, compiled) --> settled, and what is late for it --> unsettled
    bills ----> matched (join_within, outer) --> matched
-          \--> charged (join_as_of) --> charged
+         |\--> charged (join_as_of) --> charged
+         \--> those at home and bills of a minute (join_window, outer) --> met
 """
 
 from dataclasses import dataclass
@@ -250,16 +251,17 @@ payments = app.source(
     "payments", schema=Payment, key="account", event_time="at", out_of_order=seconds(OUT_OF_ORDER_S)
 )
 bills = app.source("bills", schema=Bill, key="account", event_time="at", out_of_order=seconds(OUT_OF_ORDER_S))
+told, told_bills = payments.filter(is_told), bills.filter(is_bill_told)
 
 minute = bettong.tumbling(seconds(MINUTE_S))
-minutes = payments.window(minute, per_minute, name="minutes", late="side")
+minutes = told.window(minute, per_minute, name="minutes", late="side")
 minutes.sink("per-minute")
 minutes.late.sink("late")
 minutes.key_by("start", name="starts").window(minute, of_all, name="all").sink("per-minute-of-all")
 trends = bettong.sliding(seconds(TREND_S), seconds(TREND_EACH_S))
-payments.window(trends, trend, name="trends").sink("trend")
-payments.window(bettong.sessions(seconds(GAP_S)), Sprees(), name="sprees").sink("spree")
-payments.stateful(
+told.window(trends, trend, name="trends").sink("trend")
+told.window(bettong.sessions(seconds(GAP_S)), Sprees(), name="sprees").sink("spree")
+told.stateful(
     note,
     state=Activity,
     name="activity",
@@ -268,16 +270,15 @@ payments.stateful(
     ttl_clock="event",
 ).sink("quiet")
 
-settled = payments.join_within(bills, *map(seconds, SETTLED_S), settled_by, name="pairs")
+settled = payments.join_within(bills, seconds(SETTLED_S[0]), seconds(SETTLED_S[1]), settled_by, name="pairs")
 settled.sink("settled")
 settled.late.sink("unsettled")
-told, told_bills = payments.filter(is_told), bills.filter(is_bill_told)
-told.join_within(told_bills, *map(seconds, MATCHED_S), matched_with, how="outer", name="outer").sink(
-    "matched"
-)
+told.join_within(
+    told_bills, seconds(MATCHED_S[0]), seconds(MATCHED_S[1]), matched_with, how="outer", name="outer"
+).sink("matched")
 told.join_as_of(told_bills, charged_by, tolerance=seconds(CHARGED_S), how="left", name="as-of").sink(
     "charged"
 )
-payments.filter(is_elsewhere).join_latest(
-    payments.filter(is_at_home), since_home, how="left", delete_when=leaves_home, name="latest"
-).sink("since-home")
+home, elsewhere = told.filter(is_at_home), told.filter(is_elsewhere)
+home.join_window(told_bills, minute, matched_with, how="outer", name="of-a-minute").sink("met")
+elsewhere.join_latest(home, since_home, how="left", delete_when=leaves_home, name="latest").sink("since-home")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from itertools import cycle
 from math import ceil
 from pathlib import Path
@@ -18,7 +19,7 @@ from bettong.chaos.outputs import Difference, differences, table
 from bettong.chaos.spec import OutputComparison, read
 from bettong.edges.kernel_cache import KernelFolder
 from bettong.routing import partition_of
-from bettong.testing import CRASH, RESEND, RESTORE, frame
+from bettong.testing import CRASH, RESEND, RESTORE, clock, end_stream, frame
 from bettong.testing.inputs import ClientFrame
 from bettong.testing.running import ReadyApplication, run
 from tests.cache import cache_folder
@@ -97,12 +98,12 @@ def lines(messages: Iterable[Any]) -> list[bytes]:
 
 def compared(golden: Sequence[bytes], found: Sequence[bytes], output: OutputComparison) -> list[Difference]:
     """As the specs compare the files of a sink."""
-    tables = (table([("0.jsonl", b"\n".join(each))], output) for each in (golden, found))
-    return differences(*tables, output.compare)
+    wanted, there = (table([("0.jsonl", b"\n".join(each))], output) for each in (golden, found))
+    return differences(wanted, there, output.compare)
 
 
 @pytest.fixture(scope="module", params=["plain Python", "compiled, disturbed, bills first"])
-def delivered(request: pytest.FixtureRequest) -> dict[str, list[Any]]:
+def delivered(request: pytest.FixtureRequest) -> Mapping[str, list[Any]]:
     """What the application gives."""
     if request.param == "plain Python":
         outcome = run(app, in_turns(streams(ROUNDS)), partitions=PARTITIONS)
@@ -115,16 +116,27 @@ def delivered(request: pytest.FixtureRequest) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_the_application_gives_what_the_model_says(sink: str, delivered: dict[str, list[Any]]) -> None:
+def test_the_application_gives_what_the_model_says(sink: str, delivered: Mapping[str, list[Any]]) -> None:
     golden = expected(sink, ROUNDS)
     assert len(golden) > 5
     assert compared(lines(golden), lines(delivered[sink]), COMPARED[sink]) == []
 
 
+def test_nothing_more_comes_when_the_streams_have_ended_and_time_goes_on() -> None:
+    """So it does not matter how long a run takes to settle."""
+    rounds = 5
+    steps = [*in_turns(streams(rounds)), end_stream(), clock(timedelta(hours=3))]
+    outputs = run(app, steps, partitions=PARTITIONS).outputs
+    for sink, results in outputs.items():
+        assert compared(lines(expected(sink, rounds)), lines(results), COMPARED[sink]) == [], sink
+
+
 def test_joins_pair_some_and_leave_some_alone() -> None:
     """So that each way to come out is tried."""
-    matched = expected("matched", ROUNDS)
-    assert min(Counter((each.payment > 0, each.bill > 0) for each in matched).values()) > 50
+    for sink in ("matched", "met"):
+        ways = Counter((each.payment > 0, each.bill > 0) for each in expected(sink, ROUNDS))
+        assert len(ways) == 3
+        assert min(ways.values()) > 50
     for sink, other in (("charged", "bill"), ("since-home", "home")):
         assert min(Counter(getattr(each, other) > 0 for each in expected(sink, ROUNDS)).values()) > 50
     assert Counter(type(each).__name__ for each in expected("unsettled", ROUNDS)).keys() == {
@@ -200,6 +212,7 @@ def test_a_message_that_a_join_forgot_or_took_twice_is_noticed() -> None:
     for sink, counts in {
         "settled": ("lost", "doubled"),
         "matched": ("lost", "doubled", "unexpected"),
+        "met": ("lost", "doubled"),
         "charged": ("lost", "unexpected"),
         "since-home": ("lost", "unexpected"),
     }.items():
