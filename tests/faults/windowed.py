@@ -34,7 +34,7 @@ CHARGED_S = 60
 # The shop where an account is at home, and what it pays there when it leaves.
 HOME = 0
 LEAVING = 200
-# How the accounts begin that end a stream. Nothing is told of them: their time comes when nobody is there any more.
+# How the accounts begin that end a stream. Nothing is reported of them: their time comes when nobody is there any more.
 LAST = "last"
 
 Account = Annotated[str, Width(12)]
@@ -214,11 +214,11 @@ def since_home(payment: Payment, home: Payment | None) -> SinceHome:
     return SinceHome(payment.account, payment.number, 0 if home is None else home.number)
 
 
-def is_told(payment: Payment) -> bool:
+def is_reported(payment: Payment) -> bool:
     return not payment.account.startswith(LAST)
 
 
-def is_bill_told(bill: Bill) -> bool:
+def is_bill_reported(bill: Bill) -> bool:
     return not bill.account.startswith(LAST)
 
 
@@ -251,17 +251,17 @@ payments = app.source(
     "payments", schema=Payment, key="account", event_time="at", out_of_order=seconds(OUT_OF_ORDER_S)
 )
 bills = app.source("bills", schema=Bill, key="account", event_time="at", out_of_order=seconds(OUT_OF_ORDER_S))
-told, told_bills = payments.filter(is_told), bills.filter(is_bill_told)
+reported, reported_bills = payments.filter(is_reported), bills.filter(is_bill_reported)
 
 minute = bettong.tumbling(seconds(MINUTE_S))
-minutes = told.window(minute, per_minute, name="minutes", late="side")
+minutes = reported.window(minute, per_minute, name="minutes", late="side")
 minutes.sink("per-minute")
 minutes.late.sink("late")
 minutes.key_by("start", name="starts").window(minute, of_all, name="all").sink("per-minute-of-all")
 trends = bettong.sliding(seconds(TREND_S), seconds(TREND_EACH_S))
-told.window(trends, trend, name="trends").sink("trend")
-told.window(bettong.sessions(seconds(GAP_S)), Sprees(), name="sprees").sink("spree")
-told.stateful(
+reported.window(trends, trend, name="trends").sink("trend")
+reported.window(bettong.sessions(seconds(GAP_S)), Sprees(), name="sprees").sink("spree")
+reported.stateful(
     note,
     state=Activity,
     name="activity",
@@ -273,12 +273,12 @@ told.stateful(
 settled = payments.join_within(bills, seconds(SETTLED_S[0]), seconds(SETTLED_S[1]), settled_by, name="pairs")
 settled.sink("settled")
 settled.late.sink("unsettled")
-told.join_within(
-    told_bills, seconds(MATCHED_S[0]), seconds(MATCHED_S[1]), matched_with, how="outer", name="outer"
+reported.join_within(
+    reported_bills, seconds(MATCHED_S[0]), seconds(MATCHED_S[1]), matched_with, how="outer", name="outer"
 ).sink("matched")
-told.join_as_of(told_bills, charged_by, tolerance=seconds(CHARGED_S), how="left", name="as-of").sink(
+reported.join_as_of(reported_bills, charged_by, tolerance=seconds(CHARGED_S), how="left", name="as-of").sink(
     "charged"
 )
-home, elsewhere = told.filter(is_at_home), told.filter(is_elsewhere)
-home.join_window(told_bills, minute, matched_with, how="outer", name="of-a-minute").sink("met")
+home, elsewhere = reported.filter(is_at_home), reported.filter(is_elsewhere)
+home.join_window(reported_bills, minute, matched_with, how="outer", name="of-a-minute").sink("met")
 elsewhere.join_latest(home, since_home, how="left", delete_when=leaves_home, name="latest").sink("since-home")
