@@ -1,22 +1,11 @@
-"""Market Spread by Quix Streams. State lies in RocksDB, with a changelog topic."""
+"""Market Spread by Quix Streams."""
 
-import os
-
-from quixstreams import Application, State
+from quixstreams import State
 
 from benchmarks.peers.market import NEW, step
+from benchmarks.peers.quix.application import application, messages, results
 
-app = Application(
-    broker_address=os.environ["PEER_KAFKA"],
-    consumer_group="market-spread",
-    auto_offset_reset="earliest",
-    processing_guarantee="exactly-once",
-    commit_interval=1.0,
-    state_dir=os.environ["PEER_STATE"],
-    loglevel="WARNING",
-)
-messages = app.topic("messages", key_deserializer="bytes", value_deserializer="bytes")
-results = app.topic("results", key_serializer="bytes", value_serializer="bytes")
+app = application("market-spread")
 
 
 def check(message: bytes, state: State) -> bytes | None:
@@ -28,9 +17,9 @@ def check(message: bytes, state: State) -> bytes | None:
     return result
 
 
-rejected = app.dataframe(messages).apply(check, stateful=True)
+rejected = messages(app).apply(check, stateful=True)
 rejected = rejected[rejected.apply(lambda result: result is not None)]
-rejected.to_topic(results)
+rejected.to_topic(results(app))
 
 if __name__ == "__main__":
     app.run()
