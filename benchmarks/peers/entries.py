@@ -68,7 +68,7 @@ def left_out(workload: PeerWorkload) -> dict[str, str]:
 def _bettong(workload: PeerWorkload) -> list[Entry]:
     entries = []
     for schedule in Schedule:
-        suite = BettongSuite(workload.name, schedule)
+        suite = BettongSuite(workload, schedule)
         name = f"{_BETTONG}, {schedule}"
         once = partial(_race, suite.start)
         entries.append(Entry(Measurement(name, _UNIT, None), version("bettong"), suite.guarantee, once))

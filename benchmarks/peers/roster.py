@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.peers.race import RaceError, Running, Trial
-from benchmarks.peers.workloads import MARKET_SPREAD
+from benchmarks.peers.workloads import MARKET_SPREAD, WORKLOADS
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.processes import Command, Process
 
@@ -166,14 +166,19 @@ def pinned(package: str, lock: str) -> str:
 
 _SPARK = "state exactly once, output at least once; a checkpoint each micro-batch"
 _MARKET = MARKET_SPREAD.name
-_WINDOWS = {"tumbling": "tumbling", "sliding": "sliding"}
+
+
+def _modules(*workloads: str) -> dict[str, str]:
+    """The modules of those that have their own names."""
+    return {name: WORKLOADS[name].module for name in workloads}
+
 
 _BYTEWAX = Peer(
     "bytewax",
     "bytewax",
     "state exactly once, output at least once; a snapshot each second",
     _bytewax,
-    {_MARKET: "program", **_WINDOWS, "timers": "timers"},
+    _modules(_MARKET, "tumbling", "sliding", "timers"),
     {"interval-join": "bytewax joins newest values, or those of one window; it has no join within bounds"},
     package="bytewax",
     prepare=lambda trial: ("-m", "bytewax.recovery", str(trial.folder), str(trial.processes)),
@@ -193,7 +198,7 @@ PEERS = [
         "quix",
         "exactly once (transactions); a commit each second",
         _alike,
-        {_MARKET: "program", **_WINDOWS, "interval-join": "interval_join"},
+        _modules(_MARKET, "tumbling", "sliding", "interval-join"),
         {"timers": "Quix Streams has no timers"},
         package="quixstreams",
     ),
@@ -202,7 +207,7 @@ PEERS = [
         "faust",
         "at least once; offsets committed each second",
         _faust,
-        {_MARKET: "program"},
+        _modules(_MARKET),
         package="faust-streaming",
     ),
     Peer(
@@ -226,7 +231,7 @@ PEERS = [
         "flink",
         "exactly once (transactions); a checkpoint each second",
         _once,
-        {_MARKET: "program", **_WINDOWS, "interval-join": "interval_join", "timers": "timers"},
+        _modules(*WORKLOADS),
         package="apache-flink",
         jar="org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",
     ),

@@ -19,6 +19,11 @@ class PeerWorkload:
     load: Callable[[int], Load]
     loop: Callable[[int], float]
 
+    @property
+    def module(self) -> str:
+        """Its module in a folder of programs."""
+        return self.name.replace("-", "_")
+
 
 MARKET_SPREAD = PeerWorkload("market-spread", "orders against quotes, 350 symbols", market_load, market_loop)
 

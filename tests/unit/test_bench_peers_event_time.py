@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks.peers import event_answers
 from benchmarks.peers.bettong.contestant import HERE as BETTONG
-from benchmarks.peers.bettong.contestant import PROGRAMS
 from benchmarks.peers.entries import entries_of, left_out
 from benchmarks.peers.event_loads import join_load, sliding_load, timer_load, tumbling_load
 from benchmarks.peers.events import (
@@ -194,7 +193,7 @@ def inputs(of: Load) -> Iterator[tuple[str, list[bytes]]]:
 @pytest.mark.parametrize("name", BY_EVENT_TIME)
 def test_bettongs_application_gives_the_right_answer(name: str) -> None:
     of = WORKLOADS[name].load(10_000)
-    app = load_application(str(BETTONG / f"{PROGRAMS[name]}.py"))
+    app = load_application(str(BETTONG / f"{WORKLOADS[name].module}.py"))
     outcome = run(app, list(inputs(of)))
     (results,) = (each for sink, each in outcome.outputs.items() if sink != "dead-letters")
     judged(of, results)
@@ -206,7 +205,7 @@ def test_bettongs_application_gives_the_right_answer(name: str) -> None:
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
 def test_everybody_has_a_program_or_says_why_not(workload: PeerWorkload) -> None:
     name = workload.name
-    assert (BETTONG / f"{PROGRAMS[name]}.py").is_file()
+    assert (BETTONG / f"{workload.module}.py").is_file()
     for peer in PEERS:
         assert not (name in peer.programs and name in peer.lacks)
         if name in peer.programs:

@@ -8,28 +8,20 @@ from pathlib import Path
 
 from benchmarks.peers.race import RaceError, Running, Trial
 from benchmarks.peers.roster import ROOT
-from benchmarks.peers.workloads import MARKET_SPREAD
+from benchmarks.peers.workloads import PeerWorkload
 from bettong.config.processor import Schedule
 from bettong.errors import BettongError
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 
 HERE = Path(__file__).parent
-# The application of each workload.
-PROGRAMS = {
-    MARKET_SPREAD.name: "application",
-    "tumbling": "tumbling",
-    "sliding": "sliding",
-    "interval-join": "interval_join",
-    "timers": "timers",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class BettongSuite:
     """Its own Kafka and Redis are counted as its processes."""
 
-    workload: str
+    workload: PeerWorkload
     schedule: Schedule
     guarantee = "exactly once (transactions at both ends); a snapshot each second"
 
@@ -40,7 +32,7 @@ class BettongSuite:
         connections.write_text(json.dumps({"exchange": {"bootstrap_servers": trial.bootstrap}}))
         root = {"PYTHONPATH": str(ROOT)}  # the application imports the example's functions
         options = SuiteOptions(
-            application=str(HERE / f"{PROGRAMS[self.workload]}.py"),
+            application=str(HERE / f"{self.workload.module}.py"),
             partitions=trial.partitions,
             schedule=self.schedule,
             environment=dict.fromkeys(("sender", "processor", "receiver"), root),
