@@ -19,7 +19,7 @@ from rich.table import Table
 from benchmarks import machine, report
 from benchmarks.measuring import measure_machine
 from benchmarks.peers import environments
-from benchmarks.peers.entries import Entry, Width, entries_of, left_out
+from benchmarks.peers.entries import Entry, RunSize, entries_of, left_out
 from benchmarks.peers.race import RaceError
 from benchmarks.peers.workloads import MARKET_SPREAD, WORKLOADS, PeerWorkload
 from bettong.errors import BettongError
@@ -45,8 +45,8 @@ def main(
     of = _workload(workload)
     entries = _chosen(of, tuple(only or ("",)))
     environments.make(entry.peer for entry in entries if entry.peer is not None)
-    facts, width = machine.facts(), Width(messages, partitions, processes, s_max)
-    _run(console, of, entries, width, runs)
+    facts, size = machine.facts(), RunSize(messages, partitions, processes, s_max)
+    _run(console, of, entries, size, runs)
     measurements = [entry.measurement for entry in entries if entry.measurement.samples]
     title = f"{of.name}: {of.asked}; {messages:,} messages, {runs} runs, {processes} processes each"
     console.print(report.table(measurements, title))
@@ -64,15 +64,15 @@ def main(
     raise typer.Exit(any(entry.fault for entry in entries))
 
 
-def _run(console: Console, of: PeerWorkload, entries: list[Entry], width: Width, runs: int) -> None:
+def _run(console: Console, of: PeerWorkload, entries: list[Entry], size: RunSize, runs: int) -> None:
     """Everyone in turns; who fails does not run again."""
-    load, loop = of.load(width.messages), partial(of.loop, width.messages)
+    load, loop = of.load(size.messages), partial(of.loop, size.messages)
     for number in range(runs):
         for entry in (each for each in entries if not each.fault):
             with console.status(f"{entry.measurement.name}, run {number + 1} of {runs} ..."):
                 before = measure_machine(loop)
                 try:
-                    sample = entry.once(load, width)
+                    sample = entry.once(load, size)
                 except (RaceError, BettongError, AssertionError) as error:
                     entry.fault = str(error).strip() or type(error).__name__
                     console.print(f"{entry.measurement.name} failed: {entry.fault}", highlight=False)

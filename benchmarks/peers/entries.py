@@ -20,7 +20,7 @@ _UNIT = "messages/s"
 
 
 @dataclass(frozen=True, slots=True)
-class Width:
+class RunSize:
     """How much a run has, how wide it is, and how long it may take."""
 
     messages: int
@@ -39,7 +39,7 @@ class Entry:
     measurement: Measurement
     version: str
     guarantee: str
-    once: Callable[[Load, Width], Sample]
+    once: Callable[[Load, RunSize], Sample]
     peer: Peer | None = None
     fault: str = ""
 
@@ -85,14 +85,14 @@ def _peer(workload: PeerWorkload, peer: Peer) -> Entry:
     return Entry(Measurement(peer.name, _UNIT, None), peer.version, peer.guarantee, once, peer)
 
 
-def _race(start: race.Start, load: Load, width: Width) -> Sample:
-    return race.run(start, load, partitions=width.partitions, processes=width.processes, s_max=width.s_max)
+def _race(start: race.Start, load: Load, size: RunSize) -> Sample:
+    return race.run(start, load, partitions=size.partitions, processes=size.processes, s_max=size.s_max)
 
 
-def _race_by_frames(start: race.Start, _: Load, width: Width) -> Sample:
-    return _race(start, market_frames(width.messages, width.partitions), width)
+def _race_by_frames(start: race.Start, _: Load, size: RunSize) -> Sample:
+    return _race(start, market_frames(size.messages, size.partitions), size)
 
 
-def _own_frames(schedule: Schedule, _: Load, width: Width) -> Sample:
-    workload = between_bells(width.messages)
-    return log_to_log.speed(workload, schedule=schedule, compiled=True, partitions=width.partitions)
+def _own_frames(schedule: Schedule, _: Load, size: RunSize) -> Sample:
+    workload = between_bells(size.messages)
+    return log_to_log.speed(workload, schedule=schedule, compiled=True, partitions=size.partitions)

@@ -30,7 +30,7 @@ class BettongSuite:
         """Runs the suite until left; see `race.Start`."""
         connections = trial.folder / "connections.json"
         connections.write_text(json.dumps({"exchange": {"bootstrap_servers": trial.bootstrap}}))
-        root = {"PYTHONPATH": str(ROOT)}  # the application imports the example's functions
+        root = {"PYTHONPATH": str(ROOT)}  # applications import benchmarks and examples
         options = SuiteOptions(
             application=str(HERE / f"{self.workload.module}.py"),
             partitions=trial.partitions,

@@ -17,7 +17,7 @@ from benchmarks.peers.events import EVENT, OVERDUE, on_step
 _Step = tuple[int, int, int]
 
 
-class Waiting(StatefulLogic[_Step, bytes, tuple[int, int]]):
+class WaitingOrder(StatefulLogic[_Step, bytes, tuple[int, int]]):
     """An order that waits for its approval: its key, when it is due, and when to be notified."""
 
     def __init__(self, key: int, due_ns: int | None) -> None:
@@ -55,5 +55,5 @@ def keyed(records: list[KafkaSourceMessage]) -> list[tuple[str, _Step]]:
 flow = from_topic_to_topic(
     "timers",
     keyed,
-    lambda steps: op.stateful("wait", steps, lambda kept: Waiting(*(kept or (0, None)))),
+    lambda steps: op.stateful("wait", steps, lambda kept: WaitingOrder(*(kept or (0, None)))),
 )
