@@ -1,0 +1,210 @@
+"""Whether accounts add up: pure, from what each place has counted.
+
+Every message that came to a computation is used, filtered, late, a dead letter or skipped; what one gives, each that
+reads it takes; what leaves a stage for another one is taken there, or still in its log. See decision 46.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import starmap
+from operator import add
+from typing import NamedTuple
+
+
+class AccountKind(StrEnum):
+    """What an account is of.
+
+    ONE: a computation with at most one result of each message, so that the others are filtered. ANY: one that may have
+    any number, now or later. BRANCH: is asked about what the branches before it have left. LOCAL: combines messages.
+    LATE: the late messages of a window, LATE_SIDE: of one side of a join. BESIDE: what was refused by another one.
+    """
+
+    INPUT = "input"
+    OUTPUT = "output"
+    ONE = "one"
+    ANY = "any"
+    BRANCH = "branch"
+    LOCAL = "local"
+    LATE = "late"
+    LATE_SIDE = "late side"
+    BESIDE = "beside"
+
+
+class Counts(NamedTuple):
+    """Rows. `taken`: that came. `given`: that it gave, and of these `given_by_time`: that no message led to.
+
+    `dead_letters`, `skipped`: of which something could not be processed, however much; not those that are `late`.
+    `left`: of a branch, that no branch had so far. `combined`: of `local`, messages in what it gave. `firings_failed`:
+    timers and windows. `before`: what an input had taken, or an output given, before these accounts began.
+    """
+
+    taken: int = 0
+    given: int = 0
+    given_by_time: int = 0
+    left: int = 0
+    combined: int = 0
+    dead_letters: int = 0
+    skipped: int = 0
+    late: int = 0
+    partly_late: int = 0
+    firings_failed: int = 0
+    before: int = 0
+
+
+class AccountRow(NamedTuple):
+    """One account. `reads`: whose rows it takes. `of`: of a branch the one before it, of what is late whose."""
+
+    kind: AccountKind
+    name: str
+    reads: tuple[str, ...]
+    of: str
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAccounts:
+    """Those of one partition, kept since offset `since`."""
+
+    since: int
+    rows: tuple[AccountRow, ...]
+
+    def text(self) -> str:
+        """As JSON, for `of_text`."""
+        return json.dumps([self.since, *self.rows], separators=(",", ":"))
+
+    @classmethod
+    def of_text(cls, text: str) -> PartitionAccounts:
+        """Raises ValueError for other text."""
+        try:
+            since, *rows = json.loads(text)
+            return cls(
+                int(since),
+                tuple(
+                    AccountRow(AccountKind(kind), name, tuple(reads), of, Counts(*counts))
+                    for kind, name, reads, of, counts in rows
+                ),
+            )
+        except TypeError as error:
+            raise ValueError(f"no accounts: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """An account of all partitions of a stage. `filtered`, `used`: messages; None where it has no such thing.
+
+    `pending`: messages in the log of the stage; None where nobody counts what was sent. `differences`: what does not
+    add up, in words.
+    """
+
+    stage: str
+    kind: AccountKind
+    name: str
+    counts: Counts
+    used: int | None
+    filtered: int | None
+    pending: int | None
+    differences: tuple[str, ...]
+
+
+def balance(
+    stages: Mapping[str, Sequence[PartitionAccounts]], *, is_at_rest: bool, partial: bool = False
+) -> list[Balance]:
+    """The accounts of each stage, in the order of its rows. `stages`: by name, those of its partitions.
+
+    `is_at_rest`: whether all that was sent has been taken, or is lost. `partial`: whether some partitions may be
+    missing: then nothing is said of what is between stages.
+    """
+    summed = {stage: _summed(each) for stage, each in stages.items()}
+    sent: dict[str, int] = {}
+    for rows in summed.values():
+        for row in rows:
+            if row.kind is AccountKind.OUTPUT:
+                sent[row.name] = sent.get(row.name, 0) + row.counts.given + row.counts.before
+    # Who began to count later than others has seen less.
+    is_known = not partial and not any(each.since for all_ in stages.values() for each in all_)
+    found = []
+    for stage, rows in summed.items():
+        by_name = {row.name: row for row in rows if row.kind is not AccountKind.OUTPUT}
+        for row in rows:
+            pending, wrong = None, list(_differences(row, by_name))
+            if is_known and row.kind is AccountKind.INPUT and row.name in sent:
+                pending = sent[row.name] - row.counts.taken - row.counts.before
+                if is_at_rest and pending:
+                    wrong.append(_between(row.name, pending))
+                pending = max(0, pending)
+            found.append(_balanced(stage, row, pending, tuple(wrong)))
+    return found
+
+
+def differences(found: Iterable[Balance]) -> list[str]:
+    """What does not add up, in a line each."""
+    return [f"{each.stage}: {text}" for each in found for text in each.differences]
+
+
+def _summed(partitions: Sequence[PartitionAccounts]) -> list[AccountRow]:
+    found: dict[tuple[AccountKind, str, tuple[str, ...], str], Counts] = {}
+    for each in partitions:
+        for *of, counts in each.rows:
+            kind, name, reads, other = of
+            key = (kind, name, reads, other)
+            found[key] = Counts(*map(add, found.get(key, Counts()), counts))
+    return list(starmap(_row, found.items()))
+
+
+def _row(key: tuple[AccountKind, str, tuple[str, ...], str], counts: Counts) -> AccountRow:
+    return AccountRow(*key, counts)
+
+
+def _balanced(stage: str, row: AccountRow, pending: int | None, wrong: tuple[str, ...]) -> Balance:
+    counts, used, filtered = row.counts, None, None
+    if row.kind is AccountKind.ONE:
+        used, filtered = counts.given, counts.taken - counts.given - _refused(counts)
+    elif row.kind is AccountKind.BRANCH:
+        used, filtered = counts.given, counts.left
+    elif row.kind in (AccountKind.ANY, AccountKind.LOCAL):
+        used = counts.taken - counts.late - _refused(counts)
+    return Balance(stage, row.kind, row.name, counts, used, filtered, pending, wrong)
+
+
+def _differences(row: AccountRow, others: Mapping[str, AccountRow]) -> Iterator[str]:
+    """What does not add up between a row and those that it reads, and within it."""
+    kind, counts = row.kind, row.counts
+    if kind is not AccountKind.INPUT:
+        came = (
+            others[row.of].counts.left
+            if kind is AccountKind.BRANCH and row.of
+            else sum(others[name].counts.given for name in row.reads)
+        )
+        if came != counts.taken:
+            whose = row.of if kind is AccountKind.BRANCH and row.of else ", ".join(row.reads)
+            yield f"{row.name} took {counts.taken:,} of the {came:,} messages that {whose} gave"
+    used = {
+        AccountKind.INPUT: counts.given,
+        AccountKind.OUTPUT: counts.given,
+        AccountKind.BRANCH: counts.given + counts.left,
+        AccountKind.LOCAL: counts.combined,
+    }.get(kind)
+    if used is not None and used + _refused(counts) != counts.taken:
+        yield f"{row.name} took {counts.taken:,} messages, and {used + _refused(counts):,} came to something"
+    elif kind is AccountKind.ONE and counts.given + _refused(counts) > counts.taken:
+        yield f"{row.name} took {counts.taken:,} messages, and {counts.given + _refused(counts):,} came of them"
+    elif kind is AccountKind.ANY and counts.late + _refused(counts) > counts.taken:
+        yield f"{row.name} took {counts.taken:,} messages, and more were late or could not be processed"
+    late = others[row.of].counts.late if kind in (AccountKind.LATE, AccountKind.LATE_SIDE) else counts.given
+    # Of the two sides of a join one may be read alone.
+    if counts.given > late or (kind is AccountKind.LATE and counts.given < late):
+        yield f"{late:,} messages were late for {row.of}, and {row.name} gave {counts.given:,}"
+
+
+def _refused(counts: Counts) -> int:
+    return counts.dead_letters + counts.skipped
+
+
+def _between(stream: str, pending: int) -> str:
+    if pending > 0:
+        return f"{pending:,} messages that were sent to {stream} are in no log that waits: they are lost"
+    return f"{-pending:,} messages more came in by {stream} than were sent to it"
