@@ -25,7 +25,7 @@ from bettong.frames.times import encode_times
 from bettong.identifiers import Origin, partition_origin
 from bettong.routing import partition_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_of_topic, stage_topic
-from bettong.worker.balance import AccountKind, PartitionAccounts, balance, differences
+from bettong.worker.balance import AccountKind, balance, differences
 from bettong.worker.kernel import KernelCache
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment
@@ -206,9 +206,7 @@ class _Run:
 
     def _check_accounts(self) -> None:
         """Nothing is on its way any more: every message that was sent has come to something."""
-        accounts: defaultdict[str, list[PartitionAccounts]] = defaultdict(list)
-        for (stage, _), (living, _) in self._partitions.items():
-            accounts[stage].append(living.worker.accounts.now())
+        accounts = {living.worker.id: living.worker.accounts.now() for living, _ in self._partitions.values()}
         found = balance(accounts, is_at_rest=True)
         assert not differences(found), differences(found)
         taken = {each.name: each.counts.taken for each in found if each.kind is AccountKind.INPUT}

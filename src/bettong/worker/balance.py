@@ -7,12 +7,13 @@ reads it takes; what leaves a stage for another one is taken there, or still in 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import starmap
 from operator import add
 from typing import NamedTuple
+
+from bettong.identifiers import PartitionId
 
 
 class AccountKind(StrEnum):
@@ -94,7 +95,7 @@ class PartitionAccounts:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """An account of all partitions of a stage. `filtered`, `used`: messages; None where it has no such thing.
+    """An account of all partitions of a stage. `used`, `filtered`: messages; None where it has no such thing.
 
     `pending`: messages in the log of the stage; None where nobody counts what was sent. `differences`: what does not
     add up, in words.
@@ -111,63 +112,67 @@ class Balance:
 
 
 def balance(
-    stages: Mapping[str, Sequence[PartitionAccounts]], *, is_at_rest: bool, partial: bool = False
+    partitions: Mapping[PartitionId, PartitionAccounts], *, is_at_rest: bool, is_partial: bool = False
 ) -> list[Balance]:
-    """The accounts of each stage, in the order of its rows. `stages`: by name, those of its partitions.
+    """The accounts of each stage, in the order in which rows pass them.
 
-    `is_at_rest`: whether all that was sent has been taken, or is lost. `partial`: whether some partitions may be
+    `is_at_rest`: whether all that was sent has been taken, or is lost. `is_partial`: whether some partitions may be
     missing: then nothing is said of what is between stages.
     """
-    summed = {stage: _summed(each) for stage, each in stages.items()}
-    sent: dict[str, int] = {}
-    for rows in summed.values():
-        for row in rows:
-            if row.kind is AccountKind.OUTPUT:
-                sent[row.name] = sent.get(row.name, 0) + row.counts.given + row.counts.before
+    summed: dict[tuple[str, AccountKind, str], Counts] = {}
+    wrong: dict[tuple[str, AccountKind, str], list[str]] = {}
+    for id_, each in sorted(partitions.items()):
+        by_name = {row.name: row for row in each.rows if row.kind is not AccountKind.OUTPUT}
+        for row in each.rows:
+            key = (id_.stage, row.kind, row.name)
+            summed[key] = Counts(*map(add, summed.get(key, Counts()), row.counts))
+            found = (f"partition {id_.partition}: {text}" for text in _differences(row, by_name))
+            wrong.setdefault(key, []).extend(found)
     # Who began to count later than others has seen less.
-    is_known = not partial and not any(each.since for all_ in stages.values() for each in all_)
-    found = []
-    for stage, rows in summed.items():
-        by_name = {row.name: row for row in rows if row.kind is not AccountKind.OUTPUT}
-        for row in rows:
-            pending, wrong = None, list(_differences(row, by_name))
-            if is_known and row.kind is AccountKind.INPUT and row.name in sent:
-                pending = sent[row.name] - row.counts.taken - row.counts.before
-                if is_at_rest and pending:
-                    wrong.append(_between(row.name, pending))
-                pending = max(0, pending)
-            found.append(_balanced(stage, row, pending, tuple(wrong)))
-    return found
+    is_known = not is_partial and not any(each.since for each in partitions.values())
+    pending = _pending(summed) if is_known else {}
+    for key, count in pending.items():
+        if is_at_rest and count:
+            wrong[key].append(_between(key[2], count))
+    return [
+        _balanced(key, counts, max(0, pending[key]) if key in pending else None, tuple(wrong[key]))
+        for key, counts in summed.items()
+    ]
 
 
 def differences(found: Iterable[Balance]) -> list[str]:
     """What does not add up, in a line each."""
-    return [f"{each.stage}: {text}" for each in found for text in each.differences]
+    return [f"{each.stage}, {text}" for each in found for text in each.differences]
 
 
-def _summed(partitions: Sequence[PartitionAccounts]) -> list[AccountRow]:
-    found: dict[tuple[AccountKind, str, tuple[str, ...], str], Counts] = {}
-    for each in partitions:
-        for *of, counts in each.rows:
-            kind, name, reads, other = of
-            key = (kind, name, reads, other)
-            found[key] = Counts(*map(add, found.get(key, Counts()), counts))
-    return list(starmap(_row, found.items()))
+def _pending(
+    summed: Mapping[tuple[str, AccountKind, str], Counts],
+) -> dict[tuple[str, AccountKind, str], int]:
+    """By input that stages send to: how many messages were sent, and have not come in."""
+    sent: dict[str, int] = {}
+    for (_, kind, name), counts in summed.items():
+        if kind is AccountKind.OUTPUT:
+            sent[name] = sent.get(name, 0) + counts.given + counts.before
+    return {
+        key: sent[key[2]] - counts.taken - counts.before
+        for key, counts in summed.items()
+        if key[1] is AccountKind.INPUT and key[2] in sent
+    }
 
 
-def _row(key: tuple[AccountKind, str, tuple[str, ...], str], counts: Counts) -> AccountRow:
-    return AccountRow(*key, counts)
-
-
-def _balanced(stage: str, row: AccountRow, pending: int | None, wrong: tuple[str, ...]) -> Balance:
-    counts, used, filtered = row.counts, None, None
-    if row.kind is AccountKind.ONE:
+def _balanced(
+    key: tuple[str, AccountKind, str], counts: Counts, pending: int | None, wrong: tuple[str, ...]
+) -> Balance:
+    stage, kind, name = key
+    used: int | None = None
+    filtered: int | None = None
+    if kind is AccountKind.ONE:
         used, filtered = counts.given, counts.taken - counts.given - _refused(counts)
-    elif row.kind is AccountKind.BRANCH:
+    elif kind is AccountKind.BRANCH:
         used, filtered = counts.given, counts.left
-    elif row.kind in (AccountKind.ANY, AccountKind.LOCAL):
+    elif kind in (AccountKind.ANY, AccountKind.LOCAL):
         used = counts.taken - counts.late - _refused(counts)
-    return Balance(stage, row.kind, row.name, counts, used, filtered, pending, wrong)
+    return Balance(stage, kind, name, counts, used, filtered, pending, wrong)
 
 
 def _differences(row: AccountRow, others: Mapping[str, AccountRow]) -> Iterator[str]:
