@@ -38,11 +38,7 @@ def accounts_table(found: Sequence[AccountLine]) -> Table:
 
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 1))
     table.add_column("stage / computation", vertical="bottom")
-    shown = [
-        (name, read)
-        for name, read in _COLUMNS
-        if name in _ALWAYS or any(read(line) for line in found) or _is_known(name, read, found)
-    ]
+    shown = [(name, read) for name, read in _COLUMNS if _is_shown(name, read, found)]
     for name, _ in shown:
         table.add_column(name, justify="right", no_wrap=True, vertical="bottom")
     stage = None
@@ -55,7 +51,9 @@ def accounts_table(found: Sequence[AccountLine]) -> Table:
         colour = "red" if line.differences else ""
         mark = {"input": "> ", "output": "< "}.get(line.place, "  ")
         table.add_row(
-            f"{mark}{escape(line.name)}", *(_number(read(line)) for _, read in shown), style=colour or None
+            f"{mark}{escape(line.name)}",
+            *(_number(name, read(line)) for name, read in shown),
+            style=colour or None,
         )
     return table
 
@@ -71,12 +69,12 @@ def differences(found: Sequence[AccountLine]) -> list[str]:
     return lines
 
 
-def _is_known(name: str, read: Callable[[AccountLine], int | None], found: Sequence[AccountLine]) -> bool:
-    """Whether a zero says something."""
-    return name == "pending" and any(read(line) is not None for line in found)
+def _is_shown(name: str, read: Callable[[AccountLine], int | None], found: Sequence[AccountLine]) -> bool:
+    counts = [read(line) for line in found]
+    return name in _ALWAYS or any(counts) or (name == "pending" and counts.count(None) < len(counts))
 
 
-def _number(count: int | None) -> str:
+def _number(name: str, count: int | None) -> str:
     if not count:
-        return "" if count is None else "0"
+        return "" if count is None or name not in (*_ALWAYS, "pending") else "0"
     return f"{count:,}" if count < _EXACT_BELOW else f"{count / 1e6:,.1f} M"

@@ -7,7 +7,7 @@ they leave in frames. So what gets lost between two places makes a difference, w
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong.application.joins.joined import LateSide
@@ -27,7 +27,7 @@ UNREADABLE = "?"
 
 # A subclass that is not here is as its base.
 _KINDS: dict[type, AccountKind] = {
-    Mapped: AccountKind.ONE,
+    Mapped: AccountKind.EACH,
     Filtered: AccountKind.ONE,
     Referenced: AccountKind.ONE,
     Branched: AccountKind.BRANCH,
@@ -92,9 +92,9 @@ class StageAccounts:
         account.taken += messages
         account.dead_letters += messages
 
-    def note_failed(self, rows: Iterable[tuple[str, bool, int]], firing: str = "") -> None:
-        """By computation or output, whether they are skipped: so many rows; of `firing` what fired."""
-        for name, is_skipped, count in rows:
+    def note_failed(self, rows: Mapping[tuple[str, bool], int], firing: str) -> None:
+        """By computation or output, and whether they were skipped: how many rows failed; of `firing` what fired."""
+        for (name, is_skipped), count in rows.items():
             account = self.computations.get(name) or self.outputs[name]
             if name == firing:
                 account.firings_failed += count

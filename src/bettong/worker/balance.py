@@ -19,13 +19,14 @@ from bettong.identifiers import PartitionId
 class AccountKind(StrEnum):
     """What an account is of.
 
-    ONE: a computation with at most one result of each message, so that the others are filtered. ANY: one that may have
-    any number, now or later. BRANCH: is asked about what the branches before it have left. LOCAL: combines messages.
-    LATE: the late messages of a window, LATE_SIDE: of one side of a join. BESIDE: what was refused by another one.
+    EACH: a computation with one result of each message. ONE: with at most one, so that the others are filtered. ANY:
+    with any number, now or later. BRANCH: is asked about what the branches before it have left. LOCAL: combines
+    messages. LATE: the late messages of a window, LATE_SIDE: of one side of a join. BESIDE: what was refused by another one.
     """
 
     INPUT = "input"
     OUTPUT = "output"
+    EACH = "each"
     ONE = "one"
     ANY = "any"
     BRANCH = "branch"
@@ -166,7 +167,9 @@ def _balanced(
     stage, kind, name = key
     used: int | None = None
     filtered: int | None = None
-    if kind is AccountKind.ONE:
+    if kind is AccountKind.EACH:
+        used = counts.given
+    elif kind is AccountKind.ONE:
         used, filtered = counts.given, counts.taken - counts.given - _refused(counts)
     elif kind is AccountKind.BRANCH:
         used, filtered = counts.given, counts.left
@@ -190,6 +193,7 @@ def _differences(row: AccountRow, others: Mapping[str, AccountRow]) -> Iterator[
     used = {
         AccountKind.INPUT: counts.given,
         AccountKind.OUTPUT: counts.given,
+        AccountKind.EACH: counts.given,
         AccountKind.BRANCH: counts.given + counts.left,
         AccountKind.LOCAL: counts.combined,
     }.get(kind)

@@ -18,7 +18,7 @@ from bettong.worker.windows.late_rows import LateRows
 
 
 class OperatorCounts:
-    """Of the operators of one partition, each with its account."""
+    """Of the operators of one partition, each with its account. `are_any`: whether one of them counts."""
 
     def __init__(self, operators: Iterable[tuple[Operator, Account]], counters: Counters) -> None:
         self._counters = counters
@@ -34,6 +34,7 @@ class OperatorCounts:
                 self._branches.append((operator, account))
             elif isinstance(operator, LocalOperator):
                 self._combining.append((operator, account))
+        self.are_any = bool(self._judging or self._branches or self._combining)
 
     def take_over(self) -> None:
         """What they have counted since this was last called."""

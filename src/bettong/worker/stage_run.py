@@ -345,8 +345,10 @@ class StageRun:
             raise poison(self._framing.id, emitter, dead_letters, text)
         for table in self._deleting:
             self._counters.deleted += table.take_deleted()
-        self._counts.take_over()
-        self._accounts.note_failed(dead_letters.failed_rows(), firing)
+        if self._counts.are_any:
+            self._counts.take_over()
+        if dead_letters.failed_rows is not None:
+            self._accounts.note_failed(dead_letters.failed_rows, firing)
         self._counters.skipped += dead_letters.skipped
         self._counters.dead_letters += len(dead_letters.found)
         return list(self._framing.failed(emitter, dead_letters, text)) if dead_letters.found else []

@@ -37,8 +37,8 @@ class DeadLetters:
     found: list[FailedMessage] = field(default_factory=list)
     skipped: int = 0
     stopping: FailedMessage | None = None
-    # By whose account, and whether they were skipped: how many rows failed.
-    _rows: dict[tuple[str, bool], int] = field(default_factory=dict)
+    # By whose account, and whether they were skipped: how many rows failed. Nearly always none.
+    failed_rows: dict[tuple[str, bool], int] | None = None
     # By computation: how many of `found` `take_new` has gone through.
     _passed: dict[str, int] = field(default_factory=dict)
 
@@ -57,8 +57,10 @@ class DeadLetters:
         """
         policy = self.on_error.get(computation, DEAD_LETTER)
         if is_counted:
+            if self.failed_rows is None:
+                self.failed_rows = {}
             whose = (row_of or computation, policy == SKIP)
-            self._rows[whose] = self._rows.get(whose, 0) + 1
+            self.failed_rows[whose] = self.failed_rows.get(whose, 0) + 1
         self._refuse(policy, computation, reason, index)
 
     def leave_out(self, computation: str, reason: str, index: int, *, is_logged: bool) -> None:
@@ -70,10 +72,6 @@ class DeadLetters:
         if is_logged and policy == STOP:
             policy = DEAD_LETTER
         self._refuse(policy, computation, reason, index)
-
-    def failed_rows(self) -> Iterator[tuple[str, bool, int]]:
-        """How many rows failed: by whose account, and whether they were skipped."""
-        return ((name, is_skipped, count) for (name, is_skipped), count in self._rows.items())
 
     def _refuse(self, policy: OnError, computation: str, reason: str, index: int) -> None:
         if policy == SKIP:
