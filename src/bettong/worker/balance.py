@@ -21,7 +21,7 @@ class AccountKind(StrEnum):
 
     EACH: a computation with one result of each message. ONE: with at most one, so that the others are filtered. ANY:
     with any number, now or later. BRANCH: is asked about what the branches before it have left. LOCAL: combines
-    messages. LATE: the late messages of a window, LATE_SIDE: of one side of a join. BESIDE: what was refused by another one.
+    messages. LATE: the late messages of a window, LATE_SIDE: of one side of a join. BESIDE: what another one refused.
     """
 
     INPUT = "input"
@@ -83,14 +83,12 @@ class PartitionAccounts:
         """Raises ValueError for other text."""
         try:
             since, *rows = json.loads(text)
-            return cls(
-                int(since),
-                tuple(
-                    AccountRow(AccountKind(kind), name, tuple(reads), of, Counts(*counts))
-                    for kind, name, reads, of, counts in rows
-                ),
-            )
-        except TypeError as error:
+            found = [
+                AccountRow(AccountKind(kind), name, tuple(reads), of, Counts(*map(int, counts)))
+                for kind, name, reads, of, counts in rows
+            ]
+            return cls(int(since), tuple(found))
+        except (TypeError, ValueError) as error:
             raise ValueError(f"no accounts: {error}") from None
 
 
@@ -115,7 +113,7 @@ class Balance:
 def balance(
     partitions: Mapping[PartitionId, PartitionAccounts], *, is_at_rest: bool, is_partial: bool = False
 ) -> list[Balance]:
-    """The accounts of each stage, in the order in which rows pass them.
+    """The accounts of each stage, in the order in which rows pass stages and computations.
 
     `is_at_rest`: whether all that was sent has been taken, or is lost. `is_partial`: whether some partitions may be
     missing: then nothing is said of what is between stages.
@@ -137,13 +135,31 @@ def balance(
             wrong[key].append(_between(key[2], count))
     return [
         _balanced(key, counts, max(0, pending[key]) if key in pending else None, tuple(wrong[key]))
+        for stage in _in_order(summed)
         for key, counts in summed.items()
+        if key[0] == stage
     ]
 
 
 def differences(found: Iterable[Balance]) -> list[str]:
     """What does not add up, in a line each."""
     return [f"{each.stage}, {text}" for each in found for text in each.differences]
+
+
+def _in_order(keys: Iterable[tuple[str, AccountKind, str]]) -> list[str]:
+    """Stages, each behind those that send to it, where none sends to itself by way of others."""
+    known = list(keys)
+    senders = {name: stage for stage, kind, name in known if kind is AccountKind.OUTPUT}
+    waiting = {stage: set[str]() for stage, _, _ in known}
+    for stage, kind, name in known:
+        if kind is AccountKind.INPUT and (sender := senders.get(name, stage)) != stage:
+            waiting[stage].add(sender)
+    found: list[str] = []
+    while waiting:
+        stage = min(waiting, key=lambda each: (len(waiting[each].difference(found)), each))
+        found.append(stage)
+        del waiting[stage]
+    return found
 
 
 def _pending(
