@@ -19,7 +19,7 @@ from bettong.cli.account_tables import accounts_table
 from bettong.cli.account_tables import differences as differences_shown
 from bettong.errors import PoisonError
 from bettong.frames.frame import decode, encode
-from bettong.identifiers import PartitionId
+from bettong.identifiers import PartitionId, SequenceNumber
 from bettong.inspection.accounts import account_lines
 from bettong.inspection.overview import PartitionRow, partition_rows
 from bettong.snapshots import snapshot as codec
@@ -228,7 +228,7 @@ def test_what_comes_in_under_another_number_is_too_much() -> None:
 def numbered_anew(value: bytes) -> bytes:
     """The same messages, as another frame."""
     frame = decode(value)
-    return encode(replace(frame, sequence=frame.sequence + 1, previous=frame.sequence))
+    return encode(replace(frame, sequence=SequenceNumber(frame.sequence + 1), previous=frame.sequence))
 
 
 def test_a_snapshot_without_accounts_begins_them_and_says_nothing_of_what_was_sent_before() -> None:

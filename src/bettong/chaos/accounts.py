@@ -24,14 +24,14 @@ _SETTLES_S_MAX = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class SettledAccounts:
+class FinalAccounts:
     """`unknown`: why they are not known, "" where they are: then nothing is on its way."""
 
     found: tuple[Balance, ...] = ()
     unknown: str = ""
 
 
-def settled_accounts(plan: Plan, record: SuiteRecord, wait: Callable[[float], object]) -> SettledAccounts:
+def final_accounts(plan: Plan, record: SuiteRecord, wait: Callable[[float], object]) -> FinalAccounts:
     """Waits until each partition has folded its log and said so; longer where they do not add up, for what was put out
     may not be in the next stage's log yet. `wait` takes seconds.
     """
@@ -43,7 +43,7 @@ def settled_accounts(plan: Plan, record: SuiteRecord, wait: Callable[[float], ob
         wait(_POLL_S)
 
 
-def broken_accounts(found: SettledAccounts, straight: SettledAccounts | None) -> list[str]:
+def broken_accounts(found: FinalAccounts, straight: FinalAccounts | None) -> list[str]:
     """What does not add up, or is not as in the undisturbed run, if there was one; in a line each."""
     wrong = [f"accounts: {line}" for line in differences(found.found)]
     if straight is None or straight.unknown or found.unknown:
@@ -72,7 +72,7 @@ def _comparable(found: Sequence[Balance]) -> Mapping[tuple[str, AccountKind, str
     }
 
 
-def _accounts(plan: Plan, record: SuiteRecord) -> SettledAccounts:
+def _accounts(plan: Plan, record: SuiteRecord) -> FinalAccounts:
     """As partitions tell them now."""
     stages = {stage_topic(plan.application, stage.name): stage.name for stage in plan.stages}
     try:
@@ -83,13 +83,13 @@ def _accounts(plan: Plan, record: SuiteRecord) -> SettledAccounts:
             said = LiveMetrics(store).partitions(attempts_s=_ANSWER_S_MAX)
             ends = admin.ends(stages)
     except (LogError, StoreError) as error:
-        return SettledAccounts(unknown=str(error))
+        return FinalAccounts(unknown=str(error))
     accounts: dict[PartitionId, PartitionAccounts] = {}
     for (topic, partition), end in ends.items():
         id_ = PartitionId(stages[topic], partition)
         record_ = said.get(id_, {})
         if int(record_.get(metrics.OFFSET.name) or 0) < end:
-            return SettledAccounts(unknown=f"{id_} has not said that it is at the end of its log, {end}")
+            return FinalAccounts(unknown=f"{id_} has not said that it is at the end of its log, {end}")
         if text := record_.get(metrics.ACCOUNTS.name):
             accounts[id_] = PartitionAccounts.of_text(text)
-    return SettledAccounts(tuple(balance(accounts, is_at_rest=True)))
+    return FinalAccounts(tuple(balance(accounts, is_at_rest=True)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bettong.chaos.accounts import SettledAccounts, settled_accounts
+from bettong.chaos.accounts import FinalAccounts, final_accounts
 from bettong.chaos.crowds import row_of
 from bettong.chaos.feeding import Feeding
 from bettong.chaos.outputs import Table, table, without_numbers
@@ -33,13 +33,13 @@ class Golden:
     """By sink what its output must be; the accounts of the undisturbed run, None where there was none."""
 
     outputs: dict[str, Table]
-    accounts: SettledAccounts | None = None
+    accounts: FinalAccounts | None = None
 
 
 def golden(prepared: PreparedRun, options: SuiteOptions, folder: Path, say: Callable[[str], None]) -> Golden:
     """What must come out. Starts a suite when an undisturbed run is needed."""
     found: dict[str, Table] = {sink: {} for sink in prepared.outputs}
-    accounts: SettledAccounts | None = None
+    accounts: FinalAccounts | None = None
     if prepared.needs_a_straight_run:
         say("undisturbed run: starting Kafka, Redis, sender, processor and receiver")
         outputs, accounts = _straight(prepared, options, folder, say)
@@ -68,7 +68,7 @@ def files(results: Path, sink: str) -> Iterator[tuple[str, bytes]]:
 
 def _straight(
     prepared: PreparedRun, options: SuiteOptions, folder: Path, say: Callable[[str], None]
-) -> tuple[dict[str, Table], SettledAccounts]:
+) -> tuple[dict[str, Table], FinalAccounts]:
     results = folder / "straight"
     workload = prepared.spec.workload
     options = options.model_copy(update={"results": results, "environment": {}, "keep": None})
@@ -87,7 +87,7 @@ def _straight(
                     suite.wait_with_all(_POLL_S)
                 _send_crowds(prepared, addresses[0])
                 _drain(prepared, suite, watch, results)
-                accounts = settled_accounts(prepared.plan, suite.record, suite.wait_with_all)
+                accounts = final_accounts(prepared.plan, suite.record, suite.wait_with_all)
             finally:
                 feeding.stop()
     return tables(prepared, results), accounts

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from bettong.chaos.accounts import broken_accounts, settled_accounts
+from bettong.chaos.accounts import broken_accounts, final_accounts
 from bettong.chaos.clock import MovableClock
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.feeding import Feeding
@@ -295,7 +295,7 @@ def _settle(
 
 
 def _broken_accounts(prepared: PreparedRun, should: Golden, suite: Suite, report: Say) -> list[str]:
-    found = settled_accounts(prepared.plan, suite.record, suite.wait_with_all)
+    found = final_accounts(prepared.plan, suite.record, suite.wait_with_all)
     broken = broken_accounts(found, should.accounts)
     if found.unknown:
         report(f"the accounts are not known: {found.unknown}")

@@ -43,13 +43,13 @@ def accounts_table(found: Sequence[AccountLine]) -> Table:
         table.add_column(name, justify="right", no_wrap=True, vertical="bottom")
     stage = None
     for line in found:
-        if line.place == "input" and not line.taken and line.name == "?":
+        if line.kind == "input" and not line.taken and line.name == "?":
             continue
         if line.stage != stage:
             stage = line.stage
             table.add_row(f"[bold]{escape(stage)}[/bold]")
         colour = "red" if line.differences else ""
-        mark = {"input": "> ", "output": "< "}.get(line.place, "  ")
+        mark = {"input": "> ", "output": "< "}.get(line.kind, "  ")
         table.add_row(
             f"{mark}{escape(line.name)}",
             *(_number(name, read(line)) for name, read in shown),

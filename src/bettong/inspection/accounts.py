@@ -21,7 +21,7 @@ class AccountLine:
     """
 
     stage: str
-    place: str
+    kind: str
     name: str
     taken: int
     used: int
@@ -56,12 +56,12 @@ def account_lines(
 
 def _line(of: Balance) -> AccountLine:
     counts = of.counts
-    place = "computation"
+    kind = "computation"
     if of.kind in (AccountKind.INPUT, AccountKind.OUTPUT):
-        place = of.kind.value
+        kind = of.kind.value
     return AccountLine(
         stage=of.stage,
-        place=place,
+        kind=kind,
         name=of.name,
         taken=counts.taken,
         used=counts.given if of.used is None else of.used,

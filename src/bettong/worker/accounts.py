@@ -15,20 +15,20 @@ from bettong.application.joins.referenced import Referenced
 from bettong.application.nodes.branched import Branched
 from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.dead_letter_messages import DeadLetterMessages
-from bettong.application.nodes.stateless import Filtered, Mapped
+from bettong.application.nodes.stateless import Stateless
 from bettong.application.plan import PlannedOperator, Stage
+from bettong.application.returns import Returns
 from bettong.application.windows.partials import Partials
 from bettong.application.windows.windowed import LateMessages
 from bettong.v1 import snapshot_pb2
-from bettong.worker.balance import AccountKind, AccountRow, Counts, PartitionAccounts
+from bettong.worker.balance import AccountKind, AccountRow, PartitionAccounts, RowCounts
 
 # The input of records that are no frame, or of no stream that enters: each counts as one message.
 UNREADABLE = "?"
 
-# A subclass that is not here is as its base.
+_BY_RETURNS = {Returns.ONE: AccountKind.EACH, Returns.WHETHER: AccountKind.ONE}
+# A subclass that is not here is as its base; what takes a message alone, as its function returns.
 _KINDS: dict[type, AccountKind] = {
-    Mapped: AccountKind.EACH,
-    Filtered: AccountKind.ONE,
     Referenced: AccountKind.ONE,
     Branched: AccountKind.BRANCH,
     Partials: AccountKind.LOCAL,
@@ -41,7 +41,7 @@ _KINDS: dict[type, AccountKind] = {
 
 @dataclass(slots=True)
 class Account:
-    """Of one input, computation or output. See `Counts`."""
+    """Of one input, computation or output. See `RowCounts`."""
 
     kind: AccountKind
     name: str
@@ -61,7 +61,7 @@ class Account:
 
     def row(self) -> AccountRow:
         """As it is now."""
-        counts = Counts(*(getattr(self, name) for name in Counts._fields))
+        counts = RowCounts(*(getattr(self, name) for name in RowCounts._fields))
         return AccountRow(self.kind, self.name, self.reads, self.of, counts)
 
 
@@ -138,6 +138,8 @@ class StageAccounts:
 def _account(planned: PlannedOperator) -> Account:
     node = planned.node
     kind = next(_KINDS[of] for of in type(node).__mro__ if of in _KINDS)
+    if kind is AccountKind.ANY and isinstance(node, Stateless):
+        kind = _BY_RETURNS.get(node.returns, kind)
     of = ""
     if isinstance(node, Branched) and node.previous is not None:
         of = node.previous.name
@@ -149,10 +151,10 @@ def _account(planned: PlannedOperator) -> Account:
 
 
 def _stored(account: Account) -> snapshot_pb2.Account:
-    counts = {name: getattr(account, name) for name in Counts._fields}
+    counts = {name: getattr(account, name) for name in RowCounts._fields}
     return snapshot_pb2.Account(name=account.name, **counts)
 
 
 def _load(account: Account, stored: snapshot_pb2.Account) -> None:
-    for name in Counts._fields:
+    for name in RowCounts._fields:
         setattr(account, name, getattr(stored, name))

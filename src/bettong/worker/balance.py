@@ -36,7 +36,7 @@ class AccountKind(StrEnum):
     BESIDE = "beside"
 
 
-class Counts(NamedTuple):
+class RowCounts(NamedTuple):
     """Rows. `taken`: that came. `given`: that it gave, and of these `given_by_time`: that no message led to.
 
     `dead_letters`, `skipped`: of which something could not be processed, however much; not those that are `late`.
@@ -64,7 +64,7 @@ class AccountRow(NamedTuple):
     name: str
     reads: tuple[str, ...]
     of: str
-    counts: Counts
+    counts: RowCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class PartitionAccounts:
         try:
             since, *rows = json.loads(text)
             found = [
-                AccountRow(AccountKind(kind), name, tuple(reads), of, Counts(*map(int, counts)))
+                AccountRow(AccountKind(kind), name, tuple(reads), of, RowCounts(*map(int, counts)))
                 for kind, name, reads, of, counts in rows
             ]
             return cls(int(since), tuple(found))
@@ -103,7 +103,7 @@ class Balance:
     stage: str
     kind: AccountKind
     name: str
-    counts: Counts
+    counts: RowCounts
     used: int | None
     filtered: int | None
     pending: int | None
@@ -118,13 +118,13 @@ def balance(
     `is_at_rest`: whether all that was sent has been taken, or is lost. `is_partial`: whether some partitions may be
     missing: then nothing is said of what is between stages.
     """
-    summed: dict[tuple[str, AccountKind, str], Counts] = {}
+    summed: dict[tuple[str, AccountKind, str], RowCounts] = {}
     wrong: dict[tuple[str, AccountKind, str], list[str]] = {}
     for id_, each in sorted(partitions.items()):
         by_name = {row.name: row for row in each.rows if row.kind is not AccountKind.OUTPUT}
         for row in each.rows:
             key = (id_.stage, row.kind, row.name)
-            summed[key] = Counts(*map(add, summed.get(key, Counts()), row.counts))
+            summed[key] = RowCounts(*map(add, summed.get(key, RowCounts()), row.counts))
             found = (f"partition {id_.partition}: {text}" for text in _differences(row, by_name))
             wrong.setdefault(key, []).extend(found)
     # Who began to count later than others has seen less.
@@ -163,7 +163,7 @@ def _in_order(keys: Iterable[tuple[str, AccountKind, str]]) -> list[str]:
 
 
 def _pending(
-    summed: Mapping[tuple[str, AccountKind, str], Counts],
+    summed: Mapping[tuple[str, AccountKind, str], RowCounts],
 ) -> dict[tuple[str, AccountKind, str], int]:
     """By input that stages send to: how many messages were sent, and have not come in."""
     sent: dict[str, int] = {}
@@ -178,7 +178,7 @@ def _pending(
 
 
 def _balanced(
-    key: tuple[str, AccountKind, str], counts: Counts, pending: int | None, wrong: tuple[str, ...]
+    key: tuple[str, AccountKind, str], counts: RowCounts, pending: int | None, wrong: tuple[str, ...]
 ) -> Balance:
     stage, kind, name = key
     used: int | None = None
@@ -225,7 +225,7 @@ def _differences(row: AccountRow, others: Mapping[str, AccountRow]) -> Iterator[
         yield f"{late:,} messages were late for {row.of}, and {row.name} gave {counts.given:,}"
 
 
-def _refused(counts: Counts) -> int:
+def _refused(counts: RowCounts) -> int:
     return counts.dead_letters + counts.skipped
 
 

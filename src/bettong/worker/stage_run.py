@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from bettong.application.plan import StageInput
 from bettong.application.timers import NEVER, Clock
 from bettong.errors import FrameError
-from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame
 from bettong.frames.refused import unpack
 from bettong.identifiers import Origin
 from bettong.v1.frame_pb2 import RefusedMessages
@@ -20,6 +18,7 @@ from bettong.v1.snapshot_pb2 import Counters
 from bettong.worker.accounts import Account, StageAccounts
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
+from bettong.worker.entering import admitted_rows, entering_columns
 from bettong.worker.event_clock import EventClock
 from bettong.worker.event_times import event_times_of
 from bettong.worker.exclusions import Exclusion
@@ -178,11 +177,11 @@ class StageRun:
         frame = emitter.frame
         dead_letters = DeadLetters(self._on_error)
         try:
-            columns = _columns(entry, frame)
+            columns = entering_columns(entry, frame)
             batch = (
                 Batch.of_frame(entry, columns)
                 if indexes is None and exclusion is None
-                else _admitted(entry, columns, exclusion, indexes, dead_letters)
+                else admitted_rows(entry, columns, exclusion, indexes, dead_letters)
             )
             if self._stage.needs_time:
                 batch = batch.at(event_times_of(entry, columns, frame, batch.keys.without))
@@ -352,34 +351,6 @@ class StageRun:
         self._counters.skipped += dead_letters.skipped
         self._counters.dead_letters += len(dead_letters.found)
         return list(self._framing.failed(emitter, dead_letters, text)) if dead_letters.found else []
-
-
-def _columns(entry: StageInput, frame: Frame) -> Columns:
-    """The messages of a frame. Raises FrameError when they are not those that enter here."""
-    if frame.columns is None or frame.schema != entry.schema.fingerprint:
-        expected = f"columns of {entry.schema.name} (schema {entry.schema.fingerprint:016x})"
-        raise FrameError(f"schema {frame.schema:016x}, expected {expected}")
-    columns = Columns.of_payload(entry.schema, frame.columns)
-    if columns.length != frame.count:
-        raise FrameError(f"{columns.length} messages, it says {frame.count}")
-    return columns
-
-
-def _admitted(
-    entry: StageInput,
-    columns: Columns,
-    exclusion: Exclusion | None,
-    indexes: Sequence[int] | None,
-    dead_letters: DeadLetters,
-) -> Batch:
-    """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
-    if indexes is not None:
-        return Batch.of_part(entry, columns, [each for each in indexes if each < columns.length])
-    assert exclusion is not None  # noqa: S101 - then all rows enter
-    refused = dict(exclusion.of_frame(columns.length))
-    for index, why in refused.items():
-        dead_letters.leave_out(why.computation, why.reason, index, is_logged=exclusion.is_logged)
-    return Batch.of_part(entry, columns, [row for row in range(columns.length) if row not in refused])
 
 
 def run(
