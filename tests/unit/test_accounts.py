@@ -308,6 +308,7 @@ def test_they_pass_as_text() -> None:
     session.step(("orders", orders_of(VALUES)))
     (partition,) = session._processor.partitions.values()
     now = partition.worker.accounts.now()
+    assert partition.worker.accounts.text(1) == now.text()
     assert PartitionAccounts.of_text(now.text()) == now
     for text in ("", "{}", "1", "[0,[1]]", '[0,["input","a",[],"",[1,"x"]]]'):
         with pytest.raises(ValueError, match="accounts"):
@@ -339,7 +340,7 @@ def test_a_partition_that_stops_has_taken_nothing_of_the_record() -> None:
 
 def records_of(*workers: PartitionWorker, **more: str) -> dict[PartitionId, dict[str, str]]:
     return {
-        each.id: {"offset": str(each.next_offset), "accounts": each.accounts.now().text()} | more
+        each.id: {"offset": str(each.next_offset), "accounts": each.accounts.text(each.next_offset)} | more
         for each in workers
     }
 

@@ -78,6 +78,8 @@ class StageAccounts:
             reads[output.target.name] = (*reads.get(output.target.name, ()), *output.streams)
         self.outputs = {name: Account(AccountKind.OUTPUT, name, of) for name, of in reads.items()}
         self._since = 0
+        # What `text` gave last, and of which offset.
+        self._text = (-1, "")
         self._shape = zlib.crc32(repr([each[:4] for each in self.now().rows]).encode())
 
     def now(self) -> PartitionAccounts:
@@ -85,6 +87,12 @@ class StageAccounts:
         return PartitionAccounts(
             self._since, tuple(account.row() for part in self._parts for account in part)
         )
+
+    def text(self, offset: int) -> str:
+        """As text, of the state at that offset; made once, for partitions that rest are asked all the time."""
+        if self._text[0] != offset:
+            self._text = (offset, self.now().text())
+        return self._text[1]
 
     def refuse(self, stream: str, messages: int) -> None:
         """So many messages were dead letters before they were rows of that stream."""
