@@ -124,7 +124,7 @@ class StageAccounts:
         Then inputs and outputs still know what has passed between stages.
         """
         parts = [stored.inputs, stored.computations, stored.outputs] if stored is not None else [(), (), ()]
-        self._since = offset if stored is None else stored.since
+        self._since, self._text = offset if stored is None else stored.since, (-1, "")
         if stored is not None and stored.shape == self._shape:
             for part, saved in zip(self._parts, parts, strict=True):
                 for account, each in zip(part, saved, strict=True):
