@@ -12,7 +12,7 @@ from tests.samples.accounts import Order, chain, every_kind
 def accounts_of(values: list[int]) -> PartitionAccounts:
     session = AppSession(chain("python"))
     session.step(("orders", [Order(1, 1, value) for value in values]))
-    (partition,) = session._processor.partitions.values()  # noqa: SLF001 - as its records would say it
+    (partition,) = session._processor.partitions.values()
     return partition.worker.accounts.now()
 
 
@@ -27,10 +27,9 @@ def test_equal_runs_are_right() -> None:
 
 def test_a_message_that_only_one_run_has_is_named_at_each_place() -> None:
     broken = broken_accounts(final(accounts_of([1, 2])), final(accounts_of([1, 2, 13])))
-    assert broken == [
-        "accounts: orders, input orders: {'taken': 2, 'given': 2}, not {'taken': 3, 'given': 3} as in the undisturbed run",
-        "accounts: orders, one positive: {'taken': 2, 'given': 2}, not {'taken': 3, 'given': 2, 'dead_letters': 1} as in"
-        " the undisturbed run",
+    assert [line.removesuffix(" as in the undisturbed run") for line in broken] == [
+        "accounts: orders, input orders: {'taken': 2, 'given': 2}, not {'taken': 3, 'given': 3}",
+        "accounts: orders, positive: {'taken': 2, 'given': 2}, not {'taken': 3, 'given': 2, 'dead_letters': 1}",
     ]
 
 

@@ -52,9 +52,8 @@ def broken_accounts(found: FinalAccounts, straight: FinalAccounts | None) -> lis
     expected = _comparable(straight.found)
     for (stage, kind, name), counts in _comparable(found.found).items():
         if counts != (should := expected.get((stage, kind, name))):
-            wrong.append(
-                f"accounts: {stage}, {kind} {name}: {counts}, not {should} as in the undisturbed run"
-            )
+            of = f"{kind} {name}" if kind in (AccountKind.INPUT, AccountKind.OUTPUT) else name
+            wrong.append(f"accounts: {stage}, {of}: {counts}, not {should} as in the undisturbed run")
     return wrong
 
 
