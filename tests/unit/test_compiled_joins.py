@@ -21,6 +21,7 @@ from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
 from bettong.inspection.key_history import KeyHistory
 from bettong.testing import CRASH, check, watermark
+from bettong.worker.balance import balance, differences
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
@@ -58,6 +59,8 @@ def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> li
     found = fold(python, [value])
     assert reported(fold(compiled, [value])) == reported(found)
     assert compiled.counters == python.counters
+    assert compiled.accounts.now() == python.accounts.now()
+    assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
     assert compiled.keys == python.keys
     for key, state in python.tables["talks"].items():
         assert table_of(compiled).state_of(key) == state
@@ -186,6 +189,8 @@ def test_a_crash_at_any_record_changes_no_join(kind: Within) -> None:
         outputs = [reported(each) for each in records]
         compiled, deaths = check_deaths(of, values, outputs, chance, shown=reported)
         assert compiled.counters == python.counters
+        assert compiled.accounts.now() == python.accounts.now()
+        assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
     assert deaths > 15
     assert python.counters.late > 3
     assert python.counters.deleted > 3

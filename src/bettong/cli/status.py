@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bettong.cli.account_tables import accounts_table, differences
 from bettong.cli.directory import DIRECTORY, HERE
 from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.locations import without_password_flag
@@ -34,6 +35,9 @@ _KAFKA = typer.Option(
     help="Its Kafka, by default BETTONG_KAFKA; without it, lag is what the processor says.",
 )
 _PARTITIONS = typer.Option("--partitions", help="Show each partition, not only each stage.")
+_ACCOUNTS = typer.Option(
+    "--accounts", help="Show what has become of the messages of each computation: is anything lost?"
+)
 _NAMED_MAX = 4
 _COLOURS = {
     "running": "green",
@@ -51,6 +55,7 @@ def status(
     application: Annotated[str | None, _APPLICATION] = None,
     kafka: Annotated[str | None, _KAFKA] = None,
     each: Annotated[bool, _PARTITIONS] = False,
+    accounts: Annotated[bool, _ACCOUNTS] = False,
 ) -> None:
     """Show services, partitions, dead letters and latency. Exit code 0: all goes on; 7: something does not."""
     from rich.console import Console
@@ -74,7 +79,7 @@ def status(
         )
     else:
         found = _elsewhere(application, redis, kafka)
-    show(found, console, each=each)
+    show(found, console, each=each, accounts=accounts)
     if not found.goes_on:
         raise typer.Exit(NOT_RUNNING)
 
@@ -90,8 +95,8 @@ def _elsewhere(application: str, redis: str | None, kafka: str | None) -> Inspec
     return inspect_remote(application, settings.redis_connection, where)
 
 
-def show(found: Inspection, console: Console, *, each: bool) -> None:
-    """Prints what is known; `each`: of every partition."""
+def show(found: Inspection, console: Console, *, each: bool, accounts: bool = False) -> None:
+    """Prints what is known; `each`: of every partition; `accounts`: of every computation, too."""
     from rich.markup import escape
 
     console.print(f"[bold]{found.application}[/bold]")
@@ -100,7 +105,9 @@ def show(found: Inspection, console: Console, *, each: bool) -> None:
         console.print(stages_table(found.stages))
     if found.partitions and each:
         console.print(partitions_table(found.partitions, time.time_ns()))
-    for text in (*summary(found.overview), *stalled(found.partitions)):
+    if accounts:
+        console.print(accounts_table(found.accounts))
+    for text in (*summary(found.overview), *stalled(found.partitions), *differences(found.accounts)):
         console.print(text, soft_wrap=True)
     for text in found.unknown:
         console.print(f"[red]{escape(text)}[/red]", soft_wrap=True)

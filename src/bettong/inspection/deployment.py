@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bettong.identifiers import PartitionId
+from bettong.inspection.accounts import AccountLine, account_lines
 from bettong.inspection.overview import (
     Overview,
     PartitionRow,
@@ -57,6 +58,7 @@ class Inspection:
     stages: list[StageSummary]
     partitions: list[PartitionRow]
     unknown: list[str]
+    accounts: list[AccountLine] = field(default_factory=list)
 
     @property
     def goes_on(self) -> bool:
@@ -80,4 +82,5 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
         stages=stages(answers.partitions),
         partitions=partitions,
         unknown=[f"{why}; what only it knows is left out" for why in answers.silent.values()],
+        accounts=account_lines(answers.partitions, partitions),
     )

@@ -14,6 +14,7 @@ from bettong.identifiers import Origin, PartitionId, SequenceNumber
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
+from bettong.worker.accounts import StageAccounts
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.event_clock import EventClock
 from bettong.worker.exclusions import Exclusion
@@ -55,6 +56,7 @@ class PartitionWorker:
         self.id = PartitionId(program.stage.name, assignment.partition)
         self.next_offset = 0
         self.counters = Counters()
+        self.accounts = StageAccounts(program.stage)
         self.exclusions: Mapping[int, Exclusion] = {}
         self.progress = FoldProgress()
         self._indexes: Sequence[int] | None = None
@@ -82,6 +84,7 @@ class PartitionWorker:
             event_clock=self._event_clock,
             progress=self.progress,
             counters=self.counters,
+            accounts=self.accounts,
         )
         # Else nothing here ever happens but by messages.
         self._has_time = stage.needs_time or self._stage_run.is_timed or bool(self._expiring)
@@ -301,6 +304,7 @@ class PartitionWorker:
         self.progress.enter("")
         self.counters.CopyFrom(stored.counters)
         self._now_ns, self._generation = stored.now_ns, stored.generation
+        self.accounts.load(stored.accounts if stored.HasField("accounts") else None, stored.offset)
         if self._event_clock is not None:
             self._event_clock.load(stored.event_clock, stored.now_ns)
         self._delivery = delivery_of(stored.delivery)
@@ -325,6 +329,7 @@ class PartitionWorker:
             generation=self._generation,
             delivery=stored_delivery(self._delivery),
             counters=self.counters,
+            accounts=self.accounts.stored(),
             states={name: each.states for name, each in saved.items()},
             ended={name: each.ended for name, each in saved.items() if each.ended},
             state_schemas=self.program.state_schemas,
