@@ -12,6 +12,7 @@ from bettong.inspection.services import ProcessFacts, local_rows
 from bettong.inspection.watched import Watched, watched
 from bettong.v1.frame_pb2 import DeadLetter
 
+HELD_BACK_S = 12  # from then on a partition waits for one of the stage before
 BEGUN_S = 1_800_000_000.0  # 15 January 2027, 08:00:00 UTC
 PARTITIONS = 4
 _A_SECOND = 3000  # messages of each partition
@@ -26,7 +27,7 @@ def live(second: int) -> dict[str, dict[str, str]]:
             "service": "sender",
             "state": "running",
             "since": since,
-            "messages": str(90_000_000 + second * PARTITIONS * _A_SECOND),
+            "messages": str(90_000_000 + second * PARTITIONS * _A_SECOND + second * second % 60 * 90),
         },
         "processor": {"service": "processor", "state": "running", "since": since, "lag": "5"},
         "receiver": {
@@ -46,7 +47,8 @@ def live(second: int) -> dict[str, dict[str, str]]:
 def partition(stage: str, number: int, second: int) -> dict[str, str]:
     """The record of a partition."""
     at_ns = int((BEGUN_S + second) * 1e9)
-    behind_s = 95 + second if (stage, number) == ("spreads", 2) else 1
+    is_held_back = PartitionId(stage, number) == ("spreads", 2) and second >= HELD_BACK_S
+    behind_s = 1 + (second - HELD_BACK_S if is_held_back else 0)
     return {
         "offset": str(120_000 + number * 111 + second * 20),
         "snapshot_offset": str(120_000 + number * 111 + second // 4 * 80 - 20),
@@ -59,7 +61,7 @@ def partition(stage: str, number: int, second: int) -> dict[str, str]:
         "latency_p50_ms": f"{1.7 + number / 10:.2f}",
         "latency_p99_ms": f"{6.1 + number / 3:.2f}",
         "watermark_ns": str(at_ns - behind_s * 10**9) if stage == "spreads" else "0",
-        "watermark_held_by": f"spreads/orders/{number}" if stage == "spreads" else "",
+        "watermark_held_by": f"spreads/orders/{3 if is_held_back else number}" if stage == "spreads" else "",
     }
 
 
@@ -67,7 +69,8 @@ def answers(second: int) -> DeploymentAnswers:
     """All of them, of that second: two stages; a partition of the second one is behind."""
     ids = [PartitionId(stage, number) for stage in ("orders", "spreads") for number in range(PARTITIONS)]
     records = {id_: partition(*id_, second) for id_ in ids}
-    waiting = {id_: 900 + 20 * second if id_ == ("spreads", 2) else second % 3 for id_ in ids}
+    held_back = PartitionId("spreads", 2)
+    waiting = {id_: 62 * max(0, second - HELD_BACK_S) if id_ == held_back else 0 for id_ in ids}
     ends = {id_: int(record["offset"]) + waiting[id_] for id_, record in records.items()}
     slots = {id_: number % 2 for number, id_ in enumerate(ids)}
     return DeploymentAnswers(live(second), records, Logs(dict.fromkeys(ids, 0), ends), slots)
@@ -123,6 +126,7 @@ class RecordedWatch:
         return self.inspections.pop(0) if len(self.inspections) > 1 else self.inspections[0]
 
     def reasons(self, seconds: float) -> ReasonCounts | None:
+        assert seconds < 1, "the screen waits for it"
         return self.counts
 
     def close(self) -> None:

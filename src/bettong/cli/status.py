@@ -119,8 +119,9 @@ def show(found: Inspection, console: Console, *, each: bool) -> None:
         console.print(stages_table(found.stages))
     if found.partitions and each:
         console.print(partitions_table(found.partitions, time.time_ns()))
-    for text in (*summary(found.overview), *stalled(found.partitions)):
-        console.print(text, soft_wrap=True)
+    if "redis" not in found.away:  # else nothing is known of these
+        for text in (*summary(found.overview), *stalled(found.partitions)):
+            console.print(text, soft_wrap=True)
     for text in found.unknown:
         console.print(f"[red]{escape(text)}[/red]", soft_wrap=True)
 

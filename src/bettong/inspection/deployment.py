@@ -78,6 +78,8 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
     partitions = partition_rows(
         answers.live, answers.partitions, begins=begins, ends=ends, slots=answers.slots, lag_known=known
     )
+    if "redis" in answers.silent:  # where logs end alone says nothing of who folds them, and how far
+        partitions = []
     return Inspection(
         application=application,
         services=services,

@@ -14,7 +14,7 @@ DOWN = "down"
 SILENT = "silent"
 GIVEN_UP = "given up"  # down, and nobody starts it again
 _STARTING = "starting"
-_UNKNOWN = "unknown"
+UNKNOWN = "unknown"
 _REDIS_AWAY = "Redis, which knows how it does, is away"
 _WITHOUT_METRICS = ("kafka", "redis")  # they run, or they do not
 
@@ -64,7 +64,7 @@ def remote_rows(live: Mapping[str, Record], silent: Mapping[str, str] | None = N
     `silent`: as for `local_rows`; nothing is known of any service where Redis does not answer.
     """
     if "redis" in (silent or {}):
-        return [ServiceRow(name, _UNKNOWN, detail=_REDIS_AWAY) for name in SERVICES]
+        return [ServiceRow(name, UNKNOWN, detail=_REDIS_AWAY) for name in SERVICES]
     rows = [_reported_row(name, record) for name, record in sorted(live.items())]
     present = {service_of(record) for record in live.values()}
     missing = [ServiceRow(name, DOWN, detail="writes no metrics") for name in SERVICES if name not in present]
@@ -84,7 +84,7 @@ def _local_row(
     if name in _WITHOUT_METRICS:
         return ServiceRow(name, RUNNING, facts.started_s, process=facts)
     if record is None and "redis" in silent:
-        return ServiceRow(name, _UNKNOWN, detail=f"it runs; {_REDIS_AWAY}", process=facts)
+        return ServiceRow(name, UNKNOWN, detail=f"it runs; {_REDIS_AWAY}", process=facts)
     reported = _reported_row(name, record) if record is not None else None
     if (
         reported is None or (reported.since_s or 0.0) < facts.started_s - 1.0
@@ -103,7 +103,7 @@ def _ending(facts: ProcessFacts) -> str:
 
 def _reported_row(name: str, record: Record) -> ServiceRow:
     since_s = number_of(record, metrics.SINCE.name)
-    state, detail = record.get(metrics.STATE.name) or _UNKNOWN, record.get(metrics.DETAIL.name, "")
+    state, detail = record.get(metrics.STATE.name) or UNKNOWN, record.get(metrics.DETAIL.name, "")
     if is_silent(record):
         last = f"{state}, {detail}" if detail else state
         seconds = number_of(record, metrics.AGE_S)

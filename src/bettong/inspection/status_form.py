@@ -29,7 +29,7 @@ def unit_field(unit: str, description: str) -> Any:
 class Described(BaseModel):
     """A part of the form."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True)
 
 
 class ServiceStatus(Described):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -19,7 +20,7 @@ from bettong.cli.top.lines import Picture, partition_lines, reason_lines, stage_
 from bettong.cli.top.pages import Overview, Page
 from bettong.cli.top.table_view import TableView
 from bettong.cli.top.tables import CHANGES, PARTITIONS, REASONS, STAGES, clock
-from bettong.cli.top.texts import printable, shortened
+from bettong.cli.top.texts import MUTED, WORSE, begun, printable, shortened
 
 PAGES = {
     "overview": "Overview",
@@ -29,26 +30,28 @@ PAGES = {
     "events": "Events",
 }
 HELP = """\
- bettong top reads what services say, once a second, and changes nothing.
+bettong top reads what services say, once a second, and changes nothing.
 
- 1 2 3 4 5   a page; Tab, Shift+Tab: the next, the one before
- up down     a row, all of which stands below the table; page up and down,
-             home, end
- s  S        sort by the next column, the one before; r: the other way round
- /           filter: rows that hold all of these words; Enter keeps it,
-             Escape ends it
- t           light or dark
- q           quit
+1 2 3 4 5   a page; Tab, Shift+Tab: the next one, the one before
+up down     a row, all of which stands below the table; also page up,
+            page down, home, end
+left right  the columns that do not fit
+s  S        sort by the next column, by the one before
+r           sort the other way round
+/           filter: rows that hold all of these words; Enter keeps it,
+            Escape ends it
+t           light or dark
+q           quit
 
- -           nobody knows this now
- > 12 s      at least: it was so when this began to watch
- folded      messages a second, over the last 10 s
- lag         records that wait in the log, and how long the next of them has
- owner       the slot of the resident schedule that holds the partition
- STALE       no answer: what you see is grey, and as old as it says
+-           nobody knows this now
+>12 s       at least: it was so when this began to watch
+folded      messages a second, over the last 10 s
+lag         records that wait in the log; how long the next one has
+p50, p99    of a stage: of its slowest partition, until output is durable
+owner       the slot of the resident schedule that holds the partition
+STALE       no answer: what you see is grey, and as old as it says
 
- What each state and line means, and what to do: docs/operations.md
- Escape or ? closes this."""
+What each state means, and what to do: docs/operations.md"""
 
 
 class Help(ModalScreen[None]):
@@ -96,6 +99,7 @@ class Top(App[None]):
         Binding("t", "light_or_dark", show=False),
         Binding("question_mark", "help", show=False),
         Binding("q", "quit", show=False),
+        Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
     class Shown(Message):
@@ -157,11 +161,9 @@ class Top(App[None]):
         name = printable(found.found.application) if found is not None else "bettong top"
         time_text = stale or f"{clock(unix_s)} UTC"
         self.query_one("#name", Static).update(Content(shortened(name, 30)))
-        room = self.size.width - min(len(name), 30) - len(time_text) - 8
-        self.query_one("#verdict", Static).update(Content.styled(shortened(text, max(8, room)), style))
-        self.query_one("#age", Static).update(
-            Content.styled(time_text, "bold $text-error" if stale else "$text-muted")
-        )
+        room = self.size.width - min(len(name), 30) - len(time_text) - 6
+        self.query_one("#verdict", Static).update(Content.styled(begun(text, max(8, room)), style))
+        self.query_one("#age", Static).update(Content.styled(time_text, WORSE if stale else MUTED))
         self._draw_page(unix_s, is_stale=is_stale)
         self._draw_tabs()
 
@@ -177,7 +179,13 @@ class Top(App[None]):
         elif page.id == "partitions":
             page.show(partition_lines(found, unix_s), is_stale=is_stale)
         elif page.id == "dead-letters":
-            page.show(reason_lines(picture.reasons), note=_reasons_note(picture), is_stale=is_stale)
+            empty = "" if picture.reasons is not None and not picture.reasons_fault else "nobody knows"
+            page.show(
+                reason_lines(picture.reasons),
+                note=_reasons_note(picture),
+                empty=empty,
+                is_stale=is_stale or bool(picture.reasons_fault),
+            )
         else:
             page.show(found.changes, is_stale=False)
 
@@ -187,22 +195,26 @@ class Top(App[None]):
         for number, (name, title) in enumerate(PAGES.items(), 1):
             here = name == current
             text = f"[{number} {title}]" if here else f" {number} {title} "
-            parts.append((text, "bold" if here else "$text-muted"))
+            parts.append((text, "bold $text-primary" if here else MUTED))
         self.query_one("#tabs", Static).update(Content.assemble(*parts))
 
     @on(TableView.Moved)
     def _draw_foot(self) -> None:
         view = self.page.view
-        order = view.table.columns[view.order.column]
-        by = f"{order.title}{f' ({order.unit})' if order.unit else ''}"
-        rows = f"{len(view.shown):,} of {len(view.rows):,}" if view.words else f"{len(view.rows):,}"
-        filtered = f", filter {view.words!r}" if view.words else ""
-        left = " / filter   s sort   r reverse   ? help   q quit"
-        right = f"{rows} rows by {by}{filtered} "
+        more, shows_order = view.columns_left_out()
+        left = "/ filter  s sort  ? help  q quit"
         width = self.size.width - 2
-        right = shortened(right, max(0, width - len(left) - 2))
+        parts = [
+            f"row {view.cursor + 1:,} of {len(view.shown):,}" if view.shown else "no rows",
+            *([f"filter {view.words!r}"] if view.words else []),
+            *([] if shows_order else [f"by {view.table.columns[view.order.column].title}"]),
+            *([f"← → {more} more columns"] if more else []),
+        ]
+        while len(parts) > 1 and cell_len(", ".join(parts)) > width - len(left) - 2:
+            parts.pop()
+        right = shortened(", ".join(parts), max(0, width - len(left) - 2))
         self.query_one("#foot", Static).update(
-            Content.assemble((left, "$foreground"), " " * max(1, width - len(left) - len(right)), right)
+            Content.assemble((left, "$foreground"), " " * max(1, width - len(left) - cell_len(right)), right)
         )
 
     def action_page(self, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -20,7 +20,7 @@ class Column(Generic[Row]):
     """`unit` stands below the title. `key`: what the column sorts by; None sorts last. `is_bad`: a cell to look at.
 
     `first`: the lowest number stays longest where the screen is narrow; 0 always stays. Only text is made shorter, to
-    `width_min` at the least.
+    `width_min` at the least. `is_optional`: not shown where no row knows it. `is_prose`: texts, and not names.
     """
 
     title: str
@@ -29,7 +29,9 @@ class Column(Generic[Row]):
     unit: str = ""
     first: int = 1
     right: bool = True
-    width_min: int = 10
+    width_min: int = 16
+    is_optional: bool = False
+    is_prose: bool = False
     is_bad: Callable[[Row], bool] = lambda _: False
 
 
@@ -76,58 +78,88 @@ def ordered(rows: Sequence[Row], columns: Sequence[Column[Row]], order: Order) -
     return sorted(known, key=by, reverse=order.descending) + unknown
 
 
-def fitted(columns: Sequence[Column[Row]], rows: Sequence[Row], width: int) -> list[Fitted[Row]]:
-    """The columns that fit into `width` cells, each as wide as its texts; of those that do not, the most important.
+def widths_of(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> dict[int, int]:
+    """How wide each column is with these rows, by its number; without those that nothing is known for."""
+    widths = {}
+    for number, column in enumerate(columns):
+        texts = [column.text(row) for row in rows]
+        if column.is_optional and all(text == UNKNOWN for text in texts):
+            continue
+        longest = max(map(cell_len, texts), default=0)
+        widths[number] = max(
+            cell_len(column.title) + 1, cell_len(column.unit), longest
+        )  # one for the order's mark
+    return widths
 
-    Where even one is too wide, texts that stand on the left are made shorter, the widest first.
+
+def column_pages(
+    columns: Sequence[Column[Row]], wanted: Mapping[int, int], width: int
+) -> list[list[Fitted[Row]]]:
+    """The columns of `wanted`, so wide, as many at a time as fit into `width` cells: the most important at first.
+
+    Those with `first=0` are on every page.
     """
-    wanted = {
-        number: max(
-            cell_len(column.title) + 1,  # with the mark of the order
-            cell_len(column.unit),
-            max((cell_len(column.text(row)) for row in rows), default=0),
-        )
-        for number, column in enumerate(columns)
-    }
-    least = {
-        number: wide if columns[number].right else min(wide, columns[number].width_min)
-        for number, wide in wanted.items()
-    }
-    chosen: list[int] = []
-    for number in sorted(wanted, key=lambda each: (columns[each].first, each)):
-        needed = sum(least[each] for each in (*chosen, number)) + GAP * len(chosen)
-        if columns[number].first == 0 or needed <= width:
-            chosen.append(number)
-    widths = {number: wanted[number] for number in chosen}
+    always = [number for number in wanted if columns[number].first == 0]
+    left = sorted(
+        (each for each in wanted if each not in always), key=lambda each: (columns[each].first, each)
+    )
+    pages: list[list[Fitted[Row]]] = []
+    while left or not pages:
+        chosen = list(always)
+        for number in left:
+            needed = sum(_least(columns[each], wanted[each]) for each in (*chosen, number)) + GAP * len(
+                chosen
+            )
+            if needed <= width or len(chosen) == len(
+                always
+            ):  # one more at the least, or there would be no end
+                chosen.append(number)
+        pages.append(_fitted(columns, {number: wanted[number] for number in sorted(chosen)}, width))
+        left = [number for number in left if number not in chosen]
+    return pages
+
+
+def _fitted(columns: Sequence[Column[Row]], widths: dict[int, int], width: int) -> list[Fitted[Row]]:
+    """Where they are too wide together, those that may are made narrower, the widest first."""
+    least = {number: _least(columns[number], wide) for number, wide in widths.items()}
     while (over := sum(widths.values()) + GAP * (len(widths) - 1) - width) > 0:
         widest = max(widths, key=lambda each: widths[each] - least[each])
-        if widths[widest] <= least[widest]:
+        spare = widths[widest] - least[widest]
+        if spare <= 0:
             break
-        widths[widest] -= min(over, max(1, (widths[widest] - least[widest]) // 2))
-    return [Fitted(number, columns[number], widths[number]) for number in sorted(chosen)]
+        widths[widest] -= min(over, max(1, spare // 2))
+    return [Fitted(number, columns[number], wide) for number, wide in widths.items()]
 
 
-def header(shown: Sequence[Fitted[Row]], order: Order) -> tuple[str, str]:
-    """Two lines: titles, with a mark at the column that rows are in the order of; and units."""
+def _least(column: Column[Row], wanted: int) -> int:
+    return wanted if column.right else min(wanted, max(column.width_min, cell_len(column.title) + 1))
+
+
+def titles(shown: Sequence[Fitted[Row]], order: Order) -> list[str]:
+    """The titles, each as wide as its column; a mark at the one that rows are in the order of."""
     mark = "▼" if order.descending else "▲"
-    titles = (
+    return [
         padded(
             f"{each.column.title}{mark if each.number == order.column else ''}",
             each.width,
             right=each.column.right,
         )
+        + " " * GAP
         for each in shown
-    )
-    units = (padded(each.column.unit, each.width, right=each.column.right) for each in shown)
-    space = " " * GAP
-    return space.join(titles), space.join(units)
+    ]
+
+
+def units(shown: Sequence[Fitted[Row]]) -> list[str]:
+    """What stands below the titles."""
+    return [padded(each.column.unit, each.width, right=each.column.right) + " " * GAP for each in shown]
 
 
 def cells(shown: Sequence[Fitted[Row]], row: Row) -> list[tuple[str, bool]]:
     """The cells of a row, each as wide as its column and the space behind it, and whether it is one to look at."""
     return [
         (
-            padded(each.column.text(row), each.width, right=each.column.right) + " " * GAP,
+            padded(each.column.text(row), each.width, right=each.column.right, is_prose=each.column.is_prose)
+            + " " * GAP,
             each.column.is_bad(row),
         )
         for each in shown

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from bettong.cli.top.texts import lasting
 from bettong.inspection.overview import PartitionRow, StageSummary
 from bettong.inspection.reason_counts import ReasonCounts, ReasonRow
-from bettong.inspection.services import ServiceRow
+from bettong.inspection.services import RUNNING, ServiceRow
 from bettong.inspection.trends import PartitionTrend, Since
 from bettong.inspection.watched import Watched
+from bettong.metrics import STANDBY
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,11 @@ class PartitionLine:
         if self.row.snapshot_offset is None:
             return "none yet"
         return "all saved" if self.row.snapshot_offset >= self.row.offset else lasting(self.trend.snapshot)
+
+
+def is_well(row: ServiceRow) -> bool:
+    """Whether a service does what it is for."""
+    return row.state in {RUNNING, STANDBY}
 
 
 def service_lines(found: Watched, unix_s: float) -> list[ServiceLine]:

@@ -15,7 +15,7 @@ from bettong.cli.top.headline import numbers, trouble_lines
 from bettong.cli.top.lines import Picture, service_lines
 from bettong.cli.top.table_view import TableView
 from bettong.cli.top.tables import SERVICES, Table
-from bettong.cli.top.texts import printable
+from bettong.cli.top.texts import MUTED, printable
 
 _TROUBLES_MAX = 5
 
@@ -40,16 +40,16 @@ class Page(Vertical, Generic[Row]):
         yield self.view
         yield Static(classes="detail")
 
-    def show(self, rows: Sequence[Row], *, note: str = "", is_stale: bool = False) -> None:
+    def show(self, rows: Sequence[Row], *, note: str = "", empty: str = "", is_stale: bool = False) -> None:
         """These rows from now on."""
         self._note = note
-        self.view.show(rows, is_stale=is_stale)
+        self.view.show(rows, empty=empty, is_stale=is_stale)
 
     def on_table_view_moved(self) -> None:
         """Another row is under the cursor, or the same one says more."""
         row = self.view.selected
         detail = self.view.table.detail(row) if row is not None else []
-        lines = [*map(printable, detail), *([self._note] if self._note else [])]
+        lines = [printable(text) for text in (*detail, self._note) if text]
         below = self.query_one(".detail", Static)
         below.update(Content("\n".join(lines)))
         below.display = bool(lines)
@@ -79,7 +79,7 @@ class Overview(Page[object]):
             return
         above = self.query_one(".numbers", Static)
         lines = [
-            Content.assemble(*((text, "$text-muted" if is_stale else style) for text, style in line))
+            Content.assemble(*((text, MUTED if is_stale else style) for text, style in line))
             for line in numbers(found, self.size.width)
         ]
         above.update(Content("\n").join(lines))

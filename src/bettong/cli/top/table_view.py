@@ -11,11 +11,22 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from bettong.cli.top.columns import Order, Row, cells, fitted, header, is_unknown, matching, ordered
+from bettong.cli.top.columns import (
+    GAP,
+    Fitted,
+    Order,
+    Row,
+    cells,
+    column_pages,
+    is_unknown,
+    matching,
+    ordered,
+    titles,
+    units,
+    widths_of,
+)
 from bettong.cli.top.tables import Table
-from bettong.cli.top.texts import shortened
-
-_HEADER_LINES = 2
+from bettong.cli.top.texts import BAD, MUTED, shortened
 
 
 class TableView(Widget, Generic[Row], can_focus=True):
@@ -25,6 +36,8 @@ class TableView(Widget, Generic[Row], can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", show=False),
         Binding("down,j", "move(1)", show=False),
+        Binding("left,h", "columns(-1)", show=False),
+        Binding("right,l", "columns(1)", show=False),
         Binding("pageup", "page(-1)", show=False),
         Binding("pagedown", "page(1)", show=False),
         Binding("home", "move(-1000000)", show=False),
@@ -41,23 +54,32 @@ class TableView(Widget, Generic[Row], can_focus=True):
         self.words = ""
         self.rows: Sequence[Row] = ()
         self.shown: list[Row] = []
+        self.empty = table.empty
         self.is_stale = False
         self._cursor = 0
         self._first = 0  # the topmost row on the screen
+        self._columns = 0  # the page of columns
+        self._widths: dict[int, int] = {}
+        self._measured = (-1, -1, -1)
+
+    @property
+    def cursor(self) -> int:
+        """Which row it is, from 0 on."""
+        return self._cursor
 
     @property
     def selected(self) -> Row | None:
         """The row under the cursor."""
         return self.shown[self._cursor] if self.shown else None
 
-    def show(self, rows: Sequence[Row], *, is_stale: bool) -> None:
-        """These rows from now on; the cursor stays on its row, as long as that is there."""
-        self.rows, self.is_stale = rows, is_stale
+    def show(self, rows: Sequence[Row], *, empty: str = "", is_stale: bool = False) -> None:
+        """These rows from now on; the cursor stays on its row, as long as that is there. `empty`: what no rows mean."""
+        self.rows, self.empty, self.is_stale = rows, empty or self.table.empty, is_stale
         self._arrange()
 
     def filter(self, words: str) -> None:
         """Only rows whose texts hold these words."""
-        self.words = words
+        self.words, self._widths = words, {}
         self._arrange()
 
     def sort_next(self, step: int) -> None:
@@ -66,17 +88,26 @@ class TableView(Widget, Generic[Row], can_focus=True):
         here = on_screen.index(self.order.column) if self.order.column in on_screen else -1
         column = on_screen[(here + step) % len(on_screen)]
         # One looks for the most and the longest first, and for names from A on.
-        self.order = Order(column, descending=self.table.columns[column].right)
-        self._arrange()
+        self._sort(Order(column, descending=self.table.columns[column].right))
 
     def sort_reverse(self) -> None:
         """The other way round."""
-        self.order = replace(self.order, descending=not self.order.descending)
+        self._sort(replace(self.order, descending=not self.order.descending))
+
+    def _sort(self, order: Order) -> None:
+        self.order = order
         self._arrange()
+        self.action_move(-len(self.shown))  # who sorts wants to see what comes first
 
     def action_move(self, step: int) -> None:
         """Moves the cursor by so many rows."""
         self._cursor = max(0, min(len(self.shown) - 1, self._cursor + step))
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def action_columns(self, step: int) -> None:
+        """Shows those that did not fit."""
+        self._columns += step
         self.refresh()
         self.post_message(self.Moved())
 
@@ -85,11 +116,36 @@ class TableView(Widget, Generic[Row], can_focus=True):
         self.action_move(step * self._rows_max)
 
     @property
-    def _rows_max(self) -> int:
-        return max(1, self.size.height - _HEADER_LINES)
+    def _has_units(self) -> bool:
+        return any(column.unit for column in self.table.columns)
 
-    def _fitted(self) -> list:  # type: ignore[type-arg]
-        return fitted(self.table.columns, self.shown, self.size.width)
+    @property
+    def _rows_max(self) -> int:
+        return max(1, self.size.height - (2 if self._has_units else 1))
+
+    def columns_left_out(self) -> tuple[int, bool]:
+        """How many columns are on other pages, and whether the one that rows are in the order of is on this one."""
+        pages = self._pages()
+        shown = {each.number for each in pages[self._columns % len(pages)]}
+        return len({each.number for page in pages for each in page}) - len(shown), self.order.column in shown
+
+    def _fitted(self) -> list[Fitted[Row]]:
+        pages = self._pages()
+        return pages[self._columns % len(pages)]
+
+    def _pages(self) -> list[list[Fitted[Row]]]:
+        """By the rows on the screen and before: of thousands not all are measured. No column becomes narrower."""
+        visible = self._visible()
+        now = visible.start, visible.stop, self.size.width
+        if self._measured != now:
+            self._measured = now
+            found = widths_of(self.table.columns, self.shown[visible.start : visible.stop])
+            widths = {
+                number: max(wide, self._widths.get(number, 0))
+                for number, wide in (self._widths | found).items()
+            }
+            self._widths = dict(sorted(widths.items()))
+        return column_pages(self.table.columns, self._widths, self.size.width)
 
     def _arrange(self) -> None:
         selected = self.selected
@@ -99,33 +155,32 @@ class TableView(Widget, Generic[Row], can_focus=True):
         wanted = identity(selected) if selected is not None else None
         at = next((index for index, row in enumerate(self.shown) if identity(row) == wanted), self._cursor)
         self._cursor = max(0, min(len(self.shown) - 1, at))
+        self._measured = (-1, -1, -1)
         self.refresh()
         self.post_message(self.Moved())
 
     def render(self) -> Content:
         """What is on the screen now."""
-        width, fits = self.size.width, self._fitted()
-        titles, units = header(fits, self.order)
-        parts: list[tuple[str, str]] = [(f"{titles}\n", "bold"), (f"{units}\n", "$text-muted")]
+        fits = self._fitted()
+        lines = [[(text, "bold") for text in titles(fits, self.order)]]
+        if self._has_units:
+            lines.append([(text, MUTED) for text in units(fits)])
         if not self.shown:
-            text = f"nothing matches {self.words!r}" if self.rows else self.table.empty
-            return Content.assemble(*parts, (shortened(text, width), "$text-muted"))
-        visible = self._visible()
-        for index in visible:
-            row = self.shown[index]
-            here = index == self._cursor
-            ground = " on $primary-muted" if here and self.has_focus else ""
-            for text, is_bad in cells(fits, row):
-                if self.is_stale or is_unknown(text):
-                    style = f"$text-muted{ground}"
-                elif is_bad:
-                    style = f"bold $text-warning{ground}"
-                else:
-                    style = f"$foreground{ground}"
-                parts.append((text, style))
-            if index != visible[-1]:
-                parts.append(("\n", ""))
-        return Content.assemble(*parts)
+            text = f"nothing matches {self.words!r}" if self.rows else self.empty
+            lines.append([(shortened(text, self.size.width), MUTED)])
+        lines += [self._line(fits, index) for index in self._visible()]
+        return Content("\n").join([Content.assemble(*line) for line in lines])
+
+    def _line(self, fits: list[Fitted[Row]], index: int) -> list[tuple[str, str]]:
+        ground = " on $primary-muted" if index == self._cursor and self.has_focus else ""
+        line = []
+        for text, is_bad in cells(fits, self.shown[index]):
+            style = BAD if is_bad else "$foreground"
+            if self.is_stale or is_unknown(text):
+                style = MUTED
+            line.append((text, f"{style}{ground}"))
+        room = self.size.width - sum(each.width + GAP for each in fits)
+        return [*line, (" " * max(0, room), ground.strip())]
 
     def _visible(self) -> range:
         room = self._rows_max

@@ -9,14 +9,13 @@ from datetime import UTC, datetime
 from typing import Generic
 
 from bettong.cli.status import duration
+from bettong.cli.top.column_kinds import digits, duration_text, named, number, prose, span
 from bettong.cli.top.columns import Column, Order, Row
-from bettong.cli.top.lines import PartitionLine, ServiceLine, StageLine
-from bettong.cli.top.texts import UNKNOWN, count, lasting, length, milliseconds, printable, seconds
+from bettong.cli.top.lines import PartitionLine, ServiceLine, StageLine, is_well
+from bettong.cli.top.texts import lasting, length, milliseconds, printable, seconds
 from bettong.inspection.changes import Change
-from bettong.inspection.overview import PartitionRow, stands_still
+from bettong.inspection.overview import PartitionRow, StageSummary, stands_still
 from bettong.inspection.reason_counts import ReasonRow
-from bettong.inspection.services import RUNNING, ServiceRow
-from bettong.metrics import STANDBY
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,6 @@ def _moment(unix_s: float) -> str:
     return datetime.fromtimestamp(unix_s, UTC).strftime("%d %b %H:%M:%S")
 
 
-def is_well(row: ServiceRow) -> bool:
-    """Whether a service does what it is for."""
-    return row.state in {RUNNING, STANDBY}
-
-
 def _service_detail(line: ServiceLine) -> list[str]:
     row = line.row
     since = f" since {_moment(row.since_s)} UTC" if row.since_s is not None else ""
@@ -53,39 +47,26 @@ def _service_detail(line: ServiceLine) -> list[str]:
 
 SERVICES: Table[ServiceLine] = Table(
     (
-        Column(
-            "service", lambda line: printable(line.row.name), lambda line: line.row.name, first=0, right=False
-        ),
-        Column(
-            "state",
-            lambda line: printable(line.row.state),
-            lambda line: line.row.state,
-            first=0,
-            right=False,
-            is_bad=lambda line: not is_well(line.row),
-        ),
-        Column(
-            "for",
-            lambda line: UNKNOWN if line.lasts_s is None else duration(line.lasts_s),
-            lambda line: line.lasts_s,
-            first=2,
-        ),
-        Column(
+        named("service", lambda line: line.row.name),
+        named("state", lambda line: line.row.state, is_bad=lambda line: not is_well(line.row)),
+        number("for", lambda line: line.lasts_s, "", first=2, text=duration_text),
+        number(
             "restarts",
-            lambda line: UNKNOWN if line.row.process is None else count(line.row.process.restarts),
-            lambda line: None if line.row.process is None else line.row.process.restarts,
+            lambda line: line.row.process.restarts if line.row.process is not None else None,
+            "",
             first=3,
+            is_optional=True,
             is_bad=lambda line: line.row.process is not None and line.row.process.restarts > 0,
         ),
-        Column(
+        number(
             "process",
-            lambda line: UNKNOWN if line.row.process is None else str(line.row.process.pid),
-            lambda line: None if line.row.process is None else line.row.process.pid,
+            lambda line: line.row.process.pid if line.row.process is not None else None,
+            "",
             first=4,
+            text=digits,
+            is_optional=True,
         ),
-        Column(
-            "why", lambda line: printable(line.row.detail), lambda line: line.row.detail, first=1, right=False
-        ),
+        prose("why", lambda line: line.row.detail, first=1),
     ),
     lambda line: line.row.name,
     _service_detail,
@@ -94,77 +75,48 @@ SERVICES: Table[ServiceLine] = Table(
 )
 
 
+def _folded(row: StageSummary | PartitionRow) -> str:
+    return f"{row.messages:,} messages folded, {row.results:,} results"
+
+
+def _not_done(row: StageSummary | PartitionRow) -> str:
+    return (
+        f"messages late {row.late:,}, partly late {row.partly_late:,}, skipped {row.skipped:,};"
+        f" dead letters {row.dead_letters:,}; frames skipped {row.skipped_frames:,}"
+    )
+
+
 def _stage_detail(line: StageLine) -> list[str]:
     row = line.row
-    counts = (
-        f"{row.stage}: {row.messages:,} messages folded, {row.results:,} results, {row.dead_letters:,} dead letters,"
-        f" {row.skipped:,} messages skipped"
-    )
-    late = (
-        f"{row.late:,} messages late, {row.partly_late:,} partly late; {row.skipped_frames:,} frames skipped: seen"
-        " before, or behind one that was lost"
-    )
     return [
-        counts,
-        late,
-        "lag: of the partition that waits longest; p50, p99: of the slowest, until output is durable",
+        f"{row.stage}: {row.partitions:,} partitions, {row.keys:,} keys",
+        _folded(row),
+        _not_done(row),
     ]
 
 
 STAGES: Table[StageLine] = Table(
     (
-        Column(
-            "stage", lambda line: printable(line.row.stage), lambda line: line.row.stage, first=0, right=False
+        named("stage", lambda line: line.row.stage),
+        number("folded", lambda line: line.messages_per_s, "messages/s", first=1),
+        number("lag", lambda line: line.row.lag, "records", first=1),
+        span("lag", lambda line: line.lag, "s", first=1, text=seconds),
+        number("p50", lambda line: line.row.p50_ms, "ms", first=2, text=milliseconds),
+        number("p99", lambda line: line.row.p99_ms, "ms", first=1, text=milliseconds),
+        number(
+            "late", lambda line: line.row.late, "messages", first=2, is_bad=lambda line: line.row.late > 0
         ),
-        Column(
-            "folded",
-            lambda line: count(line.messages_per_s),
-            lambda line: line.messages_per_s,
-            "messages/s",
-            first=1,
-        ),
-        Column("lag", lambda line: count(line.row.lag), lambda line: line.row.lag, "records", first=1),
-        Column("lag", lambda line: seconds(line.lag), lambda line: length(line.lag), "s", first=1),
-        Column(
-            "p50", lambda line: milliseconds(line.row.p50_ms), lambda line: line.row.p50_ms, "ms", first=2
-        ),
-        Column(
-            "p99", lambda line: milliseconds(line.row.p99_ms), lambda line: line.row.p99_ms, "ms", first=1
-        ),
-        Column(
-            "late",
-            lambda line: count(line.row.late),
-            lambda line: line.row.late,
-            "messages",
-            first=2,
-            is_bad=lambda line: line.row.late > 0,
-        ),
-        Column(
+        number(
             "dead",
-            lambda line: count(line.row.dead_letters),
             lambda line: line.row.dead_letters,
             "letters",
             first=1,
             is_bad=lambda line: line.row.dead_letters > 0,
         ),
-        Column("keys", lambda line: count(line.row.keys), lambda line: line.row.keys, "keys", first=4),
-        Column(
-            "results",
-            lambda line: count(line.row.results),
-            lambda line: line.row.results,
-            "messages",
-            first=5,
-        ),
-        Column(
-            "messages",
-            lambda line: count(line.row.messages),
-            lambda line: line.row.messages,
-            "messages",
-            first=5,
-        ),
-        Column(
-            "partitions", lambda line: count(line.row.partitions), lambda line: line.row.partitions, first=6
-        ),
+        number("keys", lambda line: line.row.keys, "states", first=4),
+        number("results", lambda line: line.row.results, "messages", first=5),
+        number("folded", lambda line: line.row.messages, "messages", first=5),
+        number("partitions", lambda line: line.row.partitions, "", first=6),
     ),
     lambda line: line.row.stage,
     _stage_detail,
@@ -194,11 +146,7 @@ def _partition_detail(line: PartitionLine) -> list[str]:
         lines.append(
             f"watermark {behind}{stands}; held back by {row.watermark_held_by} for {lasting(trend.held)}"
         )
-    lines.append(
-        f"{row.keys:,} keys, {row.messages:,} messages, {row.results:,} results, {row.late:,} late,"
-        f" {row.partly_late:,} partly late, {row.dead_letters:,} dead letters, {row.skipped:,} skipped,"
-        f" {row.skipped_frames:,} frames skipped"
-    )
+    lines += [f"{row.keys:,} keys; {_folded(row)}", _not_done(row)]
     return [*lines, _saved(line)]
 
 
@@ -222,75 +170,43 @@ PARTITIONS: Table[PartitionLine] = Table(
             right=False,
             is_bad=lambda line: stands_still(line.row) or bool(line.row.fault or line.row.gap),
         ),
-        Column(
-            "owner",
-            lambda line: UNKNOWN if line.row.slot is None else f"slot {line.row.slot}",
-            lambda line: line.row.slot,
-            first=2,
-            right=False,
-        ),
-        Column("offset", lambda line: count(line.row.offset), lambda line: line.row.offset, "next", first=2),
-        Column("lag", lambda line: count(line.row.lag), lambda line: line.row.lag, "records", first=1),
-        Column(
+        number("owner", lambda line: line.row.slot, "slot", first=3, is_optional=True),
+        number("offset", lambda line: line.row.offset, "next", first=4),
+        number("lag", lambda line: line.row.lag, "records", first=1),
+        span(
             "lag",
-            lambda line: seconds(line.trend.lag),
-            lambda line: length(line.trend.lag),
+            lambda line: line.trend.lag,
             "s",
             first=1,
+            text=seconds,
             is_bad=lambda line: stands_still(line.row),
         ),
-        Column(
-            "folded",
-            lambda line: count(line.trend.messages_per_s),
-            lambda line: line.trend.messages_per_s,
-            "messages/s",
-            first=1,
+        number("folded", lambda line: line.trend.messages_per_s, "messages/s", first=3),
+        number("p99", lambda line: line.row.p99_ms, "ms", first=4, text=milliseconds),
+        number(
+            "event time", lambda line: line.behind_s, "behind", first=2, text=duration_text, is_optional=True
         ),
-        Column(
-            "p99", lambda line: milliseconds(line.row.p99_ms), lambda line: line.row.p99_ms, "ms", first=3
+        named(
+            "held back by", lambda line: line.row.watermark_held_by, unit="origin", first=2, is_optional=True
         ),
-        Column("keys", lambda line: count(line.row.keys), lambda line: line.row.keys, "keys", first=4),
+        span("held", lambda line: line.trend.held, "for", first=2, is_optional=True),
         Column(
-            "snapshot",
-            lambda line: line.snapshot,
-            lambda line: length(line.trend.snapshot),
-            "age",
-            first=3,
+            "snapshot", lambda line: line.snapshot, lambda line: length(line.trend.snapshot), "age", first=4
         ),
-        Column(
-            "event time",
-            lambda line: UNKNOWN if line.behind_s is None else duration(line.behind_s),
-            lambda line: line.behind_s,
-            "behind",
-            first=5,
+        number("keys", lambda line: line.row.keys, "states", first=4),
+        number("p50", lambda line: line.row.p50_ms, "ms", first=5, text=milliseconds),
+        number(
+            "late", lambda line: line.row.late, "messages", first=5, is_bad=lambda line: line.row.late > 0
         ),
-        Column(
-            "held back by",
-            lambda line: printable(line.row.watermark_held_by) or UNKNOWN,
-            lambda line: line.row.watermark_held_by or None,
-            "origin",
-            first=6,
-            right=False,
-        ),
-        Column(
-            "since",
-            lambda line: lasting(line.trend.held),
-            lambda line: length(line.trend.held),
-            "ago",
-            first=6,
-        ),
-        Column(
-            "p50", lambda line: milliseconds(line.row.p50_ms), lambda line: line.row.p50_ms, "ms", first=7
-        ),
-        Column("late", lambda line: count(line.row.late), lambda line: line.row.late, "messages", first=7),
-        Column(
+        number(
             "dead",
-            lambda line: count(line.row.dead_letters),
             lambda line: line.row.dead_letters,
             "letters",
-            first=7,
+            first=5,
             is_bad=lambda line: line.row.dead_letters > 0,
         ),
+        number("results", lambda line: line.row.results, "messages", first=6),
+        number("folded", lambda line: line.row.messages, "messages", first=6),
     ),
     lambda line: str(line.row.id),
     _partition_detail,
@@ -310,25 +226,12 @@ def _reason_detail(row: ReasonRow) -> list[str]:
 
 REASONS: Table[ReasonRow] = Table(
     (
+        named("computation", lambda row: row.key.computation),
+        number("count", lambda row: row.count, "messages", first=0),
         Column(
-            "computation",
-            lambda row: printable(row.key.computation),
-            lambda row: row.key.computation,
-            first=0,
-            right=False,
+            "last", lambda row: clock(row.last_ns / 1e9), lambda row: row.last_ns, "UTC", first=0, right=False
         ),
-        Column("count", lambda row: count(row.count), lambda row: row.count, "messages", first=0),
-        Column("last", lambda row: clock(row.last_ns / 1e9), lambda row: row.last_ns, "UTC", first=0),
-        Column(
-            "reason", lambda row: printable(row.key.reason), lambda row: row.key.reason, first=0, right=False
-        ),
-        Column(
-            "last origin",
-            lambda row: printable(row.last_origin),
-            lambda row: row.last_origin,
-            first=2,
-            right=False,
-        ),
+        prose("reason", lambda row: row.key.reason),
     ),
     lambda row: f"{row.key.computation}\n{row.key.reason}",
     _reason_detail,
@@ -343,11 +246,11 @@ def _change_detail(change: Change) -> list[str]:
 
 CHANGES: Table[Change] = Table(
     (
-        Column("time", lambda change: clock(change.at_s), lambda change: change.at_s, "UTC", first=0),
-        Column("of", lambda change: printable(change.what), lambda change: change.what, first=0, right=False),
         Column(
-            "event", lambda change: printable(change.text), lambda change: change.text, first=0, right=False
+            "time", lambda change: clock(change.at_s), lambda change: change.at_s, "UTC", first=0, right=False
         ),
+        named("of", lambda change: change.what),
+        prose("event", lambda change: change.text),
     ),
     lambda change: f"{change.at_s} {change.what} {change.text}",
     _change_detail,

@@ -1,4 +1,4 @@
-"""Numbers with their units, and names that fit: the texts of `bettong top`. Pure."""
+"""Numbers with their units, names that fit, and styles: the texts of `bettong top`. Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from bettong.cli.status import duration
 from bettong.inspection.trends import Since
 
 UNKNOWN = "-"
+# Styles, in the colours of Textual's themes. None says anything that no word says.
+MUTED = "$foreground 55%"
+WELL = "bold $text-success"
+BAD = "bold $text-warning"
+WORSE = "bold $text-error"
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -64,9 +69,14 @@ def shortened(text: str, width: int) -> str:
     return set_cell_size(text, width - 1 - cell_len(end)).rstrip() + "…" + end
 
 
-def padded(text: str, width: int, *, right: bool) -> str:
-    """Exactly `width` cells."""
-    text = shortened(text, width)
+def begun(text: str, width: int) -> str:
+    """At most `width` cells: of what is too long, the beginning."""
+    return text if cell_len(text) <= width else set_cell_size(text, max(0, width - 1)).rstrip() + "…"
+
+
+def padded(text: str, width: int, *, right: bool, is_prose: bool = False) -> str:
+    """Exactly `width` cells. Prose is read from its beginning, a name needs its end too."""
+    text = begun(text, width) if is_prose else shortened(text, width)
     space = " " * (width - cell_len(text))
     return space + text if right else text + space
 
