@@ -1,5 +1,6 @@
 """What the services of an application said in a minute, as Redis and Kafka gave it, and a watch that gives it again."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -19,6 +20,11 @@ _A_SECOND = 3000  # messages of each partition
 _FACTS = ProcessFacts(pid=4100, started_s=BEGUN_S - 7300, restarts=0, runs=True, log="logs/x.log")
 
 
+def _wave(second: int) -> int:
+    """More and less than usual, by 8,000 messages/s at most."""
+    return round(64_000 * (1 - math.cos(second / 8)))
+
+
 def live(second: int) -> dict[str, dict[str, str]]:
     """The records of services."""
     since = str(BEGUN_S - 7200)
@@ -27,7 +33,7 @@ def live(second: int) -> dict[str, dict[str, str]]:
             "service": "sender",
             "state": "running",
             "since": since,
-            "messages": str(90_000_000 + second * PARTITIONS * _A_SECOND + second * second % 60 * 90),
+            "messages": str(90_000_000 + second * PARTITIONS * _A_SECOND + _wave(second)),
         },
         "processor": {"service": "processor", "state": "running", "since": since, "lag": "5"},
         "receiver": {

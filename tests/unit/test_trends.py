@@ -55,10 +55,14 @@ def test_rates_are_those_of_the_last_ten_seconds() -> None:
 
 
 def test_lag_in_seconds_is_since_the_log_was_first_seen_to_end_behind_the_next_record() -> None:
-    came = [(0.0, {"offset": 10, "lag": 0}), (1.0, {"offset": 10, "lag": 5}), (4.0, {"offset": 10, "lag": 9})]
+    came: list[tuple[float, dict[str, object]]] = [
+        (0.0, {"offset": 10, "lag": 0}),
+        (1.0, {"offset": 10, "lag": 5}),
+        (4.0, {"offset": 10, "lag": 9}),
+    ]
     assert seen(*came).lag == Since(3.0)
     assert seen(*came, (6.0, {"offset": 14, "lag": 6})).lag == Since(5.0), "one of the first five is left"
-    assert seen(*came, (6.0, {"offset": 15, "lag": 5})).lag == Since(2.0), "these came with the second lot"
+    assert seen(*came, (6.0, {"offset": 15, "lag": 5})).lag == Since(2.0), "these came later"
     assert seen(*came, (6.0, {"offset": 19, "lag": 0})).lag == Since(0.0)
 
 

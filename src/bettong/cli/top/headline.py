@@ -20,6 +20,7 @@ from bettong.cli.top.texts import (
 )
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.overview import stands_still
+from bettong.inspection.services import UNKNOWN
 from bettong.inspection.trends import Since
 from bettong.inspection.watched import Watched
 from bettong.metrics import LATENCY_WINDOW_S
@@ -49,7 +50,7 @@ def _held_up(found: Inspection) -> list[str]:
         *(
             f"{row.name} {row.state}"
             for row in found.services
-            if not is_well(row) and row.name not in found.away
+            if not is_well(row) and row.state != UNKNOWN and row.name not in found.away
         ),
         *([f"{still:,} {'partition stands' if still == 1 else 'partitions stand'} still"] if still else []),
         *([f"{len(found.overview.gaps):,} wait for a lost frame"] if found.overview.gaps else []),
