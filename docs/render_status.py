@@ -5,7 +5,7 @@ import json
 import re
 from pathlib import Path
 
-from bettong.cli.top.app import Top
+from bettong.cli.top.app import TopApp
 from bettong.cli.top.lines import Picture
 from bettong.inspection.status_form import PARTS, VERSION, Described, StatusForm
 from tests.samples.watched_deployment import BEGUN_S, watched_for
@@ -75,9 +75,9 @@ def top_picture() -> str:
 async def _drawn() -> str:
     found = watched_for(_SECONDS)
     end_s = _SECONDS - 1.0
-    app = Top(lambda: end_s, lambda: BEGUN_S + end_s)
+    app = TopApp(lambda: end_s, lambda: BEGUN_S + end_s)
     async with app.run_test(size=_SIZE) as pilot:
-        app.post_message(Top.Shown(Picture(found)))
+        app.post_message(TopApp.Shown(Picture(found)))
         await pilot.pause()
         await pilot.pause()
         drawn = app.export_screenshot(title="bettong top")

@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from bettong.cli.top.app import Top
+from bettong.cli.top.app import TopApp
 from bettong.cli.top.lines import Picture
 from tests.samples.watched_deployment import BEGUN_S
 
@@ -29,14 +29,14 @@ class Clock:
 
 @dataclass(slots=True)
 class Screen:
-    """A `Top` that runs, and who types."""
+    """A `TopApp` that runs, and who types."""
 
-    app: Top
+    app: TopApp
     pilot: Pilot[None]
     clock: Clock = field(default_factory=Clock)
 
     async def show(self, picture: Picture) -> None:
-        self.app.post_message(Top.Shown(picture))
+        self.app.post_message(TopApp.Shown(picture))
         await self.settle()
 
     async def press(self, *keys: str) -> None:
@@ -70,7 +70,7 @@ def on_screen(
 
     async def run() -> None:
         clock = Clock(at_s)
-        app = Top(clock.monotonic_s, clock.unix_s)
+        app = TopApp(clock.monotonic_s, clock.unix_s)
         async with app.run_test(size=size) as pilot:
             await play(Screen(app, pilot, clock))
 

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from bettong.cli.top.columns import (
     GAP,
     Column,
-    Order,
+    SortOrder,
     cells,
     column_pages,
     matching,
@@ -47,10 +47,10 @@ def names(rows: list[Item]) -> str:
 
 
 def test_rows_are_in_the_order_of_a_column_and_those_without_a_value_last() -> None:
-    assert names(ordered(ROWS, COLUMNS, Order())) == "abc"
-    assert names(ordered(ROWS, COLUMNS, Order(0, descending=True))) == "cba"
-    assert names(ordered(ROWS, COLUMNS, Order(1))) == "bca"
-    assert names(ordered(ROWS, COLUMNS, Order(1, descending=True))) == "cba"
+    assert names(ordered(ROWS, COLUMNS, SortOrder())) == "abc"
+    assert names(ordered(ROWS, COLUMNS, SortOrder(0, descending=True))) == "cba"
+    assert names(ordered(ROWS, COLUMNS, SortOrder(1))) == "bca"
+    assert names(ordered(ROWS, COLUMNS, SortOrder(1, descending=True))) == "cba"
 
 
 def test_a_filter_wants_all_of_its_words_in_capitals_or_not() -> None:
@@ -83,7 +83,7 @@ def test_each_cell_is_as_wide_as_its_column() -> None:
     wide = [each.width + GAP for each in page]
     for row in rows:
         assert [cell_len(text) for text, _ in cells(page, row)] == wide
-    assert [cell_len(text) for text in titles(page, Order(1))] == wide
+    assert [cell_len(text) for text in titles(page, SortOrder(1))] == wide
     assert any("1,000,000,000,000" in text for text, _ in cells(page, rows[-1])), "numbers stay whole"
 
 

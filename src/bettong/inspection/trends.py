@@ -44,7 +44,7 @@ class PartitionTrend:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class CountSample:
     """What was counted up to a moment."""
 
     at_s: float
@@ -95,7 +95,7 @@ class Trends:
     messages_per_s: float | None = None
     results_per_s: float | None = None
     partitions: Mapping[PartitionId, PartitionTrend] = field(default_factory=dict)
-    samples: tuple[Counts, ...] = ()
+    samples: tuple[CountSample, ...] = ()
     seen: Mapping[PartitionId, SeenPartition] = field(default_factory=dict)
 
     def of(self, partition: PartitionId) -> PartitionTrend:
@@ -105,7 +105,7 @@ class Trends:
 
 def trends(before: Trends, found: Inspection, at_s: float) -> Trends:
     """With one more inspection, of services that could be asked."""
-    sample = Counts(
+    sample = CountSample(
         at_s,
         found.overview.messages,
         found.overview.results,
@@ -156,7 +156,7 @@ def lag_since(marks: tuple[LogMark, ...], row: PartitionRow, at_s: float) -> Sin
     return Since(max(0.0, at_s - beyond[0].at_s), beyond[0].is_first)
 
 
-def _of_late(samples: tuple[Counts, ...]) -> tuple[Counts, ...]:
+def _of_late(samples: tuple[CountSample, ...]) -> tuple[CountSample, ...]:
     """The samples of the last RATE_S, and the one before them: what it grew since."""
     first = samples[-1].at_s - RATE_S
     newer = [index for index, each in enumerate(samples) if each.at_s > first]

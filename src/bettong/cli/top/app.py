@@ -17,7 +17,7 @@ from textual.widgets import ContentSwitcher, Input, Static
 
 from bettong.cli.top.headline import STALE_S, staleness, verdict
 from bettong.cli.top.lines import Picture, partition_lines, reason_lines, stage_lines
-from bettong.cli.top.pages import Overview, Page
+from bettong.cli.top.pages import OverviewPage, Page
 from bettong.cli.top.table_view import TableView
 from bettong.cli.top.tables import CHANGES, PARTITIONS, REASONS, STAGES, clock
 from bettong.cli.top.texts import MUTED, WORSE, begun, printable, shortened
@@ -70,7 +70,7 @@ class Help(ModalScreen[None]):
         yield Static(Content(HELP))
 
 
-class Top(App[None]):
+class TopApp(App[None]):
     """Shows the `Picture` of the newest `Shown`. `monotonic_s` and `unix_s`: the clocks."""
 
     TITLE = "bettong top"
@@ -123,7 +123,7 @@ class Top(App[None]):
             yield Static(id="age")
         yield Static(id="tabs")
         with ContentSwitcher(initial="overview"):
-            yield Overview(id="overview")
+            yield OverviewPage(id="overview")
             yield Page(STAGES, id="stages")
             yield Page(PARTITIONS, id="partitions")
             yield Page(REASONS, id="dead-letters")
@@ -136,7 +136,7 @@ class Top(App[None]):
         self.set_interval(1.0, self.draw)
         self.action_page("overview")
 
-    def on_top_shown(self, message: Shown) -> None:
+    def on_top_app_shown(self, message: Shown) -> None:
         """A new picture."""
         self.picture = message.picture
         self.draw()
@@ -172,7 +172,7 @@ class Top(App[None]):
         found = picture.found
         if found is None:
             return
-        if isinstance(page, Overview):
+        if isinstance(page, OverviewPage):
             page.show_picture(picture, unix_s, is_stale=is_stale)
         elif page.id == "stages":
             page.show(stage_lines(found), is_stale=is_stale)

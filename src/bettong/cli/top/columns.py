@@ -36,7 +36,7 @@ class Column(Generic[Row]):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SortOrder:
     """By which column, by its number; `descending`: the greatest first."""
 
     column: int = 0
@@ -65,7 +65,7 @@ def matching(rows: Sequence[Row], columns: Sequence[Column[Row]], words: str) ->
     return [row for row in rows if holds(row)]
 
 
-def ordered(rows: Sequence[Row], columns: Sequence[Column[Row]], order: Order) -> list[Row]:
+def ordered(rows: Sequence[Row], columns: Sequence[Column[Row]], order: SortOrder) -> list[Row]:
     """By that column; those without a value last, equal ones as they were."""
     key = columns[order.column].key
     known = [row for row in rows if key(row) is not None]
@@ -135,7 +135,7 @@ def _least(column: Column[Row], wanted: int) -> int:
     return wanted if column.right else min(wanted, max(column.width_min, cell_len(column.title) + 1))
 
 
-def titles(shown: Sequence[Fitted[Row]], order: Order) -> list[str]:
+def titles(shown: Sequence[Fitted[Row]], order: SortOrder) -> list[str]:
     """The titles, each as wide as its column; a mark at the one that rows are in the order of."""
     mark = "▼" if order.descending else "▲"
     return [

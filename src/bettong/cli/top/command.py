@@ -27,9 +27,9 @@ def top(
     if not _is_terminal():
         raise SettingsError("bettong top needs a terminal: `bettong status --json` is for scripts")
     watch = watched_deployment(directory, redis, application, kafka)
-    from bettong.cli.top.live import LiveTop
+    from bettong.cli.top.live import LiveTopApp
 
-    LiveTop(watch).run()
+    LiveTopApp(watch).run()
 
 
 def _is_terminal() -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from bettong.cli.top.app import Top
+from bettong.cli.top.app import TopApp
 from bettong.cli.top.asking import Asking
 from bettong.inspection.live.watch import DeploymentWatch
 
 
-class LiveTop(Top):
+class LiveTopApp(TopApp):
     """Asks `watch` for as long as it is on the screen."""
 
     def __init__(self, watch: DeploymentWatch) -> None:

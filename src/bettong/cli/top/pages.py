@@ -55,12 +55,12 @@ class Page(Vertical, Generic[Row]):
         below.display = bool(lines)
 
 
-class Overview(Page[object]):
+class OverviewPage(Page[object]):
     """Whether all is alive: the numbers of the whole, what needs somebody, and the services."""
 
     DEFAULT_CSS = """
-    Overview > .numbers { height: auto; padding: 0 0 1 0; }
-    Overview > .troubles { height: auto; padding: 0 0 1 0; }
+    OverviewPage > .numbers { height: auto; padding: 0 0 1 0; }
+    OverviewPage > .troubles { height: auto; padding: 0 0 1 0; }
     """
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's own name

@@ -14,8 +14,8 @@ from textual.widget import Widget
 from bettong.cli.top.columns import (
     GAP,
     Fitted,
-    Order,
     Row,
+    SortOrder,
     cells,
     column_pages,
     is_unknown,
@@ -88,13 +88,13 @@ class TableView(Widget, Generic[Row], can_focus=True):
         here = on_screen.index(self.order.column) if self.order.column in on_screen else -1
         column = on_screen[(here + step) % len(on_screen)]
         # One looks for the most and the longest first, and for names from A on.
-        self._sort(Order(column, descending=self.table.columns[column].right))
+        self._sort(SortOrder(column, descending=self.table.columns[column].right))
 
     def sort_reverse(self) -> None:
         """The other way round."""
         self._sort(replace(self.order, descending=not self.order.descending))
 
-    def _sort(self, order: Order) -> None:
+    def _sort(self, order: SortOrder) -> None:
         self.order = order
         self._arrange()
         self.action_move(-len(self.shown))  # who sorts wants to see what comes first

@@ -10,7 +10,7 @@ from typing import Generic
 
 from bettong.cli.status import duration
 from bettong.cli.top.column_kinds import digits, duration_text, named, number, prose, span
-from bettong.cli.top.columns import Column, Order, Row
+from bettong.cli.top.columns import Column, Row, SortOrder
 from bettong.cli.top.lines import PartitionLine, ServiceLine, StageLine, is_well
 from bettong.cli.top.texts import lasting, length, milliseconds, printable, seconds
 from bettong.inspection.changes import Change
@@ -25,7 +25,7 @@ class Table(Generic[Row]):
     columns: Sequence[Column[Row]]
     identity: Callable[[Row], str]
     detail: Callable[[Row], list[str]]
-    order: Order
+    order: SortOrder
     empty: str
 
 
@@ -70,7 +70,7 @@ SERVICES: Table[ServiceLine] = Table(
     ),
     lambda line: line.row.name,
     _service_detail,
-    Order(),
+    SortOrder(),
     "no service is known yet",
 )
 
@@ -107,9 +107,9 @@ STAGES: Table[StageLine] = Table(
             "late", lambda line: line.row.late, "messages", first=2, is_bad=lambda line: line.row.late > 0
         ),
         number(
-            "dead",
+            "dead letters",
             lambda line: line.row.dead_letters,
-            "letters",
+            "messages",
             first=1,
             is_bad=lambda line: line.row.dead_letters > 0,
         ),
@@ -120,7 +120,7 @@ STAGES: Table[StageLine] = Table(
     ),
     lambda line: line.row.stage,
     _stage_detail,
-    Order(),
+    SortOrder(),
     "no stage has said anything yet",
 )
 
@@ -199,9 +199,9 @@ PARTITIONS: Table[PartitionLine] = Table(
             "late", lambda line: line.row.late, "messages", first=5, is_bad=lambda line: line.row.late > 0
         ),
         number(
-            "dead",
+            "dead letters",
             lambda line: line.row.dead_letters,
-            "letters",
+            "messages",
             first=5,
             is_bad=lambda line: line.row.dead_letters > 0,
         ),
@@ -210,7 +210,7 @@ PARTITIONS: Table[PartitionLine] = Table(
     ),
     lambda line: str(line.row.id),
     _partition_detail,
-    Order(),
+    SortOrder(),
     "no partition has said anything yet",
 )
 
@@ -235,7 +235,7 @@ REASONS: Table[ReasonRow] = Table(
     ),
     lambda row: f"{row.key.computation}\n{row.key.reason}",
     _reason_detail,
-    Order(1, descending=True),
+    SortOrder(1, descending=True),
     "no dead letters",
 )
 
@@ -254,6 +254,6 @@ CHANGES: Table[Change] = Table(
     ),
     lambda change: f"{change.at_s} {change.what} {change.text}",
     _change_detail,
-    Order(0, descending=True),
+    SortOrder(0, descending=True),
     "nothing has changed",
 )
