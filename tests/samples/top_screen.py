@@ -1,6 +1,7 @@
 """`bettong top` on a screen of a test: what it shows of pictures, as text, and how it looks."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +10,12 @@ from textual.pilot import Pilot
 
 from bettong.cli.top.app import TopApp
 from bettong.cli.top.lines import Picture
+from bettong.cli.top.live import LiveTopApp
+from bettong.inspection.live.watch import DeploymentWatch
 from tests.samples.watched_deployment import BEGUN_S
 
 SIZE = (80, 24)
+_ANSWER_S_MAX = 30.0
 
 
 @dataclass(slots=True)
@@ -75,3 +79,22 @@ def on_screen(
             await play(Screen(app, pilot, clock))
 
     asyncio.run(run())
+
+
+def pages_of(watch: DeploymentWatch, keys: str, *, size: tuple[int, int]) -> list[list[str]]:
+    """The lines of the pages that these keys lead to, of a deployment that runs, once something is known of it."""
+
+    async def run() -> list[list[str]]:
+        app = LiveTopApp(watch)
+        async with app.run_test(size=size) as pilot:
+            screen, until_s = Screen(app, pilot), time.monotonic() + _ANSWER_S_MAX
+            while app.picture.found is None or app.picture.found.numbers is None:
+                assert time.monotonic() < until_s, f"no answer: {app.picture.fault}"
+                await pilot.pause(0.1)
+            pages = []
+            for key in keys:
+                await screen.press(key)
+                pages.append(screen.lines())
+            return pages
+
+    return asyncio.run(run())
