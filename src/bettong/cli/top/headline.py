@@ -11,12 +11,12 @@ from bettong.cli.top.texts import (
     MUTED,
     WELL,
     WORSE,
+    begun,
     count,
     curve,
     milliseconds,
     printable,
     seconds,
-    shortened,
 )
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.overview import stands_still
@@ -114,7 +114,7 @@ def trouble_lines(found: Watched, width: int, lines_max: int) -> list[Part]:
     if not texts:
         return []
     fits = texts if len(texts) <= lines_max else texts[: lines_max - 1]
-    parts = [(f"! {shortened(printable(text), width - 2)}", BAD) for text in fits]
+    parts = [(f"! {begun(printable(text), width - 2)}", BAD) for text in fits]
     if len(fits) < len(texts):
         parts.append((f"! {len(texts) - len(fits)} more: bettong status", BAD))
     return parts
