@@ -262,13 +262,13 @@ def test_dead_letters_are_by_computation_and_reason_and_unknown_ones_are_not_non
         await screen.press("4")
         assert screen.lines()[5].split() == ["check", "12", "08:00:00", "ValueError:", "no", "price"]
         assert "bettong dead-letters show APP.py 0.0.11" in screen.text()
-        fresh = screen.colours("orders")
+        fresh = screen.colours("spread_window")
         await screen.show(replace(WELL, reasons=None))
         assert "give --kafka" in screen.text()
         assert "no dead letters" not in screen.text()
         await screen.show(replace(WELL, reasons_fault="topic gone"))
         assert "not read: topic gone" in screen.text()
-        assert screen.colours("orders").isdisjoint(fresh), "grey"
+        assert screen.colours("spread_window").isdisjoint(fresh), "grey"
         await screen.show(replace(WELL, reasons=replace(REASONS, rows={}, skipped=4000)))
         assert "no dead letters" in screen.text()
         assert "4,000 records before them were not read" in screen.text()
