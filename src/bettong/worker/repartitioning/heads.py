@@ -6,6 +6,7 @@ sent              of frames to a stage: what that stage's table says has come, s
 log clock         the latest of the old ones
 event clock       see `event_clocks`
 counters          as they were; of partitions that are no more, those of another one count them
+accounts          the same
 references        the newest versions: some old partitions see them already
 """
 
@@ -22,7 +23,7 @@ from bettong.identifiers import (
     stage_producer,
 )
 from bettong.v1.frame_pb2 import ReferenceVersion
-from bettong.v1.snapshot_pb2 import Counters, DeliveryTable, EventClock, Sent, Snapshot
+from bettong.v1.snapshot_pb2 import Accounts, Counters, DeliveryTable, EventClock, Sent, Snapshot
 from bettong.worker.event_clock import idle_times
 from bettong.worker.repartitioning import delivery, event_clocks
 
@@ -100,6 +101,7 @@ def _head(
         now_ns=own.log_ns,
         delivery=own.delivery,
         counters=_counters(old, number, new.partitions),
+        accounts=_accounts(old, number, new.partitions),
         references=_references(old),
         generation=new.generation,
     )
@@ -139,6 +141,24 @@ def _counters(old: Sequence[Snapshot], number: int, partitions: int) -> Counters
     for each in old[number::partitions]:
         for field, value in each.counters.ListFields():
             setattr(found, field.name, getattr(found, field.name) + value)
+    return found
+
+
+def _accounts(old: Sequence[Snapshot], number: int, partitions: int) -> Accounts | None:
+    """None where nothing was ever folded, or parts of the stage's past have none, or of another shape."""
+    kept = [each.accounts for each in old if each.HasField("accounts")]
+    folded = sum(each.offset > 0 for each in old)
+    if not kept or len(kept) < folded or len({each.shape for each in kept}) > 1:
+        return None
+    found = Accounts(since=max(each.since for each in kept), shape=kept[0].shape)
+    for part in ("inputs", "computations", "outputs"):
+        for account in getattr(kept[0], part):
+            getattr(found, part).add(name=account.name)
+        for each in (snapshot.accounts for snapshot in old[number::partitions]):
+            for account, more in zip(getattr(found, part), getattr(each, part), strict=False):
+                for field, value in more.ListFields():
+                    if field.name != "name":
+                        setattr(account, field.name, getattr(account, field.name) + value)
     return found
 
 
