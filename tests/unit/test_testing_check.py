@@ -96,7 +96,9 @@ def test_what_is_shown_of_a_planted_mistake_is_a_test_that_fails(tmp_path: Path)
         [*command, str(tmp_path)], capture_output=True, text=True, check=False, cwd=ROOT, timeout=240
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    assert {*re.findall(r"^FAILED .*/test_(\w+)\.py::", done.stdout, re.MULTILINE)} == PLANTED.keys(), done.stdout
+    assert {*re.findall(r"^FAILED .*/test_(\w+)\.py::", done.stdout, re.MULTILINE)} == PLANTED.keys(), (
+        done.stdout
+    )
     reasons = re.findall(r"^\S+:\d+: (?:\w+\.)*(\w+)", done.stdout, re.MULTILINE)
     assert len(reasons) == len(PLANTED), done.stdout
     assert {*reasons} <= {"AssertionError", "ReplayError"}, done.stdout
