@@ -35,14 +35,15 @@ def pytest_report_header() -> list[str]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None]:
-    """What is imported stays: Python's collector would look at all of it again and again, a sixth of the unit tests' time.
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported stays: Python's collector would look at it again and again, for 8 % of the unit tests' time.
 
     What tests make is looked at as ever.
     """
     with CollectionPaused():
-        yield
+        collected = yield
     gc.freeze()
+    return collected
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Kernels that a process of tests compiles once: the library's own cache of them, in a folder that goes with the process."""
+"""Kernels that a process of tests compiles once: the library's own cache of them, in a folder that goes with it."""
 
 import atexit
 import shutil
