@@ -17,5 +17,6 @@ def encode(pair: Row) -> bytes:
     return PAIR.pack(*pair)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Runs until the process is ended."""
     run("interval-join", {"left_events": LEFT, "right_events": RIGHT}, PAIRS, encode)

@@ -29,7 +29,8 @@ class Check(KeyedProcessFunction):
             yield result
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Runs until the process is ended."""
     flow = environment()
     quotes_and_orders = messages(flow, WatermarkStrategy.no_watermarks())
     keyed = quotes_and_orders.key_by(lambda message: symbol_of(bytes(message)).decode(), Types.STRING())

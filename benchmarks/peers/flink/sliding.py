@@ -6,5 +6,7 @@ from benchmarks.peers.flink.tables import count
 SLIDE, SIZE = (f"INTERVAL '{each_ms // 1000}' SECOND" for each_ms in (SLIDE_MS, SIZE_MS))
 WINDOWS = f"HOP(TABLE events, DESCRIPTOR(happened), {SLIDE}, {SIZE})"
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Runs until the process is ended."""
     count("sliding", WINDOWS)

@@ -38,8 +38,13 @@ class Wait(KeyedProcessFunction):
         yield OVERDUE.pack(ctx.get_current_key(), timestamp * MS_NS)
 
 
-if __name__ == "__main__":
+def key_of(message: bytes) -> int:
+    """The key of a message."""
+    return EVENT.unpack(bytes(message))[0]
+
+
+def main() -> None:
+    """Runs until the process is ended."""
     flow = environment()
-    keyed = events(flow).key_by(lambda message: EVENT.unpack(bytes(message))[0], Types.LONG())
-    keyed.process(Wait(), BYTES).sink_to(results())
+    events(flow).key_by(key_of, Types.LONG()).process(Wait(), BYTES).sink_to(results())
     flow.execute("timers")

@@ -5,5 +5,7 @@ from benchmarks.peers.flink.tables import count
 
 WINDOWS = f"TUMBLE(TABLE events, DESCRIPTOR(happened), INTERVAL '{WINDOW_MS // 1000}' SECOND)"
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Runs until the process is ended."""
     count("tumbling", WINDOWS)
