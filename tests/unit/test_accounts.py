@@ -385,7 +385,7 @@ def test_what_another_version_wrote_is_as_if_nothing_was_said() -> None:
     first, second = stages(meters())
     first.fold(0, READINGS)
     records = records_of(first, second)
-    records[second.id]["accounts"] = '[0,["input","places",[],"",[1,2]]]'
+    records[second.id]["accounts"] = f'[0,["input","places",[],"",{[1] * 20}]]'
     found = account_lines(records, rows_of(records), are_ends_known=True)
     assert {line.stage for line in found} == {"readings"}
     assert not differences_shown(found)
