@@ -354,9 +354,9 @@ def test_they_are_shown_in_80_columns_and_what_is_missing_in_words() -> None:
     first, second = stages(meters())
     first.fold(0, READINGS)
     records = records_of(first, second)
-    calm = account_lines(records, rows_of(records, behind=1))
+    calm = account_lines(records, rows_of(records, behind=1), are_ends_known=True)
     assert not differences_shown(calm)
-    lost = account_lines(records, rows_of(records))
+    lost = account_lines(records, rows_of(records), are_ends_known=True)
     shown = shown_in(80, accounts_table(lost))
     assert max(map(len, shown)) <= 80
     assert [line.split() for line in shown if "places" in line] == [
@@ -364,6 +364,7 @@ def test_they_are_shown_in_80_columns_and_what_is_missing_in_words() -> None:
         ["places"],
         [">", "places", "0", "0", "0", "3"],
     ]
+    assert not differences_shown(account_lines(records, rows_of(records), are_ends_known=False))
     (text,) = differences_shown(lost)
     assert "[red]the accounts do not add up[/red]: places, 3 messages that were sent to places" in text
 
@@ -373,11 +374,21 @@ def test_nothing_is_said_of_what_lies_between_stages_where_a_partition_has_not_r
     first.fold(0, READINGS)
     records = records_of(first, second)
     silent = records | {second.id: {"offset": "1"}}
-    assert all(line.pending is None for line in account_lines(silent, rows_of(silent)))
+    assert all(line.pending is None for line in account_lines(silent, rows_of(silent), are_ends_known=True))
     # One whose log is empty has nothing to report.
     empty = {first.id: records[first.id]}
-    found = account_lines(empty, [*rows_of(empty), replace(rows_of(empty)[0], partition=7, offset=0)])
-    assert len(found) == len(first.accounts.now().rows)
+    rows = [*rows_of(empty), replace(rows_of(empty)[0], partition=7, offset=0)]
+    assert len(account_lines(empty, rows, are_ends_known=True)) == len(first.accounts.now().rows)
+
+
+def test_what_another_version_wrote_is_as_if_nothing_was_said() -> None:
+    first, second = stages(meters())
+    first.fold(0, READINGS)
+    records = records_of(first, second)
+    records[second.id]["accounts"] = f'[0,["input","places",[],"",{[1] * 20}]]'
+    found = account_lines(records, rows_of(records), are_ends_known=True)
+    assert {line.stage for line in found} == {"readings"}
+    assert not differences_shown(found)
 
 
 def shown_in(columns: int, table: Table) -> list[str]:

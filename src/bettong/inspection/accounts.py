@@ -36,22 +36,28 @@ class AccountLine:
 
 
 def account_lines(
-    partitions: Mapping[PartitionId, Record], rows: Sequence[PartitionRow]
+    partitions: Mapping[PartitionId, Record], rows: Sequence[PartitionRow], *, are_ends_known: bool
 ) -> list[AccountLine]:
-    """One line a place, by stage. `rows`: of all partitions, whose lag says whether anything is on its way.
+    """One line a place, by stage. `rows`: of all partitions. `are_ends_known`: whether their lag is from the logs.
 
-    What was sent and is in no log is a difference only where nothing is: records of partitions are not of one moment.
+    What was sent and is in no log is a difference only where all logs are folded: records are not of one moment.
     """
     accounts = {
-        id_: PartitionAccounts.of_text(text)
-        for id_, record in partitions.items()
-        if (text := record.get(metrics.ACCOUNTS.name))
+        id_: found for id_, record in partitions.items() if (found := _accounts_in(record)) is not None
     }
     is_partial = any(
         row.offset or row.lag for row in rows if PartitionId(row.stage, row.partition) not in accounts
     )
-    is_at_rest = all(row.lag == 0 for row in rows)
+    is_at_rest = are_ends_known and all(row.lag == 0 for row in rows)
     return [_line(each) for each in balance(accounts, is_at_rest=is_at_rest, is_partial=is_partial)]
+
+
+def _accounts_in(record: Record) -> PartitionAccounts | None:
+    """None where it has none, or what another version of Bettong wrote."""
+    try:
+        return PartitionAccounts.of_text(record.get(metrics.ACCOUNTS.name, ""))
+    except ValueError:
+        return None
 
 
 def _line(of: Balance) -> AccountLine:

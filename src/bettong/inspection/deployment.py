@@ -89,6 +89,6 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
         stages=stages(partitions),
         partitions=partitions,
         unknown=[f"{why}; what only it knows is left out" for why in answers.silent.values()],
-        accounts=account_lines(answers.partitions, partitions),
+        accounts=account_lines(answers.partitions, partitions, are_ends_known=ends is not None),
         away=tuple(answers.silent),
     )
