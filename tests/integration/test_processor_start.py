@@ -13,6 +13,8 @@ import pytest
 from bettong import metrics
 from bettong.application.plan import plan
 from bettong.class_archives import SPARK, archive
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
 from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
@@ -189,7 +191,7 @@ def test_a_query_goes_on_from_no_checkpoint_of_other_partitions_though_redis_has
         sender=None,
         compiled=False,
         kernel_cache=None,
-        frame_bytes_max=1024 * 1024,
+        frame_bytes_max=read(ProcessorSettings, {"application": "app.py"}).frame_bytes_max,
         state_dir=tmp_path / "state",
         snapshots=REDIS,
     )
