@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from bettong.cli.account_tables import differences
 from bettong.cli.status import complaints, duration, stalled
 from bettong.cli.top.lines import is_well, stage_lines
 from bettong.cli.top.texts import (
@@ -104,7 +105,11 @@ def numbers(found: Watched, width: int) -> list[list[Part]]:
 def troubles(found: Watched) -> list[str]:
     """What somebody may want to do something about, a line each: the words of `bettong status`."""
     of_numbers = found.numbers if found.numbers is not None else found.found
-    lines = [*stalled(of_numbers.partitions), *complaints(of_numbers.overview)]
+    lines = [
+        *stalled(of_numbers.partitions),
+        *complaints(of_numbers.overview),
+        *differences(of_numbers.accounts),
+    ]
     return [*found.found.unknown, *(Text.from_markup(line).plain for line in lines)]
 
 
