@@ -31,6 +31,8 @@ def environment() -> StreamExecutionEnvironment:
     options.set_string("python.client.executable", sys.executable)
     options.set_string("restart-strategy.type", "disable")  # a fault is to be seen, not repeated
     options.set_string("execution.checkpointing.dir", f"file://{os.environ['PEER_STATE']}/checkpoints")
+    # By default Python keeps the states of 1,000 keys, and asks Java for those of all others.
+    options.set_string("python.state.cache-size", "100000")
     flow = StreamExecutionEnvironment.get_execution_environment(options)
     flow.set_parallelism(int(os.environ["PEER_PROCESSES"]))
     flow.enable_checkpointing(1000, CheckpointingMode.EXACTLY_ONCE)
