@@ -1,6 +1,6 @@
 """A session: one client's frames in, records of the log out. Pure; clocks are passed in.
 
-    hello        -> OPEN to one partition of the stage
+    hello        -> OPEN to one partition of the stage; to each, where the stage needs time
     frame 7      -> one DATA record for each partition that its keys touch       origin  <source>/<stream>
                     (and, with messages that were refused, for that of the       sequence 7, previous: see Numbering
                     origin: they lie in its record, beside columns or alone)
@@ -140,7 +140,10 @@ class Session:
         `now_s` is of a clock that is never set, `now_ns` the log's.
         """
         self._begin(durable)
-        return Taken([self._open(self._home, now_s, now_ns), *self._marks(now_ns)])
+        # A partition's event time waits for those that it knows of: else what another origin sends first closes windows
+        # there for what this one is about to send.
+        opened = range(self._route.partitions) if self._route.needs_time else (self._home,)
+        return Taken([*(self._open(each, now_s, now_ns) for each in opened), *self._marks(now_ns)])
 
     def take(
         self,
