@@ -27,7 +27,7 @@ _OFFSET_MAX = 2**43
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PartitionChange:
     """A change under way. `partitions`: before the switch the number to come, after it the one that was."""
 
     partitions: int
@@ -46,19 +46,19 @@ class Partitioning:
 
     generation: int
     partitions: int
-    change: Change | None = None
+    change: PartitionChange | None = None
     begins: Mapping[str, Sequence[int]] = field(default_factory=dict)
     run: str = ""
     before: int = 0
 
     def begun(self, partitions: int, run: str) -> "Partitioning":
         """A change to so many partitions is prepared, by that run."""
-        return replace(self, change=Change(partitions), run=run)
+        return replace(self, change=PartitionChange(partitions), run=run)
 
     def switched(self, begins: Mapping[str, Sequence[int]]) -> "Partitioning":
         """The change that is prepared counts from now on."""
         assert self.change is not None  # noqa: S101 - of one that is prepared
-        change = Change(self.partitions, switched=True)
+        change = PartitionChange(self.partitions, switched=True)
         to = self.change.partitions
         return Partitioning(self.generation + 1, to, change, begins, self.run, before=self.partitions)
 
@@ -122,7 +122,7 @@ class Partitioning:
                 f"a record of the topic for partitioning says offsets from {min(offsets)} to {max(offsets)}: expected"
                 f" 1 to {_OFFSET_MAX}"
             )
-        change = Change(stored.change.partitions, stored.change.switched)
+        change = PartitionChange(stored.change.partitions, stored.change.switched)
         return cls(
             stored.generation,
             stored.partitions,

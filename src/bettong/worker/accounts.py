@@ -125,8 +125,10 @@ class StageAccounts:
         """
         parts = [stored.inputs, stored.computations, stored.outputs] if stored is not None else [(), (), ()]
         self._since, self._text = offset if stored is None else stored.since, (-1, "")
-        if stored is not None and stored.shape == self._shape:
-            for part, saved in zip(self._parts, parts, strict=True):
+        pairs = list(zip(self._parts, parts, strict=True))
+        is_alike = stored is not None and stored.shape == self._shape
+        if is_alike and all(len(part) == len(saved) for part, saved in pairs):
+            for part, saved in pairs:
                 for account, each in zip(part, saved, strict=True):
                     _load(account, each)
             return
