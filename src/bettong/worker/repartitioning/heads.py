@@ -23,7 +23,7 @@ from bettong.identifiers import (
     stage_producer,
 )
 from bettong.v1.frame_pb2 import ReferenceVersion
-from bettong.v1.snapshot_pb2 import Accounts, Counters, DeliveryTable, EventClock, Sent, Snapshot
+from bettong.v1.snapshot_pb2 import Account, Accounts, Counters, DeliveryTable, EventClock, Sent, Snapshot
 from bettong.worker.event_clock import idle_times
 from bettong.worker.repartitioning import delivery, event_clocks
 
@@ -139,8 +139,7 @@ def _downstream_watermarks(
 def _counters(old: Sequence[Snapshot], number: int, partitions: int) -> Counters:
     found = Counters()
     for each in old[number::partitions]:
-        for field, value in each.counters.ListFields():
-            setattr(found, field.name, getattr(found, field.name) + value)
+        _add(each.counters, to=found)
     return found
 
 
@@ -156,10 +155,15 @@ def _accounts(old: Sequence[Snapshot], number: int, partitions: int) -> Accounts
             getattr(found, part).add(name=account.name)
         for each in (snapshot.accounts for snapshot in old[number::partitions]):
             for account, more in zip(getattr(found, part), getattr(each, part), strict=False):
-                for field, value in more.ListFields():
-                    if field.name != "name":
-                        setattr(account, field.name, getattr(account, field.name) + value)
+                _add(more, to=account)
     return found
+
+
+def _add(more: Counters | Account, *, to: Counters | Account) -> None:
+    """Adds the numbers of one message to those of another of its kind."""
+    for field, value in more.ListFields():
+        if isinstance(value, int):
+            setattr(to, field.name, getattr(to, field.name) + value)
 
 
 def _references(old: Sequence[Snapshot]) -> list[ReferenceVersion]:
