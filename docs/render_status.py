@@ -19,6 +19,8 @@ _TITLES = {
     "TotalStatus": "The whole, in `total`",
     "StageStatus": "A stage, in `stages`",
     "PartitionStatus": "A partition, in `partitions`",
+    "SinkStatus": "A sink, in `sinks`",
+    "PartStatus": "A part of its latency, in `parts`",
 }
 
 

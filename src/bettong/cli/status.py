@@ -13,6 +13,7 @@ import typer
 from bettong.cli.account_tables import accounts_table, differences
 from bettong.cli.directory import DIRECTORY, HERE
 from bettong.cli.exit_codes import NOT_RUNNING
+from bettong.cli.latency_tables import largest_parts, latency_table
 from bettong.cli.locations import without_password_flag
 from bettong.metrics import LATENCY_WINDOW_S
 
@@ -38,6 +39,9 @@ _PARTITIONS = typer.Option("--partitions", help="Show each partition, not only e
 _ACCOUNTS = typer.Option(
     "--accounts", help="Show what has become of the messages of each computation: is anything lost?"
 )
+_LATENCY = typer.Option(
+    "--latency", help="Show the parts of the latency of each sink: where do results spend their time?"
+)
 _JSON = typer.Option(
     "--json", help="Print one JSON object, partitions included, for scripts: see docs/status-json.md."
 )
@@ -59,6 +63,7 @@ def status(
     kafka: Annotated[str | None, KAFKA] = None,
     each: Annotated[bool, _PARTITIONS] = False,
     accounts: Annotated[bool, _ACCOUNTS] = False,
+    latency: Annotated[bool, _LATENCY] = False,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Show services, partitions, dead letters and latency. Exit code 0: all goes on; 7: something does not."""
@@ -79,7 +84,7 @@ def status(
     elif found is None:
         console.print(nothing)
     else:
-        show(found, console, each=each, accounts=accounts)
+        show(found, console, each=each, accounts=accounts, latency=latency)
     if found is None or not found.goes_on:
         raise typer.Exit(NOT_RUNNING)
 
@@ -114,8 +119,10 @@ def _elsewhere(application: str, redis: str | None, kafka: str | None) -> Inspec
     return inspect_remote(application, settings.redis_connection, where)
 
 
-def show(found: Inspection, console: Console, *, each: bool, accounts: bool = False) -> None:
-    """Prints what is known; `each`: of every partition; `accounts`: of every computation, too."""
+def show(
+    found: Inspection, console: Console, *, each: bool, accounts: bool = False, latency: bool = False
+) -> None:
+    """Prints what is known; `each`: of every partition; `accounts`: of every computation; `latency`: its parts, too."""
     from rich.markup import escape
 
     console.print(f"[bold]{found.application}[/bold]")
@@ -126,6 +133,8 @@ def show(found: Inspection, console: Console, *, each: bool, accounts: bool = Fa
         console.print(partitions_table(found.partitions, time.time_ns()))
     if accounts:
         console.print(accounts_table(found.accounts))
+    if latency and found.overview.latency_parts:
+        console.print(latency_table(found.overview.latency_parts))
     if "redis" not in found.away:  # else nothing is known of these
         for text in (*summary(found.overview), *stalled(found.partitions), *differences(found.accounts)):
             console.print(text, soft_wrap=True)
@@ -231,6 +240,7 @@ def summary(found: Overview) -> list[str]:
         lines.append(
             f"latency p50 {found.p50_ms:,.1f} ms, p99 {found.p99_ms:,.1f} ms, of the last {LATENCY_WINDOW_S} s"
         )
+    lines += largest_parts(found.latency_parts)
     if found.dead_letters:
         lines.append(
             f"[red]{found.dead_letters:,} dead letters[/red], the last: {escape(found.dead_letter_last or 'unknown')}"

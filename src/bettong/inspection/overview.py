@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from bettong import metrics
 from bettong.identifiers import PartitionId
+from bettong.inspection.latency_parts import SinkParts, sink_parts
 from bettong.metrics import Metric
 from bettong.services import PROCESSOR, RECEIVER, SENDER
 
@@ -27,7 +28,7 @@ class Overview:
     `shared`: partitions that are folded on CPUs of others, where a worker was promised its own. `gaps`: partitions
     where a frame is skipped for long, with its origin and number. `references`: tables of `join_reference` that could
     not be loaded again, and why. `left_out`: messages that killed workers, of late the
-    last one of each partition.
+    last one of each partition. `latency_parts`: of each sink, of late.
     """
 
     messages: int
@@ -42,6 +43,7 @@ class Overview:
     gaps: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
+    latency_parts: tuple[SinkParts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,7 @@ def overview(
             if (text := record.get(metrics.LEFT_OUT.name))
         ),
         references=tuple(text for record in live.values() if (text := record.get(metrics.REFERENCES.name))),
+        latency_parts=sink_parts(receivers),
     )
 
 

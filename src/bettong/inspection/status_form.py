@@ -13,8 +13,10 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bettong.inspection.deployment import Inspection
+from bettong.inspection.latency_parts import SinkParts
 from bettong.inspection.overview import Overview, PartitionRow, StageSummary, stands_still
 from bettong.inspection.services import ServiceRow
+from bettong.latency_parts import PARTS as LATENCY_PARTS
 from bettong.metrics import LATENCY_WINDOW_S
 
 VERSION: Final = 1
@@ -144,6 +146,33 @@ class PartitionStatus(Described):
     gap: str = unit_field("text", "The lost frame that it waits for; empty for none.")
 
 
+class PartStatus(Described):
+    """One part of the latency of a sink."""
+
+    part: str = unit_field(
+        "word", f"Which: {', '.join(LATENCY_PARTS)}; in that order. See docs/operations.md."
+    )
+    mean_ms: float = unit_field(
+        "ms",
+        "Its mean. The means of all parts add up to the mean of the latency; their p99 add up to nothing.",
+    )
+    share: float = unit_field("0 to 1", "Its mean, as a part of the mean of the latency.")
+    p99_ms: float = unit_field("ms", "99 of 100 results take no longer here, to 1 %.")
+
+
+class SinkStatus(Described):
+    """The latency of one sink, and where it goes."""
+
+    sink: str = unit_field("name", "The sink; `dead-letters` too.")
+    messages: int = unit_field(
+        "messages",
+        f"Delivered in the last {LATENCY_WINDOW_S} s, as far as their parts are known: of results of an older version,"
+        " and of dead letters that a receiver wrote, they are not.",
+    )
+    latency_mean_ms: float = unit_field("ms", "Client's send time to delivery, the mean of these.")
+    parts: list[PartStatus] = unit_field("list", "A part each.")
+
+
 class StatusForm(Described):
     """The whole answer, one JSON object."""
 
@@ -159,6 +188,9 @@ class StatusForm(Described):
     total: TotalStatus | None = unit_field("object", "The whole; null when nothing runs, or Redis is away.")
     stages: list[StageStatus] = unit_field("list", "A stage each.")
     partitions: list[PartitionStatus] = unit_field("list", "A partition each, by stage and number.")
+    sinks: list[SinkStatus] = unit_field(
+        "list", f"A sink each that has delivered something in the last {LATENCY_WINDOW_S} s, by name."
+    )
     gaps: list[str] = unit_field("texts", "Partitions that wait for a lost frame.")
     left_out: list[str] = unit_field("texts", "Messages that killed workers and are left out, of late.")
     reference_faults: list[str] = unit_field("texts", "Tables of join_reference that cannot be loaded again.")
@@ -168,7 +200,15 @@ class StatusForm(Described):
 
 
 # In the order in which the page describes them.
-PARTS: tuple[type[Described], ...] = (StatusForm, ServiceStatus, TotalStatus, StageStatus, PartitionStatus)
+PARTS: tuple[type[Described], ...] = (
+    StatusForm,
+    ServiceStatus,
+    TotalStatus,
+    StageStatus,
+    PartitionStatus,
+    SinkStatus,
+    PartStatus,
+)
 
 
 def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = "") -> StatusForm:
@@ -184,6 +224,7 @@ def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = ""
         total=_total(found.overview) if found is not None and "redis" not in found.away else None,
         stages=list(map(_stage, found.stages)) if found is not None else [],
         partitions=list(map(_partition, found.partitions)) if found is not None else [],
+        sinks=list(map(_sink, overview.latency_parts)) if overview is not None else [],
         gaps=list(overview.gaps) if overview is not None else [],
         left_out=list(overview.left_out) if overview is not None else [],
         reference_faults=list(overview.references) if overview is not None else [],
@@ -262,4 +303,16 @@ def _partition(row: PartitionRow) -> PartitionStatus:
         watermark_held_by=row.watermark_held_by,
         fault=row.fault,
         gap=row.gap,
+    )
+
+
+def _sink(found: SinkParts) -> SinkStatus:
+    return SinkStatus(
+        sink=found.sink,
+        messages=found.messages,
+        latency_mean_ms=found.mean_ms,
+        parts=[
+            PartStatus(part=row.part.value, mean_ms=row.mean_ms, share=row.share, p99_ms=row.p99_ms)
+            for row in found.parts
+        ],
     )
