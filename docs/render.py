@@ -35,6 +35,11 @@ QUERIES = {
     " (rate(bettong_receiver_latency_seconds_bucket[5m])))",
     "the same for each sink": "histogram_quantile(0.99, sum by (le, sink)"
     " (rate(bettong_receiver_sink_latency_seconds_bucket[5m])))",
+    "where the time goes: the mean of each part, which add up": "sum by (sink, part)"
+    " (rate(bettong_receiver_latency_part_seconds_sum[5m])) / sum by (sink, part)"
+    " (rate(bettong_receiver_latency_part_seconds_count[5m]))",
+    "p99 of each part; these add up to nothing": "histogram_quantile(0.99, sum by (le, sink, part)"
+    " (rate(bettong_receiver_latency_part_seconds_bucket[5m])))",
     "p99 of folding, for each stage over all its partitions": "histogram_quantile(0.99, sum by (le, stage)"
     " (rate(bettong_partition_latency_seconds_bucket[5m])))",
     "the mean": "sum(rate(bettong_receiver_latency_seconds_sum[5m]))"
@@ -114,7 +119,8 @@ def _metrics() -> str:
         "processor that of the partitions, too, which it reads from Redis for each scrape. Nothing is counted twice. A",
         "`_total` is a counter, which a restart may set back; latencies are histograms (`_bucket`, `_sum`, `_count`),",
         "which it sets back too; all others are gauges. `stage`, `partition`, `sink`, `source` and `join` are names of",
-        "the application. On Kubernetes: `metrics` and `serviceMonitor` in the chart's values.",
+        "the application, `part` is a part of a latency ([operations.md](operations.md#where-the-time-goes)). On",
+        "Kubernetes: `metrics` and `serviceMonitor` in the chart's values.",
         "",
         "| series | labels | metric | of |",
         "| --- | --- | --- | --- |",

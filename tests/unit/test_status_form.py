@@ -11,6 +11,7 @@ import pytest
 
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
 from bettong.inspection.status_form import PARTS, VERSION, StatusForm, status_form
+from bettong.latency_parts import PARTS as LATENCY_PARTS
 from tests.samples.watched_deployment import BEGUN_S, answers, inspected
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,6 +28,7 @@ NUMBERS = {
     "messages/s",
     "partitions",
     "restarts",
+    "0 to 1",
 }
 AWAY = inspected(DeploymentAnswers(silent={"redis": "Redis at x does not answer"}, logs=answers(0).logs))
 WITHOUT_KAFKA = inspected(replace(answers(20), logs=None, silent={"kafka": "Kafka at x does not answer"}))
@@ -61,7 +63,12 @@ def test_what_is_printed_is_of_the_schema(found: Inspection | None) -> None:
 
 def test_the_page_lists_each_field_that_is_printed_and_no_other() -> None:
     values = printed(inspected(answers(20)))
-    parts = (values, values["services"][0], values["total"], values["stages"][0], values["partitions"][0])
+    sink = values["sinks"][0]
+    parts = (
+        values,
+        *(values["services"][0], values["total"], values["stages"][0], values["partitions"][0]),
+        *(sink, sink["parts"][0]),
+    )
     page = described()
     assert len(page) == len(parts)
     for part, fields in zip(parts, page.values(), strict=True):
@@ -84,6 +91,12 @@ def test_the_numbers_are_those_of_the_inspection() -> None:
     assert values["total"]["latency_p99_ms"] == 8.62
     (held,) = (each for each in values["partitions"] if (each["stage"], each["partition"]) == ("spreads", 2))
     assert (held["lag_records"], held["slot"], held["watermark_held_by"]) == (496, 0, "spreads/orders/3")
+    [sink] = values["sinks"]
+    assert (sink["sink"], sink["messages"], round(sink["latency_mean_ms"], 6)) == ("spread", 336_000, 2.5)
+    assert [each["part"] for each in sink["parts"]] == list(LATENCY_PARTS)
+    assert sum(each["mean_ms"] for each in sink["parts"]) == pytest.approx(sink["latency_mean_ms"])
+    assert sink["parts"][1]["share"] == pytest.approx(0.5)
+    assert [each["p99_ms"] for each in sink["parts"]] == [1.1, 5.2, 0.4, 3.1, 0.2]
     stage = next(each for each in values["stages"] if each["stage"] == "spreads")
     assert (stage["lag_records"], stage["late"], stage["partitions"]) == (496, 48, 4)
 
@@ -119,6 +132,7 @@ def test_garbage_in_live_records_is_no_number() -> None:
     }
     values = printed(inspected(replace(found, live=live, partitions=partitions)))
     jsonschema.validate(values, SCHEMA)
+    assert values["sinks"] == []
     assert values["total"]["lag_records"] is None
     assert [each["messages"] for each in values["partitions"][:2]] == [0, 0]
     assert values["partitions"][2]["messages"] > 0
