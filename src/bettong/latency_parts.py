@@ -26,10 +26,11 @@ from enum import StrEnum
 from struct import Struct
 from typing import NamedTuple
 
-_STORED = Struct("<qq")
+# WorkerTimes as a header of the log holds them.
+STORED = Struct("<qq")
 
 
-class Part(StrEnum):
+class LatencyPart(StrEnum):
     """In their order; together they are the latency."""
 
     CLIENT_TO_LOG = "client-to-log"
@@ -44,7 +45,7 @@ class Part(StrEnum):
         return self.replace("-", " ")
 
 
-PARTS = tuple(Part)
+PARTS = tuple(LatencyPart)
 
 
 class WorkerTimes(NamedTuple):
@@ -55,16 +56,12 @@ class WorkerTimes(NamedTuple):
     put_out_ns: int
     inside_ns: int
 
-    def encode(self) -> bytes:
-        """As a header of the log holds it."""
-        return _STORED.pack(*self)
-
     @classmethod
     def parse(cls, stored: bytes) -> WorkerTimes | None:
-        """The inverse of `encode`; None for what is none, for others may write to a topic of results."""
-        if len(stored) != _STORED.size:
+        """Of a header; None for what is none, for others may write to a topic of results."""
+        if len(stored) != STORED.size:
             return None
-        put_out_ns, inside_ns = _STORED.unpack(stored)
+        put_out_ns, inside_ns = STORED.unpack(stored)
         return cls(put_out_ns, inside_ns) if put_out_ns >= 0 and inside_ns >= 0 else None
 
 
@@ -72,9 +69,10 @@ def stamped(before: bytes, begun_ns: int, put_out_ns: int) -> bytes:
     """What a worker stamps beside what it puts out. `before`: what lies beside the record that it has folded, empty
     for a sender's. A clock that was set back in between counts as no time.
     """
-    earlier = WorkerTimes.parse(before)
-    inside_ns = max(0, put_out_ns - begun_ns) + (earlier.inside_ns if earlier is not None else 0)
-    return WorkerTimes(put_out_ns, inside_ns).encode()
+    inside_ns = put_out_ns - begun_ns if put_out_ns > begun_ns else 0
+    if before and (earlier := WorkerTimes.parse(before)) is not None:
+        inside_ns += earlier.inside_ns
+    return STORED.pack(put_out_ns, inside_ns)
 
 
 @dataclass(frozen=True, slots=True)

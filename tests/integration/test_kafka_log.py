@@ -48,10 +48,10 @@ def test_times_lie_beside_a_value_also_the_largest_and_other_headers_do_not_coun
     with writer(kafka) as log:
         for value, own in zip(values, times, strict=True):
             log.append(TopicPartition(topic, 0), value, lambda _: None, times=own)
-    foreign = Producer({"bootstrap.servers": kafka.address})
-    foreign.produce(topic, b"of others", partition=0, headers=[("x", b"y"), (TIMES_HEADER, None)])
-    foreign.produce(topic, b"of others", partition=0, headers=[("x", b"y"), (TIMES_HEADER, b"z")])
-    assert foreign.flush(30) == 0
+    external = Producer({"bootstrap.servers": kafka.bootstrap})
+    external.produce(topic, b"of others", partition=0, headers=[("x", b"y"), (TIMES_HEADER, None)])
+    external.produce(topic, b"of others", partition=0, headers=[("x", b"y"), (TIMES_HEADER, b"z")])
+    assert external.flush(30) == 0
     with reader(kafka, {(topic, 0): 0}) as log:
         found = [(each.value, each.times) for each in read_all(log, 5)]
     assert found == [*zip(values, times, strict=True), (b"of others", b""), (b"of others", b"z")]

@@ -1,15 +1,14 @@
 """Where the latency of results goes: its parts, of each sink. See `bettong.latency_parts`.
 
-For a frame six moments are noted, and nothing else: some 0.5 us. They are divided and counted by numpy, many frames at
-a time.
+Of a frame its times are noted, and nothing else. They are divided and counted by numpy, many frames at a time.
 """
 
 import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from bettong import metrics
 from bettong.frames.frame import CLOCK_NS_MAX, Frame
 from bettong.latency import BOUNDS_S, LatencyCounts
-from bettong.latency_parts import PARTS, PartsOfLate, WorkerTimes
+from bettong.latency_parts import PARTS, STORED, PartsOfLate
 
 _Array = npt.NDArray[np.int64]
 
@@ -29,39 +28,39 @@ _LATENCY_NS_MAX = 3600 * _NS
 _FRAMES_MAX = 512
 # 1 us to 1 h, each 2 % above the one before: the middle of a bucket is within 1 % of all in it.
 _RATIO = 1.02
-_EDGES_NS = 1000 * _RATIO ** np.arange(math.ceil(math.log(_LATENCY_NS_MAX / 1000, _RATIO)) + 1)
-_BOUNDS_NS = np.array(BOUNDS_S) * _NS
+_EDGES = math.ceil(math.log(_LATENCY_NS_MAX / 1000, _RATIO)) + 1
+_EDGES_NS = np.rint(1000 * _RATIO ** np.arange(_EDGES)).astype(np.int64)
+_BOUNDS_NS = np.rint(np.array(BOUNDS_S) * _NS).astype(np.int64)
 # The window moves on in slices, as that of `latency`.
 _SLICE_S = 10
 _SLICES = metrics.LATENCY_WINDOW_S // _SLICE_S
 _EACH = np.arange(len(PARTS))
 
 
-class Moments(NamedTuple):
-    """When what happened to a frame, Unix ns, by whichever clock was there."""
+class DeliveredFrame(Protocol):
+    """As `FrameMessages`; `times` are STORED ones, beside the frame's record, or anything else."""
 
-    sent_ns: int
-    taken_in_ns: int
-    begun_ns: int
-    put_out_ns: int
-    read_ns: int
-    delivered_ns: int
+    @property
+    def frame(self) -> Frame:
+        """What was in the log."""
+
+    @property
+    def messages(self) -> Sequence[object]:
+        """What was delivered of it."""
+
+    @property
+    def times(self) -> bytes:
+        """What lies beside it."""
 
 
-def moments_of(frame: Frame, times: bytes, *, read_ns: int, delivered_ns: int) -> Moments | None:
-    """The moments of a frame of results; `times`: what lies beside its record. None when some are not known.
-
-    That is: it says not when it was sent; an older version has put it out, or a receiver (refused messages).
-    """
-    stamps = WorkerTimes.parse(times)
-    if stamps is None or not 0 < frame.sent_ns <= CLOCK_NS_MAX:
-        return None
-    put_out_ns, inside_ns = stamps
-    return Moments(frame.sent_ns, frame.ingest_ns, put_out_ns - inside_ns, put_out_ns, read_ns, delivered_ns)
+# Of a frame: its times, sent, taken in, read, delivered (Unix ns), and how many messages it holds.
+_Noted = tuple[bytes, int, int, int, int, int]
 
 
 def divided(moments: _Array) -> _Array:
-    """Rows of Moments as rows of PARTS in ns: none is negative, and each row adds up to its latency.
+    """Rows of moments (sent, taken in, begun, put out, read, delivered; Unix ns) as rows of PARTS in ns.
+
+    None is negative, and each row adds up to its latency.
 
     Clocks are several. A moment that comes before the one before it, or after the delivery, is moved there: what one
     part lacks, its neighbour has. An hour before the delivery counts at most.
@@ -84,10 +83,17 @@ class PartedLatency:
         self._by_sink = {sink: _PartsWindow() for sink in sinks}
         self._slice = self._now()
 
-    def record(self, sink: str, moments: Moments, messages: int) -> None:
-        """Notes the results of one frame, one or more."""
+    def record(self, sink: str, frames: Iterable[DeliveredFrame], *, read_ns: int, delivered_ns: int) -> None:
+        """Notes frames that were delivered together. Those of which some time is not known are left out: one says not
+        when it was sent; an older version has put it out, or a receiver (what a destination refused).
+        """
         with self._lock:
-            self._by_sink[sink].record((*moments, messages))
+            note = self._by_sink[sink].note
+            for each in frames:
+                frame, times, messages = each.frame, each.times, len(each.messages)
+                sent_ns = frame.sent_ns
+                if len(times) == STORED.size and messages and 0 < sent_ns <= CLOCK_NS_MAX:
+                    note((times, sent_ns, frame.ingest_ns, read_ns, delivered_ns, messages))
 
     def metrics(self) -> dict[str, str]:
         """For each sink LATENCY_PART of each part, and LATENCY_PARTS if anything came in the window: see `metrics`.
@@ -123,14 +129,14 @@ class _PartsWindow:
     """Of one sink: frames that are not counted yet, slices, the newest first, and what there ever was."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, ...]] = []
+        self._waiting: list[_Noted] = []
         self._slices: deque[_Slice | None] = deque([None], maxlen=_SLICES + 1)
         self._ever = np.zeros((len(PARTS), len(BOUNDS_S) + 1), np.int64)
         self._ever_ns = np.zeros(len(PARTS))
 
-    def record(self, row: tuple[int, ...]) -> None:
-        """Moments of a frame, and its messages."""
-        self._waiting.append(row)
+    def note(self, noted: _Noted) -> None:
+        """Counts it soon."""
+        self._waiting.append(noted)
         if len(self._waiting) >= _FRAMES_MAX:
             self._count()
 
@@ -163,14 +169,17 @@ class _PartsWindow:
     def _count(self) -> None:
         if not self._waiting:
             return
-        rows = np.array(self._waiting, np.int64)
+        times, *columns = zip(*self._waiting, strict=True)
         self._waiting.clear()
-        parts, messages = divided(rows[:, :-1]), rows[:, -1:]
+        put_out, inside = np.frombuffer(b"".join(times), np.dtype("<i8")).reshape(-1, 2).T
+        sent, taken_in, read, delivered, counts = np.array(columns, np.int64)
+        parts = divided(np.stack((sent, taken_in, put_out - inside, put_out, read, delivered), axis=1))
+        messages = counts[:, np.newaxis]
         if (newest := self._slices[0]) is None:
             newest = self._slices[0] = _Slice()
         np.add.at(newest.counts, (_EACH, _EDGES_NS.searchsorted(parts)), messages)
         np.add.at(self._ever, (_EACH, _BOUNDS_NS.searchsorted(parts)), messages)
-        sums_ns = (parts.astype(np.float64) * messages).sum(axis=0)
+        sums_ns = counts.astype(np.float64) @ parts.astype(np.float64)
         newest.sums_ns += sums_ns
         newest.messages += int(messages.sum())
         self._ever_ns += sums_ns

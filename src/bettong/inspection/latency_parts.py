@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bettong import metrics
-from bettong.latency_parts import PARTS, Part, PartsOfLate
+from bettong.latency_parts import PARTS, LatencyPart, PartsOfLate
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class PartRow:
     Means of parts add up to that of the latency; their p99 do not, for a result is seldom slow in all of them.
     """
 
-    part: Part
+    part: LatencyPart
     mean_ms: float
     share: float
     p99_ms: float

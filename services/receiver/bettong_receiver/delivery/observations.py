@@ -10,7 +10,7 @@ from bettong_receiver.delivery.connector import Refused, SinkBatch
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.formats import describe_dead_letter
 from bettong_receiver.latency import Latency
-from bettong_receiver.latency_parts import PartedLatency, moments_of
+from bettong_receiver.latency_parts import PartedLatency
 from bettong_receiver.progress import SinkPartition
 
 
@@ -29,13 +29,11 @@ class DeliveryObserver:
         read_ns = now_ns - round(read_before_s * 1e9)
         for batch in batches:
             sink = batch.key.sink
+            self._parts.record(sink, batch.frames, read_ns=read_ns, delivered_ns=now_ns)
             for each in batch.frames:
                 self._latency.record(
                     sink, sent_ns=each.frame.sent_ns, delivered_ns=now_ns, messages=len(each.messages)
                 )
-                moments = moments_of(each.frame, each.times, read_ns=read_ns, delivered_ns=now_ns)
-                if moments is not None and each.messages:
-                    self._parts.record(sink, moments, len(each.messages))
                 if sink == DEAD_LETTERS and each.messages:
                     self._dead_letter_last = describe_dead_letter(each.messages[-1])
 
