@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 # WorkerTimes as a header of the log holds them.
 STORED = Struct("<qq")
+_STORED_MAX = 2**63 - 1
 
 
 class LatencyPart(StrEnum):
@@ -71,7 +72,7 @@ def stamped(before: bytes, begun_ns: int, put_out_ns: int) -> bytes:
     """
     inside_ns = put_out_ns - begun_ns if put_out_ns > begun_ns else 0
     if before and (earlier := WorkerTimes.parse(before)) is not None:
-        inside_ns += earlier.inside_ns
+        inside_ns = min(inside_ns + earlier.inside_ns, _STORED_MAX)
     return STORED.pack(put_out_ns, inside_ns)
 
 

@@ -118,6 +118,11 @@ def test_what_others_write_there_is_no_stamp(stored: bytes) -> None:
     assert WorkerTimes.parse(stamped(stored, T_NS, T_NS + MS)) == (T_NS + MS, MS)
 
 
+def test_no_stamp_of_others_ends_a_worker() -> None:
+    most = 2**63 - 1
+    assert WorkerTimes.parse(stamped(times_of(most, most), T_NS, T_NS + MS)) == (T_NS + MS, most)
+
+
 @given(st.binary(max_size=17) | st.binary(min_size=16, max_size=16), TIMES, TIMES, TIMES, TIMES)
 def test_no_bytes_beside_a_record_end_a_receiver_and_parts_add_up_all_the_same(
     times: bytes, sent_ns: int, ingest_ns: int, read_ns: int, delivered_ns: int
