@@ -94,6 +94,17 @@ ACCOUNTS = Metric(
     "text",
     "what has become of the messages of each computation of a partition, as JSON: see `bettong status --accounts`",
 )
+HOT_KEYS = Metric(
+    "hot_keys",
+    "text",
+    "the keys that have most of a partition's messages of late, by a sample, as JSON: of about how many messages; of"
+    " three keys, the heaviest first, the share that they have at most, and at least",
+)
+HOT_KEY_SHARE = Metric(
+    "hot_key_share",
+    "0 to 1",
+    "of a partition's messages of late, by a sample: what the first of these has at most",
+)
 DUE = Metric(
     "due_ns",
     "Unix ns",
@@ -264,6 +275,7 @@ SERIES = (
     Series("bettong_partition_expired_keys_total", EXPIRED, Scope.PARTITION),
     Series("bettong_partition_late_messages_total", LATE, Scope.PARTITION),
     Series("bettong_partition_partly_late_messages_total", PARTLY_LATE, Scope.PARTITION),
+    Series("bettong_partition_hot_key_ratio", HOT_KEY_SHARE, Scope.PARTITION),
     Series("bettong_partition_due_timestamp_seconds", DUE, Scope.PARTITION, per=1e9),
     Series("bettong_partition_watermark_timestamp_seconds", WATERMARK, Scope.PARTITION, per=1e9),
     Series("bettong_partition_offset", OFFSET, Scope.PARTITION),

@@ -46,6 +46,8 @@ _JSON = typer.Option(
     "--json", help="Print one JSON object, partitions included, for scripts: see docs/status-json.md."
 )
 _NAMED_MAX = 4
+# Of a key in a table.
+_KEY_CHARACTERS_MAX = 24
 _COLOURS = {
     "running": "green",
     "standby": "green",
@@ -189,7 +191,8 @@ def stages_table(found: list[StageSummary]) -> Table:
 def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
     """How far each partition is, and how fast; what its schedule does not measure stays empty.
 
-    Where one goes by event time: how far its watermark is behind `now_ns`, and the origin that has come least far.
+    Where one goes by event time: how far its watermark is behind `now_ns`, and the origin that has come least far. And
+    the key that has most of its messages.
     """
     from rich.table import Table
 
@@ -206,8 +209,10 @@ def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
         "p99 ms",
     )
     by_event_time = any(row.watermark_ns or row.watermark_held_by for row in found)
-    for column in (*columns, *(("watermark", "held by") if by_event_time else ())):
-        table.add_column(column, justify="left" if column in ("partition", "held by") else "right")
+    have_hot_keys = any(row.hot_keys for row in found)
+    more = (*(("watermark", "held by") if by_event_time else ()), *(("hot key",) if have_hot_keys else ()))
+    for column in (*columns, *more):
+        table.add_column(column, justify="left" if column in ("partition", "held by", "hot key") else "right")
     for row in found:
         before, after = (row.offset, row.snapshot_offset, row.lag), (row.messages, row.messages_per_s)
         times = (row.p50_ms, row.p99_ms)
@@ -219,8 +224,19 @@ def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
             *(f"{count:,.0f}" if count is not None else "" for count in after),
             *(f"{time_ms:,.1f}" if time_ms is not None else "" for time_ms in times),
             *(_watermark(row, now_ns) if by_event_time else ()),
+            *((_hot_key(row),) if have_hot_keys else ()),
         )
     return table
+
+
+def _hot_key(row: PartitionRow) -> str:
+    from rich.markup import escape
+
+    return (
+        f"{row.hot_keys[0].share:.0%} {escape(row.hot_keys[0].key[:_KEY_CHARACTERS_MAX])}"
+        if row.hot_keys
+        else ""
+    )
 
 
 def _watermark(row: PartitionRow, now_ns: int) -> tuple[str, str]:
@@ -260,6 +276,7 @@ def complaints(found: Overview) -> list[str]:
     if found.gaps:
         shown = "; ".join(found.gaps[:_NAMED_MAX]) + ("; ..." if len(found.gaps) > _NAMED_MAX else "")
         lines.append(f"[red]{len(found.gaps)} partitions wait for a lost frame[/red]: {escape(shown)}")
+    lines += [f"[yellow]skew[/yellow]: {escape(text)}" for text in found.skews[:_NAMED_MAX]]
     if found.left_out:
         shown = "; ".join(found.left_out[:_NAMED_MAX]) + ("; ..." if len(found.left_out) > _NAMED_MAX else "")
         lines.append(

@@ -100,6 +100,16 @@ class StageStatus(Described):
     )
 
 
+class HotKeyStatus(Described):
+    """A key that has many of a partition's messages."""
+
+    key: str = unit_field("text", "As people write it, as for `bettong state get`; its first 200 characters.")
+    share: float = unit_field(
+        "0 to 1", "Of the partition's messages of late, by a sample: it has so many at most."
+    )
+    share_least: float = unit_field("0 to 1", "The same: at least.")
+
+
 class PartitionStatus(Described):
     """One partition of a stage."""
 
@@ -144,6 +154,11 @@ class PartitionStatus(Described):
     )
     fault: str = unit_field("text", "What holds it up; empty for nothing.")
     gap: str = unit_field("text", "The lost frame that it waits for; empty for none.")
+    hot_keys: list[HotKeyStatus] = unit_field(
+        "list",
+        "The three keys that have most of its messages of late, the heaviest first. None where nobody folds, before"
+        " some hundred messages, and where a function gives the key to computations without states.",
+    )
 
 
 class PartStatus(Described):
@@ -192,6 +207,10 @@ class StatusForm(Described):
         "list", f"A sink each that has delivered something in the last {LATENCY_WINDOW_S} s, by name."
     )
     gaps: list[str] = unit_field("texts", "Partitions that wait for a lost frame.")
+    skews: list[str] = unit_field(
+        "texts",
+        "Keys that alone have twice what a partition should have of a stage's messages, and what to do.",
+    )
     left_out: list[str] = unit_field("texts", "Messages that killed workers and are left out, of late.")
     reference_faults: list[str] = unit_field("texts", "Tables of join_reference that cannot be loaded again.")
     shared_cpus: list[str] = unit_field(
@@ -206,6 +225,7 @@ PARTS: tuple[type[Described], ...] = (
     TotalStatus,
     StageStatus,
     PartitionStatus,
+    HotKeyStatus,
     SinkStatus,
     PartStatus,
 )
@@ -226,6 +246,7 @@ def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = ""
         partitions=list(map(_partition, found.partitions)) if found is not None else [],
         sinks=list(map(_sink, overview.latency_parts)) if overview is not None else [],
         gaps=list(overview.gaps) if overview is not None else [],
+        skews=list(overview.skews) if overview is not None else [],
         left_out=list(overview.left_out) if overview is not None else [],
         reference_faults=list(overview.references) if overview is not None else [],
         shared_cpus=list(overview.shared) if overview is not None else [],
@@ -303,6 +324,9 @@ def _partition(row: PartitionRow) -> PartitionStatus:
         watermark_held_by=row.watermark_held_by,
         fault=row.fault,
         gap=row.gap,
+        hot_keys=[
+            HotKeyStatus(key=each.key, share=each.share, share_least=each.least) for each in row.hot_keys
+        ],
     )
 
 
