@@ -18,6 +18,7 @@ from bettong.cli.status import (
     summary,
 )
 from bettong.errors import BettongError
+from bettong.hot_keys import HotKey, HotKeys
 from bettong.identifiers import PartitionId
 from bettong.inspection.deployment import DeploymentAnswers, Logs, inspection
 from bettong.inspection.overview import StageSummary, overview, partition_rows, stages, stands_still
@@ -151,6 +152,27 @@ def test_partitions_that_go_by_event_time_say_how_far_it_has_come_and_who_holds_
     assert text[0].split()[-3:] == ["watermark", "held", "by"]
     assert text[1].endswith("-2 min  places/visits/3")
     assert text[2].rstrip().endswith("unknown  visits/[a]")
+
+
+def test_partitions_name_the_key_that_has_most_of_their_messages() -> None:
+    hot = HotKeys(5000, (HotKey("[a]" + "x" * 40, 0.42, 0.4), HotKey("b", 0.1, 0.1))).to_text()
+    rows = partition_rows(
+        LIVE, {PartitionId("a", 0): {"hot_keys": hot}, PartitionId("b", 0): {"offset": "7"}}
+    )
+    text = printed(partitions_table(rows, NOW_NS)).splitlines()
+    assert text[0].split()[-2:] == ["hot", "key"]
+    assert text[1].rstrip().endswith("42% [a]" + "x" * 21)
+    assert text[2].split() == ["b/0", "7", "0"]
+
+
+def test_a_skew_is_in_the_summary_with_what_to_do() -> None:
+    hot = HotKeys(5000, (HotKey("[a]", 1.0, 1.0),)).to_text()
+    partitions = {PartitionId("s", number): {"messages": "40000"} for number in range(4)}
+    partitions[PartitionId("s", 1)] = {"messages": "900000", "hot_keys": hot}
+    rows = partition_rows(LIVE, partitions)
+    (text,) = [line for line in summary(overview(LIVE, partitions, rows)) if "skew" in line]
+    assert text.startswith("[yellow]skew[/yellow]: s/1: key '\\[a]' has 88% of the messages")
+    assert "`local`" in text
 
 
 def test_the_driver_knows_the_lag_of_a_partition_that_nobody_folds() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bettong.frames.dead_letter_id import DeadLetterId
+from bettong.hot_keys import HotKey, HotKeys
 from bettong.identifiers import PartitionId
 from bettong.inspection.dead_letters import Found
 from bettong.inspection.deployment import DeploymentAnswers, Inspection, Logs, inspection
@@ -68,6 +69,7 @@ def partition(stage: str, number: int, second: int) -> dict[str, str]:
         "late": "12" if stage == "spreads" else "0",
         "keys": str(1800 + 13 * number),
         "messages_per_s": str(_A_SECOND),
+        "hot_keys": HotKeys(65_536, (HotKey(f"SYM{number}", 0.22, 0.2),)).to_text(),
         "latency_p50_ms": f"{1.7 + number / 10:.2f}",
         "latency_p99_ms": f"{6.1 + number / 3:.2f}",
         "watermark_ns": str(at_ns - behind_s * 10**9) if stage == "spreads" else "0",

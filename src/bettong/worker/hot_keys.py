@@ -5,51 +5,48 @@ It reads no clock and draws nothing by chance, and is no part of the state: a wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from bettong.frames.key_values import key_text
 from bettong.hot_keys import HotKey, HotKeys
-from bettong.schema.key_types import KeyPart
+from bettong.schema.key_types import KeyPart, KeyValue
 from bettong.worker.batch import FrameKeys
 from bettong.worker.space_saving import SpaceSaving
 
-# One message in so many is looked at: a look takes some 2 us, so 0.01 us a message.
-_STRIDE = 256
-# Of a large frame so many: its messages go by at 10 ns each.
-_LOOKS_MAX = 4
+# One message in so many is looked at, of a frame as if it had 64 at most: a look takes some 2 us, and messages of a
+# large frame go by at 10 ns each. So it is 0.1 to 0.5 us a frame, whatever its size.
+_STRIDE = 512
+_COUNTED_MAX = 64
 # A share of 2 % is found in any case, and is too high by 2 % at most. Text of a key beyond that is cut.
 _CAPACITY = 50
 _KEY_CHARACTERS_MAX = 200
-# Shares are of so many looks, and of up to as many before them: then a share of a half is right to 3 %, as a rule.
-_LOOKS_A_ROUND = 1024
+# Shares are of half as many looks at least, and of as many at most: one of a half is right to 3 %, as a rule.
+_LOOKS_A_ROUND = 512
 _NAMED_MAX = 3
 
 
 class KeySample:
     """Of one partition. `note` and `found` are for one thread."""
 
-    __slots__ = ("_before", "_looks", "_newest", "_random", "_rows_left")
+    __slots__ = ("_before", "_left", "_looks", "_newest", "_random")
 
     def __init__(self) -> None:
-        self._newest: SpaceSaving[Any] = SpaceSaving(_CAPACITY)
-        self._before: SpaceSaving[Any] | None = None
+        self._newest: SpaceSaving[KeyValue] = SpaceSaving(_CAPACITY)
+        self._before: SpaceSaving[KeyValue] | None = None
         self._looks = 0
         self._random = 1
-        self._rows_left = _STRIDE // 2
+        self._left = _STRIDE // 2
 
     def note(self, keys: FrameKeys, messages: int) -> None:
-        """So many messages of a frame were folded. Each of its rows is looked at with the same likelihood."""
-        if messages > _LOOKS_MAX * _STRIDE:
-            step = messages // _LOOKS_MAX
-            for begin in range(0, _LOOKS_MAX * step, step):
-                self._look(keys, begin + self._draw(step), step)
-            return
-        self._rows_left -= messages
-        while self._rows_left < 0:
-            self._look(keys, messages + self._rows_left, _STRIDE)
+        """So many messages of a frame were folded. Whatever the frame's size, what a look at it counts makes up for how
+        seldom there is one.
+        """
+        counted = min(messages, _COUNTED_MAX)
+        self._left -= counted
+        while self._left < 0:
+            self._look(keys, self._draw(messages), _STRIDE * messages // counted)
             # Not every so many: messages may come in turns.
-            self._rows_left += 1 + self._draw(2 * _STRIDE - 1)
+            self._left += 1 + self._draw(2 * _STRIDE - 1)
 
     def found(self) -> HotKeys:
         """The heaviest keys of late. They may be none: before the first look, and where a function gives the key."""
@@ -65,10 +62,10 @@ class KeySample:
         )
 
     def _look(self, keys: FrameKeys, row: int, weight: int) -> None:
-        key = keys.value(row)
-        if not _is_key(key):
+        key = _bounded(keys.value(row))
+        if key is None:
             return
-        self._newest.add(key if not _is_long(key) else _text(key), weight)
+        self._newest.add(key, weight)
         self._looks += 1
         if self._looks >= _LOOKS_A_ROUND:
             self._before, self._newest, self._looks = self._newest, SpaceSaving(_CAPACITY), 0
@@ -79,16 +76,17 @@ class KeySample:
         return self._random % below
 
 
-def _is_key(key: Any) -> bool:
-    """Not where there is none, and not what a function gives now that gave a key when the message was partitioned."""
-    parts: Sequence[Any] = key if isinstance(key, tuple) else (key,)
-    return all(isinstance(part, KeyPart) for part in parts)
+def _bounded(key: Any) -> KeyValue | None:
+    """A key, cut where it is long; None for none, and for what a function gives now that gave a key to the sender."""
+    if isinstance(key, int):
+        return key
+    if isinstance(key, str | bytes):
+        return key if len(key) <= _KEY_CHARACTERS_MAX else key[:_KEY_CHARACTERS_MAX]
+    if not isinstance(key, tuple) or not all(isinstance(part, KeyPart) for part in key):
+        return None
+    is_short = all(isinstance(part, int) or len(part) <= _KEY_CHARACTERS_MAX for part in key)
+    return key if is_short else _text(key)
 
 
-def _is_long(key: Any) -> bool:
-    parts: Sequence[Any] = key if isinstance(key, tuple) else (key,)
-    return any(isinstance(part, str | bytes) and len(part) > _KEY_CHARACTERS_MAX for part in parts)
-
-
-def _text(key: Any) -> str:
+def _text(key: KeyValue) -> str:
     return key_text(key)[:_KEY_CHARACTERS_MAX]
