@@ -129,11 +129,12 @@ def test_between_two_rounds_something_is_known() -> None:
         sample.note(keys, 256)
         asked.append(sample.found().keys[:1])
     known = [each for each in asked if each]
-    assert len(known) > len(asked) - 10
+    assert asked == [()] * (len(asked) - len(known)) + known, "from some time on always"
+    assert 64 * 6 < len(asked) - len(known) < 64 * 10
     assert set(known) == {(HotKey("5", 1.0, 1.0),)}
 
 
-def test_before_the_first_look_nothing_is_hot() -> None:
+def test_before_the_first_sample_nothing_is_hot() -> None:
     assert KeySample().found() == HotKeys(0)
 
 
@@ -141,7 +142,7 @@ def by_function(trade: Trade) -> str:
     return trade.symbol
 
 
-def gives_lists(_trade: Trade) -> Any:
+def returns_lists(_trade: Trade) -> Any:
     return [1]
 
 
@@ -151,18 +152,18 @@ def fails(_trade: Trade) -> str:
 
 @pytest.mark.parametrize("key", [None, by_function], ids=["no key", "a function that nobody has asked"])
 def test_a_stream_whose_keys_nobody_knows_has_no_hot_ones(key: Callable[[Trade], str] | None) -> None:
-    assert sampled(key, [7] * 5000, 100).found().keys == ()
+    assert sampled(key, [7] * 60_000, 100).found().keys == ()
 
 
 @pytest.mark.parametrize(
     ("key", "expected"),
-    [(by_function, ["k7"]), (gives_lists, []), (fails, [])],
+    [(by_function, ["k7"]), (returns_lists, []), (fails, [])],
     ids=["a key", "no key", "an exception"],
 )
 def test_what_a_function_has_given_is_taken_where_it_is_a_key(key: Any, expected: list[str]) -> None:
     sample, keys = KeySample(), frame(key, [7] * 100)
     keys.values()
-    for _ in range(50):
+    for _ in range(1000):
         sample.note(keys, 100)
     assert [each.key for each in sample.found().keys] == expected
 
@@ -171,7 +172,7 @@ def test_a_long_key_is_cut_and_keys_are_bounded() -> None:
     sample = KeySample()
     trades = [Trade("x" * 5000 + str(number), "", number, b"") for number in range(300)]
     keys = FrameKeys(StageInput("trades", SCHEMA, ("symbol", "number")), Columns.of_messages(SCHEMA, trades))
-    for _ in range(400):
+    for _ in range(1000):
         sample.note(keys, len(trades))
     assert [each.key for each in sample.found().keys] == ['["' + "x" * 198]
     many = KeySample()
@@ -183,7 +184,7 @@ def test_a_long_key_is_cut_and_keys_are_bounded() -> None:
 def test_a_workers_record_has_them_and_a_replay_the_same() -> None:
     def folded() -> dict[str, Any]:
         own = worker(program(meters().stages[0], compiled=False))
-        for number in range(40):
+        for number in range(560):
             readings = [Reading("hot" if each % 4 else f"m{each}", 1) for each in range(64)]
             own.fold(number, data("readings/feed", number + 1, readings))
         return metrics_of(own, None)
@@ -249,11 +250,10 @@ def test_a_key_with_twice_what_a_partition_would_have_is_named_with_what_to_do()
     [
         [],
         [row(0, 900_000, ACME)],
-        [row(0, 9_000, ACME), row(1, 0), row(2, 0), row(3, 0)],
         [row(0, 300_000, ACME), *(row(number, 300_000) for number in range(1, 4))],
         [row(0, 900_000, HotKey("A", 0.9, 0.4)), *(row(number, 33_333) for number in range(1, 4))],
     ],
-    ids=["nothing", "one partition", "few messages", "an even load", "not surely so hot"],
+    ids=["nothing", "one partition", "an even load", "not surely so hot"],
 )
 def test_no_skew_is_named_where_a_partition_can_bear_it(rows: list[PartitionRow]) -> None:
     assert skews(rows) == []

@@ -32,18 +32,18 @@ def test_every_key_of_more_than_its_part_is_there_and_no_count_is_off_by_more(
     assert sketch.total == total
     assert {key for key, weight in weights.items() if weight * capacity > total} <= found.keys()
     for key, each in found.items():
-        assert each.count - each.error <= weights[key] <= each.count
+        assert each.weight - each.error <= weights[key] <= each.weight
         assert 0 <= each.error * capacity <= total
-    assert sum(each.count for each in found.values()) == total, "all counts together"
+    assert sum(each.weight for each in found.values()) == total, "all counts together"
 
 
 @given(STREAMS, st.integers(13, 20))
 def test_with_room_for_all_keys_every_count_is_exact(stream: list[tuple[int, int]], capacity: int) -> None:
     sketch, weights = counted(stream, capacity)
     found = sketch.heaviest(capacity)
-    assert {each.key: each.count for each in found} == dict(weights)
+    assert {each.key: each.weight for each in found} == dict(weights)
     assert all(each.error == 0 for each in found)
-    assert [each.count for each in found] == sorted(weights.values(), reverse=True)
+    assert [each.weight for each in found] == sorted(weights.values(), reverse=True)
 
 
 def test_the_lightest_makes_room_with_its_count_as_the_error_of_the_new_one() -> None:

@@ -13,8 +13,6 @@ from bettong.identifiers import PartitionId
 # A key with so many times what a partition would have, were all alike, has a partition that no other number of
 # partitions helps: of 16 partitions an eighth of all messages.
 _TOO_MUCH = 2.0
-# Below this a stage has no hurry: keys of a handful of messages are not worth a word.
-_MESSAGES_MIN = 10_000
 _REMEDY = (
     "all of a key is in one partition, so neither more partitions nor more cores help: add up before, by `local` in"
     " place of `key_by`; or key by more fields, and put the parts together in a stage behind"
@@ -80,12 +78,10 @@ def skews(rows: Iterable[PartitionLoad]) -> list[Skew]:
 
 
 def _skews_of(rows: Sequence[PartitionLoad]) -> Iterable[Skew]:
-    if sum(row.messages for row in rows) < _MESSAGES_MIN or len(rows) == 1:
-        return
     rates = [row.messages_per_s if row.messages else 0.0 for row in rows]
     known = [rate for rate in rates if rate is not None]
-    loads = known if len(known) == len(rows) and sum(known) else [float(row.messages) for row in rows]
-    total, fair = sum(loads), 1 / len(rows)
+    loads = known if len(known) == len(rows) and any(known) else [float(row.messages) for row in rows]
+    total, fair = sum(loads) or 1.0, 1 / len(rows)
     for row, load in zip(rows, loads, strict=True):
         for key in row.hot_keys:
             share = key.least * load / total

@@ -13,62 +13,66 @@ from bettong.schema.key_types import KeyPart, KeyValue
 from bettong.worker.batch import FrameKeys
 from bettong.worker.space_saving import SpaceSaving
 
-# One message in so many is looked at, of a frame as if it had 64 at most: a look takes some 2 us, and messages of a
+# One message in so many is looked at, of a frame as if it had 64 at most: to look takes some 2 us, and messages of a
 # large frame go by at 10 ns each. So it is 0.1 to 0.5 us a frame, whatever its size.
 _STRIDE = 512
 _COUNTED_MAX = 64
 # A share of 2 % is found in any case, and is too high by 2 % at most. Text of a key beyond that is cut.
 _CAPACITY = 50
 _KEY_CHARACTERS_MAX = 200
-# Shares are of half as many looks at least, and of as many at most: one of a half is right to 3 %, as a rule.
-_LOOKS_A_ROUND = 512
+# Shares are of half as many samples at least, and of as many at most: one of a half is right to 3 %, as a rule.
+_SAMPLES_A_ROUND = 512
+# Fewer say nothing: of a worker that begins.
+_SAMPLES_MIN = 64
 _NAMED_MAX = 3
 
 
 class KeySample:
     """Of one partition. `note` and `found` are for one thread."""
 
-    __slots__ = ("_before", "_left", "_looks", "_newest", "_random")
+    __slots__ = ("_before", "_left", "_newest", "_random", "_samples")
 
     def __init__(self) -> None:
         self._newest: SpaceSaving[KeyValue] = SpaceSaving(_CAPACITY)
         self._before: SpaceSaving[KeyValue] | None = None
-        self._looks = 0
+        self._samples = 0
         self._random = 1
         self._left = _STRIDE // 2
 
     def note(self, keys: FrameKeys, messages: int) -> None:
-        """So many messages of a frame were folded. Whatever the frame's size, what a look at it counts makes up for how
+        """So many messages of a frame were folded. Whatever the frame's size, what a sample counts makes up for how
         seldom there is one.
         """
         counted = min(messages, _COUNTED_MAX)
         self._left -= counted
         while self._left < 0:
-            self._look(keys, self._draw(messages), _STRIDE * messages // counted)
+            self._sample(keys, self._draw(messages), _STRIDE * messages // counted)
             # Not every so many: messages may come in turns.
             self._left += 1 + self._draw(2 * _STRIDE - 1)
 
     def found(self) -> HotKeys:
-        """The heaviest keys of late. They may be none: before the first look, and where a function gives the key."""
+        """The heaviest keys of late. They may be none: of a worker that begins, and where a function gives the key."""
         # A round that has just begun says little: then the one before counts alone.
         newest, before = self._newest, self._before
-        of = newest if before is None or 2 * self._looks >= _LOOKS_A_ROUND else before
+        of = newest if before is None or 2 * self._samples >= _SAMPLES_A_ROUND else before
+        if of is newest and self._samples < _SAMPLES_MIN:
+            return HotKeys(0)
         return HotKeys(
             of.total,
             tuple(
-                HotKey(_text(each.key), each.count / of.total, (each.count - each.error) / of.total)
+                HotKey(_text(each.key), each.weight / of.total, (each.weight - each.error) / of.total)
                 for each in of.heaviest(_NAMED_MAX)
             ),
         )
 
-    def _look(self, keys: FrameKeys, row: int, weight: int) -> None:
+    def _sample(self, keys: FrameKeys, row: int, weight: int) -> None:
         key = _bounded(keys.value(row))
         if key is None:
             return
         self._newest.add(key, weight)
-        self._looks += 1
-        if self._looks >= _LOOKS_A_ROUND:
-            self._before, self._newest, self._looks = self._newest, SpaceSaving(_CAPACITY), 0
+        self._samples += 1
+        if self._samples >= _SAMPLES_A_ROUND:
+            self._before, self._newest, self._samples = self._newest, SpaceSaving(_CAPACITY), 0
 
     def _draw(self, below: int) -> int:
         """A number from 0 on, the next of a fixed row (Lehmer's, with the factor of Park and Miller, CACM 1988)."""

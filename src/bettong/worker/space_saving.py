@@ -21,10 +21,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class HeavyKey(NamedTuple, Generic[Key]):
-    """A key whose weight is `count` at most, and `count - error` at least."""
+    """A key that has `weight` at most, and `weight - error` at least."""
 
     key: Key
-    count: int
+    weight: int
     error: int
 
 
@@ -51,10 +51,10 @@ class SpaceSaving(Generic[Key]):
             counts[key], self._errors[key] = weight, 0
             heappush(self._lightest, (weight, len(counts), key))
         else:
-            error, place, lightest = self._find_lightest()
+            error, index, lightest = self._find_lightest()
             del counts[lightest], self._errors[lightest]
             counts[key], self._errors[key] = error + weight, error
-            heapreplace(self._lightest, (error + weight, place, key))
+            heapreplace(self._lightest, (error + weight, index, key))
 
     def heaviest(self, keys: int) -> list[HeavyKey[Key]]:
         """So many keys at most, by their counts, the highest first."""
@@ -64,7 +64,7 @@ class SpaceSaving(Generic[Key]):
     def _find_lightest(self) -> tuple[int, int, Key]:
         heap, counts = self._lightest, self._counts
         while True:
-            noted, place, key = heap[0]
+            noted, index, key = heap[0]
             if noted == counts[key]:
                 return heap[0]
-            heapreplace(heap, (counts[key], place, key))
+            heapreplace(heap, (counts[key], index, key))
