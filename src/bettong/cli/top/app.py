@@ -19,8 +19,8 @@ from bettong.cli.top.computation_tables import ACCOUNTS, BUSY
 from bettong.cli.top.headline import STALE_S, staleness, verdict
 from bettong.cli.top.lines import (
     Picture,
-    ordered_accounts,
     busy_lines,
+    ordered_accounts,
     partition_lines,
     reason_lines,
     stage_lines,
