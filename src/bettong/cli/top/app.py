@@ -19,8 +19,8 @@ from bettong.cli.top.computation_tables import ACCOUNTS, BUSY
 from bettong.cli.top.headline import STALE_S, staleness, verdict
 from bettong.cli.top.lines import (
     Picture,
-    account_places,
     busy_lines,
+    ordered_accounts,
     partition_lines,
     reason_lines,
     stage_lines,
@@ -193,7 +193,7 @@ class TopApp(App[None]):
         elif page.id == "busy":
             page.show(busy_lines(found), is_stale=is_stale)
         elif page.id == "accounts":
-            page.show(account_places(found), is_stale=is_stale)
+            page.show(ordered_accounts(found), is_stale=is_stale)
         elif page.id == "partitions":
             page.show(partition_lines(found, unix_s), is_stale=is_stale)
         elif page.id == "dead-letters":

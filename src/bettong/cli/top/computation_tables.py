@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bettong.cli.top.column_kinds import named, number
 from bettong.cli.top.columns import Column, SortOrder
-from bettong.cli.top.lines import AccountPlace
+from bettong.cli.top.lines import OrderedAccount
 from bettong.cli.top.tables import Table
 from bettong.cli.top.texts import printable
 from bettong.inspection.accounts import AccountLine
@@ -51,12 +51,12 @@ BUSY: Table[ComputationLine] = Table(
 _KINDS = {"input": "into the stage", "output": "out of the stage"}
 
 
-def _is_wrong(place: AccountPlace) -> bool:
-    return bool(place.line.differences)
+def _is_wrong(row: OrderedAccount) -> bool:
+    return bool(row.line.differences)
 
 
-def _place_detail(place: AccountPlace) -> list[str]:
-    line = place.line
+def _account_detail(row: OrderedAccount) -> list[str]:
+    line = row.line
     where = f"{line.name}, {_KINDS.get(line.kind, line.kind)}, {line.stage}"
     return [where, *(line.differences or [f"adds up: {_sum_of(line)}"])]
 
@@ -73,30 +73,28 @@ def _sum_of(line: AccountLine) -> str:
     return f"in {line.taken:,} = {shown}"
 
 
-ACCOUNTS: Table[AccountPlace] = Table(
+ACCOUNTS: Table[OrderedAccount] = Table(
     (
         Column(
             "computation",
-            lambda place: printable(
-                {"input": "> ", "output": "< "}.get(place.line.kind, "  ") + place.line.name
-            ),
-            lambda place: place.number,
+            lambda row: printable({"input": "> ", "output": "< "}.get(row.line.kind, "  ") + row.line.name),
+            lambda row: row.number,
             first=0,
             right=False,
             is_bad=_is_wrong,
         ),
-        named("of", lambda place: place.line.stage, unit="stage", first=3),
-        number("in", lambda place: place.line.taken, "messages", first=0),
-        number("used", lambda place: place.line.used, "messages", first=0),
-        number("filtered", lambda place: place.line.filtered, "messages", first=1),
-        number("late", lambda place: place.line.late, "messages", first=1),
-        number("dead letters", lambda place: place.line.dead_letters, "messages", first=1),
-        number("skipped", lambda place: place.line.skipped, "messages", first=2),
-        number("out", lambda place: place.line.given, "messages", first=1),
-        number("pending", lambda place: place.line.pending, "messages", first=2),
+        named("of", lambda row: row.line.stage, unit="stage", first=3),
+        number("in", lambda row: row.line.taken, "messages", first=0),
+        number("used", lambda row: row.line.used, "messages", first=0),
+        number("filtered", lambda row: row.line.filtered, "messages", first=1),
+        number("late", lambda row: row.line.late, "messages", first=1),
+        number("dead letters", lambda row: row.line.dead_letters, "messages", first=1),
+        number("skipped", lambda row: row.line.skipped, "messages", first=2),
+        number("out", lambda row: row.line.given, "messages", first=1),
+        number("pending", lambda row: row.line.pending, "messages", first=2),
     ),
-    lambda place: f"{place.line.stage}\n{place.line.kind}\n{place.line.name}",
-    _place_detail,
+    lambda row: f"{row.line.stage}\n{row.line.kind}\n{row.line.name}",
+    _account_detail,
     SortOrder(),
     "no computation has said anything yet",
 )

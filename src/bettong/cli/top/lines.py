@@ -59,8 +59,8 @@ class PartitionLine:
 
 
 @dataclass(frozen=True, slots=True)
-class AccountPlace:
-    """What has become of messages at one place; `number`: which in the order in which they pass."""
+class OrderedAccount:
+    """An account, and `number`: which in the order in which they pass."""
 
     line: AccountLine
     number: int
@@ -102,12 +102,12 @@ def busy_lines(found: Watched) -> list[ComputationLine]:
     return list(found.numbers.computations) if found.numbers is not None else []
 
 
-def account_places(found: Watched) -> list[AccountPlace]:
+def ordered_accounts(found: Watched) -> list[OrderedAccount]:
     """Of the newest inspection that has numbers; without where nothing unreadable came in."""
     if found.numbers is None:
         return []
     shown = (line for line in found.numbers.accounts if line.taken or line.name != "?")
-    return [AccountPlace(line, number) for number, line in enumerate(shown)]
+    return [OrderedAccount(line, number) for number, line in enumerate(shown)]
 
 
 def reason_lines(found: ReasonCounts | None) -> list[ReasonRow]:
