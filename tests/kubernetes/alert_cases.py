@@ -192,6 +192,14 @@ CASES = [
         {"stage": "orders"},
     ),
     Case(
+        "BettongLagHigh",
+        [("bettong_partition_offset", {})],
+        f"10x{STEPS}",
+        "12m",
+        "Stage orders folds nothing of what waits for it",
+        {"stage": "orders"},
+    ),
+    Case(
         "BettongSinkBehind",
         [("bettong_receiver_destination_lag_records", {"sink": "totals"})],
         f"5000x{STEPS}",
@@ -244,6 +252,14 @@ CASES = [
         f"5x{STEPS}",
         "25m",
         "No snapshot of orders/1 holds its last 405 records of 900 s ago and before",
+        ONE,
+    ),
+    Case(  # there never was one
+        "BettongSnapshotsOld",
+        [("bettong_partition_snapshot_offset", ONE)],
+        f"_x{STEPS}",
+        "25m",
+        "No snapshot of orders/1 holds its last 410 records of 900 s ago and before",
         ONE,
     ),
     Case(

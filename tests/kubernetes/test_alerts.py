@@ -63,7 +63,7 @@ def tried(folder: Path, given: Any, tests: Sequence[Mapping[str, Any]]) -> str:
 def test_each_alert_fires_when_what_it_is_for_goes_wrong_and_no_other(
     chart: Chart, good: list[Course], tmp_path: Path
 ) -> None:
-    assert [each.alert for each in CASES] == NAMES
+    assert list(dict.fromkeys(each.alert for each in CASES)) == NAMES
     found = rules(chart)
     severities = {each["alert"]: each["labels"]["severity"] for each in each_rule(found)}
     all_is_well = {
@@ -88,7 +88,7 @@ def test_no_alert_fires_below_the_thresholds_of_the_values(
             "input_series": [each.written() for each in case.of(good)],
             "promql_expr_test": [fires(case.at, {})],
         }
-        for case in CASES
+        for case in {each.alert: each for each in reversed(CASES)}.values()  # the first of each alert
     ]
     assert "SUCCESS" in tried(tmp_path, found, tests)
 

@@ -67,7 +67,7 @@ class PrometheusServer(Server):
         )
 
     def ask(self, expression: str) -> list[Sample]:
-        """The labels and the value of each series of an instant query. Raises URLError when it does not parse."""
+        """The labels and the value of each series of an instant query. Raises HTTPError when it does not parse."""
         answer = self._get("query", query=expression)
         assert answer["resultType"] == "vector", expression
         return [(each["metric"], float(each["value"][1])) for each in answer["result"]]
