@@ -17,6 +17,7 @@ from bettong.latency import BOUNDS_S
 from bettong.services import SERVICES
 from bettong_node_tuner.settings import TunerSettings
 from docs.render_chart import chart_pages, marks
+from docs.render_dashboards import dashboard_pages
 from docs.render_roles import roles_page
 from docs.render_status import status_pages
 
@@ -57,6 +58,7 @@ def pages() -> dict[Path, str]:
         HERE / "exit-codes.md": _exit_codes(),
         HERE / "kubernetes-roles.md": roles_page(),
         **chart_pages(),
+        **dashboard_pages(),
         **status_pages(),
     }
 
@@ -118,9 +120,15 @@ def _metrics() -> str:
         "With `BETTONG_METRICS_LISTEN` a service serves what it last wrote to Redis over HTTP, at every path; a",
         "processor that of the partitions, too, which it reads from Redis for each scrape. Nothing is counted twice. A",
         "`_total` is a counter, which a restart may set back; latencies are histograms (`_bucket`, `_sum`, `_count`),",
-        "which it sets back too; all others are gauges. `stage`, `partition`, `sink`, `source` and `join` are names of",
-        "the application, `part` is a part of a latency ([operations.md](operations.md#where-the-time-goes)). On",
-        "Kubernetes: `metrics` and `serviceMonitor` in the chart's values.",
+        "which it sets back too; all others are gauges. `stage`, `partition`, `computation`, `sink`, `source` and",
+        "`join` are names of the application, `part` is a part of a latency",
+        "([operations.md](operations.md#the-parts-of-a-latency)). On Kubernetes: `metrics`, `serviceMonitor`, `alerts`",
+        "([what to do](operations.md#alerts)) and `dashboards` in the chart's values.",
+        "",
+        "The counters of a partition, and what a receiver has delivered, are part of the fold: a new process goes on",
+        "from where they were saved, which may be a little less. `rate` and `increase` take a smaller count for a new",
+        "beginning and count all of it once more; `deriv` and `delta` do not, and alerts and dashboards ask by these.",
+        "Counters of senders, and latencies, begin at 0 with their process, so `rate` is right for them.",
         "",
         "| series | labels | metric | of |",
         "| --- | --- | --- | --- |",
@@ -139,10 +147,12 @@ def _series() -> list[str]:
     for each in metrics.SERIES:
         labels = {
             metrics.Scope.PARTITION: ("stage", "partition"),
+            metrics.Scope.COMPUTATION: ("stage", "partition", "computation"),
             metrics.Scope.SERVICE: ("service",),
         }.get(each.scope, each.labels)
         unit = f" / {each.per:g}" if each.per != 1 else ""
-        row = f"| `{each.name}` | {', '.join(labels) or '-'} | `{each.metric.name}`{unit} | {each.scope} |"
+        part = f", `{each.part}`" if each.part else ""
+        row = f"| `{each.name}` | {', '.join(labels) or '-'} | `{each.metric.name}`{part}{unit} | {each.scope} |"
         rows.append(row)
     return rows
 

@@ -22,6 +22,7 @@ _TITLES = {
     "HotKeyStatus": "A key of it, in `hot_keys`",
     "SinkStatus": "A sink, in `sinks`",
     "PartStatus": "A part of its latency, in `parts`",
+    "ComputationStatus": "A computation, in `computations`",
 }
 
 

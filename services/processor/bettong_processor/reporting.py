@@ -119,6 +119,7 @@ def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.ACCOUNTS.name: worker.accounts.text(worker.next_offset),
         metrics.HOT_KEYS.name: hot_keys.to_text() if hot_keys.keys else "",
         metrics.HOT_KEY_SHARE.name: round(hot_keys.keys[0].share, 4) if hot_keys.keys else "",
+        metrics.TIMES.name: "" if worker.progress.stopwatch is None else worker.progress.stopwatch.text(),
         metrics.DUE.name: "" if worker.due_ns is None else worker.due_ns,
         metrics.WATERMARK.name: watermark_ns,
         metrics.WATERMARK_HELD_BY.name: held_by or "",

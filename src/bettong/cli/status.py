@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bettong.cli.account_tables import accounts_table, differences
+from bettong.cli.computation_table import computations_table
 from bettong.cli.directory import DIRECTORY, HERE
 from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.latency_tables import largest_parts, latency_table
@@ -42,6 +43,10 @@ _ACCOUNTS = typer.Option(
 _LATENCY = typer.Option(
     "--latency", help="Show the parts of the latency of each sink: where do results spend their time?"
 )
+_COMPUTATIONS = typer.Option(
+    "--computations",
+    help="Show how busy each computation is and what a frame takes there: where does the time go?",
+)
 _JSON = typer.Option(
     "--json", help="Print one JSON object, partitions included, for scripts: see docs/status-json.md."
 )
@@ -66,6 +71,7 @@ def status(
     each: Annotated[bool, _PARTITIONS] = False,
     accounts: Annotated[bool, _ACCOUNTS] = False,
     latency: Annotated[bool, _LATENCY] = False,
+    computations: Annotated[bool, _COMPUTATIONS] = False,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Show services, partitions, dead letters and latency. Exit code 0: all goes on; 7: something does not."""
@@ -86,7 +92,7 @@ def status(
     elif found is None:
         console.print(nothing)
     else:
-        show(found, console, each=each, accounts=accounts, latency=latency)
+        show(found, console, each=each, accounts=accounts, computations=computations, latency=latency)
     if found is None or not found.goes_on:
         raise typer.Exit(NOT_RUNNING)
 
@@ -122,9 +128,17 @@ def _elsewhere(application: str, redis: str | None, kafka: str | None) -> Inspec
 
 
 def show(
-    found: Inspection, console: Console, *, each: bool, accounts: bool = False, latency: bool = False
+    found: Inspection,
+    console: Console,
+    *,
+    each: bool,
+    accounts: bool = False,
+    computations: bool = False,
+    latency: bool = False,
 ) -> None:
-    """Prints what is known; `each`: of every partition; `accounts`: of every computation; `latency`: its parts, too."""
+    """Prints what is known; `each`: of every partition; `accounts`, `computations`: of every computation; `latency`: of
+    its parts.
+    """
     from rich.markup import escape
 
     console.print(f"[bold]{found.application}[/bold]")
@@ -135,6 +149,8 @@ def show(
         console.print(partitions_table(found.partitions, time.time_ns()))
     if accounts:
         console.print(accounts_table(found.accounts))
+    if computations:
+        console.print(computations_table(found.computations))
     if latency and found.overview.latency_parts:
         console.print(latency_table(found.overview.latency_parts))
     if "redis" not in found.away:  # else nothing is known of these

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bettong.inspection.computations import ComputationLine
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.latency_parts import SinkParts
 from bettong.inspection.overview import Overview, PartitionRow, StageSummary, stands_still
@@ -188,6 +189,25 @@ class SinkStatus(Described):
     parts: list[PartStatus] = unit_field("list", "A part each.")
 
 
+class ComputationStatus(Described):
+    """A computation or output of a stage in all partitions, or what workers do themselves."""
+
+    stage: str = unit_field("name", "The stage.")
+    computation: str = unit_field(
+        "name", "The computation or output; empty for the workers' own work: frames read and judged."
+    )
+    messages: int | None = unit_field("messages", "That came to it; null for the workers' own work.")
+    results: int | None = unit_field("messages", "That it gave; null for the workers' own work.")
+    busy_share: float = unit_field("cores", "How busy it is, over all partitions, of late; 1: a whole core.")
+    frame_p50_us: float = unit_field(
+        "us", "What one frame takes there, the median of the slowest partition of the last minute or so."
+    )
+    frame_p99_us: float = unit_field("us", "The same: 99 of 100 take less. Within 1 %, as the others.")
+    frame_p999_us: float = unit_field("us", "The same: 999 of 1,000.")
+    frame_p9999_us: float = unit_field("us", "The same: 9,999 of 10,000.")
+    frame_max_us: float = unit_field("us", "The same: the longest.")
+
+
 class StatusForm(Described):
     """The whole answer, one JSON object."""
 
@@ -205,6 +225,9 @@ class StatusForm(Described):
     partitions: list[PartitionStatus] = unit_field("list", "A partition each, by stage and number.")
     sinks: list[SinkStatus] = unit_field(
         "list", f"A sink each that has delivered something in the last {LATENCY_WINDOW_S} s, by name."
+    )
+    computations: list[ComputationStatus] = unit_field(
+        "list", "A computation or output each, and what workers do themselves, by stage."
     )
     gaps: list[str] = unit_field("texts", "Partitions that wait for a lost frame.")
     skews: list[str] = unit_field(
@@ -228,6 +251,7 @@ PARTS: tuple[type[Described], ...] = (
     HotKeyStatus,
     SinkStatus,
     PartStatus,
+    ComputationStatus,
 )
 
 
@@ -245,6 +269,7 @@ def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = ""
         stages=list(map(_stage, found.stages)) if found is not None else [],
         partitions=list(map(_partition, found.partitions)) if found is not None else [],
         sinks=list(map(_sink, overview.latency_parts)) if overview is not None else [],
+        computations=list(map(_computation, found.computations)) if found is not None else [],
         gaps=list(overview.gaps) if overview is not None else [],
         skews=list(overview.skews) if overview is not None else [],
         left_out=list(overview.left_out) if overview is not None else [],
@@ -339,4 +364,19 @@ def _sink(found: SinkParts) -> SinkStatus:
             PartStatus(part=row.part.value, mean_ms=row.mean_ms, share=row.share, p99_ms=row.p99_ms)
             for row in found.parts
         ],
+    )
+
+
+def _computation(line: ComputationLine) -> ComputationStatus:
+    return ComputationStatus(
+        stage=line.stage,
+        computation=line.name,
+        messages=line.taken,
+        results=line.given,
+        busy_share=line.busy_share,
+        frame_p50_us=line.p50_us,
+        frame_p99_us=line.p99_us,
+        frame_p999_us=line.p999_us,
+        frame_p9999_us=line.p9999_us,
+        frame_max_us=line.max_us,
     )
