@@ -1,5 +1,6 @@
 """Pauses between attempts that fail."""
 
+import gc
 import threading
 
 import pytest
@@ -72,3 +73,14 @@ def test_an_error_that_cannot_pass_and_the_last_one_are_raised_as_they_are() -> 
     with pytest.raises(KeyError, match="no such table"):
         attempts(0.0, lambda error: isinstance(error, KeyError))(call)
     assert len(calls) == 2
+
+
+def test_calls_leave_nothing_to_the_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(100):
+            assert attempts(60.0, lambda error: isinstance(error, OSError))(lambda: 7) == 7
+        assert gc.collect() < 100
+    finally:
+        gc.enable()

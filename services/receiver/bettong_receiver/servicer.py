@@ -1,6 +1,7 @@
 """The gRPC service: checks who may subscribe, and sends results to subscribers. The contract is `subscribe.proto`."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -55,6 +56,8 @@ PERMISSIONS: Permissions = {SUBSCRIBE: lambda request: Read(_shortened(request.s
 
 # A request, and the tables that are made of it, take six times its bytes (measured).
 _POSITIONS_TIMES = 8
+# What subscribers leave is looked for once in so long.
+_COLLECT_S = 5.0
 # As many as partitions: see BETTONG_PARTITIONS.
 _POSITIONS_MAX = 4096
 
@@ -97,6 +100,7 @@ class SubscribeServicer:
         self._log = log
         self._newest: Newest | None = None
         self._stopping = asyncio.Event()
+        self._left = asyncio.Event()
         self._ahead_bytes_max = ahead_bytes_max
         self._room = Room(bytes_max=bytes_max, stall_s=stall_s, clock_s=time.monotonic)
         self.subscribers = 0
@@ -106,8 +110,16 @@ class SubscribeServicer:
         self._newest = newest
 
     async def watch(self) -> None:
-        """Ends subscribers that do not read, until it is cancelled."""
-        await self._room.watch()
+        """Ends subscribers that do not read, and frees what all leave, until it is cancelled."""
+        await asyncio.gather(self._room.watch(), self._collect())
+
+    async def _collect(self) -> None:
+        """A subscriber leaves cycles of objects, old by then: Python's collector would not look there for hours."""
+        while True:
+            await self._left.wait()
+            await asyncio.sleep(_COLLECT_S)
+            self._left.clear()
+            gc.collect()
 
     def stop(self) -> None:
         """Ends every subscription with UNAVAILABLE, within the time of one poll."""
@@ -176,6 +188,7 @@ class SubscribeServicer:
             await self._end(request.sink, context, guest, sent)
         finally:
             self._room.leave(guest)
+            self._left.set()
             self.subscribers -= 1
             self._log.info("subscriber disconnected", sink=request.sink, peer=context.peer())
 
