@@ -19,7 +19,7 @@ class Ring:
         self.own = self
 
 
-async def _freed(is_left: bool) -> bool:
+async def _freed(*, is_left: bool) -> bool:
     servicer = SubscribeServicer(
         {},
         subscribers_max=1,
@@ -44,12 +44,12 @@ async def _freed(is_left: bool) -> bool:
 
 @pytest.mark.parametrize("is_left", [True, False], ids=["a subscriber has left", "none has"])
 def test_the_collector_looks_everywhere_when_a_subscriber_has_left(
-    is_left: bool, monkeypatch: pytest.MonkeyPatch
+    *, is_left: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(servicing, "_COLLECT_S", 0.0)
     gc.collect()
     gc.disable()
     try:
-        assert asyncio.run(_freed(is_left)) is is_left
+        assert asyncio.run(_freed(is_left=is_left)) is is_left
     finally:
         gc.enable()
