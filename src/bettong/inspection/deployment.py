@@ -38,13 +38,15 @@ class Logs:
 class DeploymentAnswers:
     """What services (by name) and partitions have said, and where logs end; `logs` is None where nobody was asked.
 
-    `silent`: of kafka and redis those that do not answer, and why.
+    `silent`: of kafka and redis those that do not answer, and why. `slots`: which slot of the resident schedule holds
+    each partition, where that was asked.
     """
 
     live: Mapping[str, Record] = field(default_factory=dict)
     partitions: Mapping[PartitionId, Record] = field(default_factory=dict)
     logs: Logs | None = None
     silent: Mapping[str, str] = field(default_factory=dict)
+    slots: Mapping[PartitionId, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,6 +210,15 @@ class RedisMembership:
 
         return self._store.ask("reading the members", command, attempts_s=_ATTEMPTS_S)
 
+    def read_holders(self) -> dict[PartitionId, int]:
+        """The slot that was last known to hold each partition, for people to see; its task may have died since."""
+
+        def command(client: Client) -> dict[PartitionId, int]:
+            holders = client.hgetall(self._holders)
+            return {_parsed(each): int(holder.partition(b":")[0]) for each, holder in holders.items()}
+
+        return self._store.ask("reading the holders", command, attempts_s=_ATTEMPTS_S)
+
     def dismiss_task(self, task: Task) -> bool:
         """Its slot lives no more, and others may acquire what it holds.
 

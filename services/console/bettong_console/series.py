@@ -1,0 +1,33 @@
+"""Which numbers have a history, by name: `WHAT` of the application, `stage/NAME/WHAT`, `sink/NAME/WHAT`. Pure.
+
+`WHAT` ends with its unit; `_per_s` are rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bettong.inspection.measures import Measures
+
+Values = dict[str, float | None]
+
+
+def series_of(measured: Measures) -> Values:
+    """All of them, those of the application first: where there is no room for all, these are kept."""
+    return dict(_values(measured))
+
+
+def _values(measured: Measures) -> Iterator[tuple[str, float | None]]:
+    for name in ("in_per_s", "out_per_s", "lag_s", "p50_ms", "p99_ms", "max_ms"):
+        yield name, getattr(measured, name)
+    yield "lag_records", measured.lag
+    for stage in measured.stages:
+        start = f"stage/{stage.stage}"
+        yield f"{start}/messages_per_s", stage.messages_per_s
+        yield f"{start}/lag_records", stage.lag
+        yield f"{start}/p99_ms", stage.p99_ms
+        if stage.watermark_ns:
+            yield f"{start}/watermark_behind_s", max(0.0, measured.time_s - stage.watermark_ns / 1e9)
+    for sink in measured.sinks:
+        yield f"sink/{sink.sink}/messages_per_s", sink.messages_per_s
+        yield f"sink/{sink.sink}/p99_ms", sink.p99_ms

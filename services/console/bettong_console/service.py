@@ -1,0 +1,101 @@
+"""The life of a console: look at the deployment once a second, serve pages, stop without waiting for open ones.
+
+    starting ──> serving ──(SIGTERM)──> stopping: open pages are ended, then the server
+
+A Redis or a Kafka that is away ends nothing: pages say what is not known, and since when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from bettong.application.plan import Plan
+from bettong.config.access import Grants
+from bettong.config.console import ConsoleSettings
+from bettong.config.endpoints import is_loopback
+from bettong.edges.grpc_server.reloaded import Reloaded
+from bettong.edges.grpc_server.security import read_tokens
+from bettong.inspection.deployment import DeploymentAnswers
+from bettong.inspection.flow_graph import flow_graph
+from bettong.inspection.live.watch import DeploymentWatch
+from bettong.local.locations import FoundLocations
+from bettong.logs import Logger
+from bettong_console.access import Access
+from bettong_console.board import Board
+from bettong_console.listeners import Listeners
+from bettong_console.pages import page_files
+from bettong_console.questions import Questions
+from bettong_console.serving import SilentConnections, listening_socket, server, tls_context
+from bettong_console.site import Site
+from bettong_console.views import description
+
+
+class Console:
+    """One console process. Make it where its event loop runs; `run` it once."""
+
+    def __init__(self, settings: ConsoleSettings, plan: Plan, where: FoundLocations, log: Logger) -> None:
+        self._settings = settings
+        self._log = log
+        self._board = Board(plan.application)
+        self._listeners = Listeners(self._board, settings.console_listeners_max)
+        self._watch = DeploymentWatch(plan.application, where.redis, where.kafka)
+        self._looking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="look")
+        self._site = Site(
+            board=self._board,
+            listeners=self._listeners,
+            ask=Questions(settings.application, where).ask,
+            description=description(plan.application, flow_graph(plan), settings.console_objective_p99_ms),
+            files=page_files(),
+            access=Access(_grants(settings.tokens, log), local=is_loopback(settings.console_listen)),
+            secure=settings.tls_certificate is not None,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serves until `stop` is set. Raises SettingsError where it cannot listen, or files are wrong."""
+        application = self._site.application()
+        http = server(application, tls_context(self._settings))
+        with listening_socket(self._settings.console_listen) as listening:
+            host, port = listening.getsockname()[:2]
+            scheme = "https" if self._settings.tls_certificate is not None else "http"
+            self._log.info("listening", address=f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+            looking = asyncio.create_task(self._look(SilentConnections(http)))
+            serving = asyncio.create_task(http.serve([listening]))
+            stopped = asyncio.create_task(stop.wait())
+            try:
+                await asyncio.wait({looking, serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                self._listeners.close()
+                http.should_exit = True
+                looking.cancel()
+                stopped.cancel()
+                await asyncio.gather(serving, looking, stopped, return_exceptions=True)
+                await asyncio.get_running_loop().run_in_executor(self._looking, self._watch.close)
+                self._looking.shutdown(wait=False)
+                self._log.info("stopped")
+
+    async def _look(self, silent: SilentConnections) -> None:
+        """Asks in the middle of each second; a look that takes longer is followed by the next one in the next."""
+        loop = asyncio.get_running_loop()
+        while True:
+            answers: DeploymentAnswers = await loop.run_in_executor(self._looking, self._watch.ask)
+            self._board.add(time.time(), answers)
+            self._listeners.wake()
+            silent.close_old(loop.time())
+            await asyncio.sleep(until_next(time.time()))
+
+
+def until_next(now_s: float) -> float:
+    """Seconds until the middle of the next second. Half of what pages may get: a chart has a value a second."""
+    return math.floor(now_s) + 1.5 - now_s
+
+
+def _grants(tokens: Path | None, log: Logger) -> Callable[[], Grants] | None:
+    """The grants of now; None where no tokens are asked for."""
+    if tokens is None:
+        return None
+    return Reloaded([tokens], lambda: read_tokens(tokens), log).current

@@ -1,0 +1,79 @@
+"""What a running deployment answered, second by second, as it was recorded; and what records it.
+
+bettong up examples/visits.py, send to it, then
+python -m tests.console.recordings examples/visits.py tests/console/recorded/visits.json
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bettong.identifiers import PartitionId
+from bettong.inspection.deployment import DeploymentAnswers, Logs
+from bettong.inspection.live.application import loaded_plan
+from bettong.inspection.live.watch import DeploymentWatch
+from bettong.local.locations import found_locations
+
+FOLDER = Path(__file__).parent / "recorded"
+_LOOKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was answered at a time (Unix s)."""
+
+    time_s: float
+    answers: DeploymentAnswers
+
+
+def recorded(name: str) -> list[Look]:
+    """A recording, in the order in which it was made."""
+    return [_read(each) for each in json.loads((FOLDER / f"{name}.json").read_text())]
+
+
+def _read(values: dict[str, Any]) -> Look:
+    def by_partition(found: dict[str, Any]) -> dict[PartitionId, Any]:
+        return {PartitionId.parse(name): value for name, value in found.items()}
+
+    logs = Logs(by_partition(values["begins"]), by_partition(values["ends"]))
+    partitions, slots = by_partition(values["partitions"]), by_partition(values["slots"])
+    return Look(values["time_s"], DeploymentAnswers(values["live"], partitions, logs, {}, slots))
+
+
+def _written(look: Look) -> dict[str, Any]:
+    def by_name(found: Any) -> dict[str, Any]:
+        return {str(each): value for each, value in found.items()}
+
+    answers, logs = look.answers, look.answers.logs
+    if answers.silent or logs is None:
+        raise SystemExit(f"not all answer: {answers.silent}")
+    return {
+        "time_s": look.time_s,
+        "live": dict(answers.live),
+        "partitions": by_name(answers.partitions),
+        "begins": by_name(logs.begins),
+        "ends": by_name(logs.ends),
+        "slots": by_name(answers.slots),
+    }
+
+
+def _record(application: str, path: Path) -> None:
+    name = loaded_plan(application).application
+    where = found_locations(application, name, Path(".bettong"))
+    looks = []
+    with DeploymentWatch(name, where.redis, where.kafka) as watch:
+        begun_s = time.monotonic()
+        for number in range(_LOOKS):
+            while time.monotonic() < begun_s + number:
+                pass
+            looks.append(_written(Look(round(time.time(), 3), watch.ask())))
+    path.write_text("[\n" + ",\n".join(json.dumps(each, sort_keys=True) for each in looks) + "\n]\n")
+
+
+if __name__ == "__main__":
+    _record(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,161 @@
+"""Whether a deployment is alive, in a word; what needs a person; where it is slow; what has changed."""
+
+from __future__ import annotations
+
+from bettong.identifiers import PartitionId
+from bettong.inspection.changes import changes
+from bettong.inspection.measures import Moment, measures
+from bettong.inspection.slowest_part import skews, slowest_part
+from bettong.inspection.verdict import Level, needs, verdict
+from tests.samples.deployments import Partitions, measured, moment, partition, services
+
+S0, S1 = PartitionId("s", 0), PartitionId("s", 1)
+
+
+def two(**metrics: object) -> Partitions:
+    return {**partition("s", 0, **metrics), **partition("s", 1, **metrics)}
+
+
+def word(*moments: Moment) -> tuple[Level, str]:
+    found = verdict(moments[-1].found, measured(*moments))
+    return found.level, found.word
+
+
+def stalled(seconds: float) -> Moment:
+    live = services(processor={"stalled_s/s/1": seconds, "lag": 5}, receiver={"lag": 0})
+    return moment(10, live, two(offset=5, messages=5), waiting={S1: 7})
+
+
+def test_all_that_runs_and_moves_is_running() -> None:
+    before = moment(0, services(sender={"messages": 0}), two(offset=0, messages=0))
+    now = moment(5, services(sender={"messages": 9}, receiver={"lag": 0}), two(offset=5, messages=5))
+    assert word(before, now) == (Level.GOOD, "Running")
+    assert needs(now.found, measured(before, now)) == []
+
+
+def test_nothing_that_comes_is_idle_and_no_alarm() -> None:
+    live = services(sender={"messages": 9}, receiver={"lag": 0})
+    assert word(moment(0, live, two(offset=5)), moment(5, live, two(offset=5))) == (Level.GOOD, "Idle")
+
+
+def test_no_record_of_any_service_is_down() -> None:
+    now = moment(0, {}, {})
+    assert word(now) == (Level.BAD, "Down")
+    assert len(needs(now.found, measured(now))) == 3
+
+
+def test_a_service_that_is_gone_or_silent_is_named() -> None:
+    gone = {name: record for name, record in services().items() if name != "receiver"}
+    silent = services(receiver={"age_s": 8.0})
+    for live, named in ((gone, "receiver: down"), (silent, "receiver: silent")):
+        now = moment(0, live, two(offset=5))
+        found = verdict(now.found, measured(now))
+        assert found.word == "Degraded"
+        assert named in found.reason
+        assert needs(now.found, measured(now))[0].level is Level.BAD
+
+
+def test_a_partition_that_stands_still_is_named_with_its_lag() -> None:
+    now = stalled(12)
+    assert word(now) == (Level.BAD, "Stands still")
+    assert verdict(now.found, measured(now)).reason == "1 of 2 partitions does not move"
+    (need,) = needs(now.found, measured(now))
+    assert "s/1 stands still at offset 5" in need.what
+    assert "7 records wait" in need.what
+    slowest = slowest_part(measured(now))
+    assert slowest is not None
+    assert (slowest.name, slowest.why.partition(";")[0]) == ("s", "partition 1 stands still, for 12 s")
+
+
+def test_a_lag_of_seconds_is_behind_and_the_slowest_part() -> None:
+    before = moment(0, services(), two(offset=0, messages=0))
+    live = services(receiver={"lag": 0}, processor={"lag": 0})
+    now = moment(5, live, two(offset=50, messages=50), waiting={S0: 400})
+    assert word(before, now) == (Level.NOTICE, "Behind")
+    slowest = slowest_part(measured(before, now))
+    assert slowest is not None
+    assert slowest.why.startswith("400 records wait in its log, 40.0 s")
+    assert slowest.remedy
+
+
+def test_without_lag_the_greatest_latency_is_slowest_and_nothing_is_wrong() -> None:
+    def at(time_s: float, count: int) -> Moment:
+        live = services(receiver={"messages/out": count, "latency_p99_ms/out": 30.0})
+        records = {
+            **partition("s", 0, offset=count, messages=count, latency_p99_ms=4.0),
+            **partition("t", 0, offset=count, messages=count, latency_p99_ms=9.0),
+        }
+        return moment(time_s, live, records)
+
+    slowest = slowest_part(measured(at(0, 1), at(5, 50)))
+    assert slowest is not None
+    assert (slowest.kind, slowest.name, slowest.remedy) == ("sink", "out", "")
+    assert "30.0 ms, of which the slowest stage takes 9.0 ms" in slowest.why
+
+
+def test_nothing_measured_has_no_slowest_part() -> None:
+    assert slowest_part(measured(moment(0, services(), {}))) is None
+
+
+def test_a_partition_with_many_times_its_share_is_skewed() -> None:
+    def at(time_s: float, *counts: int) -> Moment:
+        records: Partitions = {}
+        for number, count in enumerate(counts):
+            records |= partition("s", number, offset=count, messages=count)
+        return moment(time_s, services(), records)
+
+    found = skews(measured(at(0, 0, 0, 0, 0), at(1, 970, 10, 10, 10)))
+    assert [(each.partition, round(each.times, 2)) for each in found] == [(0, 3.88)]
+    assert skews(measured(at(0, 0, 0, 0, 0), at(1, 7, 1, 0, 0))) == []  # too few to say
+
+
+def test_many_partitions_that_stand_still_are_counted_not_listed() -> None:
+    records: Partitions = {}
+    for number in range(50):
+        records |= partition("s", number, offset=1)
+    stalls = {f"stalled_s/s/{number}": 9 for number in range(50)}
+    now = moment(0, services(processor={"lag": 1, **stalls}), records, waiting=dict.fromkeys(records, 1))
+    found = [need.what for need in needs(now.found, measured(now))]
+    assert len(found) == 4
+    assert found[-1] == "47 partitions more stand still"
+
+
+def kinds(before: Moment, now: Moment) -> list[tuple[str, str]]:
+    return [(each.kind, each.text) for each in changes(before, now)]
+
+
+def test_a_service_that_changes_its_state_or_starts_again_is_a_change() -> None:
+    first = moment(0, services(), {})
+    assert kinds(first, moment(1, services(receiver={"state": "waiting", "detail": "for Kafka"}), {})) == [
+        ("service", "receiver is waiting: for Kafka")
+    ]
+    assert kinds(first, moment(1, services(sender={"since": 2000}), {})) == [
+        ("restart", "sender has started again, and is running")
+    ]
+    gone = {name: record for name, record in services().items() if name != "sender"}
+    assert ("service", "sender is down: writes no metrics") in kinds(first, moment(1, gone, {}))
+    assert kinds(first, first) == []
+
+
+def test_partitions_that_move_between_slots_are_one_change() -> None:
+    records = two(offset=1)
+    before = moment(0, services(), records, slots={S0: 0, S1: 0})
+    now = moment(1, services(), records, slots={S0: 1, S1: 1})
+    assert kinds(before, now) == [("rescale", "2 partitions moved: s/0 to slot 1, s/1 to slot 1")]
+
+
+def test_a_partition_that_stops_and_moves_again_is_two_changes() -> None:
+    moving = moment(0, services(processor={"lag": 0}), two(offset=5))
+    assert kinds(moving, stalled(6)) == [("stall", "s/1 stands still")]
+    assert kinds(stalled(6), moving) == [("stall", "s/1 moves again")]
+
+
+def test_dead_letters_that_come_are_a_change_with_the_last_one() -> None:
+    first = moment(0, services(receiver={"dead_letters": 1}), {})
+    now = moment(1, services(receiver={"dead_letters": 3, "dead_letter_last": "check: no"}), {})
+    assert kinds(first, now) == [("dead letter", "2 messages could not be processed; the last: check: no")]
+
+
+def test_measures_of_one_moment_are_those_of_its_time() -> None:
+    now = moment(12.5, services(), {})
+    assert measures(now, None).time_s == 12.5
