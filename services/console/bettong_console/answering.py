@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import signal
 from collections import deque
 from multiprocessing.connection import Connection
 from typing import Any
@@ -25,10 +26,13 @@ from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
 # What a person reads; `bettong replay --last` shows more.
 _EVENTS_MAX = 200
 _DEAD_LETTERS_MAX = 100
+# Above what the console waits for an answer.
+ALARM_S = 90
 
 
 def answer(question: Question, application: str, where: FoundLocations, sending: Connection) -> None:
-    """Sends (status of HTTP, text) once: the answer as JSON, or why there is none."""
+    """Sends (status of HTTP, text) once: the answer as JSON, or why there is none. Ends the process after ALARM_S."""
+    signal.alarm(ALARM_S)  # a console that was killed ends nobody
     try:
         planned = loaded_plan(application)
         if isinstance(question, KeyQuestion):

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 SERIES_MAX = 512
+# Well within what 4 bytes hold.
+_VALUE_MAX = 1e30
 # Seconds without a value that a look which came late fills, too: it is no hole where somebody looked all the time.
 _LATE_MAX = 2
 
@@ -79,7 +81,7 @@ class _Rings:
         )
         self._pass_to(step)
         for name, value in values.items():
-            if value is not None and math.isfinite(value):
+            if value is not None and abs(value) <= _VALUE_MAX:  # which NaN is not
                 self._put(name, step, value, late)
 
     def stretch(self, now_s: float) -> Stretch:

@@ -1,6 +1,6 @@
 """Questions that take time and run users' code: each in a process of its own, which is ended when it takes too long.
 
-The console itself folds nothing: a function that never returns, fills the memory or ends its process costs one answer.
+The console itself folds nothing: a function that never returns, or ends its process, costs one answer.
 """
 
 from __future__ import annotations
