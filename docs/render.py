@@ -19,6 +19,7 @@ from bettong.services import SERVICES
 from bettong_node_tuner.settings import TunerSettings
 from docs.render_chart import chart_pages, marks
 from docs.render_roles import roles_page
+from docs.render_status import status_pages
 
 HERE = Path(__file__).parent
 GROUPS: dict[str, type[BaseSettings]] = {
@@ -53,6 +54,7 @@ def pages() -> dict[Path, str]:
         HERE / "exit-codes.md": _exit_codes(),
         HERE / "kubernetes-roles.md": roles_page(),
         **chart_pages(),
+        **status_pages(),
     }
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from bettong.identifiers import PartitionId
 from bettong.inspection.deployment import DeploymentAnswers, Logs
 from bettong.inspection.live.application import loaded_plan
-from bettong.inspection.live.watch import DeploymentWatch
+from bettong.inspection.live.deployment import LiveDeployment
 from bettong.local.locations import found_locations
 
 FOLDER = Path(__file__).parent / "recorded"
@@ -42,7 +42,7 @@ def _read(values: dict[str, Any]) -> Look:
 
     logs = Logs(by_partition(values["begins"]), by_partition(values["ends"]))
     partitions, slots = by_partition(values["partitions"]), by_partition(values["slots"])
-    return Look(values["time_s"], DeploymentAnswers(values["live"], partitions, logs, {}, slots))
+    return Look(values["time_s"], DeploymentAnswers(values["live"], partitions, logs, slots))
 
 
 def _written(look: Look) -> dict[str, Any]:
@@ -66,12 +66,12 @@ def _record(application: str, path: Path) -> None:
     name = loaded_plan(application).application
     where = found_locations(application, name, Path(".bettong"))
     looks = []
-    with DeploymentWatch(name, where.redis, where.kafka) as watch:
+    with LiveDeployment(name, where.redis, where.kafka) as live:
         begun_s = time.monotonic()
         for number in range(_LOOKS):
             while time.monotonic() < begun_s + number:
                 pass
-            looks.append(_written(Look(round(time.time(), 3), watch.ask())))
+            looks.append(_written(Look(round(time.time(), 3), live.answers())))
     path.write_text("[\n" + ",\n".join(json.dumps(each, sort_keys=True) for each in looks) + "\n]\n")
 
 

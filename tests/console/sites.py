@@ -53,7 +53,7 @@ def recorded_site(
     planned = loaded_plan(str(EXAMPLE))
     board = Board(planned.application)
     for look in recorded("visits") if looks is None else looks:
-        board.add(look.time_s, look.answers)
+        board.add(look.time_s, look.time_s, look.answers)
     listeners = Listeners(board, listeners_max)
     site = Site(
         board=board,
@@ -94,7 +94,7 @@ class Served:
 
     def look(self, look: Look) -> None:
         """As if the console had looked once more."""
-        self._call(lambda: self.site.board.add(look.time_s, look.answers))
+        self._call(lambda: self.site.board.add(look.time_s, look.time_s, look.answers))
         self._call(self.site.listeners.wake)
 
     def close_pages(self) -> None:

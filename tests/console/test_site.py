@@ -159,10 +159,14 @@ def test_while_redis_is_away_the_last_numbers_stay_with_their_time() -> None:
     site = recorded_site()
     known = site.board.known
     assert known is not None
-    site.board.add(known.moment.time_s + 60, DeploymentAnswers(silent={"redis": "Redis does not answer"}))
+    site.board.add(
+        known.moment.time_s + 60,
+        known.moment.time_s + 60,
+        DeploymentAnswers(silent={"redis": "Redis does not answer"}),
+    )
     with client(site) as asking:
         status = asking.get("/api/now").json()["status"]
-    assert status["away"] == ["Redis does not answer"]
+    assert status["away"] == ["Redis does not answer; what only it knows is left out"]
     assert status["time_s"] == known.moment.time_s
 
 

@@ -13,7 +13,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment, Task
 from bettong.identifiers import PartitionId
 from bettong.inspection.deployment import DeploymentAnswers
-from bettong.inspection.live.watch import DeploymentWatch
+from bettong.inspection.live.deployment import LiveDeployment
 from bettong.inspection.overview import service_of
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
@@ -54,23 +54,23 @@ def test_a_deployment_keeps_them_and_is_seen_as_it_is(
         topic = stage_topic(name, "s")
         admin.create_topics([topic], partitions=1, replication=1, frame_bytes_max=100_000)
     with RedisStore(redis_server.url, name) as store:
-        live = LiveMetrics(store)
+        writing = LiveMetrics(store)
         record: dict[str, str | int | float] = {
             metrics.SERVICE.name: "processor",
             metrics.STATE.name: "running",
             metrics.SINCE.name: 1.5,
         }
-        live.write_live("processor", record, 10)
-        live.write_partition(id_, {metrics.OFFSET.name: 0, metrics.MESSAGES.name: 7})
+        writing.write_live("processor", record, 10)
+        writing.write_partition(id_, {metrics.OFFSET.name: 0, metrics.MESSAGES.name: 7})
         members = RedisMembership(store, ttl_ms=10_000)
         members.begin_run("1")
         members.publish_assignment("1", SlotAssignment(1, {id_: 3}))
         members.send_heartbeat(Task(run="1", slot=3, incarnation=1), 1, wanted=[id_])
-        with DeploymentWatch(
+        with LiveDeployment(
             name, RedisConnection(redis_server.url), KafkaConnection(kafka.bootstrap)
-        ) as watch:
+        ) as live:
             for _ in range(2):  # over connections that stay
-                answers = watch.ask()
+                answers = live.answers(redis_may_be_away=True)
                 keeps_the_rules(answers)
                 assert answers.slots == {id_: 3}
                 assert answers.logs is not None
@@ -82,7 +82,7 @@ def test_who_is_away_is_named_and_the_others_answer(
     redis_server: RedisServer, unique_name: Callable[..., str]
 ) -> None:
     nobody = KafkaConnection("127.0.0.1:1")
-    with DeploymentWatch(unique_name(), RedisConnection(redis_server.url), nobody) as watch:
-        assert watch.ask().silent.keys() == {"kafka"}
-    with DeploymentWatch(unique_name(), RedisConnection("redis://127.0.0.1:1/0"), None) as watch:
-        assert watch.ask().silent.keys() == {"redis"}
+    with LiveDeployment(unique_name(), RedisConnection(redis_server.url), nobody) as live:
+        assert live.answers(redis_may_be_away=True).silent.keys() == {"kafka"}
+    with LiveDeployment(unique_name(), RedisConnection("redis://127.0.0.1:1/0"), None) as live:
+        assert live.answers(redis_may_be_away=True).silent.keys() == {"redis"}

@@ -11,11 +11,15 @@ import pytest
 from bettong import metrics
 from bettong.chaos.spec import OtherProcess
 from bettong.chaos.victims import processes
+from bettong.cli.ending import end_well
+from bettong.cli.main import app as command_line
 from bettong.client.sender import Sender
 from bettong.config.processor import Schedule
 from bettong.inspection.overview import overview, partition_rows
+from bettong.local.inspecting import SuiteWatch
 from bettong.services import PROCESSOR, SERVICES
-from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
+from tests.e2e.conftest import PARTITIONS, ROOT, RunningSuite, StartSuite
+from tests.samples.top_screen import pages_of
 from tests.servers.scraped import Scraped
 from tests.waiting import eventually
 
@@ -28,7 +32,7 @@ SETTINGS = {"spark_master": "local[2]"}
 
 @pytest.mark.timeout(900)
 def test_word_count_equals_a_plain_counter_under_each_schedule_and_when_killed(
-    start_suite: StartSuite, tmp_path: Path
+    start_suite: StartSuite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One log: micro-batches, the resident schedule with its Python workers and its driver killed, micro-batches."""
     kept, settings = tmp_path / "kept", {**SETTINGS, "metrics_listen": "127.0.0.1:0"}
@@ -40,6 +44,7 @@ def test_word_count_equals_a_plain_counter_under_each_schedule_and_when_killed(
     send(running, LINES[quarter : 2 * quarter])
     running.settle()
     scraped_metrics(running)
+    shown_alike(kept, capsys)
     killed(running, quarter)
     finished(running)
     running = start_suite(APPLICATION, schedule=Schedule.MICRO_BATCH, keep=kept, settings=SETTINGS)
@@ -119,6 +124,35 @@ def scraped_metrics(running: RunningSuite) -> None:
         assert processor["bettong_partition_messages_total", *labels] == row.messages
         assert processor["bettong_partition_lag_records", *labels] == row.lag == 0
     assert processor["bettong_processor_lag_records"] == 0
+
+
+def shown_alike(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`bettong top` shows the numbers that `bettong status --json` prints."""
+    capsys.readouterr()
+    assert end_well(command_line, ["status", "--json", "--dir", str(kept)], name="bettong") == 0
+    printed = json.loads(capsys.readouterr().out)
+    with SuiteWatch(kept, frame_bytes_max=4_000_000) as watch:
+        overview_lines, stages, partitions, dead_letters = pages_of(watch, "1234", size=(200, 40))
+    assert "all goes on" in overview_lines[0]
+    total = printed["total"]
+    text = " ".join(overview_lines)
+    assert f"{total['messages_in']:,} in, {total['results_out']:,} out" in text
+    assert f"{total['lag_records']} records" in text
+    columns = stages[3].split()
+    for each in printed["stages"]:
+        row = next(line.split() for line in stages if line.split()[:1] == [each["stage"]])
+        assert row[columns.index("keys")] == f"{each['keys']:,}"
+        assert row[columns.index("late")] == "0"
+    # The titles of one word, so that they are counted as the cells are; owners are those of the resident schedule.
+    columns = partitions[3].replace("▲", "").split()
+    assert len(printed["partitions"]) == 2 * PARTITIONS
+    for each in printed["partitions"]:
+        name = f"{each['stage']}/{each['partition']}"
+        row = next(line.split() for line in partitions if line.split()[:1] == [name])
+        assert row[columns.index("owner")] == str(each["slot"])
+        assert row[columns.index("offset")] == f"{each['offset']:,}"
+        assert row[columns.index("lag")] == f"{each['lag_records']:,}" == "0"
+    assert "no dead letters" in " ".join(dead_letters)
 
 
 def victims(running: RunningSuite, target: str) -> list[psutil.Process]:

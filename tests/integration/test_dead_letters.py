@@ -13,10 +13,12 @@ from bettong.application.plan import plan
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.client.sender import Sender
+from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogWriter
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.identifiers import TopicPartition
+from bettong.inspection.live.dead_letter_tail import DeadLetterTail
 from bettong.inspection.live.resending import send_again
 from bettong.inspection.retry import Resend
 from bettong.local.broker import KafkaBroker
@@ -29,6 +31,7 @@ from bettong.worker.stage_program import program
 from tests.integration.log_parts import NOBODY
 from tests.samples.sender import PARTITIONS
 from tests.servers.sender_process import FRAME_BYTES_MAX, SenderProcess, values_in
+from tests.waiting import eventually
 
 PROGRAM = """
 from dataclasses import dataclass
@@ -178,6 +181,31 @@ def test_what_the_decoder_refused_is_listed_shown_and_sent_again_once(world: Wor
     listed = world.listed()
     assert [each["sent_again"] for each in listed] == [False, True, True]
     assert listed[0]["origin"] == f"numbers/dead-letter.{dead_letters[0]['id']}"
+
+
+def test_dead_letters_are_counted_by_reason_as_they_come_and_frames_written_again_once(
+    world: World,
+) -> None:
+    where = KafkaConnection(world.kafka)
+    with DeadLetterTail(where, world.sender.name, frame_bytes_max=FRAME_BYTES_MAX) as tail:
+
+        def counted(*expected: tuple[str, str, int]) -> None:
+            def found() -> list[tuple[str, str, int]]:
+                rows = tail.count(0.3).rows.values()
+                return sorted((row.key.computation, row.key.reason, row.count) for row in rows)
+
+            eventually(lambda: found() == sorted(expected), what=f"{expected}: {found()}")
+
+        counted()
+        world.send(b"a=1", b"!b=2", b"!c=3")
+        world.process()
+        refused = ("numbers", "ValueError: starts with !", 2)
+        counted(refused)
+        world.send(b"a=-1")
+        world.process()  # the whole log again: those from before are written twice
+        counted(refused, ("add", "ValueError: negative", 1))
+        tail.close()
+        counted(refused, ("add", "ValueError: negative", 1))
 
 
 def test_a_retry_that_died_before_it_left_its_mark_is_repeated_and_counts_once(world: World) -> None:

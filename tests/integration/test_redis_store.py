@@ -9,6 +9,7 @@ import pytest
 from redis import Redis
 
 from bettong.edges.redis_store import LiveMetrics, RedisSink, RedisSnapshots, RedisStore
+from bettong.edges.redis_store.connection import Client
 from bettong.errors import StoreError
 from bettong.identifiers import PartitionId
 from bettong.local.redis_server import RedisServer
@@ -90,6 +91,28 @@ def test_metrics_of_partitions_stay_and_do_not_mix(store: RedisStore) -> None:
         ("check", 11): {LAG.name: "6"},
     }
     assert live.live() == {}
+
+
+def test_what_others_have_written_among_live_metrics_takes_nothing_away(store: RedisStore) -> None:
+    live = LiveMetrics(store)
+    live.write_live("sender", {STATE.name: "running"}, 60)
+    live.write_partition(PartitionId("check", 1), {LAG.name: 5})
+    dated = {"gap": "a/b", "gap_since_s": "x", "gap_alarm_s": "y", "left_out": "c", "left_out_since_s": "z"}
+
+    def write(client: Client) -> None:
+        client.sadd(store.key("live"), b"\xff", "odd")
+        client.hset(store.key("live", "odd"), mapping={b"\xff": b"\xff", TTL_S: "never"})
+        client.expire(store.key("live", "odd"), 60)
+        client.sadd(store.key("partitions"), "check", "check/x", b"\xff/1", "check/2")
+        for name in ("check", "check/x"):
+            client.hset(store.key("partition", name), "lag", 7)
+        client.hset(store.key("partition", "check/2"), mapping=dated)
+
+    store.ask("writing garbage", write)
+    assert live.live()["sender"][STATE.name] == "running"
+    assert live.live()["odd"]["\ufffd"] == "\ufffd"
+    assert live.partitions()[PartitionId("check", 1)] == {LAG.name: "5"}
+    assert set(live.partitions()) == {("check", 1), ("check", 2)}
 
 
 def test_applications_do_not_see_each_other(redis_server: RedisServer, unique_name: Name) -> None:

@@ -3,7 +3,7 @@
 import time
 
 from bettong.edges.redis_store import RedisStore
-from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment
+from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment, read_holders
 from bettong.identifiers import PartitionId
 from tests.integration.membership_parts import CHECK, answered, emptied, remembered, rewound, task_of
 from tests.waiting import eventually
@@ -135,3 +135,21 @@ def test_a_slot_that_still_holds_what_another_one_is_refused_keeps_it(members: R
     assert not answered(members.send_heartbeat(other, 0, wanted=[CHECK[0]])).acquired
     assert answered(members.send_heartbeat(folding, 0, wanted=[CHECK[0]])).acquired == {CHECK[0]}
     assert members.read_members("run-1", range(2)).holders == {CHECK[0]: 0}
+
+
+def test_who_looks_on_sees_which_slots_hold_what_and_live(
+    members: RedisMembership, members_store: RedisStore
+) -> None:
+    assert read_holders(members_store) == {}
+    members.send_heartbeat(task_of(0), 0, wanted=[CHECK[0]])
+    members.send_heartbeat(task_of(7), 0, wanted=[CHECK[1]])
+    holders = members_store.key("resident", "holders")
+    garbage = {b"check": b"0:1", b"check/2": b"x:\xff", b"\xff/3": b"0:1", b"check/3": b"12"}
+    members_store.ask("writing garbage", lambda client: client.hset(holders, mapping=garbage))
+    assert read_holders(members_store) == {CHECK[0]: 0, CHECK[1]: 7}
+
+    def left() -> bool:
+        members.send_heartbeat(task_of(7), 0, wanted=[CHECK[1]])
+        return read_holders(members_store) == {CHECK[1]: 7}
+
+    eventually(left, what="slot 0 is silent and holds nothing any more")

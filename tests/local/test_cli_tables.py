@@ -125,7 +125,7 @@ def test_stages_are_summed_over_their_partitions() -> None:
         skipped=2,
         skipped_frames=3,
     )
-    assert stages(PARTITIONS) == [expected]
+    assert stages(partition_rows({}, PARTITIONS)) == [expected]
     assert "1,500" in printed(stages_table([expected]))
 
 

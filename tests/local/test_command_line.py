@@ -1,5 +1,6 @@
 """The command line itself: help, mistakes, exit codes, and flags made from settings."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -18,10 +19,10 @@ from bettong.config.receiver import ReceiverSettings
 from bettong.errors import LogUnavailableError
 from bettong.services import SERVICES
 
-COMMANDS = ["run", "up", "down", "status", "send", "tail", "check", *SERVICES]
+COMMANDS = ["run", "up", "down", "status", "top", "send", "tail", "check", *SERVICES]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # What costs time to import, and no command needs before it runs.
-SLOW = {"grpc", "kafka", "numba", "pydantic", "pyspark", "redis"}
+SLOW = {"grpc", "kafka", "numba", "pydantic", "pyspark", "redis", "textual"}
 
 Ran = tuple[int, str, str]
 
@@ -259,9 +260,35 @@ def test_remote_status_needs_both_redis_and_application(bettong: Callable[..., R
     assert bettong("status", "--redis", "redis://127.0.0.1:1/0")[0] == 4
 
 
+def test_status_is_valid_json_when_nothing_runs_too(bettong: Callable[..., Ran], tmp_path: Path) -> None:
+    code, output, _ = bettong("status", "--json", "--dir", tmp_path)
+    assert code == 7
+    assert json.loads(output)["unknown"] == [
+        f"nothing runs in {tmp_path} (bettong up APP.py; elsewhere: --redis URL --application NAME)"
+    ]
+
+
+def test_top_wants_a_terminal_and_something_to_show(
+    bettong: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, complaint = bettong("top", "--dir", tmp_path)
+    assert code == 4
+    assert "needs a terminal: `bettong status --json` is for scripts" in complaint
+    monkeypatch.setattr("bettong.cli.top.command._is_terminal", lambda: True)
+    code, _, complaint = bettong("top", "--dir", tmp_path)
+    assert code == 6
+    assert f"nothing runs in {tmp_path}" in complaint
+    assert bettong("top", "--redis", "redis://127.0.0.1:1/0")[0] == 4
+
+
 def test_a_password_is_taken_by_no_flag(bettong: Callable[..., Ran]) -> None:
     url = "redis://user:secret@127.0.0.1:1/0"
-    for command in (("status", "--application", "x"), ("sender",), ("receiver",)):
+    for command in (
+        ("status", "--application", "x"),
+        ("top", "--application", "x"),
+        ("sender",),
+        ("receiver",),
+    ):
         code, *said = bettong(*command, "--redis", url)
         assert code in {2, 4}
         assert "BETTONG_REDIS" in str(said)

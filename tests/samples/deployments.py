@@ -8,6 +8,7 @@ from bettong.identifiers import PartitionId
 from bettong.inspection.deployment import DeploymentAnswers, Logs, inspection
 from bettong.inspection.measures import Measures, Moment, measures
 from bettong.inspection.services import remote_rows
+from bettong.inspection.trends import Trends, trends
 
 Records = dict[str, dict[str, str]]
 Partitions = dict[PartitionId, dict[str, str]]
@@ -16,8 +17,12 @@ Partitions = dict[PartitionId, dict[str, str]]
 def services(**changed: Mapping[str, object]) -> Records:
     """A sender, a processor and a receiver that run, with these metrics on top of theirs."""
     plain = {"state": "running", "since": 1000, "age_s": 0.1, "ttl_s": 10}
+    own = {"processor": {"lag": 0}}
     return {
-        name: {key: str(value) for key, value in {"service": name, **plain, **changed.get(name, {})}.items()}
+        name: {
+            key: str(value)
+            for key, value in {"service": name, **plain, **own.get(name, {}), **changed.get(name, {})}.items()
+        }
         for name in ("sender", "processor", "receiver")
     }
 
@@ -41,10 +46,13 @@ def moment(
         for each, record in partitions.items()
     }
     logs = Logs(dict.fromkeys(ends, 0), ends)
-    answers = DeploymentAnswers(live, partitions, logs, {}, slots or {})
+    answers = DeploymentAnswers(live, partitions, logs, slots or {})
     return Moment(time_s, inspection("app", remote_rows(live), answers), answers)
 
 
 def measured(*moments: Moment) -> Measures:
     """Of the last of one or two moments."""
-    return measures(moments[-1], moments[0] if len(moments) > 1 else None)
+    known = Trends()
+    for each in moments:
+        known = trends(known, each.found, each.time_s)
+    return measures(moments[-1], moments[0] if len(moments) > 1 else None, known)

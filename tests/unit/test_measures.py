@@ -21,7 +21,7 @@ def test_without_an_earlier_look_no_rate_is_known() -> None:
     )
     assert found.in_per_s is None
     assert found.stages[0].messages_per_s is None
-    assert found.partitions[0].messages_per_s is None
+    assert found.partitions[0].trend.messages_per_s is None
 
 
 def test_a_count_that_began_anew_is_no_negative_rate() -> None:
@@ -29,31 +29,30 @@ def test_a_count_that_began_anew_is_no_negative_rate() -> None:
     assert measured(before, moment(104, services(sender={"messages": 7}), {})).in_per_s is None
 
 
-def test_of_several_senders_those_count_that_were_there_before() -> None:
-    first = services(sender={"messages": 100})
-    second = {"sender-2": {**first["sender"], "messages": "900000"}}
-    found = measured(moment(0, first, {}), moment(2, services(sender={"messages": 300}) | second, {}))
-    assert found.in_per_s == 100
-
-
-def test_lag_in_seconds_is_the_time_that_it_takes_at_the_pace_of_now() -> None:
-    id_ = PartitionId("s", 0)
-    before = moment(0, services(), partition("s", 0, offset=1000, messages=0))
-    now = moment(
-        4, services(receiver={"lag": 0}), partition("s", 0, offset=1200, messages=9), waiting={id_: 500}
+def test_lag_in_seconds_is_how_long_the_next_record_has_waited() -> None:
+    id_, record = PartitionId("s", 0), partition("s", 0, offset=1000, messages=5)
+    live = services(receiver={"lag": 0})
+    found = measured(
+        moment(0, live, record),
+        moment(4, live, record, waiting={id_: 500}),
+        moment(9, live, record, waiting={id_: 600}),
     )
-    found = measured(before, now)
-    assert found.partitions[0].lag_s == 10
-    assert (found.stages[0].lag, found.stages[0].lag_s, found.lag, found.lag_s) == (500, 10, 500, 10)
+    assert found.partitions[0].lag_s == 5
+    assert (found.stages[0].lag, found.stages[0].lag_s, found.lag, found.lag_s) == (600, 5, 600, 5)
 
 
-def test_a_partition_that_does_not_move_has_no_lag_in_seconds() -> None:
-    id_ = PartitionId("s", 0)
-    record = partition("s", 0, offset=1000, messages=5)
-    found = measured(moment(0, services(), record), moment(4, services(), record, waiting={id_: 3}))
-    assert found.partitions[0].lag_s is None
-    assert found.stages[0].lag_s is None
-    assert found.lag_s is None
+def test_without_lag_nothing_waits() -> None:
+    found = measured(moment(0, services(receiver={"lag": 0}), partition("s", 0, offset=5)))
+    assert (found.lag, found.lag_s, found.stages[0].lag_s) == (0, 0.0, 0.0)
+
+
+def test_numbers_that_are_none_are_not_known() -> None:
+    live = services(
+        sender={"watermark_lag_s/in": "soon"}, receiver={"messages/out": "many", "latency_max_ms": "nan"}
+    )
+    found = measured(moment(0, live, partition("s", 0, offset=5, cpus="all")))
+    assert (found.sources[0].watermark_lag_s, found.sinks[0].messages, found.max_ms) == (None, 0, None)
+    assert found.partitions[0].cpus is None
 
 
 def test_latencies_of_a_partition_that_rests_are_not_shown_as_those_of_now() -> None:

@@ -1,10 +1,9 @@
-"""Whether a deployment is alive, in a word; what needs a person; where it is slow; what has changed."""
+"""Whether a deployment is alive, in a word; what needs a person; where it is slow."""
 
 from __future__ import annotations
 
 from bettong.identifiers import PartitionId
-from bettong.inspection.changes import changes
-from bettong.inspection.measures import Moment, measures
+from bettong.inspection.measures import Moment
 from bettong.inspection.slowest_part import skews, slowest_part
 from bettong.inspection.verdict import Level, needs, verdict
 from tests.samples.deployments import Partitions, measured, moment, partition, services
@@ -67,15 +66,15 @@ def test_a_partition_that_stands_still_is_named_with_its_lag() -> None:
     assert (slowest.name, slowest.why.partition(";")[0]) == ("s", "partition 1 stands still, for 12 s")
 
 
-def test_a_lag_of_seconds_is_behind_and_the_slowest_part() -> None:
-    before = moment(0, services(), two(offset=0, messages=0))
+def test_a_record_that_waits_for_long_is_behind_and_its_stage_the_slowest_part() -> None:
     live = services(receiver={"lag": 0}, processor={"lag": 0})
-    now = moment(5, live, two(offset=50, messages=50), waiting={S0: 400})
-    assert word(before, now) == (Level.NOTICE, "Behind")
-    slowest = slowest_part(measured(before, now))
+    looks = [moment(at, live, two(offset=5 + at, messages=5 + at), waiting={S0: 400}) for at in (0, 15, 30)]
+    assert word(*looks) == (Level.NOTICE, "Behind")
+    slowest = slowest_part(measured(*looks))
     assert slowest is not None
-    assert slowest.why.startswith("400 records wait in its log, 40.0 s")
+    assert slowest.why == "400 records wait in its log, the oldest for 30.0 s"
     assert slowest.remedy
+    assert [need.level for need in needs(looks[-1].found, measured(*looks))] == [Level.NOTICE]
 
 
 def test_without_lag_the_greatest_latency_is_slowest_and_nothing_is_wrong() -> None:
@@ -118,44 +117,3 @@ def test_many_partitions_that_stand_still_are_counted_not_listed() -> None:
     found = [need.what for need in needs(now.found, measured(now))]
     assert len(found) == 4
     assert found[-1] == "47 partitions more stand still"
-
-
-def kinds(before: Moment, now: Moment) -> list[tuple[str, str]]:
-    return [(each.kind, each.text) for each in changes(before, now)]
-
-
-def test_a_service_that_changes_its_state_or_starts_again_is_a_change() -> None:
-    first = moment(0, services(), {})
-    assert kinds(first, moment(1, services(receiver={"state": "waiting", "detail": "for Kafka"}), {})) == [
-        ("service", "receiver is waiting: for Kafka")
-    ]
-    assert kinds(first, moment(1, services(sender={"since": 2000}), {})) == [
-        ("restart", "sender has started again, and is running")
-    ]
-    gone = {name: record for name, record in services().items() if name != "sender"}
-    assert ("service", "sender is down: writes no metrics") in kinds(first, moment(1, gone, {}))
-    assert kinds(first, first) == []
-
-
-def test_partitions_that_move_between_slots_are_one_change() -> None:
-    records = two(offset=1)
-    before = moment(0, services(), records, slots={S0: 0, S1: 0})
-    now = moment(1, services(), records, slots={S0: 1, S1: 1})
-    assert kinds(before, now) == [("rescale", "2 partitions moved: s/0 to slot 1, s/1 to slot 1")]
-
-
-def test_a_partition_that_stops_and_moves_again_is_two_changes() -> None:
-    moving = moment(0, services(processor={"lag": 0}), two(offset=5))
-    assert kinds(moving, stalled(6)) == [("stall", "s/1 stands still")]
-    assert kinds(stalled(6), moving) == [("stall", "s/1 moves again")]
-
-
-def test_dead_letters_that_come_are_a_change_with_the_last_one() -> None:
-    first = moment(0, services(receiver={"dead_letters": 1}), {})
-    now = moment(1, services(receiver={"dead_letters": 3, "dead_letter_last": "check: no"}), {})
-    assert kinds(first, now) == [("dead letter", "2 messages could not be processed; the last: check: no")]
-
-
-def test_measures_of_one_moment_are_those_of_its_time() -> None:
-    now = moment(12.5, services(), {})
-    assert measures(now, None).time_s == 12.5

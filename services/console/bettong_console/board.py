@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bettong.inspection.changes import Change, changes
-from bettong.inspection.deployment import DeploymentAnswers, inspection
+from bettong.inspection.changes import Change
+from bettong.inspection.deployment import DeploymentAnswers, Inspection, inspection
 from bettong.inspection.measures import Measures, Moment, measures
 from bettong.inspection.services import remote_rows
+from bettong.inspection.trends import RATE_S
+from bettong.inspection.watched import Watched, watched
 from bettong_console.history import History
 from bettong_console.series import series_of
-
-# A rate is of so many seconds: short enough to follow a burst, long enough that records which are written each half
-# second, a little early or late, do not make it jump.
-_RATE_S = 5
-_CHANGES_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The newest moment, and since when (Unix s) it is as it is. `away`: who does not answer, and why."""
+    """The newest moment for which Redis was there, what it amounts to, and how the deployment is now."""
 
     moment: Moment
     measured: Measures
-    away: Mapping[str, str]
+    now: Inspection
 
 
 class Board:
@@ -35,23 +32,29 @@ class Board:
         self.application = application
         self.version = 0
         self.history = History()
-        self.changes: deque[Change] = deque(maxlen=_CHANGES_MAX)
         self.known: Known | None = None
-        self._moments: deque[Moment] = deque(maxlen=_RATE_S + 1)
+        self._watched: Watched | None = None
+        self._moments: deque[Moment] = deque(maxlen=int(RATE_S) + 1)
 
-    def add(self, time_s: float, answers: DeploymentAnswers) -> None:
-        """What was answered. Where Redis is away, what it said before stays, with its time; charts have a hole."""
+    @property
+    def changes(self) -> Sequence[Change]:
+        """What has happened, the oldest first."""
+        return self._watched.changes if self._watched is not None else ()
+
+    def add(self, time_s: float, at_s: float, answers: DeploymentAnswers) -> None:
+        """What was answered, at `time_s` (Unix s), and by a clock that never goes back (`at_s`).
+
+        Where Redis is away, what it said before stays, with its time; charts have a hole.
+        """
         self.version += 1
+        found = inspection(self.application, remote_rows(answers.live, answers.silent), answers)
+        self._watched = watched(self._watched, found, at_s=at_s, unix_s=time_s)
         if "redis" in answers.silent:
             if self.known is not None:
-                self.known = Known(self.known.moment, self.known.measured, answers.silent)
+                self.known = Known(self.known.moment, self.known.measured, found)
             return
-        moment = Moment(time_s, inspection(self.application, remote_rows(answers.live), answers), answers)
-        if self._moments:
-            self.changes.extend(changes(self._moments[-1], moment))
-            if time_s <= self._moments[-1].time_s:  # the clock was set back: rates begin anew
-                self._moments.clear()
-        measured = measures(moment, self._moments[0] if self._moments else None)
+        moment = Moment(time_s, found, answers)
+        measured = measures(moment, self._moments[0] if self._moments else None, self._watched.trends)
         self._moments.append(moment)
-        self.known = Known(moment, measured, answers.silent)
+        self.known = Known(moment, measured, found)
         self.history.add(time_s, series_of(measured))

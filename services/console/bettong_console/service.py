@@ -22,7 +22,7 @@ from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.edges.grpc_server.security import read_tokens
 from bettong.inspection.deployment import DeploymentAnswers
 from bettong.inspection.flow_graph import flow_graph
-from bettong.inspection.live.watch import DeploymentWatch
+from bettong.inspection.live.deployment import LiveDeployment
 from bettong.local.locations import FoundLocations
 from bettong.logs import Logger
 from bettong_console.access import Access
@@ -43,7 +43,7 @@ class Console:
         self._log = log
         self._board = Board(plan.application)
         self._listeners = Listeners(self._board, settings.console_listeners_max)
-        self._watch = DeploymentWatch(plan.application, where.redis, where.kafka)
+        self._live = LiveDeployment(plan.application, where.redis, where.kafka)
         self._looking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="look")
         self._site = Site(
             board=self._board,
@@ -74,16 +74,19 @@ class Console:
                 looking.cancel()
                 stopped.cancel()
                 await asyncio.gather(serving, looking, stopped, return_exceptions=True)
-                await asyncio.get_running_loop().run_in_executor(self._looking, self._watch.close)
+                await asyncio.get_running_loop().run_in_executor(self._looking, self._live.close)
                 self._looking.shutdown(wait=False)
                 self._log.info("stopped")
+
+    def _ask(self) -> DeploymentAnswers:
+        return self._live.answers(redis_may_be_away=True)
 
     async def _look(self, silent: SilentConnections) -> None:
         """Asks in the middle of each second; a look that takes longer is followed by the next one in the next."""
         loop = asyncio.get_running_loop()
         while True:
-            answers: DeploymentAnswers = await loop.run_in_executor(self._looking, self._watch.ask)
-            self._board.add(time.time(), answers)
+            answers: DeploymentAnswers = await loop.run_in_executor(self._looking, self._ask)
+            self._board.add(time.time(), time.monotonic(), answers)
             self._listeners.wake()
             silent.close_old(loop.time())
             await asyncio.sleep(until_next(time.time()))

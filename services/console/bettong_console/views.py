@@ -40,13 +40,13 @@ def summary(board: Board, known: Known, now_s: float) -> View:
             "dead_letters": overview.dead_letters,
             "skipped": overview.skipped,
         },
-        "needs": [asdict(need) for need in needs(known.moment.found, measured)],
+        "needs": [asdict(need) for need in needs(known.now, measured)],
         "services": [
             {"name": row.name, "state": row.state, "since_s": row.since_s, "detail": row.detail}
-            for row in known.moment.found.services
+            for row in known.now.services
         ],
         "stages": [asdict(stage) for stage in measured.stages],
-        "changes": [asdict(each) for each in list(board.changes)[:-4:-1]],
+        "changes": [asdict(each) for each in board.changes[:-4:-1]],
     }
 
 
@@ -79,7 +79,7 @@ def partitions(board: Board, known: Known, now_s: float) -> View:
 
 def events(board: Board, known: Known, now_s: float) -> View:
     """What has happened since the console started, the newest first."""
-    recent = list(board.changes)[: -_CHANGES_MAX - 1 : -1]
+    recent = board.changes[: -_CHANGES_MAX - 1 : -1]
     return _head(known, now_s) | {
         "changes": [asdict(each) for each in recent],
         "dead_letters": known.moment.found.overview.dead_letters,
@@ -95,7 +95,7 @@ VIEWS: Mapping[str, Callable[[Board, Known, float], View]] = {
 
 
 def _head(known: Known, now_s: float) -> View:
-    said = verdict(known.moment.found, known.measured)
+    said = verdict(known.now, known.measured)
     return {
         "status": {
             "application": known.moment.found.application,
@@ -104,7 +104,7 @@ def _head(known: Known, now_s: float) -> View:
             "reason": said.reason,
             "time_s": known.moment.time_s,
             "now_s": now_s,
-            "away": list(known.away.values()),
+            "away": known.now.unknown,
         }
     }
 
@@ -119,7 +119,7 @@ def _partition(each: PartitionMeasures) -> View:
     return {
         "stage": row.stage,
         "partition": row.partition,
-        "slot": each.slot,
+        "slot": row.slot,
         "offset": row.offset,
         "lag": row.lag,
         "lag_s": each.lag_s,
@@ -127,18 +127,19 @@ def _partition(each: PartitionMeasures) -> View:
         "stands_still": stands_still(row),
         "nobody_folds": row.stalled_s == math.inf,
         "messages": row.messages,
-        "messages_per_s": each.messages_per_s,
+        "messages_per_s": each.trend.messages_per_s,
         "share": each.share,
         "p50_ms": each.p50_ms,
         "p99_ms": each.p99_ms,
-        "keys": each.keys,
+        "keys": row.keys,
         "unsaved_records": each.unsaved_records,
         "watermark_s": row.watermark_ns / 1e9 if row.watermark_ns else None,
         "watermark_held_by": row.watermark_held_by,
-        "late": each.late,
-        "partly_late": each.partly_late,
-        "dead_letters": each.dead_letters,
-        "fault": each.fault,
+        "held_s": each.trend.held.seconds if each.trend.held is not None else None,
+        "late": row.late,
+        "partly_late": row.partly_late,
+        "dead_letters": row.dead_letters,
+        "fault": row.fault,
     }
 
 
@@ -146,20 +147,20 @@ def _workers(measured: Measures) -> list[View]:
     """The slots that hold partitions, by number; none under the micro-batch schedule, which has no owners."""
     slots: dict[int, list[PartitionMeasures]] = {}
     for each in measured.partitions:
-        if each.slot is not None:
-            slots.setdefault(each.slot, []).append(each)
+        if each.row.slot is not None:
+            slots.setdefault(each.row.slot, []).append(each)
     return [_worker(slot, own) for slot, own in sorted(slots.items())]
 
 
 def _worker(slot: int, own: list[PartitionMeasures]) -> View:
-    rates = [each.messages_per_s for each in own if each.messages_per_s is not None]
+    rates = [rate for each in own if (rate := each.trend.messages_per_s) is not None]
     return {
         "slot": slot,
         "partitions": len(own),
         "messages_per_s": sum(rates) if rates else None,
         "lag": sum(each.row.lag or 0 for each in own),
         "p99_ms": max((each.p99_ms for each in own if each.p99_ms is not None), default=None),
-        "keys": sum(each.keys or 0 for each in own),
+        "keys": sum(each.row.keys for each in own),
         "cpus": max((each.cpus for each in own if each.cpus is not None), default=None),
     }
 

@@ -24,6 +24,7 @@ from bettong.cli.services import STUB, run_service
 from bettong.cli.state.commands import state
 from bettong.cli.status import status
 from bettong.cli.tail import tail
+from bettong.cli.top.command import top
 from bettong.services import SERVICES
 
 _SUMMARY = "Bettong, a stream processor: state next to the code that uses it, right through crashes."
@@ -53,7 +54,7 @@ def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = Fal
         typer.echo(context.get_help())
 
 
-for _command in (check, run, up, status, console, down, send, tail, replay, log, chaos):
+for _command in (check, run, up, status, top, console, down, send, tail, replay, log, chaos):
     app.command(rich_help_panel="Applications on this machine")(_command)
 app.add_typer(dead_letters, name="dead-letters", rich_help_panel="Applications on this machine")
 app.add_typer(state, name="state", rich_help_panel="Applications on this machine")

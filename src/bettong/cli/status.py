@@ -23,17 +23,20 @@ if TYPE_CHECKING:
     from bettong.inspection.overview import Overview, PartitionRow, StageSummary
     from bettong.inspection.services import ServiceRow
 
-_REDIS = typer.Option(
+REDIS = typer.Option(
     metavar="URL",
     callback=without_password_flag,
     help="Look at a deployment elsewhere: its Redis, by default BETTONG_REDIS. Needs --application too.",
 )
-_APPLICATION = typer.Option(metavar="NAME", help="The name of the application that is deployed there.")
-_KAFKA = typer.Option(
+APPLICATION = typer.Option(metavar="NAME", help="The name of the application that is deployed there.")
+KAFKA = typer.Option(
     metavar="HOST:PORT",
     help="Its Kafka, by default BETTONG_KAFKA; without it, lag is what the processor says.",
 )
 _PARTITIONS = typer.Option("--partitions", help="Show each partition, not only each stage.")
+_JSON = typer.Option(
+    "--json", help="Print one JSON object, partitions included, for scripts: see docs/status-json.md."
+)
 _NAMED_MAX = 4
 _COLOURS = {
     "running": "green",
@@ -47,36 +50,52 @@ _COLOURS = {
 def status(
     *,
     directory: Annotated[Path, DIRECTORY] = HERE,
-    redis: Annotated[str | None, _REDIS] = None,
-    application: Annotated[str | None, _APPLICATION] = None,
-    kafka: Annotated[str | None, _KAFKA] = None,
+    redis: Annotated[str | None, REDIS] = None,
+    application: Annotated[str | None, APPLICATION] = None,
+    kafka: Annotated[str | None, KAFKA] = None,
     each: Annotated[bool, _PARTITIONS] = False,
+    json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Show services, partitions, dead letters and latency. Exit code 0: all goes on; 7: something does not."""
     from rich.console import Console
 
-    from bettong.errors import SettingsError
     from bettong.local.inspecting import inspect_suite
     from bettong.local.record import find
 
     console = Console(highlight=False)
-    if redis is None and application is None:
-        record = find(directory)
-        if record is None:
-            console.print(
-                f"nothing runs in {directory} (bettong up APP.py; elsewhere: --redis URL --application NAME)"
-            )
-            raise typer.Exit(NOT_RUNNING)
+    found: Inspection | None = None
+    if (name := elsewhere(redis, application)) is not None:
+        found = _elsewhere(name, redis, kafka)
+    elif (record := find(directory)) is not None:
         found = inspect_suite(record)
-    elif application is None or (redis is None and "BETTONG_REDIS" not in os.environ):
+    nothing = f"nothing runs in {directory} (bettong up APP.py; elsewhere: --redis URL --application NAME)"
+    if json:
+        _print_json(found, nothing)
+    elif found is None:
+        console.print(nothing)
+    else:
+        show(found, console, each=each)
+    if found is None or not found.goes_on:
+        raise typer.Exit(NOT_RUNNING)
+
+
+def elsewhere(redis: str | None, application: str | None) -> str | None:
+    """The application that flags name elsewhere; None: the suite of a folder. SettingsError for half of it."""
+    from bettong.errors import SettingsError
+
+    if redis is None and application is None:
+        return None
+    if application is None or (redis is None and "BETTONG_REDIS" not in os.environ):
         raise SettingsError(
             "--redis and --application go together: give both, or neither for the suite on this machine"
         )
-    else:
-        found = _elsewhere(application, redis, kafka)
-    show(found, console, each=each)
-    if not found.goes_on:
-        raise typer.Exit(NOT_RUNNING)
+    return application
+
+
+def _print_json(found: Inspection | None, nothing: str) -> None:
+    from bettong.inspection.status_form import status_form
+
+    typer.echo(status_form(found, time.time(), nothing).model_dump_json(indent=2))
 
 
 def _elsewhere(application: str, redis: str | None, kafka: str | None) -> Inspection:
@@ -100,8 +119,9 @@ def show(found: Inspection, console: Console, *, each: bool) -> None:
         console.print(stages_table(found.stages))
     if found.partitions and each:
         console.print(partitions_table(found.partitions, time.time_ns()))
-    for text in (*summary(found.overview), *stalled(found.partitions)):
-        console.print(text, soft_wrap=True)
+    if "redis" not in found.away:  # else nothing is known of these
+        for text in (*summary(found.overview), *stalled(found.partitions)):
+            console.print(text, soft_wrap=True)
     for text in found.unknown:
         console.print(f"[red]{escape(text)}[/red]", soft_wrap=True)
 
@@ -210,6 +230,14 @@ def summary(found: Overview) -> list[str]:
         )
     else:
         lines.append("no dead letters")
+    return [*lines, *complaints(found)]
+
+
+def complaints(found: Overview) -> list[str]:
+    """What somebody may want to do something about, in a line each."""
+    from rich.markup import escape
+
+    lines = []
     if found.skipped:
         lines.append(f'[yellow]{found.skipped:,} messages skipped[/yellow], as on_error="skip" says')
     if found.gaps:

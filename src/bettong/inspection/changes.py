@@ -1,102 +1,131 @@
-"""What has happened between two looks at a deployment: services that came or went, partitions that moved. Pure."""
+"""What has changed from one inspection of a deployment to the next, in words. Pure."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from bettong.identifiers import PartitionId
-from bettong.inspection.measures import Moment
-from bettong.inspection.overview import stands_still
-from bettong.inspection.services import DOWN, GIVEN_UP, RUNNING, SILENT
-from bettong.metrics import STANDBY
+from bettong.inspection.deployment import Inspection
+from bettong.inspection.overview import PartitionRow, stands_still
+from bettong.inspection.services import DOWN, GIVEN_UP, ServiceRow
 
-# So many partitions that moved are named in one line.
-_NAMED_MAX = 4
-
-
-class Weight(StrEnum):
-    """How a person is to take it."""
-
-    GOOD = "good"
-    PLAIN = "plain"
-    BAD = "bad"
+CHANGES_MAX = 500
+DEAD_LETTERS = "dead letters"
+_TOGETHER_S = 10.0
+_NAMED_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that happened before `time_s` (Unix s), and after the look before: `kind` in a word, and a sentence."""
+    """What happened, to whom, and when it was seen, or when they say that it was (Unix s)."""
 
-    time_s: float
-    kind: str
-    weight: Weight
+    at_s: float
+    what: str
     text: str
 
 
-def changes(before: Moment, now: Moment) -> list[Change]:
-    """All that differ, services first."""
-    found = [*_services(before, now), *_moved(before, now), *_still(before, now), *_counted(before, now)]
-    return [Change(now.time_s, kind, weight, text) for kind, weight, text in found]
+def begun(found: Inspection, at_s: float) -> list[Change]:
+    """What services say of the time before the first inspection: since when each is as it is. Oldest first."""
+    changes = [
+        Change(row.since_s if row.since_s is not None else at_s, row.name, _is(row)) for row in found.services
+    ]
+    return sorted(changes, key=lambda each: each.at_s)
 
 
-_Found = tuple[str, Weight, str]
+def changes_between(before: Inspection, now: Inspection, at_s: float) -> list[Change]:
+    """What is otherwise now than it was."""
+    changes = [Change(at_s, what, text) for what, text in (*_services(before, now), *_answering(before, now))]
+    if not {"redis"} & {*before.away, *now.away}:  # else nothing is known of these, and that is no change
+        changes += [
+            Change(at_s, what, text)
+            for what, text in (*_partitions(before, now), *_alarms(before, now), *_dead_letters(before, now))
+        ]
+    return changes
 
 
-def _services(before: Moment, now: Moment) -> Iterator[_Found]:
-    old = {row.name: row for row in before.found.services}
-    new = {row.name: row for row in now.found.services}
-    for name, row in new.items():
-        last = old.get(name)
-        good = row.state in {RUNNING, STANDBY}
-        weight = (
-            Weight.GOOD if good else Weight.BAD if row.state in {DOWN, GIVEN_UP, SILENT} else Weight.PLAIN
+def added(kept: Sequence[Change], new: Sequence[Change]) -> tuple[Change, ...]:
+    """The newest CHANGES_MAX. Dead letters that keep coming are one change, with the last of them."""
+    found = list(kept)
+    for each in new:
+        if each.what == DEAD_LETTERS:
+            found = [old for old in found if old.what != DEAD_LETTERS or each.at_s - old.at_s > _TOGETHER_S]
+        found.append(each)
+    return tuple(found[-CHANGES_MAX:])
+
+
+def _is(row: ServiceRow) -> str:
+    return f"{row.state}{f': {row.detail}' if row.detail else ''}"
+
+
+def _services(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
+    rows, old = {row.name: row for row in now.services}, {row.name: row for row in before.services}
+    for name, row in rows.items():
+        was = old.get(name)
+        if was is None:
+            yield name, f"is there, {_is(row)}"
+            continue
+        if row.state != was.state:
+            yield name, f"was {was.state}, is {_is(row)}"
+        restarts, restarts_before = (
+            each.process.restarts if each.process is not None else 0 for each in (row, was)
         )
-        detail = f": {row.detail}" if row.detail else ""
-        if last is None or last.state != row.state:
-            yield "service", weight, f"{name} is {row.state}{detail}"
-        elif row.since_s is not None and last.since_s is not None and row.since_s > last.since_s + 1.0:
-            yield "restart", Weight.PLAIN, f"{name} has started again, and is {row.state}"
-    for name in old.keys() - new.keys():
-        yield "service", Weight.BAD, f"{name} says nothing any more"
+        if restarts > restarts_before and row.state == was.state not in {DOWN, GIVEN_UP}:
+            fault = row.process.fault if row.process is not None else ""
+            yield name, f"was started again{f', after: {fault}' if fault else ''}"
+    for name in old.keys() - rows.keys():
+        yield name, f"is gone, was {old[name].state}"
 
 
-def _moved(before: Moment, now: Moment) -> Iterator[_Found]:
-    old, new = before.answers.slots, now.answers.slots
-    moved = sorted(each for each, slot in new.items() if each in old and old[each] != slot)
+def _answering(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
+    for name in set(now.away) - set(before.away):
+        yield name, "does not answer"
+    for name in set(before.away) - set(now.away):
+        yield name, "answers again"
+
+
+def _partitions(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
+    old = {row.id: row for row in before.partitions}
+    pairs = [(old[row.id], row) for row in now.partitions if row.id in old]
+    moved = [(was, row) for was, row in pairs if row.slot != was.slot]
     if moved:
-        shown = ", ".join(f"{each} to slot {new[each]}" for each in moved[:_NAMED_MAX])
-        more = f" and {len(moved) - _NAMED_MAX:,} more" if len(moved) > _NAMED_MAX else ""
-        yield "rescale", Weight.PLAIN, f"{len(moved):,} partitions moved: {shown}{more}"
-
-
-def _still(before: Moment, now: Moment) -> Iterator[_Found]:
-    def still(moment: Moment) -> dict[PartitionId, float]:
-        return {
-            PartitionId(row.stage, row.partition): row.stalled_s or 0.0
-            for row in moment.found.partitions
-            if stands_still(row)
-        }
-
-    old, new = still(before), still(now)
-    for each in sorted(new.keys() - old.keys())[:_NAMED_MAX]:
-        nobody = ", for nobody folds it" if new[each] == math.inf else ""
-        yield "stall", Weight.BAD, f"{each} stands still{nobody}"
-    for each in sorted(old.keys() - new.keys())[:_NAMED_MAX]:
-        yield "stall", Weight.GOOD, f"{each} moves again"
-
-
-def _counted(before: Moment, now: Moment) -> Iterator[_Found]:
-    grown = now.found.overview.dead_letters - before.found.overview.dead_letters
-    if grown > 0:
-        last = (
-            f"; the last: {now.found.overview.dead_letter_last}"
-            if now.found.overview.dead_letter_last
-            else ""
+        yield "partitions", _together([f"{row.id} from {_slot(was)} to {_slot(row)}" for was, row in moved])
+    still = [row for was, row in pairs if stands_still(row) and not stands_still(was)]
+    if still:
+        yield (
+            "partitions",
+            "stand still: " + _together([f"{row.id} at offset {row.offset:,}" for row in still]),
         )
-        yield "dead letter", Weight.BAD, f"{grown:,} messages could not be processed{last}"
-    for text in sorted(set(now.found.overview.left_out) - set(before.found.overview.left_out)):
-        yield "left out", Weight.BAD, f"left out, for it killed workers: {text}"
-    for text in sorted(set(now.found.unknown) - set(before.found.unknown)):
-        yield "away", Weight.BAD, text
+    going = [row for was, row in pairs if stands_still(was) and not stands_still(row)]
+    if going:
+        yield "partitions", "go on: " + _together([str(row.id) for row in going])
+    for was, row in pairs:
+        if row.fault and row.fault != was.fault:
+            yield str(row.id), f"is held up: {row.fault}"
+
+
+def _alarms(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
+    gaps, gaps_before = (len(each.overview.gaps) for each in (now, before))
+    if gaps > gaps_before:
+        yield "partitions", f"{gaps} wait for a lost frame: {_together(list(now.overview.gaps))}"
+    elif gaps < gaps_before:
+        yield "partitions", f"{gaps_before - gaps} wait for a lost frame no more"
+    for text in set(now.overview.left_out) - set(before.overview.left_out):
+        yield "left out", text
+    for text in set(now.overview.references) - set(before.overview.references):
+        yield "reference tables", f"are as they were: {text}"
+
+
+def _dead_letters(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
+    grown = now.overview.dead_letters - before.overview.dead_letters
+    if grown > 0:
+        last = now.overview.dead_letter_last
+        yield DEAD_LETTERS, f"{now.overview.dead_letters:,} in all{f', the last: {last}' if last else ''}"
+
+
+def _slot(row: PartitionRow) -> str:
+    return "nobody" if row.slot is None else f"slot {row.slot}"
+
+
+def _together(texts: list[str]) -> str:
+    more = f"; and {len(texts) - _NAMED_MAX:,} more" if len(texts) > _NAMED_MAX else ""
+    return "; ".join(texts[:_NAMED_MAX]) + more

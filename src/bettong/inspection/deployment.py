@@ -38,20 +38,20 @@ class Logs:
 class DeploymentAnswers:
     """What services (by name) and partitions have said, and where logs end; `logs` is None where nobody was asked.
 
-    `silent`: of kafka and redis those that do not answer, and why. `slots`: which slot of the resident schedule holds
-    each partition, where that was asked.
+    `slots`: which one holds each partition, under the resident schedule. `silent`: of kafka and redis those that do
+    not answer, and why.
     """
 
     live: Mapping[str, Record] = field(default_factory=dict)
     partitions: Mapping[PartitionId, Record] = field(default_factory=dict)
     logs: Logs | None = None
-    silent: Mapping[str, str] = field(default_factory=dict)
     slots: Mapping[PartitionId, int] = field(default_factory=dict)
+    silent: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """`unknown`: what does not answer, and so what is not known, in a line each."""
+    """`unknown`: what does not answer, and so what is not known, in a line each. `away`: of kafka and redis those."""
 
     application: str
     services: list[ServiceRow]
@@ -59,6 +59,7 @@ class Inspection:
     stages: list[StageSummary]
     partitions: list[PartitionRow]
     unknown: list[str]
+    away: tuple[str, ...] = ()
 
     @property
     def goes_on(self) -> bool:
@@ -74,12 +75,17 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
     begins, ends = (logs.begins, logs.ends) if logs is not None else ({}, None)
     # What Kafka does not say now was said by it before: old metrics of lag are no better than a guess.
     known = "kafka" not in answers.silent
-    partitions = partition_rows(answers.live, answers.partitions, begins=begins, ends=ends, lag_known=known)
+    partitions = partition_rows(
+        answers.live, answers.partitions, begins=begins, ends=ends, slots=answers.slots, lag_known=known
+    )
+    if "redis" in answers.silent:  # where logs end alone says nothing of who folds them, and how far
+        partitions = []
     return Inspection(
         application=application,
         services=services,
         overview=overview(answers.live, answers.partitions, partitions),
-        stages=stages(answers.partitions),
+        stages=stages(partitions),
         partitions=partitions,
         unknown=[f"{why}; what only it knows is left out" for why in answers.silent.values()],
+        away=tuple(answers.silent),
     )

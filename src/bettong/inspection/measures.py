@@ -1,18 +1,18 @@
-"""What a deployment does now, in numbers: rates from two moments, the rest from the later one. Pure.
+"""What a deployment does now, stage by stage, sink by sink and source by source, in numbers. Pure.
 
-A rate is None where it cannot be known: nobody has looked before, who counts has begun anew, or nobody counts.
-No number stands for a guess.
+Of the newest inspection, of what several in a row show (`trends`), and of what services say of sinks and sources. A
+number is None where it is not known: nobody has looked before, who counts has begun anew, or nobody counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong import metrics
-from bettong.identifiers import PartitionId
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
-from bettong.inspection.overview import PartitionRow, Record, service_of
+from bettong.inspection.overview import PartitionRow, Record, number_of, service_of
+from bettong.inspection.trends import PartitionTrend, Trends
 from bettong.metrics import Metric
 from bettong.services import RECEIVER, SENDER
 
@@ -28,26 +28,19 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMeasures:
-    """One partition. `share`: of its stage's messages now, 0 to 1. `lag_s`: the time that its lag takes to fold.
+    """One partition. `share`: of its stage's messages now, 0 to 1. `lag_s`: how long its next record has waited.
 
-    `unsaved_records`: folded since its newest snapshot. `fault`: what holds it up.
+    `p50_ms` and `p99_ms` are None while it rests. `unsaved_records`: folded since its newest snapshot.
     """
 
     row: PartitionRow
-    slot: int | None
-    messages_per_s: float | None
+    trend: PartitionTrend
     p50_ms: float | None
     p99_ms: float | None
     lag_s: float | None
     share: float | None
-    keys: int | None
     unsaved_records: int | None
-    late: int
-    partly_late: int
-    dead_letters: int
-    skipped: int
     cpus: int | None
-    fault: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,204 +108,160 @@ class Measures:
     partitions: tuple[PartitionMeasures, ...]
 
 
-def measures(now: Moment, before: Moment | None) -> Measures:
-    """`before`: some seconds earlier, so that rates are of so many seconds; None where nobody has looked."""
-    interval = _Interval(now, before if before is not None and before.time_s < now.time_s else None)
-    overview, partitions = now.found.overview, _partitions(interval)
-    receivers = interval.records(RECEIVER.name)
+def measures(now: Moment, before: Moment | None, known: Trends) -> Measures:
+    """`before`: some seconds earlier, for rates that `known` does not have; None where nobody has looked."""
+    earlier = before if before is not None and before.time_s < now.time_s else None
+    overview, partitions = now.found.overview, _partitions(now, known)
+    receivers = _records(now, RECEIVER.name)
     lags_s = [each.lag_s for each in partitions]
-    known = overview.lag is not None and None not in lags_s
+    lag_known = overview.lag is not None and None not in lags_s
     return Measures(
         time_s=now.time_s,
-        in_per_s=interval.rate(SENDER.name, metrics.MESSAGES.name),
-        out_per_s=interval.rate(RECEIVER.name, metrics.MESSAGES.name),
+        in_per_s=known.messages_per_s,
+        out_per_s=known.results_per_s,
         lag=overview.lag,
-        lag_s=_worst(lags_s) or 0.0 if known else None,
+        lag_s=_worst(lags_s) or 0.0 if lag_known else None,
         p50_ms=overview.p50_ms,
         p99_ms=overview.p99_ms,
-        max_ms=_worst(_number(each, metrics.LATENCY_MAX.name) for each in receivers),
-        sources=_sources(interval.records(SENDER.name)),
-        stages=_stages(interval, partitions),
-        sinks=_sinks(interval),
+        max_ms=_worst(number_of(each, metrics.LATENCY_MAX.name) for each in receivers.values()),
+        sources=_sources(_records(now, SENDER.name).values()),
+        stages=_stages(now, earlier, partitions),
+        sinks=_sinks(receivers, earlier, now.time_s),
         partitions=partitions,
     )
 
 
-class _Interval:
-    """Two moments; the earlier one may be missing."""
-
-    def __init__(self, now: Moment, before: Moment | None) -> None:
-        self.now = now
-        self.before = before
-        self.seconds = now.time_s - before.time_s if before is not None else 0.0
-        rows = before.found.partitions if before is not None else []
-        self.offsets = {_id(row): row.offset for row in rows}
-
-    def records(self, service: str) -> list[Record]:
-        """The live records of a service's instances."""
-        return [each for each in self.now.answers.live.values() if service_of(each) == service]
-
-    def rate(self, service: str, name: str) -> float | None:
-        """By how much a count of all instances of a service grows in a second."""
-        if self.before is None:
-            return None
-        old = self.before.answers.live
-        grown = [
-            _grown(old.get(instance, {}), record, name)
-            for instance, record in self.now.answers.live.items()
-            if service_of(record) == service
-        ]
-        return self._per_s(grown)
-
-    def stage_rate(self, stage: str, metric: Metric) -> float | None:
-        """The same of a count of all partitions of a stage."""
-        if self.before is None:
-            return None
-        old = self.before.answers.partitions
-        grown = [
-            _grown(old.get(id_, {}), record, metric.name)
-            for id_, record in self.now.answers.partitions.items()
-            if id_.stage == stage
-        ]
-        return self._per_s(grown)
-
-    def partition_rate(self, id_: PartitionId) -> float | None:
-        """How many messages a partition folds in a second."""
-        if self.before is None:
-            return None
-        old, new = self.before.answers.partitions, self.now.answers.partitions
-        return self._per_s([_grown(old.get(id_, {}), new.get(id_, {}), metrics.MESSAGES.name)])
-
-    def _per_s(self, grown: Sequence[float | None]) -> float | None:
-        known = [each for each in grown if each is not None]
-        return sum(known) / self.seconds if known else None
-
-
-def _partitions(interval: _Interval) -> tuple[PartitionMeasures, ...]:
-    rows = interval.now.found.partitions
-    rates = {_id(row): interval.partition_rate(_id(row)) for row in rows}
+def _partitions(now: Moment, known: Trends) -> tuple[PartitionMeasures, ...]:
     totals: dict[str, float] = {}
-    for id_, rate in rates.items():
-        totals[id_.stage] = totals.get(id_.stage, 0.0) + (rate or 0.0)
-    return tuple(_partition(interval, row, rates[_id(row)], totals[row.stage]) for row in rows)
+    for row in now.found.partitions:
+        rate = known.of(row.id).messages_per_s
+        totals[row.stage] = totals.get(row.stage, 0.0) + (rate or 0.0)
+    return tuple(_partition(now, row, known.of(row.id), totals[row.stage]) for row in now.found.partitions)
 
 
-def _partition(interval: _Interval, row: PartitionRow, rate: float | None, total: float) -> PartitionMeasures:
-    record = interval.now.answers.partitions.get(_id(row), {})
+def _partition(now: Moment, row: PartitionRow, trend: PartitionTrend, total: float) -> PartitionMeasures:
+    rate = trend.messages_per_s
+    # What its record says of latencies was true when it folded last.
     rests = rate == 0.0
     return PartitionMeasures(
         row=row,
-        slot=interval.now.answers.slots.get(_id(row)),
-        messages_per_s=rate,
-        # What its record says of latencies was true when it folded last.
+        trend=trend,
         p50_ms=None if rests else row.p50_ms,
         p99_ms=None if rests else row.p99_ms,
-        lag_s=_lag_s(interval, row),
+        lag_s=trend.lag.seconds if trend.lag is not None else None,
         share=rate / total if rate is not None and total else None,
-        keys=_count(record, metrics.KEYS),
         unsaved_records=max(0, row.offset - row.snapshot_offset) if row.snapshot_offset is not None else None,
-        late=_count(record, metrics.LATE) or 0,
-        partly_late=_count(record, metrics.PARTLY_LATE) or 0,
-        dead_letters=_count(record, metrics.DEAD_LETTERS) or 0,
-        skipped=_count(record, metrics.SKIPPED) or 0,
-        cpus=_count(record, metrics.CPUS),
-        fault=record.get(metrics.FAULT.name, ""),
+        cpus=_count(now.answers.partitions.get(row.id, {}), metrics.CPUS),
     )
 
 
-def _lag_s(interval: _Interval, row: PartitionRow) -> float | None:
-    """How long its records take at the pace of late; None when that is not known, or it does not move."""
-    if row.lag == 0:
-        return 0.0
-    grown = row.offset - interval.offsets.get(_id(row), row.offset)
-    return row.lag * interval.seconds / grown if row.lag is not None and grown > 0 else None
+def _stages(
+    now: Moment, before: Moment | None, partitions: Sequence[PartitionMeasures]
+) -> tuple[StageMeasures, ...]:
+    by_stage: dict[str, list[PartitionMeasures]] = {}
+    for each in partitions:
+        by_stage.setdefault(each.row.stage, []).append(each)
+    results = {} if before is None else _results(before.found)
+    seconds = now.time_s - before.time_s if before is not None else 0.0
+    return tuple(_stage(name, own, results.get(name), seconds) for name, own in by_stage.items())
 
 
-def _stages(interval: _Interval, partitions: Sequence[PartitionMeasures]) -> tuple[StageMeasures, ...]:
-    names = dict.fromkeys(each.row.stage for each in partitions)
-    return tuple(
-        _stage(interval, name, [each for each in partitions if each.row.stage == name]) for name in names
-    )
-
-
-def _stage(interval: _Interval, name: str, own: Sequence[PartitionMeasures]) -> StageMeasures:
-    lags, lags_s = [each.row.lag for each in own], [each.lag_s for each in own]
+def _stage(
+    name: str, own: Sequence[PartitionMeasures], results_before: int | None, seconds: float
+) -> StageMeasures:
+    rows = [each.row for each in own]
+    lags, lags_s = [row.lag for row in rows], [each.lag_s for each in own]
+    rates = [rate for each in own if (rate := each.trend.messages_per_s) is not None]
+    results = sum(row.results for row in rows)
     # Those without one have met no message yet, and hold nothing up.
-    timed = [each.row for each in own if each.row.watermark_ns]
+    timed = [row for row in rows if row.watermark_ns]
     behind = min(timed, key=lambda row: row.watermark_ns, default=None)
     return StageMeasures(
         stage=name,
         partitions=len(own),
-        messages_per_s=interval.stage_rate(name, metrics.MESSAGES),
-        results_per_s=interval.stage_rate(name, metrics.RESULTS),
+        messages_per_s=sum(rates) if rates else None,
+        results_per_s=_rate(results_before, results, seconds),
         lag=sum(lag or 0 for lag in lags) if None not in lags else None,
         lag_s=_worst(lags_s) if None not in lags_s else None,
         p50_ms=_worst(each.p50_ms for each in own),
         p99_ms=_worst(each.p99_ms for each in own),
-        keys=sum(each.keys or 0 for each in own),
-        late=sum(each.late for each in own),
-        partly_late=sum(each.partly_late for each in own),
-        dead_letters=sum(each.dead_letters for each in own),
-        skipped=sum(each.skipped for each in own),
+        keys=sum(row.keys for row in rows),
+        late=sum(row.late for row in rows),
+        partly_late=sum(row.partly_late for row in rows),
+        dead_letters=sum(row.dead_letters for row in rows),
+        skipped=sum(row.skipped for row in rows),
         watermark_ns=behind.watermark_ns if behind is not None else 0,
         watermark_partition=behind.partition if behind is not None else None,
         watermark_held_by=behind.watermark_held_by if behind is not None else "",
     )
 
 
-def _sinks(interval: _Interval) -> tuple[SinkMeasures, ...]:
-    receivers = interval.records(RECEIVER.name)
+def _results(found: Inspection) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for row in found.partitions:
+        totals[row.stage] = totals.get(row.stage, 0) + row.results
+    return totals
+
+
+def _sinks(receivers: Mapping[str, Record], before: Moment | None, time_s: float) -> tuple[SinkMeasures, ...]:
     prefix = f"{metrics.MESSAGES.name}/"
-    names = sorted(
-        {name.removeprefix(prefix) for each in receivers for name in each if name.startswith(prefix)}
-    )
-    return tuple(
-        SinkMeasures(
-            sink=name,
-            messages=sum(_count(each, metrics.MESSAGES, f"/{name}") or 0 for each in receivers),
-            messages_per_s=interval.rate(RECEIVER.name, prefix + name),
-            lag=_total(_count(each, metrics.LAG, f"/{name}") for each in receivers),
-            p50_ms=_worst(_number(each, f"{metrics.LATENCY_P50.name}/{name}") for each in receivers),
-            p99_ms=_worst(_number(each, f"{metrics.LATENCY_P99.name}/{name}") for each in receivers),
-            max_ms=_worst(_number(each, f"{metrics.LATENCY_MAX.name}/{name}") for each in receivers),
-        )
-        for name in names
+    named = {name for each in receivers.values() for name in each if name.startswith(prefix)}
+    return tuple(_sink(name, receivers, before, time_s) for name in sorted(named))
+
+
+def _sink(name: str, receivers: Mapping[str, Record], before: Moment | None, time_s: float) -> SinkMeasures:
+    suffix = name.removeprefix(metrics.MESSAGES.name)
+    old = _records(before, RECEIVER.name) if before is not None else {}
+    rates = [
+        _rate(number_of(old[instance], name), number_of(record, name), time_s - before.time_s)
+        for instance, record in receivers.items()
+        if before is not None and instance in old
+    ]
+    known = [rate for rate in rates if rate is not None]
+
+    def worst(metric: Metric) -> float | None:
+        return _worst(number_of(each, metric.name + suffix) for each in receivers.values())
+
+    return SinkMeasures(
+        sink=suffix.removeprefix("/"),
+        messages=sum(_count(each, metrics.MESSAGES, suffix) or 0 for each in receivers.values()),
+        messages_per_s=sum(known) if known else None,
+        lag=_total(_count(each, metrics.LAG, suffix) for each in receivers.values()),
+        p50_ms=worst(metrics.LATENCY_P50),
+        p99_ms=worst(metrics.LATENCY_P99),
+        max_ms=worst(metrics.LATENCY_MAX),
     )
 
 
-def _sources(senders: Sequence[Record]) -> tuple[SourceMeasures, ...]:
+def _sources(senders: Iterable[Record]) -> tuple[SourceMeasures, ...]:
+    records = list(senders)
     prefixes = (f"{metrics.LAG.name}/", f"{metrics.WATERMARK_LAG.name}/")
-    names = sorted({name.partition("/")[2] for each in senders for name in each if name.startswith(prefixes)})
+    names = {name.partition("/")[2] for each in records for name in each if name.startswith(prefixes)}
     return tuple(
         SourceMeasures(
             source=name,
-            lag=_total(_count(each, metrics.LAG, f"/{name}") for each in senders),
-            watermark_lag_s=_worst(_number(each, prefixes[1] + name) for each in senders),
+            lag=_total(_count(each, metrics.LAG, f"/{name}") for each in records),
+            watermark_lag_s=_worst(number_of(each, prefixes[1] + name) for each in records),
         )
-        for name in names
+        for name in sorted(names)
     )
 
 
-def _id(row: PartitionRow) -> PartitionId:
-    return PartitionId(row.stage, row.partition)
+def _records(moment: Moment, service: str) -> dict[str, Record]:
+    """The live records of a service's instances."""
+    return {name: each for name, each in moment.answers.live.items() if service_of(each) == service}
 
 
-def _grown(old: Record, new: Record, name: str) -> float | None:
-    """None when one of them does not say it, or the count has begun anew between them."""
-    counts = _number(old, name), _number(new, name)
-    if counts[0] is None or counts[1] is None or counts[1] < counts[0]:
+def _rate(before: float | None, now: float | None, seconds: float) -> float | None:
+    """None where a count is missing, or has begun anew meanwhile."""
+    if before is None or now is None or now < before or seconds <= 0:
         return None
-    return counts[1] - counts[0]
+    return (now - before) / seconds
 
 
 def _count(record: Record, metric: Metric, suffix: str = "") -> int | None:
-    found = _number(record, metric.name + suffix)
+    found = number_of(record, metric.name + suffix)
     return None if found is None else int(found)
-
-
-def _number(record: Record, name: str) -> float | None:
-    text = record.get(name)
-    return float(text) if text else None
 
 
 def _total(counts: Iterable[int | None]) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bettong import metrics
 from bettong.identifiers import PartitionId
@@ -46,7 +46,11 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class StageSummary:
-    """All partitions of a stage together. `skipped_frames`: duplicates and gaps."""
+    """All partitions of a stage together. `skipped_frames`: duplicates and gaps.
+
+    `lag` is None where that of a partition is not known, `messages_per_s` where none measures it. `p50_ms` and
+    `p99_ms` are those of the slowest partition.
+    """
 
     stage: str
     partitions: int
@@ -57,6 +61,13 @@ class StageSummary:
     dead_letters: int
     skipped: int
     skipped_frames: int
+    late: int = 0
+    partly_late: int = 0
+    keys: int = 0
+    lag: int | None = None
+    messages_per_s: float | None = None
+    p50_ms: float | None = None
+    p99_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +75,8 @@ class PartitionRow:
     """One partition. What its schedule does not measure is None, and what nobody knows now.
 
     `stalled_s`: for how long it has not moved although records wait; infinite when nobody folds at all.
-    `watermark_ns`: 0 where nothing goes by event time.
+    `watermark_ns`: 0 where nothing goes by event time. `slot`: the task that holds it, under the resident schedule.
+    `fault`: what holds it up; `gap`: the frame that it waits for.
     """
 
     stage: str
@@ -79,6 +91,21 @@ class PartitionRow:
     stalled_s: float | None = None
     watermark_ns: int = 0
     watermark_held_by: str = ""
+    results: int = 0
+    dead_letters: int = 0
+    skipped: int = 0
+    skipped_frames: int = 0
+    late: int = 0
+    partly_late: int = 0
+    keys: int = 0
+    slot: int | None = None
+    fault: str = ""
+    gap: str = ""
+
+    @property
+    def id(self) -> PartitionId:
+        """Which partition."""
+        return PartitionId(self.stage, self.partition)
 
 
 def stands_still(row: PartitionRow) -> bool:
@@ -129,24 +156,35 @@ def overview(
     )
 
 
-def stages(partitions: Mapping[PartitionId, Record]) -> list[StageSummary]:
+def stages(rows: Iterable[PartitionRow]) -> list[StageSummary]:
     """One summary a stage, by name."""
-    names = sorted({stage for stage, _ in partitions})
-    return [
-        StageSummary(
-            stage=name,
-            partitions=len(records),
-            offset=_total(records, metrics.OFFSET),
-            snapshot_offset=_total(records, metrics.SNAPSHOT_OFFSET),
-            messages=_total(records, metrics.MESSAGES),
-            results=_total(records, metrics.RESULTS),
-            dead_letters=_total(records, metrics.DEAD_LETTERS),
-            skipped=_total(records, metrics.SKIPPED),
-            skipped_frames=_total(records, metrics.DUPLICATES) + _total(records, metrics.GAPS),
-        )
-        for name in names
-        if (records := [record for (stage, _), record in partitions.items() if stage == name])
-    ]
+    by_stage: dict[str, list[PartitionRow]] = {}
+    for row in rows:
+        by_stage.setdefault(row.stage, []).append(row)
+    return [_summary(name, by_stage[name]) for name in sorted(by_stage)]
+
+
+def _summary(name: str, rows: list[PartitionRow]) -> StageSummary:
+    lags = [row.lag for row in rows if row.lag is not None]
+    rates = [row.messages_per_s for row in rows if row.messages_per_s is not None]
+    return StageSummary(
+        stage=name,
+        partitions=len(rows),
+        offset=sum(row.offset for row in rows),
+        snapshot_offset=sum(row.snapshot_offset or 0 for row in rows),
+        messages=sum(row.messages for row in rows),
+        results=sum(row.results for row in rows),
+        dead_letters=sum(row.dead_letters for row in rows),
+        skipped=sum(row.skipped for row in rows),
+        skipped_frames=sum(row.skipped_frames for row in rows),
+        late=sum(row.late for row in rows),
+        partly_late=sum(row.partly_late for row in rows),
+        keys=sum(row.keys for row in rows),
+        lag=sum(lags) if len(lags) == len(rows) else None,
+        messages_per_s=sum(rates) if rates else None,
+        p50_ms=max((row.p50_ms for row in rows if row.p50_ms is not None), default=None),
+        p99_ms=max((row.p99_ms for row in rows if row.p99_ms is not None), default=None),
+    )
 
 
 def partition_rows(
@@ -155,13 +193,15 @@ def partition_rows(
     *,
     begins: Mapping[PartitionId, int] | None = None,
     ends: Mapping[PartitionId, int] | None = None,
+    slots: Mapping[PartitionId, int] | None = None,
     lag_known: bool = True,
 ) -> list[PartitionRow]:
-    """One row a partition, by stage and number.
+    """One row a partition, by stage and number. `slots`: which one holds each, as far as one does.
 
     Lag is from `ends`, where logs end now, to what was reported as folded; of a partition without a report (Redis
     may have lost it) it is the word of a driver that folds, else from where its log begins. Without `ends` it is the
-    driver's word. Not `lag_known`: nobody's.
+    driver's word. Not `lag_known`: nobody's. Rate and latency are those of a fold that goes on: where nobody folds,
+    the last ones are none any more.
     """
     drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
     reported = {name: value for record in drivers for name, value in record.items()}
@@ -181,22 +221,42 @@ def partition_rows(
             lag = None
         stalled_s = _number(reported, metrics.STALLED, f"/{stage}/{partition}") if folds else math.inf
         rows.append(
-            PartitionRow(
-                stage=stage,
-                partition=partition,
+            replace(
+                _folded(key, record, record if folds else {}),
                 offset=offset,
                 snapshot_offset=int(saved) if saved is not None else None,
-                messages=_total([record], metrics.MESSAGES),
                 lag=int(lag) if lag is not None else None,
-                messages_per_s=_number(record, metrics.RATE),
-                p50_ms=_number(record, metrics.LATENCY_P50),
-                p99_ms=_number(record, metrics.LATENCY_P99),
                 stalled_s=stalled_s if lag else None,
-                watermark_ns=int(_number(record, metrics.WATERMARK) or 0),
-                watermark_held_by=record.get(metrics.WATERMARK_HELD_BY.name, ""),
+                slot=(slots or {}).get(key),
             )
         )
     return rows
+
+
+def _folded(id_: PartitionId, record: Record, of_late: Record) -> PartitionRow:
+    """What the record of a partition says by itself. `of_late`: that record while somebody folds, else nothing."""
+    return PartitionRow(
+        stage=id_.stage,
+        partition=id_.partition,
+        offset=0,
+        snapshot_offset=None,
+        messages=_total([record], metrics.MESSAGES),
+        lag=None,
+        messages_per_s=_number(of_late, metrics.RATE),
+        p50_ms=_number(of_late, metrics.LATENCY_P50),
+        p99_ms=_number(of_late, metrics.LATENCY_P99),
+        watermark_ns=int(_number(record, metrics.WATERMARK) or 0),
+        watermark_held_by=record.get(metrics.WATERMARK_HELD_BY.name, ""),
+        results=_total([record], metrics.RESULTS),
+        dead_letters=_total([record], metrics.DEAD_LETTERS),
+        skipped=_total([record], metrics.SKIPPED),
+        skipped_frames=_total([record], metrics.DUPLICATES) + _total([record], metrics.GAPS),
+        late=_total([record], metrics.LATE),
+        partly_late=_total([record], metrics.PARTLY_LATE),
+        keys=_total([record], metrics.KEYS),
+        fault=record.get(metrics.FAULT.name, ""),
+        gap=record.get(metrics.GAP.name, ""),
+    )
 
 
 def service_of(record: Record) -> str:
@@ -206,12 +266,21 @@ def service_of(record: Record) -> str:
 
 def is_silent(record: Record) -> bool:
     """Whether who wrote a record has not written it again for so long that it is dead, cut off or stands still."""
-    age_s, ttl_s = record.get(metrics.AGE_S), record.get(metrics.TTL_S)
-    return age_s is not None and ttl_s is not None and float(age_s) > _SILENT_PER_TTL * float(ttl_s)
+    age_s, ttl_s = number_of(record, metrics.AGE_S), number_of(record, metrics.TTL_S)
+    return age_s is not None and ttl_s is not None and age_s > _SILENT_PER_TTL * ttl_s
+
+
+def number_of(record: Record, name: str) -> float | None:
+    """A number of a record; None where there is none, and for what is none: others may write to that Redis, too."""
+    try:
+        number = float(record.get(name) or math.nan)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _total(records: Iterable[Record], metric: Metric) -> int:
-    return sum(int(float(record.get(metric.name) or 0)) for record in records)
+    return sum(int(number_of(record, metric.name) or 0) for record in records)
 
 
 def _lag(
@@ -232,10 +301,10 @@ def _lag(
 
 
 def _number(record: Record, metric: Metric, suffix: str = "") -> float | None:
-    text = record.get(metric.name + suffix)
-    return float(text) if text else None
+    return number_of(record, metric.name + suffix)
 
 
 def _worst(records: list[Record], metric: Metric) -> float | None:
-    found = [float(record[metric.name]) for record in records if record.get(metric.name)]
-    return max(found, default=None)
+    return max(
+        (number for record in records if (number := _number(record, metric)) is not None), default=None
+    )

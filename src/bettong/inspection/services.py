@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bettong import metrics
-from bettong.inspection.overview import Record, is_silent, service_of
+from bettong.inspection.overview import Record, is_silent, number_of, service_of
 from bettong.services import SERVICES
 
 RUNNING = "running"
@@ -14,7 +14,8 @@ DOWN = "down"
 SILENT = "silent"
 GIVEN_UP = "given up"  # down, and nobody starts it again
 _STARTING = "starting"
-_UNKNOWN = "unknown"
+UNKNOWN = "unknown"
+_REDIS_AWAY = "Redis, which knows how it does, is away"
 _WITHOUT_METRICS = ("kafka", "redis")  # they run, or they do not
 
 
@@ -57,8 +58,13 @@ def local_rows(
     return [_local_row(name, live.get(name), facts, away) for name, facts in sorted(processes.items())]
 
 
-def remote_rows(live: Mapping[str, Record]) -> list[ServiceRow]:
-    """A row for each instance that writes metrics, and one for each service of which none does."""
+def remote_rows(live: Mapping[str, Record], silent: Mapping[str, str] | None = None) -> list[ServiceRow]:
+    """A row for each instance that writes metrics, and one for each service of which none does.
+
+    `silent`: as for `local_rows`; nothing is known of any service where Redis does not answer.
+    """
+    if "redis" in (silent or {}):
+        return [ServiceRow(name, UNKNOWN, detail=_REDIS_AWAY) for name in SERVICES]
     rows = [_reported_row(name, record) for name, record in sorted(live.items())]
     present = {service_of(record) for record in live.values()}
     missing = [ServiceRow(name, DOWN, detail="writes no metrics") for name in SERVICES if name not in present]
@@ -78,9 +84,7 @@ def _local_row(
     if name in _WITHOUT_METRICS:
         return ServiceRow(name, RUNNING, facts.started_s, process=facts)
     if record is None and "redis" in silent:
-        return ServiceRow(
-            name, _UNKNOWN, detail="it runs; Redis, which knows how it does, is away", process=facts
-        )
+        return ServiceRow(name, UNKNOWN, detail=f"it runs; {_REDIS_AWAY}", process=facts)
     reported = _reported_row(name, record) if record is not None else None
     if (
         reported is None or (reported.since_s or 0.0) < facts.started_s - 1.0
@@ -98,13 +102,13 @@ def _ending(facts: ProcessFacts) -> str:
 
 
 def _reported_row(name: str, record: Record) -> ServiceRow:
-    since = record.get(metrics.SINCE.name)
-    state, detail = record.get(metrics.STATE.name) or _UNKNOWN, record.get(metrics.DETAIL.name, "")
+    since_s = number_of(record, metrics.SINCE.name)
+    state, detail = record.get(metrics.STATE.name) or UNKNOWN, record.get(metrics.DETAIL.name, "")
     if is_silent(record):
         last = f"{state}, {detail}" if detail else state
-        seconds = float(record[metrics.AGE_S])
+        seconds = number_of(record, metrics.AGE_S)
         detail = (
             f"has said nothing for {seconds:.0f} s: dead, cut off or standing still; its last word: {last}"
         )
-        return ServiceRow(name, SILENT, float(since) if since else None, detail)
-    return ServiceRow(name, state, float(since) if since else None, detail)
+        return ServiceRow(name, SILENT, since_s, detail)
+    return ServiceRow(name, state, since_s, detail)

@@ -53,7 +53,7 @@ def _still(measured: Measures) -> SlowestPart | None:
     worst = max(still, key=lambda each: each.row.lag or 0)
     row = worst.row
     for_ = "nobody folds it" if row.stalled_s == math.inf else f"for {row.stalled_s or 0.0:,.0f} s"
-    fault = f": {worst.fault}" if worst.fault else ""
+    fault = f": {worst.row.fault}" if worst.row.fault else ""
     return SlowestPart(
         "stage",
         row.stage,
@@ -74,7 +74,7 @@ def _behind(measured: Measures) -> SlowestPart | None:
     return SlowestPart(
         "stage",
         stage.stage,
-        f"{stage.lag or 0:,} records wait in its log, {stage.lag_s or 0.0:,.1f} s at the pace of now{skewed}",
+        f"{stage.lag or 0:,} records wait in its log, the oldest for {stage.lag_s or 0.0:,.1f} s{skewed}",
         "a few keys may be hot: a finer key divides them"
         if skew is not None
         else "more cores fold more partitions at a time",
@@ -115,4 +115,4 @@ def _skews(measured: Measures) -> Iterator[Skew]:
 
 
 def _is_busy(each: PartitionMeasures) -> bool:
-    return (each.messages_per_s or 0.0) >= _SKEWED_PER_S_MIN
+    return (each.trend.messages_per_s or 0.0) >= _SKEWED_PER_S_MIN

@@ -84,7 +84,7 @@ def verdict(found: Inspection, measured: Measures) -> Verdict:
     if found.unknown:
         return Verdict(Level.UNKNOWN, "Unknown", found.unknown[0])
     if measured.lag_s is not None and measured.lag_s >= BEHIND_S_MIN:
-        return Verdict(Level.NOTICE, "Behind", f"{measured.lag_s:,.0f} s of work lie in the log")
+        return Verdict(Level.NOTICE, "Behind", f"a record has waited for {measured.lag_s:,.0f} s in the log")
     if measured.in_per_s == 0.0 and measured.lag == 0:
         return Verdict(Level.GOOD, "Idle", "all services run, and no message comes")
     return Verdict(

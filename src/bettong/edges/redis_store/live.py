@@ -122,7 +122,8 @@ class LiveMetrics:
     def partitions(self, *, attempts_s: float = ATTEMPTS_S) -> dict[PartitionId, dict[str, str]]:
         """The records of the partitions, by (stage, partition). No attempt is begun after `attempts_s`."""
         now_s, records = self._records(self._partitions, "partition", attempts_s)
-        return {PartitionId.parse(name): shown(metrics, now_s) for name, metrics in records.items()}
+        named = ((_partition(name), metrics) for name, metrics in records.items())
+        return {id_: shown(metrics, now_s) for id_, metrics in named if id_ is not None}
 
     def _write_partition(self, partition: PartitionId, metrics: MetricValues, begun_ms: str) -> None:
         name = str(partition)
@@ -138,7 +139,7 @@ class LiveMetrics:
         """Redis' time, Unix s, and the records by name."""
 
         def command(client: Client) -> tuple[float, dict[str, dict[str, str]]]:
-            names = sorted(name.decode() for name in client.smembers(index))
+            names = sorted(name.decode(errors="replace") for name in client.smembers(index))
             with client.pipeline(transaction=False) as together:
                 for name in names:
                     together.hgetall(self._store.key(kind, name))
@@ -165,18 +166,36 @@ def shown(record: Mapping[str, str], now_s: float) -> dict[str, str]:
     """
     found = {name: value for name, value in record.items() if name not in _DATED}
     left_out = record.get(LEFT_OUT.name)
-    if left_out and now_s - float(record.get(LEFT_OUT_SINCE_S, 0)) < LEFT_OUT_S_MAX:
+    if left_out and now_s - _seconds(record, LEFT_OUT_SINCE_S) < LEFT_OUT_S_MAX:
         found[LEFT_OUT.name] = left_out
     if (gap := record.get(GAP.name)) and GAP_SINCE_S in record:
-        waited_s = now_s - float(record[GAP_SINCE_S])
-        if waited_s >= float(record.get(GAP_ALARM_S, 0)):
+        waited_s = now_s - _seconds(record, GAP_SINCE_S)
+        if waited_s >= _seconds(record, GAP_ALARM_S):
             found |= {GAP.name: gap, GAP_S.name: str(round(waited_s))}
     return found
 
 
+def _partition(name: str) -> PartitionId | None:
+    """The partition of that name; None for what is none: others may write to that Redis, too."""
+    try:
+        return PartitionId.parse(name)
+    except ValueError:
+        return None
+
+
+def _seconds(record: Mapping[str, str], name: str) -> float:
+    """A time of a record; 0 where there is none."""
+    try:
+        return float(record.get(name, 0))
+    except ValueError:
+        return 0.0
+
+
 def _read(record: Mapping[bytes, bytes], life_ms: int) -> dict[str, str]:
     """A record as text; one that goes by itself with its age, by what is left of its life."""
-    metrics = {metric.decode(): value.decode() for metric, value in record.items()}
+    metrics = {
+        metric.decode(errors="replace"): value.decode(errors="replace") for metric, value in record.items()
+    }
     if TTL_S in metrics and life_ms >= 0:
-        metrics[AGE_S] = f"{max(0.0, float(metrics[TTL_S]) - life_ms / 1000):.1f}"
+        metrics[AGE_S] = f"{max(0.0, _seconds(metrics, TTL_S) - life_ms / 1000):.1f}"
     return metrics

@@ -210,15 +210,6 @@ class RedisMembership:
 
         return self._store.ask("reading the members", command, attempts_s=_ATTEMPTS_S)
 
-    def read_holders(self) -> dict[PartitionId, int]:
-        """The slot that was last known to hold each partition, for people to see; its task may have died since."""
-
-        def command(client: Client) -> dict[PartitionId, int]:
-            holders = client.hgetall(self._holders)
-            return {_parsed(each): int(holder.partition(b":")[0]) for each, holder in holders.items()}
-
-        return self._store.ask("reading the holders", command, attempts_s=_ATTEMPTS_S)
-
     def dismiss_task(self, task: Task) -> bool:
         """Its slot lives no more, and others may acquire what it holds.
 
@@ -282,6 +273,31 @@ class RedisMembership:
 
     def _slot(self, slot: int | str) -> str:
         return self._store.key("resident", str(slot))
+
+
+def read_holders(store: RedisStore, *, attempts_s: float = _ATTEMPTS_S) -> dict[PartitionId, int]:
+    """The slot that holds each partition now, whoever the driver is; without those whose slot lives no more.
+
+    Empty under another schedule. Raises StoreError.
+    """
+
+    def command(client: Client) -> dict[PartitionId, int]:
+        found = list(filter(None, map(_held, client.hgetall(store.key("resident", "holders")).items())))
+        slots = sorted({slot for _, slot, _ in found})
+        keys = [store.key("resident", str(slot)) for slot in slots]
+        lives = dict(zip(slots, client.mget(keys), strict=True)) if keys else {}
+        return {partition: slot for partition, slot, incarnation in found if lives[slot] == incarnation}
+
+    return store.ask("reading who holds what", command, attempts_s=attempts_s)
+
+
+def _held(entry: tuple[bytes, bytes]) -> tuple[PartitionId, int, bytes] | None:
+    """Partition, slot and incarnation of an entry of holders; None for one that is none."""
+    slot, _, incarnation = entry[1].partition(b":")
+    try:
+        return _parsed(entry[0]), int(slot), incarnation
+    except ValueError:
+        return None
 
 
 def _parsed(partition: bytes) -> PartitionId:

@@ -45,7 +45,7 @@ class DeadLetterLog:
         tables: dict[int, DeliveryTable] = defaultdict(DeliveryTable)
         for record, frame in self._frames():
             if _taken(tables[record.partition], frame):
-                yield from _dead_letters_of(record, frame)
+                yield from dead_letters_of(record, frame)
 
     def retried(self) -> dict[DeadLetterId, ResendMark]:
         """The dead letters that were sent again."""
@@ -70,8 +70,8 @@ class DeadLetterLog:
             for record in stretch(
                 self._kafka, {partition: id_.offset}, until, frame_bytes_max=self._frame_bytes_max
             ):
-                for frame in _readable(record):
-                    for found in _dead_letters_of(record, frame):
+                for frame in readable(record):
+                    for found in dead_letters_of(record, frame):
                         if found.id == id_:
                             return found
         raise BettongError(
@@ -88,11 +88,12 @@ class DeadLetterLog:
             if not partitions or partition.partition in partitions
         }
         for record in stretch(self._kafka, wanted, ends, frame_bytes_max=self._frame_bytes_max):
-            for frame in _readable(record):
+            for frame in readable(record):
                 yield record, frame
 
 
-def _readable(record: Record) -> list[Frame]:
+def readable(record: Record) -> list[Frame]:
+    """The frame of a record; none for what is no frame."""
     try:
         return [decode(record.value)]
     except FrameError:
@@ -108,7 +109,8 @@ def _taken(table: DeliveryTable, frame: Frame) -> bool:
     return verdict is Verdict.TAKE
 
 
-def _dead_letters_of(record: Record, frame: Frame) -> Iterator[Found]:
+def dead_letters_of(record: Record, frame: Frame) -> Iterator[Found]:
+    """The dead letters of a frame, each by its row; none of a frame without messages. What is none is skipped."""
     for row, data in enumerate(frame.rows or ()):
         with contextlib.suppress(DecodeError):
             dead_letter = DeadLetter.FromString(data)

@@ -83,6 +83,6 @@ function changes(found) {
     found.length === 0
       ? h("p", { class: "body empty" }, "None. Services that start or stop, partitions that move or stand still, and dead letters stand here as they come.")
       : h("ol", { class: "timeline" }, found.map((each) => h("li", {},
-        h("div", { class: "when" }, moment(each.time_s, { day: true })),
-        h("div", { class: "wrap" }, h("span", { class: `badge ${each.weight}` }, each.kind), " ", each.text)))));
+        h("div", { class: "when" }, moment(each.at_s, { day: true })),
+        h("div", { class: "wrap" }, h("strong", {}, each.what), ` ${each.text}`)))));
 }

@@ -17,7 +17,7 @@ export function overviewPlace(root, description) {
         tile("Messages in", rate(measures.in_per_s), h("span", {}, count(view.totals.messages), " since its senders began"), "in_per_s"),
         tile("Results out", rate(measures.out_per_s), h("span", {}, count(view.totals.results), " delivered"), "out_per_s", "second"),
         latency(measures, description.objective_p99_ms),
-        tile("Lag", count(measures.lag, "records"), measures.lag_s === null ? "pace not known" : h("span", {}, duration(measures.lag_s), " of work at the pace of now"), "lag_records", "", behind(measures)),
+        tile("Lag", count(measures.lag, "records"), measures.lag_s === null ? "for how long is not known" : h("span", {}, "the oldest waits for ", duration(measures.lag_s)), "lag_records", "", behind(measures)),
         tile("Could not be processed", count(view.totals.dead_letters, "dead letters"),
           h("span", {}, count(view.totals.skipped), " skipped as told"), null, "", view.totals.dead_letters ? "notice" : "")),
       h("div", { class: "columns" },
@@ -119,6 +119,6 @@ function recent(changes) {
       changes.length === 0
         ? h("p", { class: "empty" }, "Nothing has changed since the console began to look: no restart, no partition that moved.")
         : h("ul", { class: "needs ages" }, changes.map((each) =>
-          h("li", {}, h("span", { class: `dot ${each.weight}` }), h("p", {}, moment(each.time_s, { day: true }), " ", each.text))))));
+          h("li", {}, h("span", { class: "dot" }), h("p", {}, moment(each.at_s, { day: true }), " ", h("strong", {}, each.what), ` ${each.text}`))))));
 }
 

@@ -1,7 +1,7 @@
 // Who holds it up? Every partition, sorted and filtered; who holds its watermark; and what each worker has to do.
 import { addressWith, choose, chosen } from "../address.js";
 import { h, morphChildren, on } from "../dom.js";
-import { amount, count, digits, duration, milliseconds, rate } from "../format.js";
+import { amount, count, digits, duration, durationText, milliseconds, rate } from "../format.js";
 
 const SHOWN_MAX = 200;
 const by = (name) => (row) => row[name];
@@ -12,16 +12,16 @@ const COLUMNS = [
   ["partition", "Partition", false, (row) => row.order, (row) => h("td", { class: "name", title: `${row.stage}/${row.partition}` }, `${row.stage}/${row.partition}`), "stage/number"],
   ["state", "State", false, (row) => (row.stands_still ? 2 : row.lag_s >= 10 ? 1 : 0), stateCell, "whether it moves"],
   ["slot", ["Slot", "of worker"], true, by("slot"), (row) => number(row.slot === null ? amount(null) : String(row.slot)), "of the resident processor that holds it"],
-  ["rate", ["Messages", "a second"], true, by("messages_per_s"), (row) => number(count(row.messages_per_s)), "folded a second, over 5 s"],
+  ["rate", ["Messages", "a second"], true, by("messages_per_s"), (row) => number(count(row.messages_per_s)), "folded a second, of the last 10 s"],
   ["share", ["Share", "of its stage"], true, by("share"), shareCell, "of its stage's messages now"],
   ["lag", ["Lag", "records"], true, by("lag"), (row) => number(count(row.lag)), "in the log, not yet folded"],
-  ["behind", ["Behind", "at this pace"], true, by("lag_s"), (row) => number(duration(row.lag_s)), "how long its lag takes at the pace of now"],
+  ["behind", ["Behind", "oldest record"], true, by("lag_s"), (row) => number(duration(row.lag_s)), "how long the record that is folded next has waited"],
   ["p50", ["p50", "of latency"], true, by("p50_ms"), (row) => h("td", { class: "number roomy" }, milliseconds(row.p50_ms)), "sender's stamp to durable output"],
   ["p99", ["p99", "of latency"], true, by("p99_ms"), (row) => number(milliseconds(row.p99_ms)), "sender's stamp to durable output"],
   ["keys", ["Keys", "with a state"], true, by("keys"), (row) => number(count(row.keys)), "with a state"],
   ["unsaved", ["Unsaved", "records"], true, by("unsaved_records"), (row) => number(count(row.unsaved_records)), "folded since its newest snapshot: what a recovery folds again"],
   ["watermark", ["Watermark", "behind"], true, behind, (row, now_s) => number(duration(behind(row, now_s))), "event time behind the clock"],
-  ["holder", ["Held by", "the watermark"], false, by("watermark_held_by"), (row) => h("td", { class: "holder", title: row.watermark_held_by }, row.watermark_held_by || amount(null)), "the origin whose event time has come least far"],
+  ["holder", ["Held by", "the watermark"], false, by("watermark_held_by"), (row) => h("td", { class: "holder", title: row.watermark_held_by && `${row.watermark_held_by}, for ${durationText(row.held_s ?? 0)} or longer` }, row.watermark_held_by || amount(null)), "the origin whose event time has come least far"],
   ["late", ["Late", "messages"], true, (row) => row.late + row.partly_late, (row) => number(row.partly_late ? [count(row.late), h("span", { class: "unit" }, `+ ${digits(row.partly_late, { whole: true })} partly`)] : count(row.late)), "messages whose windows were over"],
   ["dead", ["Dead", "letters"], true, by("dead_letters"), (row) => number(count(row.dead_letters)), "put out by it"],
 ];

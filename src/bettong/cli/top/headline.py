@@ -1,0 +1,134 @@
+"""What stands above the tables of `bettong top`: whether all goes on, and the numbers of the whole. Pure."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from bettong.cli.status import complaints, duration, stalled
+from bettong.cli.top.lines import is_well, stage_lines
+from bettong.cli.top.texts import (
+    BAD,
+    MUTED,
+    WELL,
+    WORSE,
+    count,
+    curve,
+    milliseconds,
+    printable,
+    seconds,
+    shortened,
+)
+from bettong.inspection.deployment import Inspection
+from bettong.inspection.overview import stands_still
+from bettong.inspection.services import UNKNOWN
+from bettong.inspection.trends import Since
+from bettong.inspection.watched import Watched
+from bettong.metrics import LATENCY_WINDOW_S
+
+# Three answers that did not come: what is on the screen is not now any more.
+STALE_S = 3.0
+Part = tuple[str, str]
+_LABEL_WIDTH = 9
+_NUMBER_WIDTH = 25
+
+
+def verdict(found: Watched | None, fault: str) -> Part:
+    """In a word or two whether all goes on, and how that looks. `fault`: why nothing can be asked."""
+    if found is None:
+        return (f"NOT ASKED: {printable(fault)}" if fault else "asking ..."), BAD
+    if fault:
+        return f"NOT ASKED: {printable(fault)}", WORSE
+    if found.found.goes_on:
+        return "all goes on", WELL
+    return f"DOES NOT GO ON: {printable(', '.join(_held_up(found.found)))}", WORSE
+
+
+def _held_up(found: Inspection) -> list[str]:
+    still = sum(map(stands_still, found.partitions))
+    return [
+        *([f"no answer from {' and '.join(found.away)}"] if found.away else []),
+        *(
+            f"{row.name} {row.state}"
+            for row in found.services
+            if not is_well(row) and row.state != UNKNOWN and row.name not in found.away
+        ),
+        *([f"{still:,} {'partition stands' if still == 1 else 'partitions stand'} still"] if still else []),
+        *([f"{len(found.overview.gaps):,} wait for a lost frame"] if found.overview.gaps else []),
+    ]
+
+
+def staleness(age_s: float) -> str:
+    """How old the numbers are, once they are not now."""
+    return f"STALE, {duration(age_s)} old" if age_s >= STALE_S else ""
+
+
+def numbers(found: Watched, width: int) -> list[list[Part]]:
+    """Messages in and out, latency, lag, and what was not processed: a line each."""
+    if found.numbers is None:
+        return [[("no numbers: Redis, which has them, has not answered yet", BAD)]]
+    total, rates = found.numbers.overview, found.trends
+    bars = curve(found.rates, max(0, width - _LABEL_WIDTH - _NUMBER_WIDTH - 11))
+    p50, p99 = (
+        f"{milliseconds(each)} ms" if each is not None else "-" for each in (total.p50_ms, total.p99_ms)
+    )
+    longest = _longest_lag(found)
+    late = sum(row.late for row in found.numbers.stages)
+    counts = ((total.dead_letters, "dead letters"), (total.skipped, "messages skipped"), (late, "late"))
+    failed = [(f"{number:,} {what}   ", BAD if number else MUTED) for number, what in counts]
+    return [
+        [
+            _label("in"),
+            (f"{_per_second(rates.messages_per_s):<{_NUMBER_WIDTH}}", "bold"),
+            (bars, "$text-primary"),
+            (f"  last {len(found.rates)} s" if bars else "", MUTED),
+        ],
+        [
+            _label("out"),
+            (f"{_per_second(rates.results_per_s):<{_NUMBER_WIDTH}}", "bold"),
+            (f"{total.messages:,} in, {total.results:,} out", MUTED),
+        ],
+        [
+            _label("latency"),
+            (f"{f'p99 {p99}':<{_NUMBER_WIDTH}}", "bold"),
+            (f"p50 {p50}; client to delivery, of {LATENCY_WINDOW_S} s", MUTED),
+        ],
+        [
+            _label("lag"),
+            (f"{count(total.lag)} records" if total.lag is not None else "unknown", "bold"),
+            (f", the next one waits for {seconds(longest)} s" if longest and longest.seconds else "", "bold"),
+        ],
+        [_label("failed"), *failed],
+    ]
+
+
+def troubles(found: Watched) -> list[str]:
+    """What somebody may want to do something about, a line each: the words of `bettong status`."""
+    of_numbers = found.numbers if found.numbers is not None else found.found
+    lines = [*stalled(of_numbers.partitions), *complaints(of_numbers.overview)]
+    return [*found.found.unknown, *(Text.from_markup(line).plain for line in lines)]
+
+
+def trouble_lines(found: Watched, width: int, lines_max: int) -> list[Part]:
+    """As many of them as there is room for; the last line says how many more."""
+    texts = troubles(found)
+    if not texts:
+        return []
+    fits = texts if len(texts) <= lines_max else texts[: lines_max - 1]
+    parts = [(f"! {shortened(printable(text), width - 2)}", BAD) for text in fits]
+    if len(fits) < len(texts):
+        parts.append((f"! {len(texts) - len(fits)} more: bettong status", BAD))
+    return parts
+
+
+def _label(text: str) -> Part:
+    return f"{text:<{_LABEL_WIDTH}}", MUTED
+
+
+def _per_second(rate: float | None) -> str:
+    return "- messages/s" if rate is None else f"{rate:,.0f} messages/s"
+
+
+def _longest_lag(found: Watched) -> Since | None:
+    lags = [line.lag for line in stage_lines(found)]
+    known = [each for each in lags if each is not None]
+    return max(known, key=lambda each: each.seconds) if known and len(known) == len(lags) else None

@@ -1,0 +1,105 @@
+"""The rows of the tables of `bettong top`: what one inspection says, and what several show. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bettong.cli.top.texts import lasting
+from bettong.inspection.overview import PartitionRow, StageSummary
+from bettong.inspection.reason_counts import ReasonCounts, ReasonRow
+from bettong.inspection.services import RUNNING, ServiceRow
+from bettong.inspection.trends import PartitionTrend, Since
+from bettong.inspection.watched import Watched
+from bettong.metrics import STANDBY
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceLine:
+    """A service, and the time by which it is shown (Unix s)."""
+
+    row: ServiceRow
+    unix_s: float
+
+    @property
+    def lasts_s(self) -> float | None:
+        """For how long it has been in its state."""
+        return None if self.row.since_s is None else max(0.0, self.unix_s - self.row.since_s)
+
+
+@dataclass(frozen=True, slots=True)
+class StageLine:
+    """A stage, and what several inspections show of it: the sum of its rates, the longest lag of its partitions."""
+
+    row: StageSummary
+    messages_per_s: float | None
+    lag: Since | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLine:
+    """A partition, and what several inspections show of it. `unix_s`: the time by which it is shown."""
+
+    row: PartitionRow
+    trend: PartitionTrend
+    unix_s: float
+
+    @property
+    def behind_s(self) -> float | None:
+        """How far event time is behind the clock."""
+        return self.unix_s - self.row.watermark_ns / 1e9 if self.row.watermark_ns else None
+
+    @property
+    def snapshot(self) -> str:
+        """How old its snapshot is; one that has all that was folded is as new as can be."""
+        if self.row.snapshot_offset is None:
+            return "none yet"
+        return "all saved" if self.row.snapshot_offset >= self.row.offset else lasting(self.trend.snapshot)
+
+
+def is_well(row: ServiceRow) -> bool:
+    """Whether a service does what it is for."""
+    return row.state in {RUNNING, STANDBY}
+
+
+def service_lines(found: Watched, unix_s: float) -> list[ServiceLine]:
+    """As of the newest inspection."""
+    return [ServiceLine(row, unix_s) for row in found.found.services]
+
+
+def stage_lines(found: Watched) -> list[StageLine]:
+    """Of the newest inspection that has numbers."""
+    if found.numbers is None:
+        return []
+    lines = []
+    for stage in found.numbers.stages:
+        mine = [found.trends.of(row.id) for row in found.numbers.partitions if row.stage == stage.stage]
+        rates = [each.messages_per_s for each in mine if each.messages_per_s is not None]
+        lags = [each.lag for each in mine if each.lag is not None]
+        longest = max(lags, key=lambda each: each.seconds) if len(lags) == len(mine) and lags else None
+        lines.append(StageLine(stage, sum(rates) if rates else None, longest))
+    return lines
+
+
+def partition_lines(found: Watched, unix_s: float) -> list[PartitionLine]:
+    """Of the newest inspection that has numbers."""
+    if found.numbers is None:
+        return []
+    return [PartitionLine(row, found.trends.of(row.id), unix_s) for row in found.numbers.partitions]
+
+
+def reason_lines(found: ReasonCounts | None) -> list[ReasonRow]:
+    """One a reason."""
+    return [] if found is None else list(found.rows.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All that is shown. `found`: None before there was an answer. `reasons`: None where nobody knows Kafka.
+
+    `fault`: why nothing can be asked now. `reasons_fault`: why dead letters cannot be read.
+    """
+
+    found: Watched | None = None
+    reasons: ReasonCounts | None = None
+    fault: str = ""
+    reasons_fault: str = ""

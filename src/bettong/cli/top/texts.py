@@ -1,0 +1,90 @@
+"""Numbers with their units, names that fit, and styles: the texts of `bettong top`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len, set_cell_size
+
+from bettong.cli.status import duration
+from bettong.inspection.trends import Since
+
+UNKNOWN = "-"
+# Styles, in the colours of Textual's themes. None says anything that no word says.
+MUTED = "$foreground 55%"
+WELL = "bold $text-success"
+BAD = "bold $text-warning"
+WORSE = "bold $text-error"
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def count(number: float | None) -> str:
+    """A whole number with its thousands apart."""
+    return UNKNOWN if number is None else f"{number:,.0f}"
+
+
+def milliseconds(time_ms: float | None) -> str:
+    """As `bettong status` writes it."""
+    return UNKNOWN if time_ms is None else f"{time_ms:,.1f}"
+
+
+def seconds(since: Since | None) -> str:
+    """A number of seconds; `>` before one that may be more."""
+    if since is None:
+        return UNKNOWN
+    digits = 1 if since.seconds < 100 else 0
+    return f"{'>' if since.at_least else ''}{since.seconds:,.{digits}f}"
+
+
+def length(since: Since | None) -> float | None:
+    """What such a duration is sorted by."""
+    return since.seconds if since is not None else None
+
+
+def lasting(since: Since | None) -> str:
+    """A duration with its unit; `>` before one that may be more."""
+    if since is None:
+        return UNKNOWN
+    return f"{'>' if since.at_least else ''}{duration(since.seconds)}"
+
+
+def printable(text: str) -> str:
+    """One line without anything that a terminal would obey: what services say comes from outside."""
+    return "".join(
+        each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
+        for each in text
+    )
+
+
+def shortened(text: str, width: int) -> str:
+    """At most `width` cells: what is too long lacks its middle, for partitions end with what tells them apart."""
+    if cell_len(text) <= width:
+        return text
+    if width < 5:
+        return set_cell_size(text, max(0, width))
+    tail = (width - 1) // 2
+    end = text[-tail:]
+    while cell_len(end) > tail:
+        end = end[1:]
+    return set_cell_size(text, width - 1 - cell_len(end)).rstrip() + "…" + end
+
+
+def begun(text: str, width: int) -> str:
+    """At most `width` cells: of what is too long, the beginning."""
+    return text if cell_len(text) <= width else set_cell_size(text, max(0, width - 1)).rstrip() + "…"
+
+
+def padded(text: str, width: int, *, right: bool, is_prose: bool = False) -> str:
+    """Exactly `width` cells. Prose is read from its beginning, a name needs its end too."""
+    text = begun(text, width) if is_prose else shortened(text, width)
+    space = " " * (width - cell_len(text))
+    return space + text if right else text + space
+
+
+def curve(rates: Sequence[float], width: int) -> str:
+    """The newest of them as bars, the highest is the greatest of these."""
+    newest = rates[-width:]
+    most = max(newest, default=0.0)
+    if most <= 0:
+        return ""
+    return "".join(_BARS[min(len(_BARS) - 1, int(each / most * len(_BARS)))] for each in newest)

@@ -1,0 +1,64 @@
+"""Dead letters counted by computation and reason: what went wrong, and how often. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from bettong.inspection.dead_letters import Found
+
+# More of them nobody reads; reasons that hold a value of the message may all differ.
+REASONS_MAX = 200
+OTHER_REASONS = "other reasons: `bettong dead-letters list APP.py` names each"
+_REASON_CHARACTERS_MAX = 300
+
+
+class ReasonKey(NamedTuple):
+    """Which computation, source or sink could not process a message, and why, in a line."""
+
+    computation: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonRow:
+    """How many there are of one reason; when the last one's message was taken in (Unix ns), its name and origin."""
+
+    key: ReasonKey
+    count: int
+    last_ns: int
+    last_id: str
+    last_origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonCounts:
+    """`skipped`: records at the beginning of the topic that were not read, for there are too many."""
+
+    rows: Mapping[ReasonKey, ReasonRow] = field(default_factory=dict)
+    skipped: int = 0
+
+    @property
+    def total(self) -> int:
+        """Of all reasons."""
+        return sum(row.count for row in self.rows.values())
+
+
+def counted(before: ReasonCounts, dead_letters: Iterable[Found]) -> ReasonCounts:
+    """With these, too. Those of a reason beyond the first REASONS_MAX count as OTHER_REASONS of their computation."""
+    rows = dict(before.rows)
+    for found in dead_letters:
+        dead_letter = found.dead_letter
+        reason = " ".join(dead_letter.reason.split())[:_REASON_CHARACTERS_MAX]
+        key = ReasonKey(dead_letter.computation, reason)
+        if key not in rows and len(rows) >= REASONS_MAX:
+            key = ReasonKey(dead_letter.computation if len(rows) < 2 * REASONS_MAX else "", OTHER_REASONS)
+        known = rows.get(key)
+        if known is None or found.time_ns >= known.last_ns:
+            last_ns, last_id, last_origin = found.time_ns, str(found.id), dead_letter.origin
+        else:
+            last_ns, last_id, last_origin = known.last_ns, known.last_id, known.last_origin
+        count = known.count + 1 if known is not None else 1
+        rows[key] = ReasonRow(key, count, last_ns, last_id, last_origin)
+    return ReasonCounts(rows, before.skipped)

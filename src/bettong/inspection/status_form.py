@@ -1,0 +1,265 @@
+"""What `bettong status --json` prints: a form that scripts may rely on, described field by field.
+
+Within a VERSION fields are added and never taken away, renamed, or given another meaning or unit: a reader passes over
+names that it does not know. What is not known is null, never a number that is wrong. docs/status-json.md and
+docs/status.schema.json are rendered from here. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bettong.inspection.deployment import Inspection
+from bettong.inspection.overview import Overview, PartitionRow, StageSummary, stands_still
+from bettong.inspection.services import ServiceRow
+from bettong.metrics import LATENCY_WINDOW_S
+
+VERSION: Final = 1
+_OF_LATE = "of late; null where nothing was put out of late, or the schedule does not measure it"
+
+
+def unit_field(unit: str, description: str) -> Any:
+    """A field with a unit: of a number what it counts, else what the text is."""
+    return Field(description=description, json_schema_extra={"unit": unit})
+
+
+class Described(BaseModel):
+    """A part of the form."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class ServiceStatus(Described):
+    """One process of a service, or the service where none of it is there."""
+
+    name: str = unit_field("name", "The instance; Kafka and Redis too, of a suite on this machine.")
+    state: str = unit_field(
+        "word",
+        "running, standby, starting, waiting, stopping; silent (its record is old, or it does not answer), down,"
+        " given up (nobody starts it again), unknown (Redis is away).",
+    )
+    since_unix_s: float | None = unit_field(
+        "Unix s", "When it came into that state; null where nobody knows."
+    )
+    reason: str = unit_field("text", "What it waits for, how it died, what to do; empty when all is well.")
+    pid: int | None = unit_field("number", "Its process on this machine; null elsewhere.")
+    restarts: int | None = unit_field("restarts", "Since the suite began; null elsewhere.")
+
+
+class TotalStatus(Described):
+    """The whole application."""
+
+    messages_in: int = unit_field("messages", "Taken in, since the start of each sender.")
+    results_out: int = unit_field("messages", "Delivered to sinks.")
+    lag_records: int | None = unit_field(
+        "records", "In the log, not yet folded or delivered; null while a part of it is not known."
+    )
+    latency_p50_ms: float | None = unit_field(
+        "ms",
+        f"Client's send time to delivery, the median of the last {LATENCY_WINDOW_S} s; null without any.",
+    )
+    latency_p99_ms: float | None = unit_field("ms", "The same: 99 of 100 are faster.")
+    dead_letters: int = unit_field("messages", "That could not be processed.")
+    dead_letter_last: str = unit_field(
+        "text", "The last one: computation, reason, origin; empty without any."
+    )
+    skipped: int = unit_field("messages", 'That could not be processed, where on_error="skip" says so.')
+
+
+class StageStatus(Described):
+    """All partitions of a stage together."""
+
+    stage: str = unit_field("name", "The stage.")
+    partitions: int = unit_field("partitions", "How many it has.")
+    messages: int = unit_field("messages", "Folded.")
+    results: int = unit_field("messages", "Put out.")
+    dead_letters: int = unit_field(
+        "messages", "Put out as dead letters; those that senders refused among them."
+    )
+    skipped: int = unit_field("messages", 'Skipped, where on_error="skip" says so.')
+    skipped_frames: int = unit_field("frames", "Skipped as duplicates, or behind a gap.")
+    late: int = unit_field(
+        "messages", "Too late for all of their windows, or for what they were to be joined with."
+    )
+    partly_late: int = unit_field("messages", "Too late for some of their windows.")
+    keys: int = unit_field("keys", "With a state.")
+    lag_records: int | None = unit_field(
+        "records", "In its log, not yet folded; null while that is not known."
+    )
+    messages_per_s: float | None = unit_field("messages/s", f"Folded, {_OF_LATE}.")
+    latency_p50_ms: float | None = unit_field(
+        "ms", f"The sender's stamp to durable output, the median of the slowest partition {_OF_LATE}."
+    )
+    latency_p99_ms: float | None = unit_field(
+        "ms", "The same: 99 of 100 are faster, of the slowest partition."
+    )
+
+
+class PartitionStatus(Described):
+    """One partition of a stage."""
+
+    stage: str = unit_field("name", "The stage.")
+    partition: int = unit_field("number", "Of the partition, from 0 on.")
+    slot: int | None = unit_field(
+        "number", "Which slot of the resident schedule holds it; null where none does, and under micro-batch."
+    )
+    offset: int = unit_field("offset", "The next record that it folds.")
+    snapshot_offset: int | None = unit_field("offset", "Of its newest snapshot; null before the first.")
+    lag_records: int | None = unit_field(
+        "records", "In its log, not yet folded; null while that is not known."
+    )
+    stalled_s: float | None = unit_field(
+        "s",
+        "For how long it has folded nothing although records wait; null when it moves, or nobody folds it.",
+    )
+    is_folded: bool = unit_field("true or false", "Whether a processor folds it, or nothing waits for one.")
+    stands_still: bool = unit_field(
+        "true or false", "Whether records wait for it and it has not moved for 5 s, or nobody folds it."
+    )
+    messages: int = unit_field("messages", "Folded.")
+    results: int = unit_field("messages", "Put out.")
+    dead_letters: int = unit_field("messages", "Put out as dead letters.")
+    skipped: int = unit_field("messages", 'Skipped, where on_error="skip" says so.')
+    skipped_frames: int = unit_field("frames", "Skipped as duplicates, or behind a gap.")
+    late: int = unit_field(
+        "messages", "Too late for all of their windows, or for what they were to be joined with."
+    )
+    partly_late: int = unit_field("messages", "Too late for some of their windows.")
+    keys: int = unit_field("keys", "With a state.")
+    messages_per_s: float | None = unit_field("messages/s", f"Folded, {_OF_LATE}.")
+    latency_p50_ms: float | None = unit_field(
+        "ms", f"The sender's stamp to durable output, the median {_OF_LATE}."
+    )
+    latency_p99_ms: float | None = unit_field("ms", "The same: 99 of 100 are faster.")
+    watermark_ns: int | None = unit_field(
+        "Unix ns", "How far event time has come; null while unknown, and where nothing goes by event time."
+    )
+    watermark_held_by: str = unit_field(
+        "name", "The origin that has come least far; empty without event time."
+    )
+    fault: str = unit_field("text", "What holds it up; empty for nothing.")
+    gap: str = unit_field("text", "The lost frame that it waits for; empty for none.")
+
+
+class StatusForm(Described):
+    """The whole answer, one JSON object."""
+
+    version: Literal[1] = unit_field("number", "Of this form. Another number: another form.")
+    asked_unix_s: float = unit_field("Unix s", "When this was asked, by the clock of this machine.")
+    application: str | None = unit_field("name", "The application; null when nothing runs.")
+    goes_on: bool = unit_field(
+        "true or false",
+        "Whether all services run, all answer, and no partition stands still: exit code 0, else 7.",
+    )
+    unknown: list[str] = unit_field("texts", "What does not answer, and so what is not known, a line each.")
+    services: list[ServiceStatus] = unit_field("list", "A service each.")
+    total: TotalStatus | None = unit_field("object", "The whole; null when nothing runs, or Redis is away.")
+    stages: list[StageStatus] = unit_field("list", "A stage each.")
+    partitions: list[PartitionStatus] = unit_field("list", "A partition each, by stage and number.")
+    gaps: list[str] = unit_field("texts", "Partitions that wait for a lost frame.")
+    left_out: list[str] = unit_field("texts", "Messages that killed workers and are left out, of late.")
+    reference_faults: list[str] = unit_field("texts", "Tables of join_reference that cannot be loaded again.")
+    shared_cpus: list[str] = unit_field(
+        "names", "Partitions that are folded on shared CPUs, where workers were promised their own."
+    )
+
+
+# In the order in which the page describes them.
+PARTS: tuple[type[Described], ...] = (StatusForm, ServiceStatus, TotalStatus, StageStatus, PartitionStatus)
+
+
+def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = "") -> StatusForm:
+    """An inspection in this form; None: nothing runs, as `nothing` says."""
+    overview = found.overview if found is not None else None
+    return StatusForm(
+        version=VERSION,
+        asked_unix_s=asked_unix_s,
+        application=found.application if found is not None else None,
+        goes_on=found is not None and found.goes_on,
+        unknown=found.unknown if found is not None else [nothing],
+        services=list(map(_service, found.services)) if found is not None else [],
+        total=_total(found.overview) if found is not None and "redis" not in found.away else None,
+        stages=list(map(_stage, found.stages)) if found is not None else [],
+        partitions=list(map(_partition, found.partitions)) if found is not None else [],
+        gaps=list(overview.gaps) if overview is not None else [],
+        left_out=list(overview.left_out) if overview is not None else [],
+        reference_faults=list(overview.references) if overview is not None else [],
+        shared_cpus=list(overview.shared) if overview is not None else [],
+    )
+
+
+def _service(row: ServiceRow) -> ServiceStatus:
+    process = row.process
+    return ServiceStatus(
+        name=row.name,
+        state=row.state,
+        since_unix_s=row.since_s,
+        reason=row.detail,
+        pid=process.pid if process is not None else None,
+        restarts=process.restarts if process is not None else None,
+    )
+
+
+def _total(found: Overview) -> TotalStatus:
+    return TotalStatus(
+        messages_in=found.messages,
+        results_out=found.results,
+        lag_records=found.lag,
+        latency_p50_ms=found.p50_ms,
+        latency_p99_ms=found.p99_ms,
+        dead_letters=found.dead_letters,
+        dead_letter_last=found.dead_letter_last,
+        skipped=found.skipped,
+    )
+
+
+def _stage(found: StageSummary) -> StageStatus:
+    return StageStatus(
+        stage=found.stage,
+        partitions=found.partitions,
+        messages=found.messages,
+        results=found.results,
+        dead_letters=found.dead_letters,
+        skipped=found.skipped,
+        skipped_frames=found.skipped_frames,
+        late=found.late,
+        partly_late=found.partly_late,
+        keys=found.keys,
+        lag_records=found.lag,
+        messages_per_s=found.messages_per_s,
+        latency_p50_ms=found.p50_ms,
+        latency_p99_ms=found.p99_ms,
+    )
+
+
+def _partition(row: PartitionRow) -> PartitionStatus:
+    nobody = row.stalled_s == math.inf
+    return PartitionStatus(
+        stage=row.stage,
+        partition=row.partition,
+        slot=row.slot,
+        offset=row.offset,
+        snapshot_offset=row.snapshot_offset,
+        lag_records=row.lag,
+        stalled_s=None if nobody else row.stalled_s,
+        is_folded=not nobody,
+        stands_still=stands_still(row),
+        messages=row.messages,
+        results=row.results,
+        dead_letters=row.dead_letters,
+        skipped=row.skipped,
+        skipped_frames=row.skipped_frames,
+        late=row.late,
+        partly_late=row.partly_late,
+        keys=row.keys,
+        messages_per_s=row.messages_per_s,
+        latency_p50_ms=row.p50_ms,
+        latency_p99_ms=row.p99_ms,
+        watermark_ns=row.watermark_ns or None,
+        watermark_held_by=row.watermark_held_by,
+        fault=row.fault,
+        gap=row.gap,
+    )

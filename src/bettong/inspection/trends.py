@@ -1,0 +1,186 @@
+"""What several inspections in a row show, and one does not: rates, lag in seconds, and since when something stands.
+
+Pure: callers say when (`at_s`, of a clock that never goes back). Bounded: RATE_S of samples, and MARKS_MAX marks of
+where a log ended, each partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from bettong.identifiers import PartitionId
+from bettong.inspection.deployment import Inspection
+from bettong.inspection.overview import PartitionRow
+
+# Services write what they count once a second: over less a rate would jump, over more a burst would hide.
+RATE_S = 10.0
+_SAMPLES_MAX = 32  # more often than three times a second nobody asks
+# Where a log ended at moments of the past: thinned out beyond, so that a long lag is less exact.
+MARKS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """For how long something is as it is; `at_least`: it was so when it was first seen."""
+
+    seconds: float
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTrend:
+    """Of one partition; None where it is not known.
+
+    `lag`: how long the record that is to be folded next has been in its log. `watermark`: since when it is where it
+    is. `held`: since when that origin holds it back. `snapshot`: since when there was no newer one.
+    """
+
+    messages_per_s: float | None = None
+    lag: Since | None = None
+    watermark: Since | None = None
+    held: Since | None = None
+    snapshot: Since | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CountSample:
+    """What was counted up to a moment."""
+
+    at_s: float
+    messages: int
+    results: int
+    folded: Mapping[PartitionId, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A value that stands, from when on, and whether it was there at the first look."""
+
+    value: object
+    at_s: float
+    is_first: bool
+
+    def since(self, at_s: float) -> Since:
+        """Until now."""
+        return Since(max(0.0, at_s - self.at_s), self.is_first)
+
+
+@dataclass(frozen=True, slots=True)
+class LogMark:
+    """A log ended there at that moment, and not yet at the inspection before; `is_first`: there was none before."""
+
+    at_s: float
+    end: int
+    is_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPartition:
+    """What is remembered of a partition."""
+
+    watermark: Standing
+    held: Standing
+    snapshot: Standing
+    marks: tuple[LogMark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trends:
+    """As of the last inspection; rates are those of the last RATE_S, None before there are two.
+
+    `samples` and `seen` are what the next inspection is compared with.
+    """
+
+    messages_per_s: float | None = None
+    results_per_s: float | None = None
+    partitions: Mapping[PartitionId, PartitionTrend] = field(default_factory=dict)
+    samples: tuple[CountSample, ...] = ()
+    seen: Mapping[PartitionId, SeenPartition] = field(default_factory=dict)
+
+    def of(self, partition: PartitionId) -> PartitionTrend:
+        """Of one partition."""
+        return self.partitions.get(partition, PartitionTrend())
+
+
+def trends(before: Trends, found: Inspection, at_s: float) -> Trends:
+    """With one more inspection, of services that could be asked."""
+    sample = CountSample(
+        at_s,
+        found.overview.messages,
+        found.overview.results,
+        {row.id: row.messages for row in found.partitions},
+    )
+    samples = _of_late((*before.samples, sample))
+    seen = {row.id: _seen(before.seen.get(row.id), row, at_s) for row in found.partitions}
+    return Trends(
+        rate((each.at_s, each.messages) for each in samples),
+        rate((each.at_s, each.results) for each in samples),
+        {
+            row.id: PartitionTrend(
+                rate((each.at_s, each.folded[row.id]) for each in samples if row.id in each.folded),
+                lag_since(seen[row.id].marks, row, at_s),
+                seen[row.id].watermark.since(at_s) if row.watermark_ns else None,
+                seen[row.id].held.since(at_s) if row.watermark_held_by else None,
+                seen[row.id].snapshot.since(at_s) if row.snapshot_offset is not None else None,
+            )
+            for row in found.partitions
+        },
+        samples,
+        seen,
+    )
+
+
+def rate(points: Iterable[tuple[float, int]]) -> float | None:
+    """How much a counter grew a second, from its first point to its last; None with fewer than two.
+
+    Where it fell, its process began anew, or what it counts was folded again: what was before does not count.
+    """
+    kept: list[tuple[float, int]] = []
+    for at_s, count in points:
+        if kept and count < kept[-1][1]:
+            kept.clear()
+        kept.append((at_s, count))
+    if len(kept) < 2 or kept[-1][0] <= kept[0][0]:
+        return None
+    return (kept[-1][1] - kept[0][1]) / (kept[-1][0] - kept[0][0])
+
+
+def lag_since(marks: tuple[LogMark, ...], row: PartitionRow, at_s: float) -> Since | None:
+    """How long the next record of a partition has waited: since its log was first seen to end behind it."""
+    if row.lag is None:
+        return None
+    beyond = [mark for mark in marks if mark.end > row.offset]
+    if not row.lag or not beyond:
+        return Since(0.0)
+    return Since(max(0.0, at_s - beyond[0].at_s), beyond[0].is_first)
+
+
+def _of_late(samples: tuple[CountSample, ...]) -> tuple[CountSample, ...]:
+    """The samples of the last RATE_S, and the one before them: what it grew since."""
+    first = samples[-1].at_s - RATE_S
+    newer = [index for index, each in enumerate(samples) if each.at_s > first]
+    return samples[max(0, newer[0] - 1) :][-_SAMPLES_MAX:]
+
+
+def _seen(before: SeenPartition | None, row: PartitionRow, at_s: float) -> SeenPartition:
+    marks = before.marks if before is not None else ()
+    if row.lag is not None:
+        end = row.offset + row.lag
+        marks = tuple(mark for mark in marks if mark.end > row.offset)  # of the others all is folded
+        if row.lag and (not marks or end > marks[-1].end):
+            marks = (*marks, LogMark(at_s, end, before is None))
+        if len(marks) > MARKS_MAX:
+            marks = (marks[0], *marks[2::2])
+    return SeenPartition(
+        _standing(before.watermark if before else None, row.watermark_ns, at_s),
+        _standing(before.held if before else None, row.watermark_held_by, at_s),
+        _standing(before.snapshot if before else None, row.snapshot_offset, at_s),
+        marks,
+    )
+
+
+def _standing(before: Standing | None, value: object, at_s: float) -> Standing:
+    if before is not None and before.value == value:
+        return before
+    return Standing(value, at_s, before is None)

@@ -1,0 +1,139 @@
+"""What the services of an application said in a minute, as Redis and Kafka gave it, and a watch that gives it again."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from bettong.frames.dead_letter_id import DeadLetterId
+from bettong.identifiers import PartitionId
+from bettong.inspection.dead_letters import Found
+from bettong.inspection.deployment import DeploymentAnswers, Inspection, Logs, inspection
+from bettong.inspection.reason_counts import ReasonCounts, counted
+from bettong.inspection.services import ProcessFacts, local_rows
+from bettong.inspection.watched import Watched, watched
+from bettong.v1.frame_pb2 import DeadLetter
+
+HELD_BACK_S = 12  # from then on a partition waits for one of the stage before
+BEGUN_S = 1_800_000_000.0  # 15 January 2027, 08:00:00 UTC
+PARTITIONS = 4
+_A_SECOND = 3000  # messages of each partition
+_FACTS = ProcessFacts(pid=4100, started_s=BEGUN_S - 7300, restarts=0, runs=True, log="logs/x.log")
+
+
+def _wave(second: int) -> int:
+    """More and less than usual, by 8,000 messages/s at most."""
+    return round(64_000 * (1 - math.cos(second / 8)))
+
+
+def live(second: int) -> dict[str, dict[str, str]]:
+    """The records of services."""
+    since = str(BEGUN_S - 7200)
+    return {
+        "sender": {
+            "service": "sender",
+            "state": "running",
+            "since": since,
+            "messages": str(90_000_000 + second * PARTITIONS * _A_SECOND + _wave(second)),
+        },
+        "processor": {"service": "processor", "state": "running", "since": since, "lag": "5"},
+        "receiver": {
+            "service": "receiver",
+            "state": "running",
+            "since": since,
+            "messages": str(44_000_000 + second * PARTITIONS * 1400),
+            "lag": "0",
+            "latency_p50_ms": "2.14",
+            "latency_p99_ms": "8.62",
+            "dead_letters": str(3 + second // 20),
+            "dead_letter_last": "check: ValueError: no price (orders/feed-7, frame 81, message 3)",
+        },
+    }
+
+
+def partition(stage: str, number: int, second: int) -> dict[str, str]:
+    """The record of a partition."""
+    at_ns = int((BEGUN_S + second) * 1e9)
+    is_held_back = PartitionId(stage, number) == ("spreads", 2) and second >= HELD_BACK_S
+    behind_s = 1 + (second - HELD_BACK_S if is_held_back else 0)
+    return {
+        "offset": str(120_000 + number * 111 + second * 20),
+        "snapshot_offset": str(120_000 + number * 111 + second // 4 * 80 - 20),
+        "messages": str(22_000_000 + number * 700 + second * (_A_SECOND + 37 * number)),
+        "results": str(11_000_000 + second * 1400),
+        "dead_letters": "3" if number == 1 and stage == "orders" else "0",
+        "late": "12" if stage == "spreads" else "0",
+        "keys": str(1800 + 13 * number),
+        "messages_per_s": str(_A_SECOND),
+        "latency_p50_ms": f"{1.7 + number / 10:.2f}",
+        "latency_p99_ms": f"{6.1 + number / 3:.2f}",
+        "watermark_ns": str(at_ns - behind_s * 10**9) if stage == "spreads" else "0",
+        "watermark_held_by": f"spreads/orders/{3 if is_held_back else number}" if stage == "spreads" else "",
+    }
+
+
+def answers(second: int) -> DeploymentAnswers:
+    """All of them, of that second: two stages; a partition of the second one is behind."""
+    ids = [PartitionId(stage, number) for stage in ("orders", "spreads") for number in range(PARTITIONS)]
+    records = {id_: partition(*id_, second) for id_ in ids}
+    held_back = PartitionId("spreads", 2)
+    waiting = {id_: 62 * max(0, second - HELD_BACK_S) if id_ == held_back else 0 for id_ in ids}
+    ends = {id_: int(record["offset"]) + waiting[id_] for id_, record in records.items()}
+    slots = {id_: number % 2 for number, id_ in enumerate(ids)}
+    return DeploymentAnswers(live(second), records, Logs(dict.fromkeys(ids, 0), ends), slots)
+
+
+def inspected(found: DeploymentAnswers, processes: Mapping[str, ProcessFacts] | None = None) -> Inspection:
+    """Of a suite on this machine."""
+    names = ("kafka", "processor", "receiver", "redis", "sender")
+    facts = processes if processes is not None else dict.fromkeys(names, _FACTS)
+    return inspection("market-spread", local_rows(found.live, facts, found.silent), found)
+
+
+def watched_for(
+    seconds: int, change: Callable[[int, DeploymentAnswers], DeploymentAnswers] = lambda _, found: found
+) -> Watched:
+    """Looked at once a second for so long; `change`: what is otherwise in a second."""
+    found: Watched | None = None
+    for second in range(seconds):
+        answer = inspected(change(second, answers(second)))
+        found = watched(found, answer, at_s=float(second), unix_s=BEGUN_S + second)
+    assert found is not None
+    return found
+
+
+def dead_letters(reasons: Mapping[tuple[str, str], int]) -> ReasonCounts:
+    """So many of each computation and reason."""
+    found = (
+        Found(
+            DeadLetterId(0, number, index),
+            int((BEGUN_S - 60 * number) * 1e9),
+            DeadLetter(computation=computation, reason=reason, origin="orders/feed-7"),
+        )
+        for number, ((computation, reason), count) in enumerate(reasons.items())
+        for index in range(count)
+    )
+    return counted(ReasonCounts(), found)
+
+
+@dataclass(slots=True)
+class RecordedWatch:
+    """A `DeploymentWatch` that gives these inspections, one after the other, and the last one again and again."""
+
+    inspections: list[Inspection]
+    counts: ReasonCounts | None = None
+    asked: int = 0
+    is_closed: bool = False
+    faults: list[Exception] = field(default_factory=list)
+
+    def inspect(self) -> Inspection:
+        self.asked += 1
+        if self.faults:
+            raise self.faults.pop(0)
+        return self.inspections.pop(0) if len(self.inspections) > 1 else self.inspections[0]
+
+    def reasons(self, seconds: float) -> ReasonCounts | None:
+        assert seconds < 1, "the screen waits for it"
+        return self.counts
+
+    def close(self) -> None:
+        self.is_closed = True

@@ -1,0 +1,124 @@
+"""The form of `bettong status --json`: what it holds is what its page and its schema say; what is unknown is null."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from bettong.inspection.deployment import DeploymentAnswers, Inspection
+from bettong.inspection.status_form import PARTS, VERSION, StatusForm, status_form
+from tests.samples.watched_deployment import BEGUN_S, answers, inspected
+
+DOCS = Path(__file__).parents[2] / "docs"
+SCHEMA = json.loads((DOCS / "status.schema.json").read_text())
+NUMBERS = {
+    "messages",
+    "records",
+    "frames",
+    "keys",
+    "ms",
+    "s",
+    "offset",
+    "number",
+    "messages/s",
+    "partitions",
+    "restarts",
+}
+AWAY = inspected(DeploymentAnswers(silent={"redis": "Redis at x does not answer"}, logs=answers(0).logs))
+WITHOUT_KAFKA = inspected(replace(answers(20), logs=None, silent={"kafka": "Kafka at x does not answer"}))
+DEAD = inspected(replace(answers(20), live={}))
+
+
+def printed(found: Inspection | None) -> dict[str, Any]:
+    text = status_form(found, BEGUN_S, "nothing runs here").model_dump_json(indent=2)
+    values: dict[str, Any] = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    return values
+
+
+def described() -> dict[str, list[tuple[str, str]]]:
+    """Of the page: section, and the name and unit of each field."""
+    sections = re.split(r"^## ", (DOCS / "status-json.md").read_text(), flags=re.MULTILINE)[1:]
+    return {
+        section.partition("\n")[0]: re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section, re.MULTILINE)
+        for section in sections
+    }
+
+
+@pytest.mark.parametrize(
+    "found",
+    [inspected(answers(20)), AWAY, WITHOUT_KAFKA, DEAD, None],
+    ids=["all is well", "without Redis", "without Kafka", "all services dead", "nothing runs"],
+)
+def test_what_is_printed_is_of_the_schema(found: Inspection | None) -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(printed(found), SCHEMA)
+    assert StatusForm.model_validate(printed(found)) == status_form(found, BEGUN_S, "nothing runs here")
+
+
+def test_the_page_lists_each_field_that_is_printed_and_no_other() -> None:
+    values = printed(inspected(answers(20)))
+    parts = (values, values["services"][0], values["total"], values["stages"][0], values["partitions"][0])
+    page = described()
+    assert len(page) == len(parts)
+    for part, fields in zip(parts, page.values(), strict=True):
+        assert [name for name, _ in fields] == list(part)
+
+
+def test_each_number_has_a_unit() -> None:
+    for fields, part in zip(described().values(), PARTS, strict=True):
+        for name, unit in fields:
+            kind = str(part.model_fields[name].annotation)
+            if re.search(r"\b(int|float)\b", kind):
+                assert unit.strip() in NUMBERS | {"Unix s", "Unix ns"}, f"{part.__name__}.{name}"
+
+
+def test_the_numbers_are_those_of_the_inspection() -> None:
+    found = inspected(answers(20))
+    values = printed(found)
+    assert (values["version"], values["application"], values["goes_on"]) == (VERSION, "market-spread", True)
+    assert values["total"]["messages_in"] == found.overview.messages > 0
+    assert values["total"]["latency_p99_ms"] == 8.62
+    (held,) = (each for each in values["partitions"] if (each["stage"], each["partition"]) == ("spreads", 2))
+    assert (held["lag_records"], held["slot"], held["watermark_held_by"]) == (496, 0, "spreads/orders/3")
+    stage = next(each for each in values["stages"] if each["stage"] == "spreads")
+    assert (stage["lag_records"], stage["late"], stage["partitions"]) == (496, 48, 4)
+
+
+def test_what_nobody_knows_is_null() -> None:
+    assert printed(AWAY)["total"] is None
+    assert printed(AWAY)["partitions"] == []
+    without = printed(WITHOUT_KAFKA)
+    assert (without["total"]["lag_records"], without["partitions"][0]["lag_records"]) == (None, None)
+    assert without["unknown"] == ["Kafka at x does not answer; what only it knows is left out"]
+    dead = next(each for each in printed(DEAD)["partitions"] if each["lag_records"])
+    assert (dead["is_folded"], dead["stalled_s"], dead["stands_still"]) == (False, None, True)
+    assert (dead["messages_per_s"], dead["latency_p99_ms"]) == (None, None), (
+        "these were of a fold that has ended"
+    )
+    nothing = printed(None)
+    assert (nothing["application"], nothing["goes_on"], nothing["unknown"]) == (
+        None,
+        False,
+        ["nothing runs here"],
+    )
+
+
+def test_garbage_in_live_records_is_no_number() -> None:
+    found = answers(20)
+    garbage = dict.fromkeys([*found.live["receiver"], "ttl_s", "age_s"], "\x1b[31mé")
+    live = {**found.live, "receiver": {**garbage, "service": "receiver"}, "\x1b[2J": {"state": "nan"}}
+    first, second, *_ = found.partitions
+    partitions = {
+        **found.partitions,
+        first: dict.fromkeys(found.partitions[first], "x"),
+        second: dict.fromkeys(found.partitions[second], "inf"),
+    }
+    values = printed(inspected(replace(found, live=live, partitions=partitions)))
+    jsonschema.validate(values, SCHEMA)
+    assert values["total"]["lag_records"] is None
+    assert [each["messages"] for each in values["partitions"][:2]] == [0, 0]
+    assert values["partitions"][2]["messages"] > 0
