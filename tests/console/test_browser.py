@@ -20,7 +20,7 @@ _FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 ]
-PLACES = ("/", "/application", "/partitions", "/key?key=ann&stage=clicks", "/events?dead-letters=1")
+PAGES = ("/", "/application", "/partitions", "/key?key=ann&stage=clicks", "/events?dead-letters=1")
 WIDTHS = (360, 800, 1280, 2560, 3840)
 MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>" + "long" * 40
 
@@ -71,7 +71,7 @@ def overflows(page: Page) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", PAGES)
 def test_every_place_shows_without_a_fault_and_fits_from_a_phone_to_4k(
     page: Page, site: Served, place: str
 ) -> None:
@@ -198,7 +198,7 @@ def test_no_name_becomes_markup_or_breaks_the_page(page: Page) -> None:
     arrows = (Arrow(boxes[0].id, boxes[1].id, MARKUP), Arrow(boxes[1].id, boxes[2].id, ""))
     with served(recorded_site(looks=looks, graph=FlowGraph((MARKUP,), boxes, arrows))) as own:
         page.set_viewport_size({"width": 360, "height": 800})
-        for place in (*PLACES, f"/application?box=source:{MARKUP}", f"/key?key={MARKUP}"):
+        for place in (*PAGES, f"/application?box=source:{MARKUP}", f"/key?key={MARKUP}"):
             page.goto(own.url + place)
             expect(page.locator("main .card").first).to_be_visible()
             assert page.locator("main img, main script").count() == 0, place

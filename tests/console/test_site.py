@@ -15,7 +15,7 @@ from bettong.config.access import Grants, digest, parse
 from bettong.inspection.deployment import DeploymentAnswers
 from bettong_console.access import COOKIE, SESSIONS_MAX, Access, is_loopback_name
 from bettong_console.history import SPANS
-from bettong_console.site import PLACES
+from bettong_console.site import PAGES
 from bettong_console.views import VIEWS
 from tests.console.recordings import recorded
 from tests.console.sites import RecordedSite, recorded_site
@@ -46,7 +46,7 @@ def guarded() -> Iterator[TestClient]:
         yield asking
 
 
-@pytest.mark.parametrize("path", PLACES)
+@pytest.mark.parametrize("path", PAGES)
 def test_every_place_is_the_page(plain: TestClient, path: str) -> None:
     answer = plain.get(path)
     assert answer.status_code == 200
@@ -106,7 +106,7 @@ def test_garbage_in_an_address_is_refused_with_a_reason(plain: TestClient, garba
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_nothing_but_a_session_can_be_changed(plain: TestClient, method: str) -> None:
-    for path in (*PLACES, "/api/now", "/api/key?key=ann", "/static/main.js"):
+    for path in (*PAGES, "/api/now", "/api/key?key=ann", "/static/main.js"):
         assert plain.request(method, path).status_code == 405
 
 

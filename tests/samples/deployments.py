@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bettong.identifiers import PartitionId
 from bettong.inspection.deployment import DeploymentAnswers, Logs, inspection
-from bettong.inspection.measures import Measures, Moment, measures
+from bettong.inspection.measures import Measures, TimedInspection, measures
 from bettong.inspection.services import remote_rows
 from bettong.inspection.trends import Trends, trends
 
@@ -39,7 +39,7 @@ def moment(
     *,
     waiting: Mapping[PartitionId, int] | None = None,
     slots: Mapping[PartitionId, int] | None = None,
-) -> Moment:
+) -> TimedInspection:
     """What was found. `waiting`: records in the log of a partition that it has not folded, by default none."""
     ends = {
         each: int(record.get("offset", 0)) + (waiting or {}).get(each, 0)
@@ -47,10 +47,10 @@ def moment(
     }
     logs = Logs(dict.fromkeys(ends, 0), ends)
     answers = DeploymentAnswers(live, partitions, logs, slots or {})
-    return Moment(time_s, inspection("app", remote_rows(live), answers), answers)
+    return TimedInspection(time_s, inspection("app", remote_rows(live), answers), answers)
 
 
-def measured(*moments: Moment) -> Measures:
+def measured(*moments: TimedInspection) -> Measures:
     """Of the last of one or two moments."""
     known = Trends()
     for each in moments:

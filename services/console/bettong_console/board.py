@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bettong.inspection.changes import Change
 from bettong.inspection.deployment import DeploymentAnswers, Inspection, inspection
-from bettong.inspection.measures import Measures, Moment, measures
+from bettong.inspection.measures import Measures, TimedInspection, measures
 from bettong.inspection.services import remote_rows
 from bettong.inspection.trends import RATE_S
 from bettong.inspection.watched import Watched, watched
@@ -20,7 +20,7 @@ from bettong_console.series import series_of
 class Known:
     """The newest moment for which Redis was there, what it amounts to, and how the deployment is now."""
 
-    moment: Moment
+    moment: TimedInspection
     measured: Measures
     now: Inspection
 
@@ -34,7 +34,7 @@ class Board:
         self.history = History()
         self.known: Known | None = None
         self._watched: Watched | None = None
-        self._moments: deque[Moment] = deque(maxlen=int(RATE_S) + 1)
+        self._moments: deque[TimedInspection] = deque(maxlen=int(RATE_S) + 1)
 
     @property
     def changes(self) -> Sequence[Change]:
@@ -53,7 +53,7 @@ class Board:
             if self.known is not None:
                 self.known = Known(self.known.moment, self.known.measured, found)
             return
-        moment = Moment(time_s, found, answers)
+        moment = TimedInspection(time_s, found, answers)
         measured = measures(moment, self._moments[0] if self._moments else None, self._watched.trends)
         self._moments.append(moment)
         self.known = Known(moment, measured, found)

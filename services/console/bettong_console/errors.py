@@ -1,4 +1,8 @@
-"""What a request of the console is refused for."""
+"""What a request of the console is refused for.
+
+BettongError
+└── ConsoleRequestError         a request that cannot be answered, and why
+"""
 
 from bettong.errors import BettongError
 

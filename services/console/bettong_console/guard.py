@@ -32,7 +32,7 @@ _OPEN = (ALIVE, SIGN_IN)
 _OPEN_FOLDER = "/static/"
 
 
-class Guard:
+class RequestGuard:
     """An ASGI application around another one."""
 
     def __init__(self, inner: ASGIApp, access: Access) -> None:

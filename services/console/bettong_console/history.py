@@ -31,7 +31,7 @@ SPANS = {each.name: each for each in (Span("5m", 1, 300), Span("1h", 10, 360), S
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class HistoryStretch:
     """What a span holds: the time of its first value (Unix s), and by series as many values as there are steps."""
 
     span: Span
@@ -56,7 +56,7 @@ class History:
         for rings in self._rings.values():
             rings.add(time_s, kept)
 
-    def stretch(self, span: Span, now_s: float) -> Stretch:
+    def stretch(self, span: Span, now_s: float) -> HistoryStretch:
         """The span up to now."""
         return self._rings[span.name].stretch(now_s)
 
@@ -84,10 +84,10 @@ class _Rings:
             if value is not None and abs(value) <= _VALUE_MAX:  # which NaN is not
                 self._put(name, step, value, late)
 
-    def stretch(self, now_s: float) -> Stretch:
+    def stretch(self, now_s: float) -> HistoryStretch:
         last = max(self._step, int(now_s) // self._span.step_s)
         first = last - self._span.values + 1
-        return Stretch(
+        return HistoryStretch(
             self._span,
             first * self._span.step_s,
             {
@@ -120,13 +120,13 @@ class _Rings:
             if len(self._rings) >= SERIES_MAX:  # others had these names before: they go when they are empty
                 return
             ring = self._rings[name] = array("f", [math.nan] * self._span.values)
-        place = step % self._span.values
+        position = step % self._span.values
         count = self._counts[name] = self._counts.get(name, 0) + 1
         if count == 1:
-            ring[place] = value
+            ring[position] = value
         elif name.endswith("_per_s"):
-            ring[place] += (value - ring[place]) / count
+            ring[position] += (value - ring[position]) / count
         else:
-            ring[place] = max(ring[place], value)
+            ring[position] = max(ring[position], value)
         for each in late:
             ring[each % self._span.values] = value

@@ -44,7 +44,7 @@ class Console:
         self._board = Board(plan.application)
         self._listeners = Listeners(self._board, settings.console_listeners_max)
         self._live = LiveDeployment(plan.application, where.redis, where.kafka)
-        self._looking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="look")
+        self._asking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="poll")
         self._site = Site(
             board=self._board,
             listeners=self._listeners,
@@ -63,29 +63,29 @@ class Console:
             host, port = listening.getsockname()[:2]
             scheme = "https" if self._settings.tls_certificate is not None else "http"
             self._log.info("listening", address=f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
-            looking = asyncio.create_task(self._look(SilentConnections(http)))
+            polling = asyncio.create_task(self._poll(SilentConnections(http)))
             serving = asyncio.create_task(http.serve([listening]))
             stopped = asyncio.create_task(stop.wait())
             try:
-                await asyncio.wait({looking, serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({polling, serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 self._listeners.close()
                 http.should_exit = True
-                looking.cancel()
+                polling.cancel()
                 stopped.cancel()
-                await asyncio.gather(serving, looking, stopped, return_exceptions=True)
-                await asyncio.get_running_loop().run_in_executor(self._looking, self._live.close)
-                self._looking.shutdown(wait=False)
+                await asyncio.gather(serving, polling, stopped, return_exceptions=True)
+                await asyncio.get_running_loop().run_in_executor(self._asking, self._live.close)
+                self._asking.shutdown(wait=False)
                 self._log.info("stopped")
 
     def _ask(self) -> DeploymentAnswers:
         return self._live.answers(redis_may_be_away=True)
 
-    async def _look(self, silent: SilentConnections) -> None:
+    async def _poll(self, silent: SilentConnections) -> None:
         """Asks in the middle of each second; a look that takes longer is followed by the next one in the next."""
         loop = asyncio.get_running_loop()
         while True:
-            answers: DeploymentAnswers = await loop.run_in_executor(self._looking, self._ask)
+            answers: DeploymentAnswers = await loop.run_in_executor(self._asking, self._ask)
             self._board.add(time.time(), time.monotonic(), answers)
             self._listeners.wake()
             silent.close_old(loop.time())

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from bettong_console.access import COOKIE, Access
 from bettong_console.board import Board
 from bettong_console.errors import ConsoleRequestError
-from bettong_console.guard import ALIVE, SIGN_IN, Guard
+from bettong_console.guard import ALIVE, SIGN_IN, RequestGuard
 from bettong_console.history import SPANS
 from bettong_console.listeners import Listeners, as_json
 from bettong_console.pages import PageFile
@@ -25,7 +25,7 @@ from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
 from bettong_console.views import View
 
 # The places of the page; the page itself decides what stands there.
-PLACES = ("/", "/application", "/partitions", "/key", "/events")
+PAGES = ("/", "/application", "/partitions", "/key", "/events")
 _FORM_BYTES_MAX = 8_192
 # A page that has not read for so long is gone, or asleep; it connects again by itself.
 _SEND_S_MAX = 10.0
@@ -51,7 +51,7 @@ class Site:
     def application(self) -> ASGIApp:
         """The whole site, guarded."""
         routes = [
-            *(Route(path, self._place, methods=["GET"]) for path in PLACES),
+            *(Route(path, self._page, methods=["GET"]) for path in PAGES),
             Route("/static/{path:path}", self._file, methods=["GET"]),
             Route("/api/description", _answered(self._description), methods=["GET"]),
             Route("/api/now", _answered(self._now), methods=["GET"]),
@@ -64,9 +64,11 @@ class Site:
             Route(SIGN_IN, self._sign_in, methods=["POST"]),
             Route("/sign-out", self._sign_out, methods=["POST"]),
         ]
-        return Guard(Starlette(routes=routes, exception_handlers={404: self._nothing_here}), self.access)
+        return RequestGuard(
+            Starlette(routes=routes, exception_handlers={404: self._nothing_here}), self.access
+        )
 
-    async def _place(self, request: Request) -> Response:
+    async def _page(self, request: Request) -> Response:
         return self.files[_SHELL].answer(request)
 
     async def _file(self, request: Request) -> Response:

@@ -12,9 +12,9 @@ from typing import Any
 
 from bettong.inspection.flow_graph import FlowGraph
 from bettong.inspection.measures import Measures, PartitionMeasures
+from bettong.inspection.overall_state import needs, overall_state
 from bettong.inspection.overview import stands_still
 from bettong.inspection.slowest_part import skews, slowest_part
-from bettong.inspection.verdict import needs, verdict
 from bettong_console.board import Board, Known
 
 # A table that a person looks at; of more partitions those are sent that are furthest behind.
@@ -95,7 +95,7 @@ VIEWS: Mapping[str, Callable[[Board, Known, float], View]] = {
 
 
 def _head(known: Known, now_s: float) -> View:
-    said = verdict(known.now, known.measured)
+    said = overall_state(known.now, known.measured)
     return {
         "status": {
             "application": known.moment.found.application,

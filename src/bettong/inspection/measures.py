@@ -18,7 +18,7 @@ from bettong.services import RECEIVER, SENDER
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimedInspection:
     """What was found at a time (Unix s), and the answers that it was found by."""
 
     time_s: float
@@ -108,7 +108,7 @@ class Measures:
     partitions: tuple[PartitionMeasures, ...]
 
 
-def measures(now: Moment, before: Moment | None, known: Trends) -> Measures:
+def measures(now: TimedInspection, before: TimedInspection | None, known: Trends) -> Measures:
     """`before`: some seconds earlier, for rates that `known` does not have; None where nobody has looked."""
     earlier = before if before is not None and before.time_s < now.time_s else None
     overview, partitions = now.found.overview, _partitions(now, known)
@@ -131,7 +131,7 @@ def measures(now: Moment, before: Moment | None, known: Trends) -> Measures:
     )
 
 
-def _partitions(now: Moment, known: Trends) -> tuple[PartitionMeasures, ...]:
+def _partitions(now: TimedInspection, known: Trends) -> tuple[PartitionMeasures, ...]:
     totals: dict[str, float] = {}
     for row in now.found.partitions:
         rate = known.of(row.id).messages_per_s
@@ -139,7 +139,9 @@ def _partitions(now: Moment, known: Trends) -> tuple[PartitionMeasures, ...]:
     return tuple(_partition(now, row, known.of(row.id), totals[row.stage]) for row in now.found.partitions)
 
 
-def _partition(now: Moment, row: PartitionRow, trend: PartitionTrend, total: float) -> PartitionMeasures:
+def _partition(
+    now: TimedInspection, row: PartitionRow, trend: PartitionTrend, total: float
+) -> PartitionMeasures:
     rate = trend.messages_per_s
     # What its record says of latencies was true when it folded last.
     rests = rate == 0.0
@@ -156,7 +158,7 @@ def _partition(now: Moment, row: PartitionRow, trend: PartitionTrend, total: flo
 
 
 def _stages(
-    now: Moment, before: Moment | None, partitions: Sequence[PartitionMeasures]
+    now: TimedInspection, before: TimedInspection | None, partitions: Sequence[PartitionMeasures]
 ) -> tuple[StageMeasures, ...]:
     by_stage: dict[str, list[PartitionMeasures]] = {}
     for each in partitions:
@@ -203,13 +205,17 @@ def _results(found: Inspection) -> dict[str, int]:
     return totals
 
 
-def _sinks(receivers: Mapping[str, Record], before: Moment | None, time_s: float) -> tuple[SinkMeasures, ...]:
+def _sinks(
+    receivers: Mapping[str, Record], before: TimedInspection | None, time_s: float
+) -> tuple[SinkMeasures, ...]:
     prefix = f"{metrics.MESSAGES.name}/"
     named = {name for each in receivers.values() for name in each if name.startswith(prefix)}
     return tuple(_sink(name, receivers, before, time_s) for name in sorted(named))
 
 
-def _sink(name: str, receivers: Mapping[str, Record], before: Moment | None, time_s: float) -> SinkMeasures:
+def _sink(
+    name: str, receivers: Mapping[str, Record], before: TimedInspection | None, time_s: float
+) -> SinkMeasures:
     suffix = name.removeprefix(metrics.MESSAGES.name)
     old = _records(before, RECEIVER.name) if before is not None else {}
     rates = [
@@ -247,7 +253,7 @@ def _sources(senders: Iterable[Record]) -> tuple[SourceMeasures, ...]:
     )
 
 
-def _records(moment: Moment, service: str) -> dict[str, Record]:
+def _records(moment: TimedInspection, service: str) -> dict[str, Record]:
     """The live records of a service's instances."""
     return {name: each for name, each in moment.answers.live.items() if service_of(each) == service}
 

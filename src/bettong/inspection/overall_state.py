@@ -38,7 +38,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class OverallState:
     """A word and its reason, a sentence."""
 
     level: Level
@@ -53,23 +53,23 @@ def needs(found: Inspection, measured: Measures) -> list[Need]:
     return sorted(every, key=lambda need: order.index(need.level))
 
 
-def verdict(found: Inspection, measured: Measures) -> Verdict:
+def overall_state(found: Inspection, measured: Measures) -> OverallState:
     """Of all that was found."""
     down = [row for row in found.services if row.state in {DOWN, GIVEN_UP, SILENT}]
     still = [row for row in found.partitions if stands_still(row)]
     other = [row for row in found.services if row.state not in {RUNNING, STANDBY}]
     if down and len(down) == len(found.services):
-        return Verdict(Level.BAD, "Down", "no service of it says that it runs")
+        return OverallState(Level.BAD, "Down", "no service of it says that it runs")
     if down:
-        return Verdict(Level.BAD, "Degraded", f"{_services(down)}")
+        return OverallState(Level.BAD, "Degraded", f"{_services(down)}")
     if still:
-        return Verdict(
+        return OverallState(
             Level.BAD,
             "Stands still",
             _partitions(len(still), len(found.partitions), "does not move", "do not move"),
         )
     if found.overview.gaps:
-        return Verdict(
+        return OverallState(
             Level.BAD,
             "Waits",
             _partitions(
@@ -80,14 +80,16 @@ def verdict(found: Inspection, measured: Measures) -> Verdict:
             ),
         )
     if other:
-        return Verdict(Level.NOTICE, other[0].state.capitalize(), _services(other))
+        return OverallState(Level.NOTICE, other[0].state.capitalize(), _services(other))
     if found.unknown:
-        return Verdict(Level.UNKNOWN, "Unknown", found.unknown[0])
+        return OverallState(Level.UNKNOWN, "Unknown", found.unknown[0])
     if measured.lag_s is not None and measured.lag_s >= BEHIND_S_MIN:
-        return Verdict(Level.NOTICE, "Behind", f"a record has waited for {measured.lag_s:,.0f} s in the log")
+        return OverallState(
+            Level.NOTICE, "Behind", f"a record has waited for {measured.lag_s:,.0f} s in the log"
+        )
     if measured.in_per_s == 0.0 and measured.lag == 0:
-        return Verdict(Level.GOOD, "Idle", "all services run, and no message comes")
-    return Verdict(
+        return OverallState(Level.GOOD, "Idle", "all services run, and no message comes")
+    return OverallState(
         Level.GOOD, "Running", f"all {len(found.services)} services run, and every partition moves"
     )
 

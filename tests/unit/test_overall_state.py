@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bettong.identifiers import PartitionId
-from bettong.inspection.measures import Moment
+from bettong.inspection.measures import TimedInspection
+from bettong.inspection.overall_state import Level, needs, overall_state
 from bettong.inspection.slowest_part import skews, slowest_part
-from bettong.inspection.verdict import Level, needs, verdict
 from tests.samples.deployments import Partitions, measured, moment, partition, services
 
 S0, S1 = PartitionId("s", 0), PartitionId("s", 1)
@@ -15,12 +15,12 @@ def two(**metrics: object) -> Partitions:
     return {**partition("s", 0, **metrics), **partition("s", 1, **metrics)}
 
 
-def word(*moments: Moment) -> tuple[Level, str]:
-    found = verdict(moments[-1].found, measured(*moments))
+def word(*moments: TimedInspection) -> tuple[Level, str]:
+    found = overall_state(moments[-1].found, measured(*moments))
     return found.level, found.word
 
 
-def stalled(seconds: float) -> Moment:
+def stalled(seconds: float) -> TimedInspection:
     live = services(processor={"stalled_s/s/1": seconds, "lag": 5}, receiver={"lag": 0})
     return moment(10, live, two(offset=5, messages=5), waiting={S1: 7})
 
@@ -48,7 +48,7 @@ def test_a_service_that_is_gone_or_silent_is_named() -> None:
     silent = services(receiver={"age_s": 8.0})
     for live, named in ((gone, "receiver: down"), (silent, "receiver: silent")):
         now = moment(0, live, two(offset=5))
-        found = verdict(now.found, measured(now))
+        found = overall_state(now.found, measured(now))
         assert found.word == "Degraded"
         assert named in found.reason
         assert needs(now.found, measured(now))[0].level is Level.BAD
@@ -57,7 +57,7 @@ def test_a_service_that_is_gone_or_silent_is_named() -> None:
 def test_a_partition_that_stands_still_is_named_with_its_lag() -> None:
     now = stalled(12)
     assert word(now) == (Level.BAD, "Stands still")
-    assert verdict(now.found, measured(now)).reason == "1 of 2 partitions does not move"
+    assert overall_state(now.found, measured(now)).reason == "1 of 2 partitions does not move"
     (need,) = needs(now.found, measured(now))
     assert "s/1 stands still at offset 5" in need.what
     assert "7 records wait" in need.what
@@ -78,7 +78,7 @@ def test_a_record_that_waits_for_long_is_behind_and_its_stage_the_slowest_part()
 
 
 def test_without_lag_the_greatest_latency_is_slowest_and_nothing_is_wrong() -> None:
-    def at(time_s: float, count: int) -> Moment:
+    def at(time_s: float, count: int) -> TimedInspection:
         live = services(receiver={"messages/out": count, "latency_p99_ms/out": 30.0})
         records = {
             **partition("s", 0, offset=count, messages=count, latency_p99_ms=4.0),
@@ -97,7 +97,7 @@ def test_nothing_measured_has_no_slowest_part() -> None:
 
 
 def test_a_partition_with_many_times_its_share_is_skewed() -> None:
-    def at(time_s: float, *counts: int) -> Moment:
+    def at(time_s: float, *counts: int) -> TimedInspection:
         records: Partitions = {}
         for number, count in enumerate(counts):
             records |= partition("s", number, offset=count, messages=count)
