@@ -94,7 +94,7 @@ class Console:
 
 def until_next(now_s: float) -> float:
     """Seconds until the middle of the next second. Half of what pages may get: a chart has a value a second."""
-    return math.floor(now_s) + 1.5 - now_s
+    return math.floor(now_s - 0.5) + 1.5 - now_s
 
 
 def _grants(tokens: Path | None, log: Logger) -> Callable[[], Grants] | None:

@@ -53,16 +53,13 @@ class SilentConnections:
 
     def close_old(self, now_s: float) -> None:
         """Closes those that have been silent for SILENT_S_MAX. Call it every second or so."""
-        silent = [each for each in self._http.server_state.connections if _is_silent(each)]
+        # Of those that had a request uvicorn ends the idle ones by itself.
+        connections = self._http.server_state.connections
+        silent = [each for each in connections if isinstance(each, H11Protocol) and each.cycle is None]
         self._since_s = {each: self._since_s.get(each, now_s) for each in silent}
         for each in silent:
             if now_s - self._since_s[each] >= SILENT_S_MAX:
                 each.transport.close()
-
-
-def _is_silent(connection: H11Protocol) -> bool:
-    """Whether no request has come on it; of those that had one uvicorn ends the idle ones by itself."""
-    return connection.cycle is None
 
 
 class _Server(uvicorn.Server):
