@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bettong.identifiers import PartitionId
@@ -20,7 +22,15 @@ _FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 ]
-PAGES = ("/", "/application", "/partitions", "/key?key=ann&stage=clicks", "/events?dead-letters=1")
+PAGES = (
+    "/",
+    "/application",
+    "/partitions",
+    "/key?key=ann&stage=clicks",
+    "/events?dead-letters=1",
+    "/sign-in",
+)
+COLOURS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDTHS = (360, 800, 1280, 2560, 3840)
 MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>" + "long" * 40
 
@@ -72,15 +82,21 @@ def overflows(page: Page) -> bool:
 
 
 @pytest.mark.parametrize("place", PAGES)
-def test_every_place_shows_without_a_fault_and_fits_from_a_phone_to_4k(
+def test_every_place_shows_without_a_fault_fits_from_a_phone_to_4k_and_axe_finds_nothing(
     page: Page, site: Served, place: str
 ) -> None:
     page.goto(site.url + place)
     expect(page.locator("main .card").first).to_be_visible()
-    expect(page.locator(".fresh")).to_contain_text("as of")  # the recording is old
+    if place != "/sign-in":
+        expect(page.locator(".fresh")).to_contain_text("as of")  # the recording is old
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
         assert not overflows(page), width
+    page.set_viewport_size({"width": 1280, "height": 800})
+    for colours in COLOURS:
+        page.emulate_media(color_scheme=colours)
+        found = Axe().run(page)
+        assert found.violations_count == 0, f"{colours}: {found.generate_report()}"
 
 
 def test_the_overview_says_in_a_word_how_it_is_and_each_number_has_a_unit(page: Page, site: Served) -> None:
@@ -198,7 +214,7 @@ def test_no_name_becomes_markup_or_breaks_the_page(page: Page) -> None:
     arrows = (Arrow(boxes[0].id, boxes[1].id, MARKUP), Arrow(boxes[1].id, boxes[2].id, ""))
     with served(recorded_site(looks=looks, graph=FlowGraph((MARKUP,), boxes, arrows))) as own:
         page.set_viewport_size({"width": 360, "height": 800})
-        for place in (*PAGES, f"/application?box=source:{MARKUP}", f"/key?key={MARKUP}"):
+        for place in (*PAGES[:-1], f"/application?box=source:{MARKUP}", f"/key?key={MARKUP}"):
             page.goto(own.url + place)
             expect(page.locator("main .card").first).to_be_visible()
             assert page.locator("main img, main script").count() == 0, place

@@ -24,10 +24,13 @@ def _values(measured: Measures) -> Iterator[tuple[str, float | None]]:
     for stage in measured.stages:
         start = f"stage/{stage.stage}"
         yield f"{start}/messages_per_s", stage.messages_per_s
+        yield f"{start}/results_per_s", stage.results_per_s
         yield f"{start}/lag_records", stage.lag
+        yield f"{start}/p50_ms", stage.p50_ms
         yield f"{start}/p99_ms", stage.p99_ms
         if stage.watermark_ns:
             yield f"{start}/watermark_behind_s", max(0.0, measured.time_s - stage.watermark_ns / 1e9)
     for sink in measured.sinks:
         yield f"sink/{sink.sink}/messages_per_s", sink.messages_per_s
-        yield f"sink/{sink.sink}/p99_ms", sink.p99_ms
+        for name in ("p50_ms", "p99_ms", "max_ms"):
+            yield f"sink/{sink.sink}/{name}", getattr(sink, name)

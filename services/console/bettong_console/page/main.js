@@ -30,6 +30,8 @@ function drawTop() {
   morphChildren(
     top,
     h("div", {},
+      // The overview's own heading is how it is, in a word.
+      location.pathname !== "/" && h("h1", { class: "unseen" }, PLACES[location.pathname] ? PLACES[location.pathname].name : "Nothing here"),
       h("div", { class: "top-row" },
         h("a", { class: "brand", href: "/", "data-go": true, title: description && description.application },
           h("img", { src: "/static/mark.svg", alt: "Bettong", width: 24, height: 24 }),
@@ -65,7 +67,7 @@ function show() {
   state.path = location.pathname;
   if (!place) {
     document.title = "Nothing here · Bettong";
-    main.replaceChildren(h("div", { class: "card verdict" }, h("h1", {}, "Nothing here"), h("p", {}, "There is no place at this address. The navigation above names those that there are.")));
+    main.replaceChildren(h("div", { class: "card verdict" }, h("h2", {}, "Nothing here"), h("p", {}, "There is no place at this address. The navigation above names those that there are.")));
     state.place = null;
     state.live = null;
     drawTop();

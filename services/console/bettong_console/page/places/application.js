@@ -11,14 +11,22 @@ const NARROW_PX = 720;
 const per_s = (value) => `${digits(value, { whole: value >= 100 })}/s`;
 const ms = (value) => (value >= 10_000 ? durationText(value / 1000) : `${digits(value)} ms`);
 
+// Which series a chart has: of the stage of a chosen computation, of a chosen sink, else of the whole application.
+const seriesOf = {
+  throughput: (box) => (box && box.stage ? [`stage/${box.stage}/messages_per_s`, `stage/${box.stage}/results_per_s`] : box && box.kind === "sink" ? ["", `sink/${box.name}/messages_per_s`] : ["in_per_s", "out_per_s"]),
+  latency: (box) => ["p50_ms", "p99_ms", "max_ms"].map((name) => (box && box.stage ? `stage/${box.stage}/${name}` : box && box.kind === "sink" ? `sink/${box.name}/${name}` : name)),
+  lag: (box) => [box && box.stage ? `stage/${box.stage}/lag_records` : box && box.kind === "sink" ? "" : "lag_records"],
+};
+const historyOf = (box) => (box && box.stage ? `History of stage ${box.stage}` : box && box.kind === "sink" ? `History of sink ${box.name}` : "History of the application");
+
 export function applicationPlace(root, description) {
   let view = null;
   let layout = null;
   let laid_px = 0;
   const charts = [
-    [new Chart({ title: "Throughput", note: "messages and results", show: per_s, axis: (value) => `${compact(value)}/s`, lines: [{ label: "in", ink: "--series-1" }, { label: "out", ink: "--series-2" }] }), ["in_per_s", "out_per_s"]],
-    [new Chart({ title: "Latency", note: "client to delivery", show: ms, axis: (value) => `${compact(value)} ms`, lines: [{ label: "p50", ink: "--series-3" }, { label: "p99", ink: "--series-1" }, { label: "worst", ink: "--series-2" }] }), ["p50_ms", "p99_ms", "max_ms"]],
-    [new Chart({ title: "Lag", note: "in records", show: (value) => `${digits(value, { whole: true })} records`, axis: compact, lines: [{ label: "in the log", ink: "--series-1" }] }), ["lag_records"]],
+    [new Chart({ title: "Throughput", note: "messages and results", show: per_s, axis: (value) => `${compact(value)}/s`, lines: [{ label: "in", ink: "--series-1" }, { label: "out", ink: "--series-2" }] }), seriesOf.throughput],
+    [new Chart({ title: "Latency", note: "to durable output or delivery", show: ms, axis: (value) => `${compact(value)} ms`, lines: [{ label: "p50", ink: "--series-3" }, { label: "p99", ink: "--series-1" }, { label: "worst", ink: "--series-2" }] }), seriesOf.latency],
+    [new Chart({ title: "Lag", note: "in records", show: (value) => `${digits(value, { whole: true })} records`, axis: compact, lines: [{ label: "in the log", ink: "--series-1" }] }), seriesOf.lag],
   ];
   const histories = new Histories(drawCharts);
   const resized = () => {
@@ -41,15 +49,19 @@ export function applicationPlace(root, description) {
     layout = placed(description, innerWidth < NARROW_PX, laid_px - (innerWidth < NARROW_PX ? 50 : 84));
   }
 
+  function chosenBox() {
+    return description.boxes.find((each) => each.id === chosen("box", null));
+  }
+
   function draw() {
-    const box = description.boxes.find((each) => each.id === chosen("box", null));
+    const box = chosenBox();
     morphChildren(root, h("div", {},
       slowest(view),
       h("section", { class: "card" },
         h("header", {}, h("h2", {}, "Graph"), h("span", { class: "quiet small" }, `${description.stages.length} ${description.stages.length === 1 ? "stage" : "stages"}; choose a box for what it does`)),
         h("div", { class: "body graph" }, drawn(description, layout, view, box ? box.id : null))),
       box && details(box, view),
-      h("div", { class: "controls" }, h("h2", {}, "History"),
+      h("div", { class: "controls" }, h("h2", { class: "wrap" }, historyOf(box)),
         h("nav", { class: "spans", "aria-label": "Time span" }, Object.entries(SPANS).map(([name, text]) =>
           h("a", { href: addressWith({ span: name === "5m" ? null : name }), "data-go": true, "aria-current": name === span() && "true" }, text))),
         h("span", { class: "quiet small" }, histories.fault || since(histories.data))),
@@ -58,7 +70,8 @@ export function applicationPlace(root, description) {
 
   function drawCharts() {
     const times = histories.times();
-    for (const [chart, names] of charts) chart.draw(times, names.map((name) => histories.series(name)));
+    const box = chosenBox();
+    for (const [chart, names] of charts) chart.draw(times, names(box).map((name) => histories.series(name)));
   }
 
   return {
@@ -69,6 +82,7 @@ export function applicationPlace(root, description) {
     addressChanged() {
       histories.follow(span());
       draw();
+      drawCharts();
     },
     end() {
       removeEventListener("resize", resized);
