@@ -1,7 +1,7 @@
 """What a running deployment answered, second by second, as it was recorded; and what records it.
 
 bettong up examples/visits.py, send to it, then
-python -m tests.console.recordings examples/visits.py tests/console/recorded/visits.json
+python -m tests.console.recordings examples/visits.py .bettong tests/console/recorded/visits.json
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def _written(look: Look) -> dict[str, Any]:
     }
 
 
-def _record(application: str, path: Path) -> None:
+def _record(application: str, directory: Path, path: Path) -> None:
     name = loaded_plan(application).application
-    where = found_locations(application, name, Path(".bettong"))
+    where = found_locations(application, name, directory)
     looks = []
     with LiveDeployment(name, where.redis, where.kafka) as live:
         begun_s = time.monotonic()
@@ -76,4 +76,4 @@ def _record(application: str, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    _record(sys.argv[1], Path(sys.argv[2]))
+    _record(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))

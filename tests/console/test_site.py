@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -131,6 +132,19 @@ def test_the_views_hold_what_was_recorded(plain: TestClient) -> None:
     described = plain.get("/api/description").json()
     assert described["application"] == "visits"
     assert {box["id"] for box in described["boxes"]} >= {"source:clicks", "computation:Visits", "sink:hours"}
+
+
+def test_a_deployment_that_was_too_slow_is_shown_as_one_and_the_part_is_named() -> None:
+    looks = recorded("behind")
+    # How long a record has waited is known since the first look: they are taken for ten times as far apart.
+    slower = [replace(each, time_s=looks[0].time_s + 10 * (each.time_s - looks[0].time_s)) for each in looks]
+    with client(recorded_site(looks=slower)) as asking:
+        overview = asking.get("/api/now?view=summary").json()
+        slowest = asking.get("/api/now?view=application").json()["slowest"]
+    assert overview["status"]["level"] in {"bad", "notice"}
+    assert overview["measures"]["lag"] > 10_000
+    assert any("behind its log" in need["what"] for need in overview["needs"])
+    assert (slowest["kind"], bool(slowest["remedy"])) == ("stage", True)
 
 
 @pytest.mark.parametrize("span", SPANS)

@@ -41,9 +41,10 @@ def keeps_the_rules(answers: DeploymentAnswers) -> None:
         assert answers.logs.begins[id_] <= int(record[metrics.OFFSET.name]) <= answers.logs.ends[id_]
 
 
-@pytest.mark.parametrize("number", range(len(recorded("visits"))))
-def test_a_recording_keeps_the_rules(number: int) -> None:
-    keeps_the_rules(recorded("visits")[number].answers)
+@pytest.mark.parametrize("name", ["visits", "behind"])
+def test_a_recording_keeps_the_rules(name: str) -> None:
+    for look in recorded(name):
+        keeps_the_rules(look.answers)
 
 
 def test_a_deployment_keeps_them_and_is_seen_as_it_is(

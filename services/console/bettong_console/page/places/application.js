@@ -25,7 +25,7 @@ export function applicationPlace(root, description) {
   let laid_px = 0;
   const charts = [
     [new Chart({ title: "Throughput", note: "messages and results", show: per_s, axis: (value) => `${compact(value)}/s`, lines: [{ label: "in", ink: "--series-1" }, { label: "out", ink: "--series-2" }] }), seriesOf.throughput],
-    [new Chart({ title: "Latency", note: "to durable output or delivery", show: ms, axis: (value) => `${compact(value)} ms`, lines: [{ label: "p50", ink: "--series-3" }, { label: "p99", ink: "--series-1" }, { label: "worst", ink: "--series-2" }] }), seriesOf.latency],
+    [new Chart({ title: "Latency", note: "to durable output or delivery", show: ms, axis: (value) => (value >= 10_000 ? `${compact(value / 1000)} s` : `${compact(value)} ms`), lines: [{ label: "p50", ink: "--series-3" }, { label: "p99", ink: "--series-1" }, { label: "worst", ink: "--series-2" }] }), seriesOf.latency],
     [new Chart({ title: "Lag", note: "in records", show: (value) => `${digits(value, { whole: true })} records`, axis: compact, lines: [{ label: "in the log", ink: "--series-1" }] }), seriesOf.lag],
   ];
   const histories = new Histories(drawCharts);
