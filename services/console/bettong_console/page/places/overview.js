@@ -17,7 +17,7 @@ export function overviewPlace(root, description) {
         tile("Messages in", rate(measures.in_per_s), h("span", {}, count(view.totals.messages), " since its senders began"), "in_per_s"),
         tile("Results out", rate(measures.out_per_s), h("span", {}, count(view.totals.results), " delivered"), "out_per_s", "second"),
         latency(measures, description.objective_p99_ms),
-        tile("Lag", count(measures.lag, "records"), measures.lag_s === null ? "for how long is not known" : h("span", {}, "the oldest waits for ", duration(measures.lag_s)), "lag_records", "", behind(measures)),
+        tile("Lag", count(measures.lag, "records"), waiting(measures), "lag_records", "", behind(measures)),
         tile("Could not be processed", count(view.totals.dead_letters, "dead letters"),
           h("span", {}, count(view.totals.skipped), " skipped as told"), null, "", view.totals.dead_letters ? "notice" : "")),
       h("div", { class: "columns" },
@@ -50,6 +50,12 @@ export function overviewPlace(root, description) {
       histories.close();
     },
   };
+}
+
+function waiting({ lag, lag_s }) {
+  if (lag_s === null) return "for how long is not known";
+  if (lag === 0) return "nothing waits";
+  return lag_s < 1 ? "the oldest waits for less than 1 s" : h("span", {}, "the oldest waits for ", duration(lag_s));
 }
 
 /** In the order in which messages pass them. */
