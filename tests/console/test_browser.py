@@ -164,6 +164,7 @@ def test_a_key_is_asked_for_by_keyboard_and_its_states_are_shown(page: Page, sit
     page.keyboard.press("Enter")
     expect(page.locator(".timeline > li")).to_have_count(2)
     expect(page.locator(".timeline .changed").first).to_contain_text("/prices")
+    expect(page.locator(".timeline > li").first).to_contain_text('"at":1700000001000000001')  # no rounded number
     assert page.locator(".timeline time").first.get_attribute("title") == "2026-11-26 08:00:01 UTC"
     expect(page.locator(".timeline time").first).to_contain_text("09:00:01")
 

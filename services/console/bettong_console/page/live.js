@@ -62,11 +62,17 @@ export class Live {
   }
 }
 
+/** Keeps an integer that JavaScript has no number for as it was written: a time in ns, a large key. */
+function exact(_, value, context) {
+  const rounded = typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value);
+  return rounded && context && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
+}
+
 /** JSON of an address. Throws an Error with the server's reason. */
 export async function ask(path, signal) {
   const answer = await fetch(path, { signal });
   if (answer.status === 401) location.assign(`/sign-in?then=${encodeURIComponent(location.pathname + location.search)}`);
-  const values = await answer.json();
+  const values = JSON.parse(await answer.text(), exact);
   if (!answer.ok) throw new Error(values.error || `HTTP ${answer.status}`);
   return values;
 }

@@ -61,6 +61,7 @@ function themeIcon(name) {
 }
 
 function show() {
+  if (!state.description) return; // `begin` shows what the address names, once it has that
   if (state.live) state.live.close();
   if (state.place) state.place.end();
   const place = PLACES[location.pathname];

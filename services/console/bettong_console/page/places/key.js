@@ -90,7 +90,7 @@ const json = (value) => h("div", { class: "json" }, JSON.stringify(value));
 
 /** A state before and after: fields that changed stand out. */
 function changed(before, after) {
-  const plain = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+  const plain = (value) => value !== null && typeof value === "object" && !Array.isArray(value) && !(JSON.isRawJSON && JSON.isRawJSON(value));
   if (after === null) return h("div", { class: "json" }, before === null ? "no state" : [h("span", { class: "gone" }, JSON.stringify(before)), " ended"]);
   if (!plain(after) || !(plain(before) || before === null)) {
     const same = JSON.stringify(before) === JSON.stringify(after);
