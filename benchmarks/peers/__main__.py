@@ -1,15 +1,14 @@
-"""Bettong beside its peers: Market Spread from a topic to a topic, the same records, the same checked answer.
+"""Bettong beside its peers: a workload from topic to topic, the same records, the same checked answer.
 
     python -m benchmarks.peers
     python -m benchmarks.peers --messages 200000 --runs 1 --only bytewax --only "Quix Streams"
+    python -m benchmarks.peers --workload tumbling
 
 Makes what environments are missing, then lets everyone run in turns. Prints a table, and leaves all runs as JSON, by
 date, with a plot, beside those of `make bench`.
 """
 
-from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -17,40 +16,21 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import log_to_log, machine, plain_loop, report
-from benchmarks.measuring import Measurement, Sample, measure_machine
-from benchmarks.peers import environments, race
-from benchmarks.peers.bettong.contestant import BettongSuite
-from benchmarks.peers.load import Load, framed, load
-from benchmarks.peers.roster import PEERS
-from bettong.config.processor import Schedule
+from benchmarks import machine, report
+from benchmarks.measuring import measure_machine
+from benchmarks.peers import environments
+from benchmarks.peers.entries import Entry, RunSize, entries_of, left_out
+from benchmarks.peers.race import RaceError
+from benchmarks.peers.workloads import MARKET_SPREAD, WORKLOADS, PeerWorkload
 from bettong.errors import BettongError
 
 _WIDTH = 170
-_BETTONG = "Bettong"
-
-
-@dataclass(slots=True)
-class Entry:
-    """A row: who, what it was configured to guarantee, what records it takes, its runs, and what ended them early."""
-
-    measurement: Measurement
-    version: str
-    guarantee: str
-    start: race.Start | None
-    schedule: Schedule = Schedule.MICRO_BATCH
-    frames: bool = False
-    fault: str = ""
-
-    def once(self, of: Load, *, partitions: int, processes: int, s_max: float) -> Sample:
-        """One run. Raises RaceError, BettongError."""
-        if self.start is not None:
-            taken = framed(of, partitions) if self.frames else of
-            return race.run(self.start, taken, partitions=partitions, processes=processes, s_max=s_max)
-        return log_to_log.speed(of.workload, schedule=self.schedule, compiled=True, partitions=partitions)
 
 
 def main(
+    workload: Annotated[
+        str, typer.Option(help=f"What is done with the messages: {', '.join(WORKLOADS)}.")
+    ] = MARKET_SPREAD.name,
     messages: Annotated[int, typer.Option(help="Messages of a run.", min=10_000)] = 1_000_000,
     runs: Annotated[int, typer.Option(help="Runs of each; the median counts.", min=1)] = 3,
     partitions: Annotated[int, typer.Option(help="Partitions of every topic.", min=1)] = 4,
@@ -62,66 +42,60 @@ def main(
     """Compares Bettong with its peers. Exits 1 when someone failed; the others run all the same."""
     console = Console()
     console.width = max(console.width, _WIDTH)
-    entries = _entries(tuple(only or ("",)))
-    environments.make(peer for peer in PEERS if any(peer.name == each.measurement.name for each in entries))
-    facts = machine.facts()
-    of = load(messages)
-    loop = partial(plain_loop.messages_per_s, of.workload)
+    of = _workload(workload)
+    entries = _chosen(of, tuple(only or ("",)))
+    environments.make(entry.peer for entry in entries if entry.peer is not None)
+    facts, size = machine.facts(), RunSize(messages, partitions, processes, s_max)
+    _run(console, of, entries, size, runs)
+    measurements = [entry.measurement for entry in entries if entry.measurement.samples]
+    title = f"{of.name}: {of.asked}; {messages:,} messages, {runs} runs, {processes} processes each"
+    console.print(report.table(measurements, title))
+    console.print(_notes(entries))
+    missing = left_out(of)
+    for name, why in missing.items():
+        console.print(f"{name} is left out: {why}", highlight=False)
+    if measurements:
+        asked: dict[str, str | int] = {"workload": of.name, "messages": messages, "runs": runs}
+        who = {f"who: {entry.measurement.name}": entry.note for entry in entries}
+        who |= {f"who: {name}": f"left out: {why}" for name, why in missing.items()}
+        asked |= {"partitions": partitions, "processes": processes}
+        path = report.save(results, measurements, facts | who, asked)
+        console.print(f"{path}, and a plot beside it", highlight=False)
+    raise typer.Exit(any(entry.fault for entry in entries))
+
+
+def _run(console: Console, of: PeerWorkload, entries: list[Entry], size: RunSize, runs: int) -> None:
+    """Everyone in turns; who fails does not run again."""
+    load, loop = of.load(size.messages), partial(of.loop, size.messages)
     for number in range(runs):
         for entry in (each for each in entries if not each.fault):
             with console.status(f"{entry.measurement.name}, run {number + 1} of {runs} ..."):
                 before = measure_machine(loop)
                 try:
-                    sample = entry.once(of, partitions=partitions, processes=processes, s_max=s_max)
-                except (race.RaceError, BettongError, AssertionError) as error:
+                    sample = entry.once(load, size)
+                except (RaceError, BettongError, AssertionError) as error:
                     entry.fault = str(error).strip() or type(error).__name__
                     console.print(f"{entry.measurement.name} failed: {entry.fault}", highlight=False)
                     continue
             entry.measurement.before.append(before)
             entry.measurement.samples.append(sample)
             console.print(f"{entry.measurement.name}: {sample.value:,.0f} messages/s", highlight=False)
-    measurements = [entry.measurement for entry in entries if entry.measurement.samples]
-    console.print(
-        report.table(measurements, f"{messages:,} messages, {runs} runs, {processes} processes each")
-    )
-    console.print(_notes(entries))
-    if measurements:
-        asked: dict[str, str | int] = {"messages": messages, "runs": runs, "partitions": partitions}
-        who = {f"who: {entry.measurement.name}": _note(entry) for entry in entries}
-        path = report.save(results, measurements, facts | who, asked | {"processes": processes})
-        console.print(f"{path}, and a plot beside it", highlight=False)
-    raise typer.Exit(any(entry.fault for entry in entries))
 
 
-def _entries(chosen: tuple[str, ...]) -> list[Entry]:
-    """Those whose names begin with what was chosen; Bettong's rows first."""
-    entries = []
-    for schedule in Schedule:
-        suite = BettongSuite(schedule)
-        name = f"{_BETTONG}, {schedule}"
-        entries.append(Entry(Measurement(name, "messages/s", None), _own(), suite.guarantee, suite.start))
-        own = Measurement(f"{name}, its own frames", "messages/s", None)
-        guarantee = "exactly once, for who reads frames; a snapshot each second"
-        entries.append(Entry(own, _own(), guarantee, None, schedule))
-    entries += [
-        Entry(
-            Measurement(peer.name, "messages/s", None),
-            peer.version,
-            peer.guarantee,
-            peer.start,
-            frames=peer.frames,
-        )
-        for peer in PEERS
-    ]
-    wanted = [entry for entry in entries if entry.measurement.name.startswith(chosen)]
+def _workload(name: str) -> PeerWorkload:
+    if name not in WORKLOADS:
+        raise typer.BadParameter(f"there is no workload {name!r}: there are {', '.join(WORKLOADS)}")
+    return WORKLOADS[name]
+
+
+def _chosen(of: PeerWorkload, beginnings: tuple[str, ...]) -> list[Entry]:
+    """Those whose names begin with what was chosen."""
+    entries = entries_of(of)
+    wanted = [entry for entry in entries if entry.measurement.name.startswith(beginnings)]
     if not wanted:
         names = ", ".join(repr(entry.measurement.name) for entry in entries)
-        raise typer.BadParameter(f"nobody's name begins with {chosen}: there are {names}")
+        raise typer.BadParameter(f"nobody's name begins with {beginnings}: there are {names}")
     return wanted
-
-
-def _own() -> str:
-    return version("bettong")
 
 
 def _notes(entries: list[Entry]) -> Table:
@@ -130,11 +104,6 @@ def _notes(entries: list[Entry]) -> Table:
         runs = str(len(entry.measurement.samples))
         notes.add_row(entry.measurement.name, entry.version, entry.guarantee, runs, entry.fault)
     return notes
-
-
-def _note(entry: Entry) -> str:
-    fault = f"; failed: {entry.fault}" if entry.fault else ""
-    return f"{entry.version}; {entry.guarantee}{fault}"
 
 
 if __name__ == "__main__":

@@ -1,97 +1,41 @@
-"""The messages of a race, and its right answer: the steady load between two bells.
+"""What a run feeds, and the right answer: records before the clock starts, records behind it, results by key."""
 
-A bell is a wide quote and an order for each of the 350 symbols, so it gives a result for each. When those of the first
-are there, whoever runs has started and serves every key; when those of the last are, it has taken every message.
-"""
-
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
+from examples.market_spread_oracle import Results
 
-from benchmarks.log_to_log import records_of
-from benchmarks.peers.market import symbol_of
-from benchmarks.workload import Workload, wire_messages, workload
-from bettong.frames.columns import Array
-from examples.market_spread_load import Columns, Round, instruments
-from examples.market_spread_oracle import RESULT, Results, rejected
-
-_TIME = b"20160902-16:00:00.000"
-_WIDE, _NARROW = 0.08, 0.01
-_LENGTH_BYTES = 4  # in front of a framed message; a record of Kafka needs none
-_OPENING_FRAMES = 3  # the initial quotes, the first bell's quotes, its orders
+INPUT, OUTPUT = "messages", "results"
 
 
 class Record(NamedTuple):
-    """A record to feed. Without a partition its key decides."""
+    """A record to feed. Without a partition its key decides; without a time it has that of sending."""
 
     value: bytes
     key: bytes = b""
     partition: int = -1
+    topic: str = INPUT
+    time_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Records to feed before the clock starts and after; messages of the latter, bytes of the former's results."""
+    """Records to feed before the clock starts and after, and what must come out.
 
-    workload: Workload
+    `timed_messages`: of the latter. `opening_bytes`: of the former's results. `expected`: the results of both. `split`
+    makes such results of all bytes that came out.
+    """
+
     opening: list[Record]
     timed: list[Record]
     timed_messages: int
     opening_bytes: int
+    expected: Results
+    split: Callable[[bytes], Results]
+    topics: tuple[str, ...] = (INPUT,)
 
     @property
-    def expected(self) -> Results:
-        """Result bytes by symbol, of both parts."""
-        return self.workload.rejected
-
-
-def load(messages: int) -> Load:
-    """The load with `messages` messages between the bells."""
-    of = instruments(rejecting=True)
-    usual = np.where(of.rejecting, _WIDE, _NARROW)
-    calm = Round(_quotes(usual), {name: column[:0] for name, column in _orders(b"").items()})
-    rounds = [_bell(b"BELL 1"), calm, *workload(messages).rounds, _bell(b"BELL 2")]
-    between = Workload(rounds, rejected(rounds))
-    messages_of = [message[_LENGTH_BYTES:] for message in wire_messages(between)]
-    records = [Record(message, symbol_of(message)) for message in messages_of]
-    timed = between.messages - rounds[0].messages  # the initial quotes come before all rounds
-    return Load(between, records[:-timed], records[-timed:], timed, len(of.symbols) * RESULT.size)
-
-
-def framed(of: Load, partitions: int) -> Load:
-    """The same messages in the records that Bettong's senders would append to its log."""
-    records = [
-        [Record(frame, b"", at) for at, frame in split] for split in records_of(of.workload, partitions)
-    ]
-    opening, timed = records[:_OPENING_FRAMES], records[_OPENING_FRAMES:]
-    return replace(of, opening=list(chain(*opening)), timed=list(chain(*timed)))
-
-
-def _bell(order_id: bytes) -> Round:
-    return Round(_quotes(_WIDE), _orders(order_id))
-
-
-def _quotes(spread: float | Array) -> Columns:
-    of = instruments(rejecting=True)
-    return {
-        "symbol": of.symbols,
-        "time": np.full(len(of.symbols), _TIME, "S21"),
-        "bid": of.prices,
-        "offer": of.prices + spread,
-    }
-
-
-def _orders(order_id: bytes) -> Columns:
-    of = instruments(rejecting=True)
-    count = len(of.symbols)
-    return {
-        "side": np.full(count, 1, "u1"),
-        "account": np.full(count, 1, "u4"),
-        "order_id": np.full(count, order_id, "S6"),
-        "symbol": of.symbols,
-        "quantity": np.full(count, 10.0),
-        "price": of.prices,
-        "time": np.full(count, _TIME, "S21"),
-    }
+    def result_bytes(self) -> int:
+        """Bytes of all results."""
+        return sum(len(result) for results in self.expected.values() for result in results)

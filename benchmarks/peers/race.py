@@ -1,7 +1,7 @@
 """One run: records into a topic, a contestant between, results out of another topic, checked and timed.
 
-    opening records ─> results of the first bell are there: the clock starts ─> timed records ─> results of the last
-    bell are there: the clock stops ─> every result is compared with the oracle's
+    opening records ─> their results are there: the clock starts ─> timed records ─> all results are there: the clock
+    stops ─> every result is compared with the right one
 
 Broker and topics are new for each run. The feeder is a librdkafka producer in this process; it runs while the
 contestant does, as a feed would.
@@ -22,11 +22,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.measuring import Sample, cpu_s
-from benchmarks.peers.load import Load, Record
+from benchmarks.peers.load import OUTPUT, Load, Record
 from bettong.local.broker import KafkaBroker
-from examples.market_spread_oracle import Results, by_symbol
+from examples.market_spread_oracle import Results
 
-INPUT, OUTPUT = "messages", "results"
 _WAIT_S_MAX = 30.0
 _POLL_S = 0.02
 _BATCH = 10_000
@@ -60,11 +59,12 @@ Start = Callable[[Trial], AbstractContextManager[Running]]
 
 
 def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: float) -> Sample:
-    """Messages a second between the bells, and the CPU of the contestant's processes alone. Raises RaceError."""
+    """Messages a second between opening and end, and the CPU of the contestant's processes alone. Raises RaceError."""
+    result_bytes = load.result_bytes
     with TemporaryDirectory(prefix="bettong-peers-") as made:
         folder = Path(made)
         with KafkaBroker(folder / "kafka") as broker:
-            _create_topics(broker.bootstrap, partitions)
+            _create_topics(broker.bootstrap, load.topics, partitions)
             trial = Trial(broker.bootstrap, folder / "contestant", partitions, processes)
             trial.folder.mkdir()
             with start(trial) as running, _Output(broker.bootstrap, partitions) as output:
@@ -73,20 +73,20 @@ def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: flo
                 output.read(load.opening_bytes, running, deadline)
                 spent_s, begun = _cpu_s(running), time.perf_counter()
                 feed(broker.bootstrap, load.timed)
-                output.read(load.workload.result_bytes, running, deadline)
+                output.read(result_bytes, running, deadline)
                 seconds = time.perf_counter() - begun
                 spent_s = _cpu_s(running) - spent_s
-                check(by_symbol(output.read_on()), load.expected)
+                check(load.split(output.read_on()), load.expected)
     return Sample(load.timed_messages / seconds, spent_s * 1e6 / load.timed_messages)
 
 
 def check(found: Results, expected: Results) -> None:
-    """Raises RaceError, which says what is wrong, unless each result is there once and in its symbol's order."""
-    for symbol in sorted(found.keys() | expected.keys()):
-        have, want = found.get(symbol, []), expected.get(symbol, [])
+    """Raises RaceError, which says what is wrong, unless each result is there once and in its key's order."""
+    for key in sorted(found.keys() | expected.keys()):
+        have, want = found.get(key, []), expected.get(key, [])
         if have != want:
             kind = "in another order" if sorted(have) == sorted(want) else "not the right ones"
-            name = symbol.decode(errors="replace")
+            name = key.decode(errors="replace")
             raise RaceError(f"wrong: {len(have)} results of {name!r} for {len(want)}, {kind}")
 
 
@@ -107,7 +107,9 @@ def feed(bootstrap: str, records: Iterable[Record]) -> None:
             producer.poll(0)
         while True:
             try:
-                producer.produce(INPUT, record.value, record.key, record.partition)
+                producer.produce(
+                    record.topic, record.value, record.key, record.partition, timestamp=record.time_ms
+                )
                 break
             except BufferError:
                 producer.poll(_POLL_S)
@@ -157,8 +159,8 @@ def _cpu_s(running: Running) -> float:
     return sum(cpu_s(psutil.Process(pid)) for pid in running.pids())
 
 
-def _create_topics(bootstrap: str, partitions: int) -> None:
+def _create_topics(bootstrap: str, inputs: tuple[str, ...], partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    new_topics = [NewTopic(name, partitions, 1) for name in (INPUT, OUTPUT)]
+    new_topics = [NewTopic(name, partitions, 1) for name in (*inputs, OUTPUT)]
     for made in admin.create_topics(new_topics, operation_timeout=_WAIT_S_MAX).values():
         made.result(_WAIT_S_MAX)

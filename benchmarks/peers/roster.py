@@ -1,18 +1,19 @@
 """Who is compared: each peer's processes, what it was configured to guarantee, and where its packages are.
 
-A peer is a folder here with its program, and unless it runs in the tree's own environment with `requirements.in` and
-`requirements.lock`.
+A peer is a folder here with a program a workload, and unless it runs in the tree's own environment with
+`requirements.in` and `requirements.lock`.
 """
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.peers.race import RaceError, Running, Trial
+from benchmarks.peers.workloads import MARKET_SPREAD, WORKLOADS
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.processes import Command, Process
 
@@ -25,45 +26,55 @@ _LINES = 20
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 Arguments = tuple[str, ...]
+# The calls of a trial, for a module of a peer's folder.
+Calls = Callable[[Trial, str], list[Arguments]]
 
 
-def _alike(*arguments: str) -> Callable[[Trial], list[Arguments]]:
+def _alike(trial: Trial, module: str) -> list[Arguments]:
     """The same call for each process: they share the work through Kafka's consumer group."""
-    return lambda trial: [arguments] * trial.processes
+    return [("-m", module)] * trial.processes
 
 
-def _once(*arguments: str) -> Callable[[Trial], list[Arguments]]:
+def _once(trial: Trial, module: str) -> list[Arguments]:  # noqa: ARG001 - see Calls
     """One call: the peer starts its own processes."""
-    return lambda _: [arguments]
+    return [("-m", module)]
 
 
-def _bytewax(program: str) -> Callable[[Trial], list[Arguments]]:
-    """A program here, with a snapshot each second."""
+def _flink(trial: Trial, module: str) -> list[Arguments]:  # noqa: ARG001 - see Calls
+    """One call that imports the module: its Python processes then find what is in there by name, without pickles."""
+    return [("-c", f"import {module} as program; program.main()")]
 
-    def calls(trial: Trial) -> list[Arguments]:
-        ports = free_ports(trial.processes)
-        addresses = ";".join(f"{LOOPBACK}:{port}" for port in ports)
-        module = f"benchmarks.peers.bytewax.{program}"
-        run = ("-m", "bytewax.run", module, "-r", str(trial.folder), "-s", "1", "-b", "0")
-        if trial.processes == 1:
-            return [run]
-        return [(*run, "-i", str(number), "-a", addresses) for number in range(trial.processes)]
 
-    return calls
+def _faust(trial: Trial, module: str) -> list[Arguments]:
+    """As many workers as there may be processes."""
+    return [("-m", "faust", "-A", module, "worker", "-l", "warn", "--without-web")] * trial.processes
+
+
+def _bytewax(trial: Trial, module: str) -> list[Arguments]:
+    """A flow, with a snapshot each second."""
+    ports = free_ports(trial.processes)
+    addresses = ";".join(f"{LOOPBACK}:{port}" for port in ports)
+    run = ("-m", "bytewax.run", module, "-r", str(trial.folder), "-s", "1", "-b", "0")
+    if trial.processes == 1:
+        return [run]
+    return [(*run, "-i", str(number), "-a", addresses) for number in range(trial.processes)]
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A program of another stream processor. `prepare` is run to its end before each run.
+    """Another stream processor. `programs`: the module of its folder, by workload; `lacks`: why it has none.
 
-    `jar`: a Maven coordinate that it needs too, whose digest is in its folder's jars.sha256. `frames`: it takes the
-    records of Bettong's log, thousands of messages each, instead of one record a message.
+    `prepare` is run to its end before each run. `jar`: a Maven coordinate that it needs too, whose digest is in its
+    folder's jars.sha256. `frames`: it takes the records of Bettong's log, thousands of messages each, instead of one
+    record a message.
     """
 
     name: str
     folder: str
     guarantee: str
-    commands: Callable[[Trial], list[Arguments]]
+    calls: Calls
+    programs: Mapping[str, str]
+    lacks: Mapping[str, str] = field(default_factory=dict)
     package: str = "pyspark"
     own_environment: bool = True
     prepare: Callable[[Trial], Arguments] | None = None
@@ -86,8 +97,9 @@ class Peer:
         return pinned(self.package, self.lock.read_text()) if self.own_environment else version(self.package)
 
     @contextmanager
-    def start(self, trial: Trial) -> Iterator[Running]:
-        """Runs its processes until left; see `race.Start`."""
+    def start(self, workload: str, trial: Trial) -> Iterator[Running]:
+        """Runs the processes of a workload's program until left; see `race.Start`."""
+        module = f"{__package__}.{self.folder}.{self.programs[workload]}"
         if self.prepare is not None:
             preparing = Process(self._command(trial, self.prepare(trial), "prepare"))
             try:
@@ -97,7 +109,7 @@ class Peer:
                 preparing.kill()
         processes: list[Process] = []
         try:
-            for number, arguments in enumerate(self.commands(trial)):
+            for number, arguments in enumerate(self.calls(trial, module)):
                 processes.append(Process(self._command(trial, arguments, str(number))))
             yield _Processes(processes)
         finally:
@@ -158,54 +170,73 @@ def pinned(package: str, lock: str) -> str:
 
 
 _SPARK = "state exactly once, output at least once; a checkpoint each micro-batch"
+_MARKET = MARKET_SPREAD.name
+
+
+def _modules(*workloads: str) -> dict[str, str]:
+    """The modules of those that have their own names."""
+    return {name: WORKLOADS[name].module for name in workloads}
+
 
 _BYTEWAX = Peer(
     "bytewax",
     "bytewax",
     "state exactly once, output at least once; a snapshot each second",
-    _bytewax("program"),
+    _bytewax,
+    _modules(_MARKET, "tumbling", "sliding", "timers"),
+    {"interval-join": "bytewax joins newest values, or those of one window; it has no join within bounds"},
     package="bytewax",
     prepare=lambda trial: ("-m", "bytewax.recovery", str(trial.folder), str(trial.processes)),
 )
 
 PEERS = [
     _BYTEWAX,
-    replace(_BYTEWAX, name="bytewax, Bettong's frames", commands=_bytewax("frames"), frames=True),
+    replace(
+        _BYTEWAX,
+        name="bytewax, Bettong's frames",
+        programs={_MARKET: "frames"},
+        lacks={},
+        frames=True,
+    ),
     Peer(
         "Quix Streams",
         "quix",
         "exactly once (transactions); a commit each second",
-        _alike("-m", "benchmarks.peers.quix.program"),
+        _alike,
+        _modules(_MARKET, "tumbling", "sliding", "interval-join"),
+        {"timers": "Quix Streams has no timers"},
         package="quixstreams",
     ),
     Peer(
         "Faust",
         "faust",
         "at least once; offsets committed each second",
-        _alike(
-            "-m", "faust", "-A", "benchmarks.peers.faust.program", "worker", "-l", "warn", "--without-web"
-        ),
+        _faust,
+        _modules(_MARKET),
         package="faust-streaming",
     ),
     Peer(
         "Spark, applyInPandasWithState",
         "spark",
         _SPARK,
-        _once("-m", "benchmarks.peers.spark.apply_with_state"),
+        _once,
+        {_MARKET: "apply_with_state"},
         own_environment=False,
     ),
     Peer(
         "Spark, transformWithStateInPandas",
         "spark",
         _SPARK,
-        _once("-m", "benchmarks.peers.spark.transform_with_state"),
+        _once,
+        {_MARKET: "transform_with_state"},
         own_environment=False,
     ),
     Peer(
         "PyFlink",
         "flink",
         "exactly once (transactions); a checkpoint each second",
-        _once("-m", "benchmarks.peers.flink.program"),
+        _flink,
+        _modules(*WORKLOADS),
         package="apache-flink",
         jar="org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",
     ),

@@ -74,6 +74,11 @@ def judge(highest: SequenceNumber, *, sequence: SequenceNumber, previous: Sequen
     return Verdict.TAKE
 
 
+def is_client(origin: Origin) -> bool:
+    """Whether `<source>/<client's stream>`, and not a stage's `<target>/<stage>/<partition>`."""
+    return origin.count("/") == 1
+
+
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Frame `sequence` was skipped, for `previous` did not come before it; `age_ns`: when its origin last sent."""
@@ -190,11 +195,6 @@ class DeliveryTable:
 
     def _forget(self, since_ns: dict[Origin, int], ttl_ns: int) -> None:
         oldest_ns = self.age_ns - ttl_ns
-        silent = [name for name, since in since_ns.items() if since < oldest_ns and _is_client(name)]
+        silent = [name for name, since in since_ns.items() if since < oldest_ns and is_client(name)]
         for name in silent:
             del self.highest[name], since_ns[name]
-
-
-def _is_client(origin: Origin) -> bool:
-    """Whether `<source>/<client's stream>`, and not a stage's `<target>/<stage>/<partition>`."""
-    return origin.count("/") == 1

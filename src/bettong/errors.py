@@ -24,6 +24,7 @@
     ├── Refusal            a session with a client ends, with this status (see `ingest.refusal`)
     ├── WrongColumnsError  a vectorized function returned no such columns (see `worker.calling.vectors`)
     ├── CaseError          a case of `bettong.testing` that its application cannot meet
+    ├── NotAtRestError     an application that is to be changed runs, or has not come to the end of its log
     ├── LocalError         a part that Bettong runs on this machine cannot be started
     └── ClusterError       a Kubernetes cluster cannot be reached, refuses, or has not what was asked for
 
@@ -159,6 +160,10 @@ class RefusedError(ClientError):
 
 class CaseError(BettongError):
     """A case of a test is wrong: an unknown source, a message of another class, time that goes back."""
+
+
+class NotAtRestError(BettongError):
+    """An application runs, has not folded all of its log, or has clients of whose frames some may have come in part."""
 
 
 class LocalError(BettongError):

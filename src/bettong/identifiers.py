@@ -5,7 +5,8 @@ Where both are passed they are one value.
 """
 
 import re
-from typing import NamedTuple, NewType, Self
+from collections.abc import Mapping
+from typing import NamedTuple, NewType, Self, TypeVar
 
 # Who numbers frames: `<source>/<client's stream>`, or a stage's `<target>/<stage>/<partition>`.
 Origin = NewType("Origin", str)
@@ -60,6 +61,15 @@ class PartitionId(NamedTuple):
         """The inverse of `str`. Raises ValueError."""
         stage, _, partition = text.rpartition("/")
         return cls(stage, int(partition))
+
+
+_Partition = TypeVar("_Partition", TopicPartition, PartitionId)
+_Value = TypeVar("_Value")
+
+
+def in_use(of: Mapping[_Partition, _Value], partitions: int) -> dict[_Partition, _Value]:
+    """Of an application with so many partitions, what is known of those; its topics may have more of them."""
+    return {each: value for each, value in of.items() if each.partition < partitions}
 
 
 _VERSION = re.compile(r"([1-9]\d{0,17})-([0-9a-f]{64})")

@@ -88,6 +88,11 @@ PARTLY_LATE = Metric(
     "messages",
     "that came when some of their windows were over and others open, in a partition",
 )
+ACCOUNTS = Metric(
+    "accounts",
+    "text",
+    "what has become of the messages of each computation of a partition, as JSON: see `bettong status --accounts`",
+)
 DUE = Metric(
     "due_ns",
     "Unix ns",

@@ -8,12 +8,14 @@
 | `{application}.dead-letters`              | frames whose rows are `DeadLetter`s   | processor,        | receiver  |
 |                                           |                                       | receiver          |           |
 | `{application}.exclusions`                | messages that kill a worker           | processor         | processor |
+| `{application}.partitioning`              | how many partitions there are         | `repartition`     | all       |
 
 A sender writes to `dead-letters`, too: a mark for each dead letter that is sent again, without messages.
 
-All topics but those of batch boundaries have the same number of partitions, so that a partition of results comes from
-one partition of a stage and keeps its order. A topic of batch boundaries has one partition, is compacted, and is made
-by the sender that reads the external topic.
+All topics but the last one and those of batch boundaries have the same number of partitions, so that a partition of
+results comes from one partition of a stage and keeps its order. A topic of batch boundaries has one partition, is
+compacted, and is made by the sender that reads the external topic. The topic for partitioning has one partition, and is
+made when that number is changed for the first time: then some partitions of the others may be out of use.
 """
 
 from collections.abc import Iterable
@@ -46,13 +48,23 @@ def exclusions_topic(application: str) -> str:
     return f"{application}.exclusions"
 
 
+def partitioning_topic(application: str) -> str:
+    """The topic of how many partitions an application has, once that was changed."""
+    return f"{application}.partitioning"
+
+
+def is_stage_topic(application: str, topic: str) -> bool:
+    """Whether a stage runs behind it."""
+    return topic.startswith(stage_topic(application, ""))
+
+
 def stage_of_topic(application: str, topic: str) -> str:
     """The stage whose log a topic is: the inverse of `stage_topic`."""
     return topic.removeprefix(f"{application}.stage.")
 
 
 def all_topics(application: str, *, stages: Iterable[str], sinks: Iterable[str]) -> tuple[str, ...]:
-    """Every topic that an application needs, but those of batch boundaries."""
+    """Every topic that an application needs, but those of batch boundaries and for partitioning."""
     return (
         *(stage_topic(application, stage) for stage in stages),
         *(sink_topic(application, sink) for sink in sinks),

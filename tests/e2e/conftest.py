@@ -82,7 +82,7 @@ class RunningSuite:
             is_folded = all(
                 int(folded.get(PartitionId(stages[topic], partition), {}).get(metrics.OFFSET.name, 0)) == end
                 for (topic, partition), end in ends.items()
-                if topic in stages
+                if topic in stages and partition < self.suite.record.partitions
             )
             return is_folded and now[2] == "0" and time.monotonic() - since_s >= QUIET_S
 
@@ -104,6 +104,7 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
             schedule: Schedule = Schedule.RESIDENT,
             compiled: bool = True,
             standby: bool = False,
+            partitions: int = PARTITIONS,
             keep: Path | None = None,
             settings: dict[str, str] | None = None,
             environment: dict[str, dict[str, str]] | None = None,
@@ -111,7 +112,7 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
             results = keep / "results" if keep is not None else tmp_path_factory.mktemp("results") / "files"
             options = SuiteOptions(
                 application=str(ROOT / application),
-                partitions=PARTITIONS,
+                partitions=partitions,
                 schedule=schedule,
                 compiled=compiled,
                 standby=standby,

@@ -138,13 +138,13 @@ def shown_alike(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(overview_lines)
     assert f"{total['messages_in']:,} in, {total['results_out']:,} out" in text
     assert f"{total['lag_records']} records" in text
-    columns = stages[3].split()
+    columns = titles(stages[3])
     for each in printed["stages"]:
         row = next(line.split() for line in stages if line.split()[:1] == [each["stage"]])
         assert row[columns.index("keys")] == f"{each['keys']:,}"
-        assert row[columns.index("late")] == "0"
-    # The titles of one word, so that they are counted as the cells are; owners are those of the resident schedule.
-    columns = partitions[3].replace("▲", "").split()
+        assert row[columns.index("dead-letters")] == f"{each['dead_letters']:,}" == "0"
+        assert row[columns.index("results")] == f"{each['results']:,}"
+    columns = titles(partitions[3])
     assert len(printed["partitions"]) == 2 * PARTITIONS
     for each in printed["partitions"]:
         name = f"{each['stage']}/{each['partition']}"
@@ -153,6 +153,11 @@ def shown_alike(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert row[columns.index("offset")] == f"{each['offset']:,}"
         assert row[columns.index("lag")] == f"{each['lag_records']:,}" == "0"
     assert "no dead letters" in " ".join(dead_letters)
+
+
+def titles(line: str) -> list[str]:
+    """A word for each column, as cells are."""
+    return line.replace("▲", "").replace("dead letters", "dead-letters").split()
 
 
 def victims(running: RunningSuite, target: str) -> list[psutil.Process]:

@@ -1,7 +1,9 @@
 """The inputs that the specs name, made from a seed: files as `bettong send` takes them."""
 
+import json
 import random
 import struct
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +33,8 @@ def letters(folder: Path, *, seconds: int, bytes_per_s: int = 66_000) -> None:
 def lines(folder: Path, *, count: int) -> None:
     """`lines.txt`: words of a vocabulary in which some are common and most are rare.
 
-    Also in two halves, of odd and of even lines: `lines-1.txt` and `lines-2.txt`.
+    Also in two halves, of odd and of even lines: `lines-1.txt` and `lines-2.txt`. `counts.jsonl`: what must be counted,
+    which is the same however lines take turns.
     """
     chance = random.Random(SEED)
     found = [
@@ -40,6 +43,11 @@ def lines(folder: Path, *, count: int) -> None:
     ]
     for name, part in (("lines", found), ("lines-1", found[::2]), ("lines-2", found[1::2])):
         (folder / f"{name}.txt").write_text("".join(part))
+    seen = Counter(word for line in found for word in line.split())
+    counts = ({"word": word, "total": total + 1} for word, last in seen.items() for total in range(last))
+    (folder / "counts.jsonl").write_text(
+        "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in counts)
+    )
 
 
 def market(folder: Path, *, messages: int) -> None:

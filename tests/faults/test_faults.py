@@ -16,7 +16,7 @@ import pytest
 from bettong.chaos.report import Report
 from bettong.chaos.spec import Spec, read
 from bettong.cli.exit_codes import BROKEN
-from tests.faults import inputs, windowed_model
+from tests.faults import inputs, joins_model, windowed_model
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -43,6 +43,7 @@ def make_inputs(spec: Spec, folder: Path) -> None:
             inputs.market(folder, messages=8000 * seconds)
         case "windowed":
             windowed_model.write(folder, seconds=seconds)
+            joins_model.write(folder, seconds=seconds)
         case other:
             pytest.fail(f"no inputs for {other}")
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -24,12 +24,14 @@ from typing import Any
 
 from tests.faults.windowed import (
     GAP_S,
+    LAST,
     MINUTE_S,
     QUIET_S,
     SECOND_NS,
     TREND_EACH_S,
     TREND_S,
     TTL_S,
+    Bill,
     Minute,
     MinuteOfAll,
     Payment,
@@ -49,22 +51,28 @@ STEADY = 20  # accounts of a stream
 OTHERS = 4  # accounts of a stream and phase
 JITTER_NS = 4 * SECOND_NS
 LATE_NS = 600 * SECOND_NS
-LAST = "last"
 
 Sent = dict[str, list[Payment]]  # by account, in the order in which they are sent
 
 
 def write(folder: Path, *, seconds: int) -> None:
     """`payments-1.jsonl`, `payments-2.jsonl`: the streams; `SINK.jsonl` of each sink: what must come out there."""
+    rounds = seconds * ROUNDS_PER_S
+    for stream in range(1, STREAMS + 1):
+        write_lines(folder / f"payments-{stream}.jsonl", paid(stream, rounds=rounds))
+    sent = all_paid(rounds=rounds)
+    for sink, expected in CASES.items():
+        write_lines(folder / f"{sink}.jsonl", expected(sent))
+
+
+def all_paid(*, rounds: int) -> Sent:
+    """The payments of all streams, but for those that end them."""
     sent: Sent = defaultdict(list)
     for stream in range(1, STREAMS + 1):
-        payments = list(paid(stream, rounds=seconds * ROUNDS_PER_S))
-        _write(folder / f"payments-{stream}.jsonl", payments)
-        for payment in payments:
+        for payment in paid(stream, rounds=rounds):
             if not payment.account.startswith(LAST):
                 sent[payment.account].append(payment)
-    for sink, expected in CASES.items():
-        _write(folder / f"{sink}.jsonl", expected(sent))
+    return sent
 
 
 def paid(stream: int, *, rounds: int) -> Iterator[Payment]:
@@ -83,8 +91,10 @@ def paid(stream: int, *, rounds: int) -> Iterator[Payment]:
         is_middle = 1 < number // ROUND_PAYMENTS % PHASE_ROUNDS < PHASE_ROUNDS - 1
         if is_middle and not is_steady and chance.random() < 0.1:
             at_ns = now_ns - LATE_NS
-        yield Payment(account, chance.randrange(5), chance.randrange(1000), at_ns)
-    yield Payment(f"{LAST}-{stream}", 0, 0, BEGIN_NS + total * ROUND_NS // ROUND_PAYMENTS + 10 * LATE_NS)
+        number_of_all = number * STREAMS + stream
+        yield Payment(account, number_of_all, chance.randrange(5), chance.randrange(1000), at_ns)
+    last_ns = BEGIN_NS + total * ROUND_NS // ROUND_PAYMENTS + 10 * LATE_NS
+    yield Payment(f"{LAST}-{stream}", total * STREAMS + stream, 0, 0, last_ns)
 
 
 def in_time(sent: Sent) -> Iterator[tuple[str, list[Payment]]]:
@@ -92,7 +102,7 @@ def in_time(sent: Sent) -> Iterator[tuple[str, list[Payment]]]:
     for account, payments in sent.items():
         yield (
             account,
-            [each for each, is_late in zip(payments, _lateness(payments), strict=True) if not is_late],
+            [each for each, is_late in zip(payments, lateness(payments), strict=True) if not is_late],
         )
 
 
@@ -119,7 +129,7 @@ def per_minute_of_all(sent: Sent) -> Iterator[MinuteOfAll]:
 def late(sent: Sent) -> Iterator[Payment]:
     """As they came."""
     for payments in sent.values():
-        for payment, is_late in zip(payments, _lateness(payments), strict=True):
+        for payment, is_late in zip(payments, lateness(payments), strict=True):
             if is_late:
                 yield payment
 
@@ -157,11 +167,12 @@ CASES: dict[str, Callable[[Sent], Iterator[Any]]] = {
 }
 
 
-def _lateness(payments: list[Payment]) -> list[bool]:
+def lateness(messages: Sequence[Payment | Bill]) -> list[bool]:
+    """Of an account's messages of one kind, in their order: whether each is late."""
     newest_ns, found = 0, []
-    for payment in payments:
-        found.append(payment.at < newest_ns - LATE_NS // 2)
-        newest_ns = max(newest_ns, payment.at)
+    for message in messages:
+        found.append(message.at < newest_ns - LATE_NS // 2)
+        newest_ns = max(newest_ns, message.at)
     return found
 
 
@@ -191,6 +202,7 @@ def _runs(payments: list[Payment], gap_s: int) -> Iterator[list[Payment]]:
         yield run
 
 
-def _write(path: Path, messages: Any) -> None:
+def write_lines(path: Path, messages: Iterable[Any]) -> None:
+    """As JSON, as a sink's files have it."""
     lines = (json.dumps(asdict(each), separators=(",", ":")) + "\n" for each in messages)
     path.write_text("".join(lines))

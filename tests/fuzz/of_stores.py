@@ -1,4 +1,4 @@
-"""Harnesses of what stores give back: snapshots, positions of sinks, boundaries of external topics, exclusions.
+"""Harnesses of what stores give back: snapshots, positions of sinks, boundaries of external topics, what topics keep.
 
 Their checksums find damage, so most inputs here are sealed anew after they were changed. The states in a snapshot are
 left as they were: who reads them has a harness of its own to give (`registry`).
@@ -15,11 +15,12 @@ from google.protobuf.message import DecodeError
 
 from bettong.application.reference_source import reference_source
 from bettong.delivery import DeliveryTable
-from bettong.errors import FrameError, SchemaError, SnapshotError
+from bettong.errors import FrameError, LogError, SchemaError, SnapshotError
 from bettong.frames.frame import CLOCK_NS_MAX
 from bettong.identifiers import Origin, PartitionId, SequenceNumber
 from bettong.schema.schema import schema_of
 from bettong.snapshots import snapshot as codec
+from bettong.snapshots.partitioning import Partitioning
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.exclusions import Excluded, ExcludedTimer, Exclusion, decode_exclusion, encode_exclusion
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -97,6 +98,15 @@ def read_exclusion(data: bytes) -> None:
             assert exclusion.record or each.timer in exclusion.of_timers(each.owner)
 
 
+def read_partitioning(data: bytes) -> None:
+    """How many partitions there are, as the topic holds it."""
+    with contextlib.suppress(LogError):
+        partitioning = Partitioning.decode(data)
+        assert Partitioning.decode(partitioning.encode()) == partitioning
+        for number in range(3):
+            assert partitioning.begin_of(PartitionId("varying", number)) >= 0
+
+
 def read_reference_table(data: bytes) -> None:
     """A version of a reference table."""
     with contextlib.suppress(SchemaError):
@@ -143,10 +153,18 @@ def _exclusions() -> Iterator[bytes]:
     yield encode_exclusion("varying", Exclusion(0, record="killed the worker: signal 9"))
 
 
+def _partitionings() -> Iterator[bytes]:
+    begun = Partitioning(2, 3).begun(8, "a run")
+    yield begun.encode()
+    yield begun.switched({"varying": (7, 1, 9, 1), "other": (1, 2, 3, 4)}).encode()
+    yield begun.switched({"varying": (7, 1, 9, 1)}).completed().encode()
+
+
 HARNESSES = (
     Harness("snapshots", read_snapshot, _snapshots, (b"\xff\xff\xff\xff\x0f",)),
     Harness("sink-positions", read_position, _positions, (b"null", b"1e999", b"[", b"{}", b'"offset":')),
     Harness("batch-boundaries", read_boundaries, _boundaries, (b"null", b"1e999", b"[", b'"ends"', b"-1")),
+    Harness("partitionings", read_partitioning, _partitionings, (b"\xff\xff\xff\xff\x0f",)),
     Harness("reference-tables", read_reference_table, _reference_tables, (b"BTR1", b"\xff\xff\xff\x7f")),
     Harness("exclusions", read_exclusion, _exclusions, (b"\xff\xff\xff\xff\x0f", b"\x18\x00")),
 )

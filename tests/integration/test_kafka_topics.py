@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
-from kafka.errors import LeaderNotAvailableError, UnknownBrokerIdError
+from kafka.errors import LeaderNotAvailableError, TopicAuthorizationFailedError, UnknownBrokerIdError
 
 from bettong.edges.kafka_log import LogAdmin
 from bettong.errors import LogError, LogUnavailableError
@@ -75,6 +75,25 @@ def test_a_topic_that_the_broker_refuses_is_named(admin: LogAdmin, unique_name: 
     name = unique_name("log")
     with pytest.raises(LogError, match=f"{name}.*replica"):
         admin.create_topics([name], partitions=1, replication=3, frame_bytes_max=FRAME_BYTES_MAX)
+
+
+def test_who_may_not_add_partitions_is_told_the_permission(
+    admin: LogAdmin, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = KafkaAdminClient.create_partitions
+
+    def refused(*given: Any, **named: Any) -> Any:
+        """As a broker with an authorizer answers; this one lets everybody do all."""
+        answer = add(*given, **{**named, "validate_only": True})
+        for each in answer.results:
+            each.error_code = TopicAuthorizationFailedError.errno
+        return answer
+
+    monkeypatch.setattr(KafkaAdminClient, "create_partitions", refused)
+    for only_check in (True, False):
+        with pytest.raises(LogError, match=f"does not let this user alter topic {topic}: allow it `Alter`"):
+            admin.add_partitions([topic], 3, only_check=only_check)
+    admin.add_partitions([topic], 2)  # it has them
 
 
 def test_beginnings_and_ends_follow_the_log(kafka: KafkaBroker, admin: LogAdmin, topic: str) -> None:

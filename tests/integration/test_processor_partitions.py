@@ -264,7 +264,8 @@ def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(worl
 
 def test_a_snapshot_of_another_version_stops_the_stage_with_what_to_do(world: World) -> None:
     world.batch(world.process(), 0, 10)
-    app = bettong.Application(world.programs.plan.application)
+    as_it_was = world.programs
+    app = bettong.Application(as_it_was.plan.application)
     numbers = app.source("numbers", schema=Number, key="name")
     numbers.stateful(add, state=Sum, version=2).sink("sums")
     changed = plan(app)
@@ -275,3 +276,5 @@ def test_a_snapshot_of_another_version_stops_the_stage_with_what_to_do(world: Wo
         StateChangedError, match=r"'add' has changed.*version 1.*migrate=.*bettong state reset"
     ):
         world.process().begin(TopicPartition(world.topic, 0), 10)
+    world.programs = as_it_was
+    assert world.process().begin(TopicPartition(world.topic, 0), 10).next_offset == 10, "it was left as it is"

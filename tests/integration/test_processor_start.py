@@ -13,11 +13,15 @@ import pytest
 from bettong import metrics
 from bettong.application.plan import plan
 from bettong.class_archives import SPARK, archive
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
 from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
 from bettong.identifiers import PartitionId, TopicPartition
+from bettong.inspection.live.parts_at_rest import PartsAtRest, repartitioning_of
+from bettong.inspection.locations import Locations
 from bettong.local.addresses import LOOPBACK
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
@@ -171,6 +175,50 @@ def test_a_batch_that_was_not_committed_is_planned_anew_with_all_that_has_come_s
     processor.launch()
     eventually(lambda: batch in ends(), seconds=2 * MINUTE_S, what="it is committed again")
     assert ends()[batch] == 2
+    processor.terminate()
+    assert processor.status() == 0
+
+
+def test_a_query_goes_on_from_no_checkpoint_of_other_partitions_though_redis_has_lost_who_folded_last(
+    start: Start, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    processor = start(launch=False, BETTONG_SCHEDULE="micro-batch")
+    processor.prepare()
+    planned = plan(load(processor.command.environment["BETTONG_APPLICATION"]))
+    where = Locations(
+        kafka=kafka.connection,
+        redis=redis_server.connection,
+        sender=None,
+        compiled=False,
+        kernel_cache=None,
+        frame_bytes_max=read(ProcessorSettings, {"application": "app.py"}).frame_bytes_max,
+        state_dir=tmp_path / "state",
+        snapshots=REDIS,
+    )
+    topic = stage_topic(processor.name, "payments")
+    with PartsAtRest(planned, where) as parts:
+        with LogAdmin(kafka.bootstrap) as admin:
+            admin.create_topics(
+                planned.topics,
+                partitions=PARTITIONS + 1,
+                replication=1,
+                frame_bytes_max=where.frame_bytes_max,
+            )
+        repartitioning_of(planned, where, parts, on_step=lambda *_: None).change(PARTITIONS)
+        parts.store.ask(
+            "forgetting who folded", lambda client: client.delete(parts.store.key("lead", "folded"))
+        )
+    before = tmp_path / "checkpoint" / processor.name
+    for name in ("offsets", "commits"):
+        (before / name).mkdir(parents=True)
+        offsets = {topic: {str(number): 0 for number in range(PARTITIONS + 1)}}
+        lines = ["v1", "{}"] + ([json.dumps(offsets)] if name == "offsets" else [])
+        (before / name / "0").write_text("\n".join(lines))
+    (before / "metadata").write_text(json.dumps({"id": "3c5d0d7e-1c1e-4a34-b5a6-3a5a1f3f5d6e"}))
+    processor.launch()
+    committed = before / "generation-1" / "commits"
+    eventually(lambda: list(committed.glob("[0-9]*")), seconds=2 * MINUTE_S, what="a batch is committed")
+    assert [each.name for each in before.iterdir()] == ["generation-1"]
     processor.terminate()
     assert processor.status() == 0
 

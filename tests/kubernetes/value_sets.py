@@ -35,6 +35,12 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
         "sender": {"autoscaling": {"enabled": True}},
         "worker": {"autoscaling": {"enabled": True}},
     },
+    "repartitioned": {
+        "sender": {"replicas": 2},
+        "topicSender": {"enabled": True},
+        "driver": {"env": [{"name": "A", "value": "b"}], "envFrom": [{"secretRef": {"name": "s3"}}]},
+        "repartition": {"arguments": ["--partitions", 32, "--give-up", "orders/*"]},
+    },
     "full": {
         "topicSender": {"enabled": True, "topics": "orders"},
         "receiver": {"files": {"enabled": True, "storageClassName": "fast"}, "labels": {"team": "a"}},

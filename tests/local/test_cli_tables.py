@@ -1,6 +1,7 @@
 """What `bettong status` and `bettong run` make of live metrics."""
 
 import io
+import re
 
 from rich.console import Console
 
@@ -10,12 +11,14 @@ from bettong.cli.status import (
     line,
     partitions_table,
     services_table,
+    show,
     stages_table,
     stalled,
     summary,
 )
 from bettong.errors import BettongError
 from bettong.identifiers import PartitionId
+from bettong.inspection.deployment import DeploymentAnswers, Logs, inspection
 from bettong.inspection.overview import StageSummary, overview, partition_rows, stages, stands_still
 from bettong.inspection.services import ProcessFacts, local_rows, remote_rows
 
@@ -276,6 +279,18 @@ def test_elsewhere_each_service_is_expected_at_least_once() -> None:
         ("processor", "down"),
         ("receiver", "down"),
     ]
+
+
+def test_nothing_is_said_of_any_service_or_message_while_redis_which_knows_is_away() -> None:
+    silent = {"redis": "Redis at x does not answer"}
+    rows = remote_rows({}, silent)
+    assert {row.state for row in rows} == {"unknown"}
+    logs = Logs({PartitionId("nbbo", 0): 0}, {PartitionId("nbbo", 0): 7})
+    text = io.StringIO()
+    found = inspection("app", rows, DeploymentAnswers(logs=logs, silent=silent))
+    show(found, Console(width=200, file=text), each=True)
+    assert "Redis at x does not answer; what only it knows is left out" in text.getvalue()
+    assert not re.search("messages|stands still|dead letters|lag", text.getvalue())
 
 
 def test_the_summary_says_how_many_dead_letters_and_why() -> None:

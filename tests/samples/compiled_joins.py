@@ -15,6 +15,7 @@ from bettong.application.plan import Plan, plan
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong.worker.state.join_table import JoinTable
+from tests.samples.kept_kernels import kept_kernels
 from tests.simulation.key_joins import join_streams
 
 OUT, LATE = "meters.sink.out", "meters.sink.late"
@@ -119,7 +120,7 @@ def described(kind: Within, sources: int = 1) -> Plan:
 def ready(kind: Within, *, compiled: bool, sources: int = 1) -> StageProgram:
     """Its only stage."""
     (stage,) = described(kind, sources).stages
-    return program(stage, compiled=compiled)
+    return program(stage, compiled=compiled, cache=kept_kernels())
 
 
 def call(line: int, at_ns: int, number: int, *, answers: bool) -> Call:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, Flag, IntEnum
+from functools import cache
 from typing import Any, NamedTuple
 
 from bettong import Application
 from bettong.application.nodes.stateful import Stateful
+from bettong.worker.state.classes import Classes
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.state.table import SavedStates
 
@@ -112,14 +114,26 @@ def fold(state: Callable[[], Any] = Kept) -> ObjectTable:
     return ObjectTable(node)
 
 
-def written(*states: Any) -> bytes:
+@cache
+def classes_of(what: str) -> Classes:
+    """Of all tables that write, or that read: each would search the modules of the test tool anew."""
+    return fold()._codec._classes  # type: ignore[attr-defined,no-any-return]
+
+
+def table_that(what: str) -> ObjectTable:
     one = fold()
+    one._codec._classes = classes_of(what)  # type: ignore[attr-defined]
+    return one
+
+
+def written(*states: Any) -> bytes:
+    one = table_that("writes")
     one._states = dict(enumerate(states))
     return one.dump().states
 
 
 def read(data: bytes) -> list[Any]:
-    one = fold()
+    one = table_that("reads")
     one.load(SavedStates(data), log_ns=0, begins=True)
     return [one._states[slot] for slot in range(len(one._states))]
 

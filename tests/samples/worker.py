@@ -105,6 +105,11 @@ def newest(total: Total, last: Last) -> Latest:
 
 def meters(ttl: timedelta | None = None) -> Plan:
     """The application of the module's docstring. `ttl`: of what is kept of a meter."""
+    return plan(meters_application(ttl))
+
+
+def meters_application(ttl: timedelta | None = None) -> Application:
+    """The same, not planned yet."""
     app = Application("meters")
     readings = app.source("readings", schema=Reading, key="meter")
     limits = app.source("limits", schema=Limit, key="meter")
@@ -113,7 +118,7 @@ def meters(ttl: timedelta | None = None) -> Plan:
     )
     tally.sink("totals")
     tally.key_by("place", name="places").stateful(newest, state=Last).sink("latest")
-    return plan(app)
+    return app
 
 
 def worker(

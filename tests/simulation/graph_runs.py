@@ -25,6 +25,7 @@ from bettong.frames.times import encode_times
 from bettong.identifiers import Origin, partition_origin
 from bettong.routing import partition_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_of_topic, stage_topic
+from bettong.worker.balance import AccountKind, balance, differences
 from bettong.worker.kernel import KernelCache
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment
@@ -201,6 +202,20 @@ class _Run:
             groups = {node.name for node in self.graph.nodes if node.windows and is_group(node.windows)}
             left = {name for name, _ in interpreter.windows} - groups
             assert not left, f"the windows of {left} never close"
+        self._check_accounts()
+
+    def _check_accounts(self) -> None:
+        """Nothing is on its way any more: every message that was sent has come to something."""
+        accounts = {living.worker.id: living.worker.accounts.now() for living, _ in self._partitions.values()}
+        found = balance(accounts, is_at_rest=True)
+        assert not differences(found), differences(found)
+        taken = {each.name: each.counts.taken for each in found if each.kind is AccountKind.INPUT}
+        sent = Counter(source for source, _ in self.case.messages)
+        assert {source.name: taken[source.name] for source in self.graph.sources} == {
+            source.name: sent[source.name] for source in self.graph.sources
+        }
+        dead = sum(each.counts.dead_letters + each.counts.firings_failed for each in found)
+        assert dead <= self.delivered.counters["dead_letters"] + self.delivered.counters["skipped"]
 
     def _drain(self) -> None:
         while waiting := [channel for channel, values in self._channels.items() if values]:

@@ -153,6 +153,7 @@ class MicroBatch:
             cast("Any", log),
             cast("Any", self),
             STAGES,
+            partitions=1,
             clock=lambda: 0.0,
             logger=SILENT,
             committed=lambda: {PARTITION: self.worker.next_offset},

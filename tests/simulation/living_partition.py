@@ -84,4 +84,5 @@ class LivingPartition:
         tables = {name: sorted(table.items(), key=repr) for name, table in self.worker.tables.items()}
         watermark_ns, _ = self.worker.watermark
         due_ns = None if self._has_bounds else self.worker.due_ns
-        return [tables, watermark_ns, due_ns, self.worker.counters.SerializeToString()]
+        counters = self.worker.counters.SerializeToString()
+        return [tables, watermark_ns, due_ns, counters, self.worker.accounts.now()]

@@ -1,9 +1,27 @@
-"""What takes seconds to make and is shared by the unit tests: compiled programs."""
+"""What takes seconds to make and is shared by the unit tests: compiled functions and programs."""
+
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from bettong.worker import compiling
+from bettong.worker.kernel import Kernel, KernelCache, compile_kernel
 from bettong.worker.stage_program import StageProgram, program
+from tests.samples.kept_kernels import kept_kernels
 from tests.samples.worker import meters
+
+
+@pytest.fixture(scope="session", autouse=True)
+def functions_are_compiled_once() -> Iterator[None]:
+    """A program that names no cache of its kernels has one here, as each has that runs in a service."""
+
+    def compiled(*arguments: Any, cache: KernelCache | None, **more: Any) -> Kernel:
+        return compile_kernel(*arguments, cache=kept_kernels() if cache is None else cache, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling, "compile_kernel", compiled)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.peers.frame_rows import symbols_and_rows
-from benchmarks.peers.load import Record, framed, load
+from benchmarks.peers.load import Record
 from benchmarks.peers.market import NEW, Market, step, step_row
+from benchmarks.peers.market_load import market_frames, market_load
 from benchmarks.peers.race import RaceError, check
 from benchmarks.peers.roster import PEERS, last_line, pinned
 from examples.market_spread_oracle import by_symbol
@@ -36,17 +37,17 @@ def folded_frames(records: list[Record]) -> bytes:
 
 
 def test_the_rule_of_the_peers_gives_the_oracles_answer() -> None:
-    of = load(300_000)  # three rounds, so that rejecting symbols are quoted before they are ordered
+    of = market_load(300_000)  # three rounds, so that rejecting symbols are quoted before they are ordered
     check(by_symbol(folded(of.opening + of.timed)), of.expected)
     assert sum(map(len, of.expected.values())) > 2 * SYMBOLS + 1000, "the bells, and some between"
-    frames = framed(of, 4)
+    frames = market_frames(300_000, 4)
     check(by_symbol(folded_frames(frames.opening + frames.timed)), of.expected)
     assert len(folded_frames(frames.opening)) == of.opening_bytes
     assert len({record.partition for record in frames.timed}) == 4
 
 
 def test_a_bell_rings_for_each_symbol_before_the_clock_starts_and_at_the_end() -> None:
-    of = load(10_000)
+    of = market_load(10_000)
     opening = folded(of.opening)
     assert len(opening) == of.opening_bytes
     assert len(by_symbol(opening)) == SYMBOLS

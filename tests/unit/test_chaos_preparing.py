@@ -169,7 +169,7 @@ def test_a_golden_output_from_a_file_needs_no_undisturbed_run(folder: Path) -> N
     ready = prepare(of_file("counts.jsonl"), folder)
     assert not ready.needs_a_straight_run
     assert ready.golden_from == "the expected files"
-    should = golden(ready, SuiteOptions(application=WORDS), folder, say=pytest.fail)
+    should = golden(ready, SuiteOptions(application=WORDS), folder, say=pytest.fail).outputs
     assert {word: len(found) for word, found in should["counts"].items()} == {"a": 1, "b": 1}
     assert should["dead-letters"] == {}
 

@@ -21,6 +21,7 @@ from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
 from bettong.inspection.key_history import KeyHistory
 from bettong.testing import CRASH, check, watermark
+from bettong.worker.balance import balance, differences
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
@@ -58,6 +59,8 @@ def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> li
     found = fold(python, [value])
     assert reported(fold(compiled, [value])) == reported(found)
     assert compiled.counters == python.counters
+    assert compiled.accounts.now() == python.accounts.now()
+    assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
     assert compiled.keys == python.keys
     for key, state in python.tables["talks"].items():
         assert table_of(compiled).state_of(key) == state
@@ -129,7 +132,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_joins_give(
     starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
     parts = [messages[start:stop] for start, stop in pairwise([*starts, len(messages)])]
     expected = outcome(kind, [[each] for each in messages], 1, compiled=False)
-    for partitions in (1, 3, 16):
+    for partitions in (1, 3):
         assert outcome(kind, parts, partitions, compiled=True) == expected
     assert outcome(kind, [messages], 1, compiled=True) == expected
 
@@ -186,6 +189,8 @@ def test_a_crash_at_any_record_changes_no_join(kind: Within) -> None:
         outputs = [reported(each) for each in records]
         compiled, deaths = check_deaths(of, values, outputs, chance, shown=reported)
         assert compiled.counters == python.counters
+        assert compiled.accounts.now() == python.accounts.now()
+        assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
     assert deaths > 15
     assert python.counters.late > 3
     assert python.counters.deleted > 3
@@ -195,18 +200,21 @@ def test_a_crash_at_any_record_changes_no_join(kind: Within) -> None:
 
 
 def test_a_busy_key_keeps_no_more_rows_than_twice_what_it_needs() -> None:
-    """Messages in no order among thousands that are kept, in one frame with a hundred partners, and far behind."""
+    """Messages in no order among hundreds that are kept, in one frame with a hundred partners, and far behind.
+
+    Few answers: of the pairs, which plain Python makes one by one, there are enough.
+    """
     kind, chance = Within(0, 500), Random(3)
     python, compiled = (worker(ready(kind, compiled=speed)) for speed in (False, True))
     pool, found = table_of(compiled).pool, list[Talk]()
     for frame in range(1, 31):
         messages = [
-            call(1, 100 * frame + chance.randrange(100), 200 * frame + number, answers=chance.random() < 0.3)
+            call(1, 100 * frame + chance.randrange(100), 200 * frame + number, answers=chance.random() < 0.02)
             for number in range(100)
         ]
         records = same(python, compiled, data("in/x", frame, messages, watermark_ns=100 * frame))
         found += results(records, OUT, Talk)
-    assert len(found) > 25_000
+    assert len(found) > 9_000
     assert 300 < sum(side.live for side in pool.sides) < 1500
     assert pool.used < 4 * 1500
     same(python, compiled, tick_of(FAR_NS))

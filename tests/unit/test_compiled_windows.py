@@ -25,6 +25,7 @@ from bettong.errors import SnapshotError
 from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
 from bettong.inspection.key_history import KeyHistory
+from bettong.worker.balance import balance, differences
 from bettong.worker.exclusions import ExcludedTimer, Exclusion
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -65,6 +66,8 @@ def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> li
     found = fold(python, [value])
     assert fold(compiled, [value]) == found
     assert compiled.counters == python.counters
+    assert compiled.accounts.now() == python.accounts.now()
+    assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
     assert compiled.keys == python.keys
     return found
 
@@ -165,6 +168,8 @@ def test_a_crash_at_any_record_changes_nothing(kind: Ranges, late: str) -> None:
         outputs = [fold(python, [value]) for value in values]
         compiled, deaths = check_deaths(of, values, outputs, chance)
         assert compiled.counters == python.counters
+        assert compiled.accounts.now() == python.accounts.now()
+        assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
     assert deaths > 15
     assert python.counters.late > 3
     assert python.counters.deleted > 3

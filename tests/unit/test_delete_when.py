@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from bettong import Application, Width
 from bettong.application.plan import Plan, plan
 from bettong.cli.check import tree
 from bettong.worker.partition import PartitionWorker
-from bettong.worker.stage_program import program
+from bettong.worker.stage_program import StageProgram, program
 from tests.samples.application import refused
 from tests.samples.worker import data, dead_letters, fold, results, worker
 from tests.simulation.twins import compiled_twin
@@ -85,16 +86,12 @@ def described(function: Any, delete_when: Any, **more: Any) -> Plan:
     return plan(app)
 
 
-PROGRAMS = {
-    (many, how): program(
-        described(
-            *map(compiled_twin if how == "compiled" else lambda each: each, (function, is_over))
-        ).stages[0],
-        compiled=True,
-    )
-    for many, function in ((False, see), (True, see_many))
-    for how in ("python", "compiled")
-}
+@cache
+def ready(*, many: bool, how: str) -> StageProgram:
+    mark = compiled_twin if how == "compiled" else lambda each: each
+    return program(described(mark(see_many if many else see), mark(is_over)).stages[0], compiled=True)
+
+
 ITEMS = st.lists(
     st.builds(
         Item, st.integers(0, 3), st.sampled_from([0, 1, 2, 4, 5, 7, 99]), st.sampled_from(["a", "b", "ccc"])
@@ -139,7 +136,7 @@ def test_it_is_asked_after_each_call_however_messages_are_cut_into_frames(
     items: list[Item],
     boundaries: list[int],
 ) -> None:
-    model, one = Model(many, {}), worker(PROGRAMS[many, how])
+    model, one = Model(many, {}), worker(ready(many=many, how=how))
     expected = [model.take(item) for item in items]
     records = fold(
         one, [data("in/x", number, part) for number, part in enumerate(split(items, boundaries), 1)]

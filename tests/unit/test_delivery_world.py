@@ -27,8 +27,8 @@ from tests.simulation.delivery.parts import Worker
 from tests.simulation.delivery.world import World
 from tests.simulation.lease_model import MemoryLeases
 
-# Others each time. Twice as many as show, below, that a broken part is found; those of `make faults` take a minute.
-INTERLEAVINGS = 6_000
+# Others each time. Twice as many as find each of the parts that are broken below; those of `make faults` take a minute.
+INTERLEAVINGS = 4_000
 INTERLEAVINGS_LONG = 20_000
 # Of one example: what Hypothesis does about an example takes as long as a world.
 WORLDS = 20
@@ -61,7 +61,7 @@ def test_whatever_crashes_is_lost_repeated_or_late_each_message_counts_once_and_
 
 def test_the_simulation_does_what_it_is_about() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(800):
+    for seed in range(500):
         world = World(seed)
         world.run(STEPS_MAX)
         seen += world.seen

@@ -51,7 +51,9 @@ from tests.samples.example_feeds import (
 from tests.simulation.crash_guards import guard
 
 ROOT = Path(__file__).resolve().parents[2]
-SEEDS = range(20_261_121, 20_261_131)
+# A state that is not brought up to its offset, one whose deliveries are forgotten, and a half-folded one that is found
+# again are each found by any two of them.
+SEEDS = range(20_261_121, 20_261_125)
 PARTITIONS = 3
 FRAME_BYTES_MAX = 2**20
 CRASHES = 3
@@ -274,13 +276,25 @@ def comparable(case: Case, results: dict[tuple[str, int], list[bytes]]) -> Any:
     return found
 
 
+@lru_cache(maxsize=1)
+def undisturbed(case: Case, folder: Path) -> Any:
+    """What is comparable of a run in which nothing crashes."""
+    straight = run(case, folder / f"{CASES.index(case)}", executors=1, seed=0, crashes=0).results()
+    assert sum(map(len, straight.values())) > 30
+    return comparable(case, straight)
+
+
+@pytest.fixture(scope="module")
+def straight_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("straight")
+
+
 @pytest.mark.parametrize("executors", [1, 2, 3])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{Path(case.file).stem}-{case.compiled}")
 def test_crashed_and_resumed_at_three_random_points_it_gives_the_same_results(
-    case: Case, executors: int, tmp_path: Path
+    case: Case, executors: int, tmp_path: Path, straight_folder: Path
 ) -> None:
-    straight = run(case, tmp_path / "straight", executors=1, seed=0, crashes=0).results()
-    assert sum(map(len, straight.values())) > 30
+    straight = undisturbed(case, straight_folder)
     for seed in SEEDS:
         crashed = run(case, tmp_path / f"{seed}", executors=executors, seed=seed, crashes=CRASHES)
-        assert comparable(case, crashed.results()) == comparable(case, straight), f"seed {seed}"
+        assert comparable(case, crashed.results()) == straight, f"seed {seed}"

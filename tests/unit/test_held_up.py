@@ -59,7 +59,12 @@ class Reported:
 def test_a_run_waits_for_a_partition_that_is_held_up() -> None:
     reported = Reported()
     progress = Progress(
-        Log(), reported, {"a.stage.check": "check"}, clock=lambda: 0.0, logger=structlog.get_logger()
+        Log(),
+        reported,
+        {"a.stage.check": "check"},
+        partitions=99,
+        clock=lambda: 0.0,
+        logger=structlog.get_logger(),
     )
     progress.check()
     assert progress.waits_for() == ""

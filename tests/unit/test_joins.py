@@ -254,6 +254,28 @@ def test_pairs_of_a_window_come_when_it_is_over(name: str, how: str) -> None:
     assert (lates(late), one.counters.late) == ([7, 11], 2)
 
 
+RESTORED = {
+    "within": within(-9, 9, "outer"),
+    "as-of": as_of(3, "left"),
+    "latest": latest("left", delete_when="gone"),
+    **{name: in_window(window, "outer") for name, window in WINDOWS.items()},
+}
+
+
+@pytest.mark.parametrize("name", RESTORED)
+def test_states_are_taken_over_where_the_application_is_described_anew(name: str) -> None:
+    """As a process does that starts again: nothing that is saved may tell of the objects of the one before."""
+    make = RESTORED[name]
+    first, second = fresh(make), fresh(make)
+    log = [event(1, "l", 11, 1), event(1, "r", 13, 2)]
+    fold(first, [record(1, log, 11)])
+    second.restore(first.snapshot())
+    later = [record(2, [event(1, "l", 14, 4)], 12), tick_of(1, 99 * US)]
+    expected = pairs(fold(first, later))
+    assert expected
+    assert pairs(fold(second, later)) == expected
+
+
 def test_a_pair_that_fails_is_a_dead_letter_of_its_message_and_the_others_are_made() -> None:
     one = fresh(within(-9, 9, "left"))
     log = [event(1, "l", 1, 1), event(1, "l", 1, of.UNLUCKY), event(1, "l", 1, 4), event(1, "r", 1, 1)]

@@ -63,7 +63,9 @@ def test_a_driver_reports_lag_and_who_stands_still_and_nothing_while_kafka_is_aw
         Reported({PartitionId("s", 0): {"offset": "3"}}),
         [0.0],
     )
-    progress = Progress(log, reported, STAGES, clock=lambda: now_s[0], logger=structlog.get_logger())
+    progress = Progress(
+        log, reported, STAGES, partitions=2, clock=lambda: now_s[0], logger=structlog.get_logger()
+    )
     progress.check()
     assert progress.metrics() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3}
     now_s[0] = 3.5
@@ -77,13 +79,30 @@ def test_a_driver_reports_lag_and_who_stands_still_and_nothing_while_kafka_is_aw
     assert progress.waits_for() == ""
 
 
+def test_partitions_out_of_use_are_none_of_its_business() -> None:
+    log = Log({P0: 0, P1: 0}, {P0: 3, P1: 3})
+    held = {"offset": "1", "gap": "frame 9 of s/a/0", "gap_s": "99"}
+    reported = Reported({PartitionId("s", 0): {"offset": "3"}, PartitionId("s", 1): held})
+    progress = Progress(log, reported, STAGES, partitions=1, clock=lambda: 0.0, logger=structlog.get_logger())
+    progress.check()
+    assert progress.metrics() == {"lag": 0, "lag/s/0": 0}
+    assert progress.idle().keys() <= {P0}
+    assert progress.waits_for() == ""
+
+
 def test_a_look_that_nobody_foresaw_is_reported() -> None:
     def committed() -> Mapping[TopicPartition, int]:
         raise RuntimeError("Java is gone")
 
     log, reported = Log({P0: 0}, {P0: 3}), Reported({})
     progress = Progress(
-        log, reported, STAGES, clock=lambda: 0.0, logger=structlog.get_logger(), committed=committed
+        log,
+        reported,
+        STAGES,
+        partitions=2,
+        clock=lambda: 0.0,
+        logger=structlog.get_logger(),
+        committed=committed,
     )
     progress.start()
     eventually(lambda: "not measured any more" in progress.waits_for(), what="it is reported")

@@ -45,7 +45,45 @@ def test_a_position_resumes_with_all_that_was_seen() -> None:
     found = ask(pb.Position(partition=0, offset=20, highest={"raw/notes-in/0": 7}), start=pb.START_LATEST)
     assert found[0].offset == 20
     assert found[0].table.highest == {"raw/notes-in/0": 7}
-    assert found[1] == NEWEST[1]
+
+
+def test_partitions_that_were_added_since_are_read_from_their_beginning() -> None:
+    facts = LogFacts(beginnings={0: 10, 1: 0, 2: 0, 3: 7}, ends={0: 50, 1: 0, 2: 30, 3: 9})
+    newest = {partition: DeliveryProgress(offset=end) for partition, end in facts.ends.items()}
+    request = pb.SubscribeRequest(
+        sink="raw", positions=[pb.Position(partition=1)], start=pb.Start.START_LATEST
+    )
+    found = starts(request, facts=facts, newest=newest)
+    # Its first opening never came to partition 0; it did not know of 2 and 3.
+    assert {partition: each.offset for partition, each in found.items()} == {0: 50, 1: 0, 2: 0, 3: 7}
+    assert found[3].adopts
+
+
+@pytest.mark.parametrize("cut", range(1, 5))
+@pytest.mark.parametrize("cut_again", range(9))
+def test_an_opening_that_is_cut_off_anywhere_loses_no_result_and_repeats_none(
+    cut: int, cut_again: int
+) -> None:
+    def opened(partitions: int, known: set[int], cut: int) -> set[int]:
+        """What a subscriber knows after so many responses to its request. All results lie behind where it began."""
+        facts = LogFacts(dict.fromkeys(range(partitions), 0), dict.fromkeys(range(partitions), 5))
+        newest = {each: DeliveryProgress(offset=5 if each < 4 else 0) for each in range(partitions)}
+        positions = [pb.Position(partition=each, offset=5 if each < 4 else 0) for each in sorted(known)]
+        request = pb.SubscribeRequest(sink="raw", positions=positions, start=pb.Start.START_LATEST)
+        # The receiver is ahead by now in partitions that were added.
+        if known:
+            newest.update({each: DeliveryProgress(offset=5) for each in range(4, partitions)})
+        found = starts(request, facts=facts, newest=newest)
+        assert {each: at.offset for each, at in found.items()} == {
+            each: 5 if each < 4 else 0 for each in range(partitions)
+        }
+        reader = cast("Callable[..., LogReader]", lambda _starts: None)
+        opening = Subscription(FORMATS["raw"], found, reader, ahead_bytes_max=1000).opening()
+        return known | {each.partition for each in opening[:cut]}
+
+    known = opened(4, set(), cut)
+    known = opened(8, known, cut_again)
+    assert opened(8, known, 8) == set(range(8))
 
 
 @pytest.mark.parametrize(

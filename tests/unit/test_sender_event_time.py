@@ -86,10 +86,18 @@ def test_a_partition_hears_of_messages_that_went_to_others() -> None:
     assert frame.watermark_ns == 70
 
 
+def test_where_event_time_counts_every_partition_hears_of_a_session_before_its_first_frame() -> None:
+    of = readings()
+    openings = session(of).open(0, NOW_NS, SequenceNumber(0)).appends
+    assert all(opening.opens for opening in openings)
+    assert [opening.partition for opening in openings] == list(range(of.partitions))
+    assert len(session(replace(of, needs_time=False)).open(0, NOW_NS, SequenceNumber(0)).appends) == 1
+
+
 def test_a_new_session_knows_nothing_and_no_opening_says_anything() -> None:
     ours = session(readings())
-    (opening,) = ours.open(0, NOW_NS, SequenceNumber(0)).appends
-    assert decode(opening.value).watermark_ns == 0
+    openings = ours.open(0, NOW_NS, SequenceNumber(0)).appends
+    assert {decode(opening.value).watermark_ns for opening in openings} == {0}
     first = ours.take(readings_frame(1, (1, 70)), 0, NOW_NS)
     assert first.watermark_ns == 70
     ours.open(0, NOW_NS, SequenceNumber(1))

@@ -176,6 +176,12 @@ def test_applications_of_one_folder_have_checkpoints_of_their_own() -> None:
     settings = read(ProcessorSettings, {"checkpoint": "s3a://bucket/bettong/"})
     assert settings.checkpoint_of("totals") == "s3a://bucket/bettong/totals"
     assert read(ProcessorSettings).checkpoint_of("words") == "checkpoint/words"
+    # Of another number of partitions since, whatever else has been lost.
+    assert [settings.checkpoint_of("totals", generation) for generation in (0, 1, 2)] == [
+        "s3a://bucket/bettong/totals",
+        "s3a://bucket/bettong/totals/generation-1",
+        "s3a://bucket/bettong/totals/generation-2",
+    ]
 
 
 def test_a_schedule_that_is_not_there_is_refused_with_those_that_are(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -68,23 +69,39 @@ def test_a_message_that_is_late_behind_a_key_by_is_said_to_depend_on_the_order_o
     assert "out_of_order=" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", PLANTED)
-def test_a_planted_mistake_is_found_shrunk_and_shown_as_a_test_that_fails(kind: str, tmp_path: Path) -> None:
-    app, case, what, messages_max = PLANTED[kind]
+@cache
+def found(kind: str) -> CheckError:
+    app, case, _, _ = PLANTED[kind]
     with pytest.raises(CheckError) as caught:
         check(app, case)
-    text, test = str(caught.value), caught.value.test
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_a_planted_mistake_is_found_shrunk_and_shown_as_a_test(kind: str) -> None:
+    _, _, what, messages_max = PLANTED[kind]
+    text, test = str(found(kind)), found(kind).test
     assert text.startswith(f"results depend on {what}") or what in text.splitlines()[0], text
     assert text.endswith(test)
     assert messages_in(test) <= messages_max, test
     assert "from tests.samples.clicks import" in test
-    file = tmp_path / "test_pasted.py"
-    file.write_text(test)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=240)
-    assert done.returncode == 1, f"{test}\n{done.stdout}{done.stderr}"
-    assert "1 failed" in done.stdout
-    assert "AssertionError" in done.stdout or "ReplayError" in done.stdout, done.stdout
+
+
+def test_what_is_shown_of_a_planted_mistake_is_a_test_that_fails(tmp_path: Path) -> None:
+    """All in one run of pytest: a start takes longer than the tests."""
+    for kind in PLANTED:
+        (tmp_path / f"test_{kind}.py").write_text(found(kind).test)
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    done = subprocess.run(
+        [*command, str(tmp_path)], capture_output=True, text=True, check=False, cwd=ROOT, timeout=240
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {*re.findall(r"^FAILED .*/test_(\w+)\.py::", done.stdout, re.MULTILINE)} == PLANTED.keys(), (
+        done.stdout
+    )
+    reasons = re.findall(r"^\S+:\d+: (?:\w+\.)*(\w+)", done.stdout, re.MULTILINE)
+    assert len(reasons) == len(PLANTED), done.stdout
+    assert {*reasons} <= {"AssertionError", "ReplayError"}, done.stdout
 
 
 def messages_in(test: str) -> int:
@@ -107,11 +124,11 @@ def test_a_strategy_is_tried_and_its_values_are_shrunk() -> None:
 
 def test_cases_are_drawn_from_the_schemas_of_sources() -> None:
     for app in (clicks.counting_app, clicks.pages_app, clicks.hours_app):
-        check(app, cases(app), examples=8)
+        check(app, cases(app), examples=4)
     with pytest.raises(CheckError) as caught:
         check(clicks.neighbours_app, cases(clicks.neighbours_app))
     assert messages_in(caught.value.test) == 2
-    check(clicks.neighbours_app, cases(clicks.neighbours_app, fields={"at": st.just(5)}), examples=8)
+    check(clicks.neighbours_app, cases(clicks.neighbours_app, fields={"at": st.just(5)}), examples=4)
 
 
 def test_a_function_that_gives_something_else_each_time_is_found() -> None:

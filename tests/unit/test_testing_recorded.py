@@ -10,7 +10,8 @@ import pytest
 from bettong.application.plan import plan
 from bettong.edges.kafka_log import Record
 from bettong.frames.columns import Columns
-from bettong.identifiers import SequenceNumber
+from bettong.frames.frame import Frame, Repartition, encode, repartition_record
+from bettong.identifiers import Origin, SequenceNumber
 from bettong.ingest.session import Session, SourceRoute
 from bettong.testing import (
     CaseError,
@@ -130,6 +131,42 @@ def test_a_log_is_a_file_of_lines(tmp_path: Path) -> None:
     file.write_text(file.read_text() + "{}\n")
     with pytest.raises(CaseError, match=rf"log.jsonl, line {len(found) + 1}: no record"):
         read_log(file)
+
+
+def test_what_came_again_over_another_number_of_partitions_counts_once() -> None:
+    """Sent again it is divided anew, and so is what a sender was cut off with while the number was changed."""
+    planned = plan(counting_app)
+    stage, (source,) = planned.stages[0].name, planned.sources
+    topic = stage_topic(planned.application, stage)
+
+    def data(sequence: int, user: str, generation: int) -> bytes:
+        return encode(
+            Frame(
+                origin=Origin(f"{source.name}/x"),
+                sequence=SequenceNumber(sequence),
+                previous=SequenceNumber(sequence - 1),
+                count=1,
+                schema=source.schema.fingerprint,
+                ingest_ns=BEGIN_NS + generation * S_NS,
+                columns=Columns.of_messages(source.schema, [Click(user)]).payload(),
+                generation=generation,
+            )
+        )
+
+    mark = repartition_record(stage, Repartition(1, 2))
+    logs = [
+        [data(1, "a", 0), mark, data(3, "c", 1)],
+        # The first frame again, one that was divided before, and it anew.
+        [mark, mark, data(1, "a", 1), data(2, "b", 0), data(2, "b", 1)],
+    ]
+    log = [
+        Record(topic, partition, offset, value)
+        for partition, values in enumerate(logs)
+        for offset, value in enumerate(values)
+    ]
+    case = case_from(counting_app, log)
+    sent = [message.user for step in case if isinstance(step, ClientFrame) for message in step.messages]
+    assert sorted(sent) == ["a", "b", "c"]
 
 
 def test_a_log_that_does_not_fit_says_so() -> None:

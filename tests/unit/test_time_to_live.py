@@ -343,7 +343,7 @@ def test_what_was_restored_shows_no_state_that_a_shorter_time_to_live_has_ended(
 
 
 # Of the bytes that a partition without a time to live had stored before there was one: snapshot and increments, but
-# for the fingerprint of code, which each version of Python makes another one.
+# for the fingerprint of code, which each version of Python makes another one, and for what counts messages since.
 STORED = {
     "python": "a481d54951f1d472d19efefc1e04c330",
     "compiled": "f5f8712ca7b557f8afca80402a6805b2",
@@ -366,6 +366,7 @@ def test_without_a_time_to_live_the_stored_bytes_are_those_of_before(speed: Spee
         assert not read.counters.expired
         read.ClearField("state_schemas")
         read.ClearField("before")
+        read.ClearField("accounts")
         digest.update(read.SerializeToString(deterministic=True))
     assert digest.hexdigest() == STORED[speed]
 

@@ -247,7 +247,10 @@ def test_a_filter_shows_the_rows_that_hold_all_words_until_escape() -> None:
         assert "nothing matches" in screen.text()
         await screen.press("escape")
         assert "row 1 of 8" in screen.lines()[-1]
-        await screen.press("slash", "q", "1", "escape")
+        await screen.press("slash", "x", "tab", "shift+tab")
+        assert "filter 'x'" in screen.lines()[-1]
+        assert screen.lines()[-2].strip() != "x", "another page, and nobody types any more"
+        await screen.press("escape", "slash", "q", "1", "escape")
         assert "row 1 of 8" in screen.lines()[-1], "keys are words while one types them"
 
     on_screen(play, at_s=NOW_S)
@@ -259,11 +262,13 @@ def test_dead_letters_are_by_computation_and_reason_and_unknown_ones_are_not_non
         await screen.press("4")
         assert screen.lines()[5].split() == ["check", "12", "08:00:00", "ValueError:", "no", "price"]
         assert "bettong dead-letters show APP.py 0.0.11" in screen.text()
+        fresh = screen.colours("spread_window")
         await screen.show(replace(WELL, reasons=None))
         assert "give --kafka" in screen.text()
         assert "no dead letters" not in screen.text()
         await screen.show(replace(WELL, reasons_fault="topic gone"))
         assert "not read: topic gone" in screen.text()
+        assert screen.colours("spread_window").isdisjoint(fresh), "grey"
         await screen.show(replace(WELL, reasons=replace(REASONS, rows={}, skipped=4000)))
         assert "no dead letters" in screen.text()
         assert "4,000 records before them were not read" in screen.text()
@@ -364,8 +369,10 @@ def test_help_names_every_key_and_any_of_its_keys_closes_it() -> None:
         await screen.press("question_mark")
         words = screen.text().split()
         assert {"1", "Tab,", "up", "left", "s", "S", "r", "/", "t", "q"} <= set(words)
+        await screen.show(SICK)
+        assert "changes nothing" in screen.text(), "it stays while what is behind it changes"
         await screen.press("escape")
-        assert "market-spread" in screen.text()
+        assert "DOES NOT GO ON" in screen.lines()[0]
         await screen.press("t", "2")
         assert "[2 Stages]" in screen.text()
         await screen.press("tab", "tab", "shift+tab")

@@ -54,6 +54,10 @@ def test_rates_are_those_of_the_last_ten_seconds() -> None:
     assert found.messages_per_s == 0.0, "of senders, which say the same number each time"
 
 
+def test_a_rate_reaches_back_to_the_last_inspection_before_these_seconds() -> None:
+    assert seen((0.0, {"messages": 0}), (25.0, {"messages": 50})).messages_per_s == 2.0
+
+
 def test_lag_in_seconds_is_since_the_log_was_first_seen_to_end_behind_the_next_record() -> None:
     came: list[tuple[float, dict[str, object]]] = [
         (0.0, {"offset": 10, "lag": 0}),

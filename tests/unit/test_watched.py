@@ -77,10 +77,13 @@ def test_a_service_that_was_started_again_between_two_inspections_is_a_change() 
 
 
 def test_redis_that_is_away_is_one_change_and_not_one_of_all_that_it_knows() -> None:
-    texts = new_texts(watched_for(3), AWAY, inspected(answers(4)))
-    assert "redis: does not answer" in texts
-    assert "redis: answers again" in texts
-    assert not [text for text in texts if text.startswith(("partitions", "dead letters"))]
+    names = ("sender", "processor", "receiver")
+    processes = dict.fromkeys(names, ProcessFacts(7, BEGUN_S - 9000, 0, runs=True, log="x"))
+    before = watched(None, inspected(answers(0), processes), at_s=0.0, unix_s=BEGUN_S)
+    away = inspected(DeploymentAnswers(silent={"redis": "x"}), processes)
+    assert {row.state for row in away.services} == {"unknown"}
+    texts = new_texts(before, away, inspected(answers(1), processes))
+    assert texts == ["redis: does not answer", "redis: answers again"]
 
 
 def test_partitions_that_move_stand_still_or_lose_a_frame_are_changes() -> None:

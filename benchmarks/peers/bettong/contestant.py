@@ -8,29 +8,31 @@ from pathlib import Path
 
 from benchmarks.peers.race import RaceError, Running, Trial
 from benchmarks.peers.roster import ROOT
+from benchmarks.peers.workloads import PeerWorkload
 from bettong.config.processor import Schedule
 from bettong.errors import BettongError
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 
-APPLICATION = Path(__file__).with_name("application.py")
+HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
 class BettongSuite:
-    """See `race.Start`. Its own Kafka and Redis are counted as its processes."""
+    """Its own Kafka and Redis are counted as its processes."""
 
+    workload: PeerWorkload
     schedule: Schedule
     guarantee = "exactly once (transactions at both ends); a snapshot each second"
 
     @contextmanager
     def start(self, trial: Trial) -> Iterator[Running]:
-        """Runs the suite until left."""
+        """Runs the suite until left; see `race.Start`."""
         connections = trial.folder / "connections.json"
         connections.write_text(json.dumps({"exchange": {"bootstrap_servers": trial.bootstrap}}))
-        root = {"PYTHONPATH": str(ROOT)}  # the application imports the example's functions
+        root = {"PYTHONPATH": str(ROOT)}  # applications import benchmarks and examples
         options = SuiteOptions(
-            application=str(APPLICATION),
+            application=str(HERE / f"{self.workload.module}.py"),
             partitions=trial.partitions,
             schedule=self.schedule,
             environment=dict.fromkeys(("sender", "processor", "receiver"), root),

@@ -15,7 +15,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
-from bettong.identifiers import PartitionId, TopicPartition
+from bettong.identifiers import PartitionId, TopicPartition, in_use
 from bettong.logs import Logger
 from bettong_processor.reporting import held_up
 
@@ -87,17 +87,20 @@ class Progress:
         reported: ReportedPartitions,
         stages: Mapping[str, str],
         *,
+        partitions: int,
         clock: Callable[[], float],
         logger: Logger,
         committed: Callable[[], Offsets] = dict,
     ) -> None:
-        """`stages`: by their topics. `committed`: offsets that are known otherwise to be folded, by (topic, partition).
+        """`stages`: by their topics; of each so many `partitions` are in use. `committed`: offsets that are known
+        otherwise to be folded, by (topic, partition).
 
         Redis may have lost what partitions have reported.
         """
         self._log = log
         self._reported = reported
         self._stages = stages
+        self._partitions = partitions
         self._clock = clock
         self._logger = logger
         self._committed = committed
@@ -119,7 +122,15 @@ class Progress:
         """Of the settings' Kafka, which it asks by a client of its own, and what partitions have reported in Redis."""
         log = LogAdmin(settings.kafka_connection, answer_wait_s_max=_ANSWER_WAIT_S_MAX)
         reported = LiveMetrics(store)
-        return cls(log, reported, stages, clock=time.monotonic, logger=logger, committed=committed)
+        return cls(
+            log,
+            reported,
+            stages,
+            partitions=settings.partitions,
+            clock=time.monotonic,
+            logger=logger,
+            committed=committed,
+        )
 
     def start(self) -> None:
         """Begins to check."""
@@ -144,12 +155,13 @@ class Progress:
     def check(self) -> None:
         """One check. Raises what nobody foresaw."""
         try:
-            ends, begins = self._log.ends(self._stages), self._log.beginnings(self._stages)
+            ends = in_use(self._log.ends(self._stages), self._partitions)
+            begins = self._log.beginnings(self._stages)
         except LogError as error:
             self._metrics, self._idle, self._waits_for = {}, {}, str(error)
             return
         try:
-            reported = self._reported.partitions()
+            reported = in_use(self._reported.partitions(), self._partitions)
         except StoreError:
             self._metrics, self._idle, self._waits_for = {}, {}, ""
             return

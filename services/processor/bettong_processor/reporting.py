@@ -115,6 +115,7 @@ def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.EXPIRED.name: worker.counters.expired,
         metrics.LATE.name: worker.counters.late,
         metrics.PARTLY_LATE.name: worker.counters.partly_late,
+        metrics.ACCOUNTS.name: worker.accounts.text(worker.next_offset),
         metrics.DUE.name: "" if worker.due_ns is None else worker.due_ns,
         metrics.WATERMARK.name: watermark_ns,
         metrics.WATERMARK_HELD_BY.name: held_by or "",

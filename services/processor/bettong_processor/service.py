@@ -15,6 +15,7 @@ from bettong.edges.application_file import load
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
+from bettong.edges.partitioning_log import prepare_topics
 from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisStore
 from bettong.edges.snapshot_stores import local_states, prepare, snapshot_store
 from bettong.errors import BettongError
@@ -27,7 +28,12 @@ from bettong_processor import resuming
 from bettong_processor.java import Java
 from bettong_processor.leading import TTL_MS, Leading
 from bettong_processor.micro_batch import query as micro_batch
-from bettong_processor.micro_batch.offsets import clear_unfinished, forget, snapshot_offsets
+from bettong_processor.micro_batch.offsets import (
+    clear_unfinished,
+    forget,
+    forget_earlier,
+    snapshot_offsets,
+)
 from bettong_processor.programs import programs
 from bettong_processor.references.loading import Loads
 from bettong_processor.references.opening import kept_tables
@@ -126,26 +132,30 @@ def _start(
     log: Logger,
 ) -> Run:
     """Starts the schedule over topics that are there and as the settings say. Raises LogError, StoreError."""
-    topics = planned.topics
-    admin.create_topics(
-        topics,
+    prepared = prepare_topics(
+        admin,
+        settings.kafka_connection,
+        planned.application,
+        planned.topics,
         partitions=settings.partitions,
         replication=settings.replication,
         frame_bytes_max=settings.frame_bytes_max,
     )
-    admin.check_topics(topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max)
     _check(settings, planned, admin, store, log)
-    checkpoint = settings.checkpoint_of(planned.application)
+    folder = settings.checkpoint_of(planned.application)
     if settings.schedule is Schedule.RESIDENT:
-        if forget(context, checkpoint):
+        if forget(context, folder):
             log.info("the schedule has changed: the checkpoint is deleted, snapshots say where to go on")
         lead.folds(settings.instance)
         return resident.start_run(context, settings, planned, store, log)
     last = lead.folded_last()
-    if last not in {"", settings.instance} and forget(context, checkpoint):
+    if last not in {"", settings.instance} and forget(context, folder):
         log.info(
             "another processor has folded: the checkpoint is deleted, snapshots say where to go on", last=last
         )
+    checkpoint = settings.checkpoint_of(planned.application, prepared.generation)
+    if forget_earlier(context, folder, checkpoint):
+        log.info("checkpoints of before the repartitioning are deleted, snapshots say where to go on")
     lead.folds(settings.instance)
     snapshots = snapshot_store(settings.snapshots, planned.application, store)
     first_offsets = snapshot_offsets(snapshots, planned, settings.partitions)

@@ -7,6 +7,7 @@ from bettong.application.plan import Plan
 from bettong.backoff import Backoff
 from bettong.config.receiver import ReceiverSettings
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
+from bettong.edges.partitioning_log import prepare_topics
 from bettong.errors import LogUnavailableError
 from bettong.identifiers import TopicPartition
 from bettong_receiver.formats import SinkFormat
@@ -88,13 +89,17 @@ class Opening:
         return LogAdmin(self._settings.kafka_connection, answer_wait_s_max=answer_wait_s_max)
 
     def _prepared(self, admin: LogAdmin) -> dict[SinkPartition, int]:
-        settings, topics = self._settings, self._plan.topics
-        partitions, frame_bytes_max = settings.partitions, settings.frame_bytes_max
+        settings = self._settings
         admin.wait(_WAIT_S, lambda why: self._status.waits_for("Kafka", why))
-        admin.create_topics(
-            topics, partitions=partitions, replication=settings.replication, frame_bytes_max=frame_bytes_max
+        prepare_topics(
+            admin,
+            settings.kafka_connection,
+            self._plan.application,
+            self._plan.topics,
+            partitions=settings.partitions,
+            replication=settings.replication,
+            frame_bytes_max=settings.frame_bytes_max,
         )
-        admin.check_topics(topics, partitions=partitions, frame_bytes_max=frame_bytes_max)
         sinks = {sink_format.topic: sink for sink, sink_format in self._formats.items()}
         found = admin.beginnings(sinks)
         return {

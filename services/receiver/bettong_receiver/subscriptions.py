@@ -57,9 +57,13 @@ class LogFacts:
 def starts(
     request: pb.SubscribeRequest, *, facts: LogFacts, newest: Mapping[int, DeliveryProgress]
 ) -> dict[int, DeliveryProgress]:
-    """Where a subscription goes on, or starts, in each partition. Raises Refused.
+    """Where a subscription goes on, or starts, in each partition, in the order in which it opens. Raises Refused.
 
     `newest`: how far the receiver itself has delivered, with all that it has seen: that is where START_LATEST starts.
+
+    Partitions above all that a request has positions of were added since (`bettong repartition`): the subscriber has
+    seen none of their results. Below, its first opening was cut off. The two are told apart because that opening begins
+    with the highest partition, and a later one adds partitions from below.
     """
     if request.start not in pb.Start.values():
         raise RefusedSubscription(
@@ -73,10 +77,11 @@ def starts(
                 SubscriptionRefusal.INVALID, f"two positions for partition {position.partition}; expected one"
             )
         found[position.partition] = _resumed(position, request.sink, facts)
-    for partition, beginning in facts.beginnings.items():
-        if partition not in found:
-            latest = request.start == pb.START_LATEST
-            found[partition] = newest[partition] if latest else DeliveryProgress.fresh(beginning)
+    known = max(found, default=max(facts.beginnings, default=0))
+    for partition in sorted(facts.beginnings.keys() - found.keys(), reverse=not found):
+        latest = request.start == pb.START_LATEST and partition <= known
+        beginning = facts.beginnings[partition]
+        found[partition] = newest[partition] if latest else DeliveryProgress.fresh(beginning)
     return found
 
 

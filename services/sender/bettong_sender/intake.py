@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from bettong.errors import LogError
+from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import TopicPartition
 from bettong.ingest.refusal import Code, Refusal, exhausted, refused_by_log, unavailable
 from bettong.ingest.session import Session, SourceRoute, Taken
@@ -28,6 +28,10 @@ from bettong_sender.ledger import Entry
 from bettong_sender.splitting import CLOSE_S_MAX, Splitter
 from bettong_sender.status import SenderStatus
 from bettong_sender.ticker import Ticker
+
+# While it is not known whether what the log takes counts: see `generation_watch`, which asks each second.
+_ASK_AGAIN_S = 0.2
+_HELD_S_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,10 @@ class Intake:
         self.room.set()
         self._log: Log | None = None
         self._identities: Mapping[str, str] = {}
+        self._generation = 0
+        self._is_current: Callable[[], bool] = lambda: True
+        # What the log said while it was not known whether it counts; credits and the buffer bound it.
+        self._held: list[_Answer] = []
         self._absence = "the sender starts"
         self._application = application
         self._clock = clock
@@ -129,13 +137,30 @@ class Intake:
             self._empty.set()
         self.status.sessions = len(self._clients)
 
-    def use(self, log: Log, identities: Mapping[str, str]) -> None:
+    def use(
+        self,
+        log: Log,
+        identities: Mapping[str, str],
+        generation: int = 0,
+        is_current: Callable[[], bool] = lambda: True,
+    ) -> None:
         """There is a log now, or another one. `identities`: what distinguishes its topics from others of the same name.
 
-        Feeds of a topic that is another one now end: what they have numbered lies in the old one.
+        Feeds of a topic that is another one now end: what they have numbered lies in the old one. So do all feeds where
+        the application is of another `generation`: what they send counts no more. While `is_current()` is false nothing
+        that the log has taken counts as taken.
         """
         anew = {topic for topic, known in self._identities.items() if identities.get(topic) != known}
-        self._log, self._identities = log, identities
+        if generation != self._generation:
+            for feed in self._feeds:
+                feed.fail(
+                    unavailable(
+                        f"application {self._application!r} was repartitioned; connect again and resend what has no"
+                        " receipt"
+                    )
+                )
+        self._log, self._identities, self._generation = log, identities, generation
+        self._is_current = is_current
         for ends in self._ends.values():
             ends[:] = [-1] * len(ends)  # a topic of the same name may have begun anew
         for feed in self._feeds:
@@ -210,7 +235,7 @@ class Intake:
 
     def _open(self, route: SourceRoute, hello: Hello, client: str) -> "Feed":
         self._present_log()
-        session = Session(route, hello, self._ends[route.stage_topic])
+        session = Session(route, hello, self._ends[route.stage_topic], generation=self._generation)
         feed = Feed(self, route, session, client, claimed=session.claimed)
         self._feeds.add(feed)
         if feed.origin_progress is not None:
@@ -290,8 +315,29 @@ class Intake:
             appender.wake()
 
     def _answered(self, answer: "_Answer") -> None:
-        appender, entry, partition, opens, result = answer
         self.progress.note_answer(self._loop.time())
+        if not self._held and (self._is_current() or isinstance(answer[-1], LogError)):
+            self._take_answer(answer)
+            return
+        if not self._held:
+            self._loop.call_later(_ASK_AGAIN_S, self._ask_again, self._loop.time())
+        self._held.append(answer)
+
+    def _ask_again(self, since_s: float) -> None:
+        """What the log has taken counts once it is known again that nothing has changed, and not after a while."""
+        if not self._is_current() and self._loop.time() - since_s < _HELD_S_MAX:
+            self._loop.call_later(_ASK_AGAIN_S, self._ask_again, since_s)
+            return
+        held, self._held = self._held, []
+        for each in held:
+            self._take_answer(each)
+
+    def _take_answer(self, answer: "_Answer") -> None:
+        appender, entry, partition, opens, result = answer
+        if not isinstance(result, LogError) and not self._is_current():
+            result = LogUnavailableError(
+                "Kafka was away, and it is not known whether the application was repartitioned meanwhile"
+            )
         if not appender.answered(entry, partition, result, opens=opens):
             entry.failed = True
         entry.answered += 1

@@ -15,7 +15,7 @@ _ReadMetrics = Callable[[], dict[str, str | int | float]]
 
 
 class LiveReport(BlockThread):
-    """Writes `metrics()` under `instance` every `interval_s`, from entering to leaving, and once more then."""
+    """Writes `metrics()` under `instance` at entering, every `interval_s`, and once more at leaving."""
 
     def __init__(
         self,
@@ -35,16 +35,20 @@ class LiveReport(BlockThread):
         self._absent = False
 
     def _run(self) -> None:
-        last = False
-        while not last:
-            last = self._stopping.wait(self._interval_s)
-            try:
-                self._live.write_live(self._instance, self._metrics(), ttl_of(self._interval_s))
-            except StoreError as error:
-                if not self._absent:
-                    self._logger.warning("live metrics cannot be written, ingest goes on", reason=str(error))
-                self._absent = True
-            else:
-                if self._absent:
-                    self._logger.info("live metrics are written again")
-                self._absent = False
+        # At once: `bettong repartition` changes nothing under a sender that it hears of.
+        self._write()
+        while not self._stopping.wait(self._interval_s):
+            self._write()
+        self._write()
+
+    def _write(self) -> None:
+        try:
+            self._live.write_live(self._instance, self._metrics(), ttl_of(self._interval_s))
+        except StoreError as error:
+            if not self._absent:
+                self._logger.warning("live metrics cannot be written, ingest goes on", reason=str(error))
+            self._absent = True
+        else:
+            if self._absent:
+                self._logger.info("live metrics are written again")
+            self._absent = False

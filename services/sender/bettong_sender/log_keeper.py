@@ -7,11 +7,14 @@ from datetime import UTC, datetime
 
 from structlog.stdlib import BoundLogger
 
+from bettong.application.plan import Plan
 from bettong.config.sender import SenderSettings
 from bettong.edges.kafka_log import LogAdmin, LogWriter
+from bettong.edges.partitioning_log import PreparedTopics, prepare_topics
 from bettong.edges.serving import Serving
-from bettong.errors import LogUnavailableError
+from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import Origin, stream_of
+from bettong_sender.generation_watch import GenerationWatch
 from bettong_sender.intake import Intake
 from bettong_sender.status import State
 
@@ -32,18 +35,20 @@ class LogKeeper:
     def __init__(
         self,
         settings: SenderSettings,
-        topics: tuple[str, ...],
+        plan: Plan,
         intake: Intake,
         serving: Serving,
         logger: BoundLogger,
     ) -> None:
         self._settings = settings
-        self._topics = topics
+        self._application, self._topics = plan.application, plan.topics
         self._intake = intake
         self._logger = logger
         self._serving = serving
         self._log: LogWriter | None = None
         self._identities: dict[str, str] = {}
+        self._prepared = PreparedTopics((), 0, 0)
+        self._prepared_s = 0.0
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Returns when `stopping` is set, leaving the log open. Raises LogError when the topics cannot be used."""
@@ -51,10 +56,11 @@ class LogKeeper:
             self._log = await self._opened(stopping)
             if self._log is None:
                 return
-            self._intake.use(self._log, self._identities)
-            self._say(State.RUNNING)
-            await self._serving.say(serving=True)
-            await self._watch(self._log, stopping)
+            with self._asking() as watch:
+                self._intake.use(self._log, self._identities, self._prepared.generation, watch.is_current)
+                self._say(State.RUNNING)
+                await self._serving.say(serving=True)
+                await self._watch(self._log, watch, stopping)
             if stopping.is_set():
                 return
             self._logger.warning("the log failed and is opened anew", reason=str(self._log.failure))
@@ -92,18 +98,22 @@ class LogKeeper:
         settings = self._settings
         with LogAdmin(settings.kafka_connection) as admin:
             admin.wait(_WAIT_S, lambda _: None)
-            created = admin.create_topics(
+            prepared_s = time.monotonic()
+            prepared = prepare_topics(
+                admin,
+                settings.kafka_connection,
+                self._application,
                 self._topics,
                 partitions=settings.partitions,
                 replication=settings.replication,
                 frame_bytes_max=settings.frame_bytes_max,
             )
-            admin.check_topics(
-                self._topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max
-            )
             self._identities = admin.identities(self._topics)
-        if created:
-            self._logger.info("topics created", topics=sorted(created), partitions=settings.partitions)
+        self._prepared, self._prepared_s = prepared, prepared_s
+        if prepared.created:
+            self._logger.info(
+                "topics created", topics=sorted(prepared.created), partitions=settings.partitions
+            )
         return LogWriter(
             settings.kafka_connection,
             frame_bytes_max=settings.frame_bytes_max,
@@ -111,10 +121,23 @@ class LogKeeper:
             buffer_bytes_max=2 * settings.sender_buffer_bytes_max,
         )
 
-    async def _watch(self, log: LogWriter, stopping: asyncio.Event) -> None:
-        """Returns when the log has failed, or when told to stop; says what takes long, and when it goes on."""
+    def _asking(self) -> GenerationWatch:
+        admin = LogAdmin(self._settings.kafka_connection, answer_wait_s_max=_WAIT_S)
+        where, application = self._settings.kafka_connection, self._application
+        return GenerationWatch(admin, where, application, self._prepared, self._prepared_s, time.monotonic)
+
+    async def _watch(self, log: LogWriter, watch: GenerationWatch, stopping: asyncio.Event) -> None:
+        """Returns when the log has failed, or when told to stop; says what takes long, and when it goes on.
+
+        Raises LogError when the application was repartitioned.
+        """
         reported, waited = "", False
         while log.failure is None and not stopping.is_set():
+            if watch.has_changed:
+                raise LogError(
+                    f"application {self._application!r} was repartitioned while this sender was cut off: start it"
+                    " again, with the number of partitions that the application has now"
+                )
             state, detail = self._found(asyncio.get_running_loop().time())
             if detail != reported:
                 self._say(state, detail)

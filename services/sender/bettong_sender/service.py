@@ -169,7 +169,7 @@ async def _serve(
     serving = Serving("bettong.v1.IngestService")
     servicer = IngestServicer(intake, ownership, shares_of(settings), receiving, stopping, logger)
     server = await _listen(settings, security, servicer, serving)
-    keeper = LogKeeper(settings, plan.topics, intake, serving, logger)
+    keeper = LogKeeper(settings, plan, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     draining = asyncio.create_task(serving.drain(stop_asked, settings.drain_ms / 1000))
     draining.add_done_callback(lambda _: stopping.set())

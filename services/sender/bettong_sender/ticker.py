@@ -45,6 +45,11 @@ class OriginProgress:
         self._known_ns = [0] * route.partitions
         self.is_over = False
 
+    @property
+    def generation(self) -> int:
+        """That of the session."""
+        return self._session.generation
+
     def advance(self, now_s: float) -> None:
         """Counts what the broker has acknowledged until now."""
         self._ledger.advance()
@@ -92,18 +97,20 @@ class Round:
             progress.note(partition, watermark_ns)
 
     def _appends(self, now_ns: int) -> Iterator[Append]:
-        watermarks: defaultdict[tuple[TopicPartition, str], dict[Origin, int]] = defaultdict(dict)
+        watermarks: defaultdict[tuple[TopicPartition, str, int], dict[Origin, int]] = defaultdict(dict)
         for progress, partition, watermark_ns in self.notices:
             if progress.is_over:  # its END may be in the log by now
                 continue
             route = progress.route
-            origins = watermarks[TopicPartition(route.stage_topic, partition), route.source.name]
+            log = TopicPartition(route.stage_topic, partition)
+            origins = watermarks[log, route.source.name, progress.generation]
             # A session that was taken over may still be here, beside the new one of its stream.
             origins[progress.origin] = max(origins.get(progress.origin, 0), watermark_ns)
-        for (log, source), origins in watermarks.items():
+        for (log, source, generation), origins in watermarks.items():
             waiting = iter(origins.items())
             while some := dict(islice(waiting, ORIGINS_PER_TICK_MAX)):
-                yield Append(*log, tick_record(source, now_ns, some), NO_PARTITION)
+                value = tick_record(source, now_ns, some, generation=generation)
+                yield Append(*log, value, NO_PARTITION)
 
 
 class Ticker:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from bettong.chaos.accounts import FinalAccounts, final_accounts
 from bettong.chaos.crowds import row_of
 from bettong.chaos.feeding import Feeding
 from bettong.chaos.outputs import Table, table, without_numbers
@@ -26,21 +28,29 @@ _POLL_S = 0.3
 _ROWS = 1000  # of crowds, in a frame
 
 
-def golden(
-    prepared: PreparedRun, options: SuiteOptions, folder: Path, say: Callable[[str], None]
-) -> dict[str, Table]:
-    """For each sink what its output must be. Starts a suite when an undisturbed run is needed."""
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """By sink what its output must be; the accounts of the undisturbed run, None where there was none."""
+
+    outputs: dict[str, Table]
+    accounts: FinalAccounts | None = None
+
+
+def golden(prepared: PreparedRun, options: SuiteOptions, folder: Path, say: Callable[[str], None]) -> Golden:
+    """What must come out. Starts a suite when an undisturbed run is needed."""
     found: dict[str, Table] = {sink: {} for sink in prepared.outputs}
+    accounts: FinalAccounts | None = None
     if prepared.needs_a_straight_run:
         say("undisturbed run: starting Kafka, Redis, sender, processor and receiver")
-        found |= _straight(prepared, options, folder, say)
+        outputs, accounts = _straight(prepared, options, folder, say)
+        found |= outputs
     for sink, output in prepared.outputs.items():
         if output.equals is not None:
             inputs = [feed for feed in prepared.feeds if feed.source == output.equals]
             found[sink] = table(((feed.file.name, feed.file.read_bytes()) for feed in inputs), output)
         elif output.expected is not None:
             found[sink] = table([(output.expected.name, output.expected.read_bytes())], output)
-    return found
+    return Golden(found, accounts)
 
 
 def tables(prepared: PreparedRun, results: Path) -> dict[str, Table]:
@@ -58,7 +68,7 @@ def files(results: Path, sink: str) -> Iterator[tuple[str, bytes]]:
 
 def _straight(
     prepared: PreparedRun, options: SuiteOptions, folder: Path, say: Callable[[str], None]
-) -> dict[str, Table]:
+) -> tuple[dict[str, Table], FinalAccounts]:
     results = folder / "straight"
     workload = prepared.spec.workload
     options = options.model_copy(update={"results": results, "environment": {}, "keep": None})
@@ -77,9 +87,10 @@ def _straight(
                     suite.wait_with_all(_POLL_S)
                 _send_crowds(prepared, addresses[0])
                 _drain(prepared, suite, watch, results)
+                accounts = final_accounts(prepared.plan, suite.record, suite.wait_with_all)
             finally:
                 feeding.stop()
-    return tables(prepared, results)
+    return tables(prepared, results), accounts
 
 
 def _send_crowds(prepared: PreparedRun, address: str) -> None:

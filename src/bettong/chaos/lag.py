@@ -10,7 +10,7 @@ from bettong.chaos.growth import Sample
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
-from bettong.identifiers import PartitionId
+from bettong.identifiers import PartitionId, in_use
 from bettong.local.record import SuiteRecord
 from bettong.metrics import OFFSET
 from bettong.threads import BlockThread
@@ -42,18 +42,18 @@ class LagWatch(BlockThread):
                 RedisStore(record.redis_connection, record.name) as store,
             ):
                 try:
-                    lag = self._lag(admin, LiveMetrics(store))
+                    lag = self._lag(admin, LiveMetrics(store), record.partitions)
                 except (LogError, StoreError):
                     continue
             if lag is not None:
                 self.samples.append(Sample(time.time(), lag))
 
-    def _lag(self, admin: LogAdmin, live_metrics: LiveMetrics) -> float | None:
+    def _lag(self, admin: LogAdmin, live_metrics: LiveMetrics, partitions: int) -> float | None:
         name = self._plan.application
         stages = {stage_topic(name, stage.name): stage.name for stage in self._plan.stages}
         folded = live_metrics.partitions(attempts_s=_REDIS_S_MAX)
         lag = 0
-        for (topic, partition), end in admin.ends(stages).items():
+        for (topic, partition), end in in_use(admin.ends(stages), partitions).items():
             offset = folded.get(PartitionId(stages[topic], partition), {}).get(OFFSET.name)
             if offset is None and end:
                 return None

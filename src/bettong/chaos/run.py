@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from bettong.chaos.accounts import broken_accounts, final_accounts
 from bettong.chaos.clock import MovableClock
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.feeding import Feeding
 from bettong.chaos.following import Followed, grown
-from bettong.chaos.golden import golden, tables
+from bettong.chaos.golden import Golden, golden, tables
 from bettong.chaos.lag import LagWatch
 from bettong.chaos.memory import BOUNDS_MB, MemoryWatch
 from bettong.chaos.nemeses import Arena, Injected, Nemesis
@@ -127,7 +128,7 @@ def _options(spec: Spec, folder: Path) -> SuiteOptions:
 
 def _disturbed(
     prepared: PreparedRun,
-    should: dict[str, Table],
+    should: Golden,
     options: SuiteOptions,
     folder: Path,
     say: Say,
@@ -171,7 +172,8 @@ def _disturbed(
         )
         try:
             _storm(prepared, trial, suite, arena, report)
-            _settle(prepared, should, (suite, watch), (results, watched), report)
+            _settle(prepared, should.outputs, (suite, watch), (results, watched), report)
+            trial.broken += _broken_accounts(prepared, should, suite, report)
         except BettongError as error:
             trial.broken.append(f"it ended before its time: {error}")
             report(trial.broken[-1])
@@ -179,7 +181,7 @@ def _disturbed(
             _keep_logs(suite, logs)
         trial.faults = _faults(trial, watch)
         trial.latency_p50_s = _latency_s(trial, watch)
-        trial.sinks = _sinks(prepared, should, results, watched)
+        trial.sinks = _sinks(prepared, should.outputs, results, watched)
         trial.memory = _memory(prepared.spec, memory.peaks_mb)
         followed = Followed(watch.arrivals(), memory.samples, lag.samples)
         trial.growth = grown(prepared.spec, followed, trial.start_s)
@@ -290,6 +292,17 @@ def _settle(
             newest_s, before = time.monotonic(), found
         suite.wait_with_all(2 * _POLL_S)
     report(f"not everything is there, or right, and nothing new came for {wait_s:g} s")
+
+
+def _broken_accounts(prepared: PreparedRun, should: Golden, suite: Suite, report: Say) -> list[str]:
+    found = final_accounts(prepared.plan, suite.record, suite.wait_with_all)
+    broken = broken_accounts(found, should.accounts)
+    if found.unknown:
+        report(f"the accounts are not known: {found.unknown}")
+    elif not broken:
+        against = " and equal those of the undisturbed run" if should.accounts is not None else ""
+        report(f"the accounts add up{against}")
+    return broken
 
 
 def _keep_logs(suite: Suite, folder: Path) -> None:

@@ -17,6 +17,7 @@ from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
 from bettong.cli.health import health
 from bettong.cli.k8s.commands import k8s
 from bettong.cli.log import log
+from bettong.cli.repartition import repartition
 from bettong.cli.replay import replay
 from bettong.cli.run import run
 from bettong.cli.send import send
@@ -57,6 +58,7 @@ def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = Fal
 for _command in (check, run, up, status, top, console, down, send, tail, replay, log, chaos):
     app.command(rich_help_panel="Applications on this machine")(_command)
 app.add_typer(dead_letters, name="dead-letters", rich_help_panel="Applications on this machine")
+app.command(rich_help_panel="Applications on this machine")(repartition)
 app.add_typer(state, name="state", rich_help_panel="Applications on this machine")
 app.add_typer(k8s, name="k8s", rich_help_panel="Applications on Kubernetes")
 for _service in SERVICES.values():

@@ -25,7 +25,9 @@ SCHEDULE = typer.Option(
     metavar="NAME",
     help="How Spark hands frames to steps: resident, or micro-batch where results feed Spark SQL.",
 )
-PARTITIONS = typer.Option(min=1, max=4096, help="Partitions of every topic; fixed for kept data.")
+PARTITIONS = typer.Option(
+    min=1, max=4096, help="Partitions of every topic; for kept data, as kept: see repartition."
+)
 PYTHON = typer.Option("--python", help="Run @bettong.compiled functions as plain Python.")
 STANDBY = typer.Option(
     "--standby", help="Start a second processor, which takes over within seconds when the first dies."

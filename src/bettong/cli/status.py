@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bettong.cli.account_tables import accounts_table, differences
 from bettong.cli.directory import DIRECTORY, HERE
 from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.locations import without_password_flag
@@ -34,6 +35,9 @@ KAFKA = typer.Option(
     help="Its Kafka, by default BETTONG_KAFKA; without it, lag is what the processor says.",
 )
 _PARTITIONS = typer.Option("--partitions", help="Show each partition, not only each stage.")
+_ACCOUNTS = typer.Option(
+    "--accounts", help="Show what has become of the messages of each computation: is anything lost?"
+)
 _JSON = typer.Option(
     "--json", help="Print one JSON object, partitions included, for scripts: see docs/status-json.md."
 )
@@ -54,6 +58,7 @@ def status(
     application: Annotated[str | None, APPLICATION] = None,
     kafka: Annotated[str | None, KAFKA] = None,
     each: Annotated[bool, _PARTITIONS] = False,
+    accounts: Annotated[bool, _ACCOUNTS] = False,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Show services, partitions, dead letters and latency. Exit code 0: all goes on; 7: something does not."""
@@ -74,7 +79,7 @@ def status(
     elif found is None:
         console.print(nothing)
     else:
-        show(found, console, each=each)
+        show(found, console, each=each, accounts=accounts)
     if found is None or not found.goes_on:
         raise typer.Exit(NOT_RUNNING)
 
@@ -109,8 +114,8 @@ def _elsewhere(application: str, redis: str | None, kafka: str | None) -> Inspec
     return inspect_remote(application, settings.redis_connection, where)
 
 
-def show(found: Inspection, console: Console, *, each: bool) -> None:
-    """Prints what is known; `each`: of every partition."""
+def show(found: Inspection, console: Console, *, each: bool, accounts: bool = False) -> None:
+    """Prints what is known; `each`: of every partition; `accounts`: of every computation, too."""
     from rich.markup import escape
 
     console.print(f"[bold]{found.application}[/bold]")
@@ -119,8 +124,10 @@ def show(found: Inspection, console: Console, *, each: bool) -> None:
         console.print(stages_table(found.stages))
     if found.partitions and each:
         console.print(partitions_table(found.partitions, time.time_ns()))
+    if accounts:
+        console.print(accounts_table(found.accounts))
     if "redis" not in found.away:  # else nothing is known of these
-        for text in (*summary(found.overview), *stalled(found.partitions)):
+        for text in (*summary(found.overview), *stalled(found.partitions), *differences(found.accounts)):
             console.print(text, soft_wrap=True)
     for text in found.unknown:
         console.print(f"[red]{escape(text)}[/red]", soft_wrap=True)

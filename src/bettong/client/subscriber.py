@@ -74,7 +74,8 @@ class Subscriber(Closing):
     ) -> None:
         """`target`: host:port of a receiver; it is called by the first result that is asked for.
 
-        `start`: where partitions without a position begin.
+        `start`: where partitions without a position begin. Those that the application was given since begin with their
+        oldest result: the subscriber has seen none of them.
         `credentials`: by default those of the environment, BETTONG_CLIENT_*; SettingsError when these are wrong.
         """
         self._target = target

@@ -77,9 +77,11 @@ class ProcessorSettings(ServiceSettings):
         " found. 0: none.",
     )
 
-    def checkpoint_of(self, application: str) -> str:
-        """Where the offset log of an application lies."""
-        return f"{self.checkpoint.rstrip('/')}/{application}"
+    def checkpoint_of(self, application: str, generation: int = 0) -> str:
+        """Where the offset log of an application lies, since it was repartitioned so often."""
+        folder = f"{self.checkpoint.rstrip('/')}/{application}"
+        # Below the first one, so that whoever removes an application's folder removes all of them.
+        return f"{folder}/generation-{generation}" if generation else folder
 
     def state_folder(self, application: str) -> Path:
         """Where the newest states of this deployment of an application lie; those of others lie elsewhere."""

@@ -37,7 +37,8 @@ class ServiceSettings(ConnectionSettings):
 
     application: str = Field(description="The application: path of a Python file, or path:name.")
     partitions: Annotated[int, Ge(1), Le(4096)] = Field(
-        16, description="Partitions of every topic; fixed for the life of an application."
+        16,
+        description="Partitions of every topic; where data is kept, changed by `bettong repartition` only.",
     )
     replication: Annotated[int, Ge(1), Le(9)] = Field(1, description="Copies Kafka keeps of each partition.")
     # Below 16 KiB a dead letter with the longest reason would not fit.

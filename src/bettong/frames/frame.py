@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -35,9 +36,21 @@ class FrameKind(IntEnum):
     END = frame_pb2.FRAME_KIND_END
     SENT_AGAIN = frame_pb2.FRAME_KIND_SENT_AGAIN
     REFERENCE = frame_pb2.FRAME_KIND_REFERENCE
+    REPARTITION = frame_pb2.FRAME_KIND_REPARTITION
 
 
 _KINDS = {each.value: each for each in FrameKind}
+
+
+class Repartition(NamedTuple):
+    """The generation that begins behind a record, and how many partitions it has.
+
+    `begins_stage`: nothing lies before it, for the application got the stage later.
+    """
+
+    generation: int
+    partitions: int
+    begins_stage: bool = False
 
 
 @immutable(kw_only=True)
@@ -63,6 +76,9 @@ class Frame:
     message_watermarks: bytes = b""
     # Of kind REFERENCE.
     reference: ReferenceVersion | None = None
+    # Of kind REPARTITION.
+    repartition: Repartition | None = None
+    generation: int = 0
 
     @property
     def stream(self) -> str:
@@ -79,6 +95,8 @@ def tick_record(
     ingest_ns: int,
     watermarks: Mapping[Origin, int] | None = None,
     idle: Mapping[Origin, SequenceNumber] | None = None,
+    *,
+    generation: int = 0,
 ) -> bytes:
     """A record without messages, to a stream or a stage: time has passed. Nobody numbers it; see `Frame`."""
     return encode(
@@ -90,6 +108,7 @@ def tick_record(
             ingest_ns=ingest_ns,
             watermarks=watermarks or {},
             idle=idle or {},
+            generation=generation,
         )
     )
 
@@ -104,6 +123,19 @@ def reference_record(stage: str, ingest_ns: int, version: ReferenceVersion) -> b
             kind=FrameKind.REFERENCE,
             ingest_ns=ingest_ns,
             reference=version,
+        )
+    )
+
+
+def repartition_record(stage: str, repartition: Repartition) -> bytes:
+    """A record without messages, to a stage: what lies behind it is of another generation. See `Frame`."""
+    return encode(
+        Frame(
+            origin=Origin(f"{stage}/repartition"),
+            sequence=NO_SEQUENCE,
+            previous=NO_SEQUENCE,
+            kind=FrameKind.REPARTITION,
+            repartition=repartition,
         )
     )
 
@@ -141,6 +173,7 @@ def encode(frame: Frame) -> bytes:
         watermark_ns=frame.watermark_ns,
         event_times=frame.event_times,
         message_watermarks=frame.message_watermarks,
+        generation=frame.generation,
     )
     for origin, watermark_ns in frame.watermarks.items():
         envelope.watermarks.add(origin=origin, watermark_ns=watermark_ns, idle_after=frame.idle.get(origin))
@@ -152,6 +185,8 @@ def encode(frame: Frame) -> bytes:
         envelope.refused.CopyFrom(frame.refused)
     if frame.reference is not None:
         envelope.reference.CopyFrom(stored_version(frame.reference))
+    if frame.repartition is not None:
+        envelope.repartition.CopyFrom(frame_pb2.Repartition(**frame.repartition._asdict()))
     return envelope.SerializeToString()
 
 
@@ -200,7 +235,14 @@ def decode(data: bytes) -> Frame:
         event_times=envelope.event_times,
         message_watermarks=envelope.message_watermarks,
         reference=version_of(envelope.reference) if kind is FrameKind.REFERENCE else None,
+        repartition=_repartition(envelope) if kind is FrameKind.REPARTITION else None,
+        generation=envelope.generation,
     )
+
+
+def _repartition(envelope: frame_pb2.Frame) -> Repartition:
+    found = envelope.repartition
+    return Repartition(found.generation, found.partitions, found.begins_stage)
 
 
 def _broken(envelope: frame_pb2.Frame) -> str:

@@ -1,6 +1,6 @@
 """A session: one client's frames in, records of the log out. Pure; clocks are passed in.
 
-    hello        -> OPEN to one partition of the stage
+    hello        -> OPEN to one partition of the stage; to each, where the stage needs time
     frame 7      -> one DATA record for each partition that its keys touch       origin  <source>/<stream>
                     (and, with messages that were refused, for that of the       sequence 7, previous: see Numbering
                     origin: they lie in its record, beside columns or alone)
@@ -115,13 +115,14 @@ class Shares:
 class Session:
     """The splitting and numbering of one client stream. Calls come one after the other, in the stream's order."""
 
-    def __init__(self, route: SourceRoute, hello: Hello, ends: list[int]) -> None:
-        """`ends`: see Numbering; one for each partition. Sessions of one stage share it.
+    def __init__(self, route: SourceRoute, hello: Hello, ends: list[int], *, generation: int = 0) -> None:
+        """`ends`: see Numbering; one for each partition. Sessions of one stage share it. `generation`: see the proto.
 
         Raises Refusal (INVALID_ARGUMENT) for a stream name that cannot be one.
         """
         check_stream(hello.source, hello.stream)
         self.origin = Origin(f"{route.source.name}/{hello.stream}")
+        self.generation = generation
         self._route = route
         self._schema = route.source.schema.fingerprint
         self.claimed = SequenceNumber(hello.acknowledged)
@@ -139,7 +140,10 @@ class Session:
         `now_s` is of a clock that is never set, `now_ns` the log's.
         """
         self._begin(durable)
-        return Taken([self._open(self._home, now_s, now_ns), *self._marks(now_ns)])
+        # A partition's event time waits for those that it knows of: else what another origin sends first closes windows
+        # there for what this one is about to send.
+        opened = range(self._route.partitions) if self._route.needs_time else (self._home,)
+        return Taken([*(self._open(each, now_s, now_ns) for each in opened), *self._marks(now_ns)])
 
     def take(
         self,
@@ -215,6 +219,7 @@ class Session:
                 columns=columns,
                 refused=shares.packed.get(partition),
                 message_watermarks=shares.watermarks.get(partition, b""),
+                generation=self.generation,
             )
             appends.append(self._append(partition, data))
         return Taken(appends, shares.messages, shares.refused, shares.skipped, watermark_ns)
@@ -355,6 +360,7 @@ class Session:
                 kind=kind,
                 ingest_ns=now_ns,
                 watermark_ns=self._watermark_ns if kind is FrameKind.END else 0,
+                generation=self.generation,
             ),
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.overview import PartitionRow, stands_still
-from bettong.inspection.services import DOWN, GIVEN_UP, ServiceRow
+from bettong.inspection.services import DOWN, GIVEN_UP, UNKNOWN, ServiceRow
 
 CHANGES_MAX = 500
 DEAD_LETTERS = "dead letters"
@@ -61,6 +61,8 @@ def _services(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
     rows, old = {row.name: row for row in now.services}, {row.name: row for row in before.services}
     for name, row in rows.items():
         was = old.get(name)
+        if was is not None and UNKNOWN in {row.state, was.state}:
+            continue  # Redis is away, or was: nobody knows of a change
         if was is None:
             yield name, f"is there, {_is(row)}"
             continue

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bettong.identifiers import PartitionId
+from bettong.inspection.accounts import AccountLine, account_lines
 from bettong.inspection.overview import (
     Overview,
     PartitionRow,
@@ -59,6 +60,7 @@ class Inspection:
     stages: list[StageSummary]
     partitions: list[PartitionRow]
     unknown: list[str]
+    accounts: list[AccountLine] = field(default_factory=list)
     away: tuple[str, ...] = ()
 
     @property
@@ -87,5 +89,6 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
         stages=stages(partitions),
         partitions=partitions,
         unknown=[f"{why}; what only it knows is left out" for why in answers.silent.values()],
+        accounts=account_lines(answers.partitions, partitions, are_ends_known=ends is not None),
         away=tuple(answers.silent),
     )

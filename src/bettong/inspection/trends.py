@@ -147,13 +147,15 @@ def rate(points: Iterable[tuple[float, int]]) -> float | None:
 
 
 def lag_since(marks: tuple[LogMark, ...], row: PartitionRow, at_s: float) -> Since | None:
-    """How long the next record of a partition has waited: since its log was first seen to end behind it."""
+    """How long the next record of a partition has waited: since its log was first seen to end behind it.
+
+    `marks`: of ends behind it, the oldest first.
+    """
     if row.lag is None:
         return None
-    beyond = [mark for mark in marks if mark.end > row.offset]
-    if not row.lag or not beyond:
+    if not row.lag:
         return Since(0.0)
-    return Since(max(0.0, at_s - beyond[0].at_s), beyond[0].is_first)
+    return Since(max(0.0, at_s - marks[0].at_s), marks[0].is_first)
 
 
 def _of_late(samples: tuple[CountSample, ...]) -> tuple[CountSample, ...]:

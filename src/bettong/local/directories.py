@@ -98,7 +98,7 @@ def claim(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         # The log, states and passwords of the suite.
         directory.chmod(0o700)
-        if not _is_marked(directory):
+        if not is_suite(directory):
             if strange := sorted(path.name for path in directory.iterdir() if path.name not in FILES):
                 raise LocalError(
                     f"{directory} holds {', '.join(strange[:3])}{' ...' * (len(strange) > 3)} and no suite of"
@@ -109,12 +109,17 @@ def claim(directory: Path) -> None:
         raise LocalError(f"{directory} cannot be used: {error}; choose another folder") from None
 
 
+def is_suite(directory: Path) -> bool:
+    """Whether a suite has made the folder, or was given it empty."""
+    return (directory / _MARK).is_file()
+
+
 def remove_suite(directory: Path) -> list[Path]:
     """Removes what a suite put into its folder, and the folder when nothing else is in it; returns what else is.
 
     Raises LocalError for a folder that was not made for a suite, or that cannot be removed.
     """
-    if not _is_marked(directory):
+    if not is_suite(directory):
         raise LocalError(f"{directory} is no folder of a suite: remove it by hand if you mean to")
     try:
         for name in _ENTRIES:
@@ -129,10 +134,6 @@ def remove_suite(directory: Path) -> list[Path]:
     except OSError as error:
         raise LocalError(f"{directory} cannot be removed: {error}") from None
     return strange
-
-
-def _is_marked(directory: Path) -> bool:
-    return (directory / _MARK).is_file()
 
 
 def _locked(directory: Path) -> IO[str] | None:

@@ -33,7 +33,7 @@ def encode(snapshot: Snapshot) -> bytes:
         name = f"snapshot of {snapshot.application}/{snapshot.stage}/{snapshot.partition}"
         raise SnapshotError(
             f"{name}: {error}; the states of {len(snapshot.states)} computation(s) are too large: keep less in each,"
-            " or use more partitions"
+            " or use more partitions (`bettong repartition`)"
         ) from None
     return _HEADER.pack(_MAGIC, crc32c.crc32c(body)) + body
 

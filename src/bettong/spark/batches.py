@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Unpack
 import pyarrow as pa
 
 from bettong.application.plan import Plan
+from bettong.edges.log_stretch import stretch
 from bettong.errors import ApplicationError, FrameError, LogTruncatedError
 from bettong.frames.frame import FrameKind, decode
 from bettong.garbage import CollectionPaused
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.live.exclusions import exclusions_of
-from bettong.inspection.live.log_stretch import stretch
 from bettong.inspection.live.stored_references import StoredReferences
 from bettong.inspection.states import LogEnds
 from bettong.spark.data_frames import of_tasks, require_spark
@@ -66,7 +66,7 @@ def batch(
             f"application {plan.application!r}: expected a sink, got none; name one in sinks="
         )
     topics = {stage_topic(plan.application, name): name for name in sorted(stages)}
-    logs = of.logs(list(topics))
+    logs = of.generation(plan, of.logs(list(topics)))
     _check_begins(logs)
     partitions = [PartitionId(topics[each.topic], each.partition) for each in logs]
     exclusions = exclusions_of(plan, of.found.on_this_machine(), partitions)
@@ -88,8 +88,9 @@ def _check_begins(logs: Mapping[TopicPartition, LogEnds]) -> None:
     if trimmed := [f"{each} begins at offset {log.begin}" for each, log in sorted(logs.items()) if log.begin]:
         more = f", and {len(trimmed) - 1} more do not begin at 0" if len(trimmed) > 1 else ""
         raise LogTruncatedError(
-            f"{trimmed[0]}{more}: results that hang on what came before cannot be folded any more. Read the sink's own"
-            " topic with bettong.spark.stream, and keep the retention of stage topics unlimited"
+            f"{trimmed[0]}{more}: results that hang on what came before, there or before the application was"
+            " repartitioned, cannot be folded any more. Read the sink's own topic with bettong.spark.stream, and keep"
+            " the retention of stage topics unlimited"
         )
 
 

@@ -13,11 +13,13 @@ from typing import TypedDict
 
 from bettong.application.plan import Plan
 from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.partitioning_log import partitions_in_use
 from bettong.errors import ApplicationError, LogError
-from bettong.identifiers import TopicPartition
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.live.application import loaded_plan
 from bettong.inspection.states import LogEnds
 from bettong.local.locations import FoundLocations, found_locations
+from bettong.topics import stage_of_topic
 from bettong.worker.stage_program import StageProgram, program
 
 # Where `bettong up` keeps the record of what it runs.
@@ -46,6 +48,23 @@ class LocatedApplication:
     def program(self, stage: str) -> StageProgram:
         """A stage ready to run in this process. Takes seconds the first time where functions are compiled."""
         return _program(self, stage)
+
+    def generation(self, plan: Plan, logs: dict[TopicPartition, LogEnds]) -> dict[TopicPartition, LogEnds]:
+        """Of logs of stages, what is of the application's present number of partitions. Raises LogError."""
+        application = plan.application
+        with LogAdmin(self.found.kafka) as admin:
+            used = partitions_in_use(admin, self.found.kafka, application, next(iter(logs)).topic)
+        return {
+            each: LogEnds(
+                max(
+                    log.begin,
+                    used.begin_of(PartitionId(stage_of_topic(application, each.topic), each.partition)),
+                ),
+                log.end,
+            )
+            for each, log in logs.items()
+            if each.partition < used.partitions
+        }
 
     def logs(self, topics: list[str]) -> dict[TopicPartition, LogEnds]:
         """Where the log of each partition begins and ends. Raises LogError, which asks for the right application."""

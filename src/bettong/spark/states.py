@@ -46,9 +46,10 @@ def state(
     require_spark()
     of, plan = located(app, where)
     stage, node = computation_named(plan, computation)
-    partitions = len(of.logs([stage_topic(plan.application, stage.name)]))
+    of.logs([stage_topic(plan.application, stage.name)])  # or it is not there, which is said better here
     found = of.found.on_this_machine()
     with States(plan, found) as states:
+        partitions = len(states.logs(stage))
         if not states.are_kept(stage, range(partitions)):
             raise SnapshotError(
                 f"{found.snapshots} holds no snapshot of stage {stage.name!r} of {plan.application}: its processor has"

@@ -153,7 +153,9 @@ class MemoryClients:
             yield from self._ticks(client, now_ns, known)
 
     def _ticks(self, client: _Client, now_ns: int, known: Collection[int] = ()) -> Iterator[Append]:
-        value = tick_record(client.route.source.name, now_ns, {client.session.origin: client.watermark_ns})
+        session, source = client.session, client.route.source.name
+        watermarks = {session.origin: client.watermark_ns}
+        value = tick_record(source, now_ns, watermarks, generation=session.generation)
         for partition in range(self._partitions):
             if partition not in known:
                 yield Append(client.route.stage_topic, partition, value, partition)

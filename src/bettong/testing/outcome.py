@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bettong.testing.source_text import text_of_value
+from bettong.worker.balance import Balance, differences
 
 # What is counted of messages and must not depend on how an application runs. Frames, duplicates and gaps do; and so do
 # deleted keys: what closes a key's last window may be in one frame with the key's next message, which keeps it.
@@ -43,7 +44,8 @@ class Outcome:
     `outputs`: by sink, the messages that it delivers, or the bytes of its encoder, in the order in which they came.
     `states`: by computation and key, as JSON can hold them. `counters`: of all partitions; `docs/metrics.md` says of
     what. `stopped`: why a partition stands still, by on_error="stop"; nothing of what comes behind it is here.
-    `combines`: whether the application combines messages before they pass a log: see `Stream.local`.
+    `combines`: whether the application combines messages before they pass a log: see `Stream.local`. `accounts`: what
+    has become of messages at each place of each stage, as `bettong status --accounts` shows it; none once it stopped.
     """
 
     outputs: Mapping[str, list[Any]]
@@ -53,6 +55,7 @@ class Outcome:
     counters: Mapping[str, int]
     stopped: str | None = None
     combines: bool = False
+    accounts: Sequence[Balance] = ()
 
     @property
     def late(self) -> int:
@@ -91,6 +94,7 @@ def _differences(found: Outcome, expected: Outcome) -> Iterator[str]:
         yield from _of_texts(f"states of {computation!r}", own, others)
     timers, others = (Counter(map(text_of_value, each.timers)) for each in (found, expected))
     yield from _of_texts("timers that are set", timers, others)
+    yield from (f"accounts: {line}" for line in differences(found.accounts))
     for name in _COUNTED_OF_COMBINED if expected.combines else _COUNTED:
         if found.counters[name] != expected.counters[name]:
             yield f"counted {name}: {found.counters[name]}, expected: {expected.counters[name]}"

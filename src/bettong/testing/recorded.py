@@ -8,7 +8,8 @@ computed again: of their topics only the records matter that name a version of a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from heapq import merge
 from typing import Any
 
@@ -33,6 +34,7 @@ from bettong.testing.inputs import (
 from bettong.testing.logged import Recorded, Span, is_before_end, is_within, tables_in
 from bettong.topics import stage_topic
 from bettong.worker.batch import FrameKeys
+from bettong.worker.generations import is_outdated
 from bettong.worker.references.table import ReferenceTable
 
 
@@ -195,31 +197,68 @@ def _frames(planned: Plan, log: Iterable[Recorded]) -> list[Frame]:
     """The frames of sources without repetitions, and those that name tables, in the order of their ingest times."""
     topics = {stage_topic(planned.application, stage.name) for stage in planned.stages}
     sources = {source.name for source in planned.sources}
-    partitions: defaultdict[tuple[str, int], list[Recorded]] = defaultdict(list)
+    logs: defaultdict[str, defaultdict[int, list[Recorded]]] = defaultdict(lambda: defaultdict(list))
     for record in log:
         if record.topic in topics:
-            partitions[record.topic, record.partition].append(record)
-    parts = []
-    for records in partitions.values():
-        highest: dict[Origin, int] = {}
-        frames: list[Frame] = []
-        for record in sorted(records, key=lambda each: each.offset):
-            try:
-                frame = decode(record.value)
-            except FrameError:
-                continue  # a dead letter in production, and nobody's message
-            is_of_source = frame.stream in sources
-            if (
-                frame.kind is FrameKind.DATA
-                and is_of_source
-                and frame.sequence > highest.get(frame.origin, 0)
-            ):
-                highest[frame.origin] = frame.sequence
-                frames.append(frame)
-            elif frame.kind is FrameKind.REFERENCE or (frame.kind is FrameKind.END and is_of_source):
-                frames.append(frame)
-        parts.append(frames)
+            logs[record.topic][record.partition].append(record)
+    parts = [
+        frames
+        for partitions in logs.values()
+        for frames in _unrepeated([_readable(records) for records in partitions.values()], sources)
+    ]
     return list(merge(*parts, key=lambda frame: frame.ingest_ns))
+
+
+def _readable(records: Iterable[Recorded]) -> list[Frame]:
+    """The frames of a partition."""
+    frames = []
+    for record in sorted(records, key=lambda each: each.offset):
+        with suppress(FrameError):  # a dead letter in production, and nobody's message
+            frames.append(decode(record.value))
+    return frames
+
+
+def _unrepeated(logs: Sequence[Iterable[Frame]], sources: Collection[str]) -> list[list[Frame]]:
+    """What each partition of a stage took of sources, and what names tables.
+
+    Where the application was given other partitions, what one had taken before counts for all of them, as in the
+    delivery tables that they went on with.
+    """
+    taken: list[list[Frame]] = [[] for _ in logs]
+    known: dict[Origin, int] = {}
+    by_generation = [_by_generation(frames) for frames in logs]
+    for generation in sorted(set().union(*by_generation)):
+        tables = []
+        for of_partition, found in zip(by_generation, taken, strict=True):
+            tables.append(highest := dict(known))
+            for frame in of_partition.get(generation, ()):
+                if is_outdated(frame, generation):
+                    continue
+                is_of_source = frame.stream in sources
+                if (
+                    frame.kind is FrameKind.DATA
+                    and is_of_source
+                    and frame.sequence > highest.get(frame.origin, 0)
+                ):
+                    highest[frame.origin] = frame.sequence
+                    found.append(frame)
+                elif frame.kind is FrameKind.REFERENCE or (frame.kind is FrameKind.END and is_of_source):
+                    found.append(frame)
+        for origin, sequence in (each for table in tables for each in table.items()):
+            known[origin] = max(known.get(origin, 0), sequence)
+    return taken
+
+
+def _by_generation(frames: Iterable[Frame]) -> dict[int, list[Frame]]:
+    """The frames of a partition's log; behind each mark begins another generation."""
+    found: defaultdict[int, list[Frame]] = defaultdict(list)
+    generation = 0
+    for frame in frames:
+        if frame.repartition is not None:
+            generation = max(generation, frame.repartition.generation)
+        else:
+            found[generation].append(frame)
+    return found
 
 
 def _without_early_ends(frames: list[Frame]) -> list[Frame]:

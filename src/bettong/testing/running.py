@@ -40,6 +40,7 @@ from bettong.testing.memory_processor import AtEachRecord, MemoryProcessor
 from bettong.testing.memory_references import MemoryReferences, load_rows
 from bettong.testing.outcome import Outcome, PendingTimer
 from bettong.topics import stage_topic
+from bettong.worker.balance import Balance, balance
 from bettong.worker.kernel import KernelCache
 from bettong.worker.stage_program import StageProgram, program
 
@@ -154,7 +155,16 @@ class AppSession:
             combines=any(
                 isinstance(each.node, Partials) for stage in self._plan.stages for each in stage.operators
             ),
+            accounts=self._accounts(),
         )
+
+    def _accounts(self) -> list[Balance]:
+        """Whatever was sent is folded. A partition that has stopped half-way has none."""
+        processor = self._processor
+        if processor.stopped is not None:
+            return []
+        now = {id_: partition.worker.accounts.now() for id_, partition in processor.partitions.items()}
+        return balance(now, is_at_rest=True)
 
     def _start_ns(self, steps: list[Step], frames: list[ClientFrame]) -> int:
         """Where the log clock begins: where an input sets it, else late enough for every message."""

@@ -1,6 +1,6 @@
 """Event time in one partition of a stage that needs it: what moves its watermark, and which partitions get it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from bettong.application.plan import Stage
@@ -23,9 +23,7 @@ class EventClock:
     """
 
     def __init__(self, stage: Stage, destinations: Sequence[FrameDestination], partitions: int) -> None:
-        self._idle_ns = {
-            producer: entry.idle_timeout_ns for entry in stage.inputs for producer in entry.producers
-        }
+        self._idle_ns = idle_times(stage)
         # What the stages before write, whose partitions say themselves that they wait for nothing.
         before = [each for entry in stage.inputs if entry.event_time is None for each in entry.producers]
         awaited = [partition_origin(each, partition) for each in before for partition in range(partitions)]
@@ -96,10 +94,10 @@ class EventClock:
         """Notes that a frame carries that watermark to a destination."""
         return partial(self._downstream.note, watermark_ns=watermark_ns, log_ns=log_ns)
 
-    def ticks(self, frame: Frame, log_ns: int, sent: SentTable) -> Iterator[OutputRecord]:
+    def ticks(self, frame: Frame, log_ns: int, sent: SentTable, generation: int) -> Iterator[OutputRecord]:
         """The TICKs that a record leads to, after all else. `sent`: the numbers of frames before."""
         return (
-            self._downstream.ticks(frame, log_ns, self._watermarks, sent)
+            self._downstream.ticks(frame, log_ns, self._watermarks, sent, generation)
             if self._has_destinations
             else iter(())
         )
@@ -139,20 +137,7 @@ class EventClock:
 
     def load(self, stored: snapshot_pb2.EventClock, log_ns: int) -> None:
         """Takes over what `stored` gave when the log clock was at `log_ns`."""
-        self._watermarks = Watermarks(
-            self._idle_ns,
-            awaited=[
-                origin for each in stored.awaited if producer_of(origin := Origin(each)) in self._idle_ns
-            ],
-            log_ns=log_ns,
-            watermark_ns=stored.watermark_ns,
-            reached_ns=stored.reached_ns,
-            origins={
-                origin: OriginClock(each.watermark_ns, each.heard_ns)
-                for each in stored.origins
-                if producer_of(origin := Origin(each.origin)) in self._idle_ns
-            },
-        )
+        self._watermarks = watermarks_of(stored, log_ns, self._idle_ns)
         self._downstream.load(
             (
                 Origin(each.origin),
@@ -161,3 +146,26 @@ class EventClock:
             )
             for each in stored.downstream
         )
+
+
+def idle_times(stage: Stage) -> dict[str, int | None]:
+    """By producer, how long the origins of a stage's inputs are live after they were heard of; None: for ever."""
+    return {producer: entry.idle_timeout_ns for entry in stage.inputs for producer in entry.producers}
+
+
+def watermarks_of(
+    stored: snapshot_pb2.EventClock, log_ns: int, idle_ns: Mapping[str, int | None]
+) -> Watermarks:
+    """What a snapshot knows of origins, saved when the log clock was at `log_ns`. `idle_ns`: see `Watermarks`."""
+    return Watermarks(
+        idle_ns,
+        awaited=[origin for each in stored.awaited if producer_of(origin := Origin(each)) in idle_ns],
+        log_ns=log_ns,
+        watermark_ns=stored.watermark_ns,
+        reached_ns=stored.reached_ns,
+        origins={
+            origin: OriginClock(each.watermark_ns, each.heard_ns)
+            for each in stored.origins
+            if producer_of(origin := Origin(each.origin)) in idle_ns
+        },
+    )

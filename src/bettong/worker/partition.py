@@ -14,9 +14,11 @@ from bettong.identifiers import Origin, PartitionId, SequenceNumber
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
+from bettong.worker.accounts import StageAccounts
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.event_clock import EventClock
 from bettong.worker.exclusions import Exclusion
+from bettong.worker.generations import generation_behind, is_outdated, only_time
 from bettong.worker.output.dead_letters import DeadLetterFraming
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
@@ -25,7 +27,7 @@ from bettong.worker.references.versions import NoStore, References, ReferenceTab
 from bettong.worker.stage_program import StageProgram
 from bettong.worker.stage_run import StageRun
 from bettong.worker.state.state_schemas import Migration, migration
-from bettong.worker.state.table import SavedStates, StateTable
+from bettong.worker.state.table import SavedStates, StateTable, scope_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,11 @@ class PartitionWorker:
         self.id = PartitionId(program.stage.name, assignment.partition)
         self.next_offset = 0
         self.counters = Counters()
+        self.accounts = StageAccounts(program.stage)
         self.exclusions: Mapping[int, Exclusion] = {}
         self.progress = FoldProgress()
         self._indexes: Sequence[int] | None = None
-        self._now_ns = 0
+        self._now_ns = self._generation = 0
         self._delivery = DeliveryTable()
         self._sent = SentTable()
         self._tables = program.tables()
@@ -81,6 +84,7 @@ class PartitionWorker:
             event_clock=self._event_clock,
             progress=self.progress,
             counters=self.counters,
+            accounts=self.accounts,
         )
         # Else nothing here ever happens but by messages.
         self._has_time = stage.needs_time or self._stage_run.is_timed or bool(self._expiring)
@@ -155,6 +159,12 @@ class PartitionWorker:
         except FrameError as error:
             unreadable = self._emitter(offset, UNREADABLE, self._watermark_ns)
             return self._stage_run.refuse(unreadable, value, str(error))
+        if frame.repartition is not None:
+            self._generation = generation_behind(self._generation, offset, frame.repartition, self.id)
+            return []
+        if self._generation and is_outdated(frame, self._generation):
+            self.counters.duplicates += frame.kind is FrameKind.DATA
+            frame = only_time(frame)
         self._now_ns = max(self._now_ns, frame.ingest_ns)
         if not self._has_time:
             self._switch(frame)
@@ -171,7 +181,7 @@ class PartitionWorker:
         clock.pass_record(frame, self._delivery, is_taken=is_taken)
         records += self._fire(offset, frame, before_ns, judged_ns)
         self._stage_run.expire_by_event()
-        return [*records, *clock.ticks(frame, self._now_ns, self._sent)]
+        return [*records, *clock.ticks(frame, self._now_ns, self._sent, self._generation)]
 
     def _messages(self, offset: int, frame: Frame, value: bytes, sent_ns: int) -> list[OutputRecord]:
         """What the messages of a record lead to, in frames that carry that watermark."""
@@ -293,7 +303,8 @@ class PartitionWorker:
             table.load(saved, log_ns=clock_ns, begins=begins, migration=changes, scope=scope)
         self.progress.enter("")
         self.counters.CopyFrom(stored.counters)
-        self._now_ns = stored.now_ns
+        self._now_ns, self._generation = stored.now_ns, stored.generation
+        self.accounts.load(stored.accounts if stored.HasField("accounts") else None, stored.offset)
         if self._event_clock is not None:
             self._event_clock.load(stored.event_clock, stored.now_ns)
         self._delivery = delivery_of(stored.delivery)
@@ -315,8 +326,10 @@ class PartitionWorker:
             partition=self.assignment.partition,
             offset=self.next_offset,
             now_ns=self._now_ns,
+            generation=self._generation,
             delivery=stored_delivery(self._delivery),
             counters=self.counters,
+            accounts=self.accounts.stored(),
             states={name: each.states for name, each in saved.items()},
             ended={name: each.ended for name, each in saved.items() if each.ended},
             state_schemas=self.program.state_schemas,
@@ -336,9 +349,7 @@ class PartitionWorker:
 
     def _scope(self, computation: str) -> bytes:
         """What a signature of a computation's states covers beside them."""
-        of = self.assignment
-        names = (of.application, self.program.stage.name, of.partition, self.next_offset, computation)
-        return "\0".join(map(str, names)).encode()
+        return scope_of(self.assignment.application, self.id, self.next_offset, computation)
 
     def _note(self, stored: Snapshot, data: bytes) -> None:
         self._since, self._root, self._round = stored.since, stored.root, stored.round

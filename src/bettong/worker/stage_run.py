@@ -11,23 +11,21 @@ from collections.abc import Callable, Mapping, Sequence
 from bettong.application.plan import StageInput
 from bettong.application.timers import NEVER, Clock
 from bettong.errors import FrameError
-from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame
 from bettong.frames.refused import unpack
 from bettong.identifiers import Origin
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.snapshot_pb2 import Counters
+from bettong.worker.accounts import Account, StageAccounts
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
+from bettong.worker.entering import admitted_rows, entering_columns
 from bettong.worker.event_clock import EventClock
 from bettong.worker.event_times import event_times_of
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.joins.late_sides import LateSides
+from bettong.worker.joins.sides import SideReads, StreamReads
 from bettong.worker.message_watermarks import MessageWatermarks
-from bettong.worker.operators.column_join import ColumnJoinOperator
-from bettong.worker.operators.column_window import ColumnWindowOperator
-from bettong.worker.operators.join import JoinOperator
-from bettong.worker.operators.window import WindowOperator
+from bettong.worker.operator_counts import OperatorCounts
+from bettong.worker.operators.operator import Operator
 from bettong.worker.output.dead_letters import (
     DeadLetterFraming,
     DeadLetters,
@@ -39,17 +37,19 @@ from bettong.worker.output.poison import poison
 from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
 from bettong.worker.references.versions import References
-from bettong.worker.stage_program import Operators, StageProgram
+from bettong.worker.stage_program import StageProgram
 from bettong.worker.state.table import StateTable
 from bettong.worker.watermark_steps import SoonestDue, WatermarkStep, watermark_steps
-from bettong.worker.windows.late_rows import LateRows
+
+# What a computation reads, what it does, and its account; in the order in which rows pass them.
+_Computations = Sequence[tuple[StreamReads | SideReads, Operator, Account]]
 
 # By the log clock nothing is due within a record: what is, fires before its messages and behind them.
 _NO_TIME = -(2**63)
 
 
 class StageRun:
-    """Of one partition. Counts what comes of rows in `counters`."""
+    """Of one partition. Counts what comes of rows in `counters` and `accounts`."""
 
     def __init__(
         self,
@@ -62,25 +62,26 @@ class StageRun:
         event_clock: EventClock | None,
         progress: FoldProgress,
         counters: Counters,
+        accounts: StageAccounts,
     ) -> None:
         self._stage = program.stage
         self._event_clock = event_clock
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         self._router = router
         self._framing = framing
-        self._operators = program.operators(tables, references, progress)
-        self._timed = [at for at, (_, each) in enumerate(self._operators) if each.due is not None]
+        self._accounts = accounts
+        self._operators: _Computations = [
+            (reads, each, accounts.computations[each.name])
+            for reads, each in program.operators(tables, references, progress)
+        ]
+        self._outputs = [(each, accounts.outputs[each.target.name]) for each in program.stage.outputs]
+        self._timed = [at for at, (_, each, _) in enumerate(self._operators) if each.due is not None]
         self._expiring_by_event = [tables[name] for name in program.expiring(Clock.EVENT)]
         self._soonest_due: list[SoonestDue] = [self._operators[at][1].soonest_due for at in self._timed]
         if self._expiring_by_event:
             self._soonest_due.append(lambda _times: None)
         self._deleting = [tables[name] for name in program.deleting()]
-        windows = (WindowOperator, ColumnWindowOperator)
-        joins = (JoinOperator, ColumnJoinOperator)
-        self._judging: list[LateRows | LateSides] = [
-            *(each.late_rows for _, each in self._operators if isinstance(each, windows)),
-            *(each.late_sides for _, each in self._operators if isinstance(each, joins)),
-        ]
+        self._counts = OperatorCounts(((each, own) for _, each, own in self._operators), counters)
         self._on_error = program.on_error()
         self._progress = progress
         self._counters = counters
@@ -130,7 +131,7 @@ class StageRun:
             known = ", ".join(self._inputs)
             return self.refuse(emitter, value, f"no stream {stream!r} enters here, only {known}")
         if exclusion is not None and exclusion.record:
-            return self.refuse(emitter, value, exclusion.record)
+            return self.refuse(emitter, value, exclusion.record, messages=frame.count)
         if frame.refused is None:
             return self._messages(emitter, value, entry, exclusion, indexes)
         records: list[OutputRecord] = []
@@ -138,8 +139,11 @@ class StageRun:
             records = self._messages(emitter, value, entry, exclusion, indexes)
         return records + self._refused_by_sender(emitter, frame.refused, value)
 
-    def refuse(self, emitter: FrameEmitter, value: bytes, reason: str) -> list[OutputRecord]:
-        """A dead letter of a whole record."""
+    def refuse(
+        self, emitter: FrameEmitter, value: bytes, reason: str, *, messages: int = 1
+    ) -> list[OutputRecord]:
+        """A dead letter of a whole record, of so many messages."""
+        self._accounts.refuse(emitter.frame.stream, messages)
         dead_letters = DeadLetters()
         dead_letters.add(self._stage.name, reason, 0)
         self._counters.dead_letters += 1
@@ -159,6 +163,7 @@ class StageRun:
             return self.refuse(emitter, value, str(error))
         self._counters.frames += emitter.frame.columns is None  # else it is counted with its columns
         self._counters.dead_letters += len(refused)
+        self._accounts.refuse(emitter.frame.stream, len(refused))
         return list(self._framing.refused(emitter, refused))
 
     def _messages(
@@ -172,20 +177,25 @@ class StageRun:
         frame = emitter.frame
         dead_letters = DeadLetters(self._on_error)
         try:
-            columns = _columns(entry, frame)
+            columns = entering_columns(entry, frame)
             batch = (
                 Batch.of_frame(entry, columns)
                 if indexes is None and exclusion is None
-                else _admitted(entry, columns, exclusion, indexes, dead_letters)
+                else admitted_rows(entry, columns, exclusion, indexes, dead_letters)
             )
             if self._stage.needs_time:
                 batch = batch.at(event_times_of(entry, columns, frame, batch.keys.without))
             if self._stage.judges_lateness and self._event_clock is not None:
                 batch = batch.judged_by(self._event_clock.before_messages(frame, columns.length))
         except FrameError as error:
-            return self.refuse(emitter, value, str(error))
+            return self.refuse(emitter, value, str(error), messages=frame.count)
         self._counters.frames += 1
         self._counters.messages += columns.length
+        account = self._accounts.inputs[entry.stream]
+        account.taken += columns.length
+        if exclusion is not None:
+            account.dead_letters += len(dead_letters.found)
+            account.skipped += dead_letters.skipped
         if batch.watermarks is not None and (steps := self._steps(batch)):
             records = self._fold_in_parts(emitter, batch, steps, dead_letters, exclusion)
         else:
@@ -245,6 +255,7 @@ class StageRun:
 
     def _pass(self, stream: str, batch: Batch, dead_letters: DeadLetters) -> Mapping[str, Batch]:
         """Rows that enter as those of `stream` through the computations: every stream's rows."""
+        self._accounts.inputs[stream].given += batch.length
         return run(self._operators, stream, batch, dead_letters, self._progress)
 
     def _reach(self, origin: Origin, batch: Batch, row: int) -> None:
@@ -275,7 +286,7 @@ class StageRun:
         watermark_ns = self._watermark_ns
         records: list[OutputRecord] = []
         for at in self._timed:
-            operator = self._operators[at][1]
+            _, operator, account = self._operators[at]
             self._progress.rest(operator.name)
             due = operator.due
             if due is None or not due.is_reached(log_ns, watermark_ns):
@@ -285,12 +296,14 @@ class StageRun:
                 batch = (
                     fired.judged_by(MessageWatermarks(judged_ns)) if self._stage.judges_lateness else fired
                 )
+                account.given += batch.length
+                account.given_by_time += batch.length
                 behind = self._operators[at + 1 :]
                 self._progress.fire(operator.name, batch, dead_letters.text)
                 flows = run(behind, operator.name, batch, dead_letters, self._progress)
                 records += before() + self._leave(emitter, [flows], dead_letters)
             self._progress.rest(operator.name)
-            records += self._finish(emitter, dead_letters, dead_letters.text)
+            records += self._finish(emitter, dead_letters, dead_letters.text, firing=operator.name)
         self._progress.end_firing()
         return records
 
@@ -299,64 +312,49 @@ class StageRun:
     ) -> list[OutputRecord]:
         """The rows that leave the stage."""
         records: list[OutputRecord] = []
-        for output in self._stage.outputs:
+        results = 0
+        for output, account in self._outputs:
             self._progress.enter(output.target.name)
             merged = Batch.merged(
                 [each[stream] for each in flows for stream in output.streams if stream in each]
             )
             for leaving in dead_letters.before_stop(merged):
-                records.extend(self._router.route(emitter, output, leaving, dead_letters))
-        self._counters.results += sum(record.count for record in records)
+                left = list(self._router.route(emitter, output, leaving, dead_letters))
+                count = sum([record.count for record in left])
+                account.taken += leaving.length
+                account.given += count
+                results += count
+                records += left
+        self._counters.results += results
         return records
 
     def _finish(
-        self, emitter: FrameEmitter, dead_letters: DeadLetters, text: Callable[[int], bytes]
+        self,
+        emitter: FrameEmitter,
+        dead_letters: DeadLetters,
+        text: Callable[[int], bytes],
+        *,
+        firing: str = "",
     ) -> list[OutputRecord]:
-        """The dead letters. `text` gives what stands in one. Raises PoisonError where the partition must stop."""
+        """The dead letters. `text` gives what stands in one; `firing`: whose timers fired.
+
+        Raises PoisonError where the partition must stop.
+        """
         if dead_letters.stopping is not None:
             raise poison(self._framing.id, emitter, dead_letters, text)
         for table in self._deleting:
             self._counters.deleted += table.take_deleted()
-        for judging in self._judging:
-            self._counters.late += judging.late
-            self._counters.partly_late += judging.partly_late
-            judging.late = judging.partly_late = 0
+        if self._counts.are_any:
+            self._counts.take_over()
+        if dead_letters.failed_rows is not None:
+            self._accounts.note_failed(dead_letters.failed_rows, firing)
         self._counters.skipped += dead_letters.skipped
         self._counters.dead_letters += len(dead_letters.found)
         return list(self._framing.failed(emitter, dead_letters, text)) if dead_letters.found else []
 
 
-def _columns(entry: StageInput, frame: Frame) -> Columns:
-    """The messages of a frame. Raises FrameError when they are not those that enter here."""
-    if frame.columns is None or frame.schema != entry.schema.fingerprint:
-        expected = f"columns of {entry.schema.name} (schema {entry.schema.fingerprint:016x})"
-        raise FrameError(f"schema {frame.schema:016x}, expected {expected}")
-    columns = Columns.of_payload(entry.schema, frame.columns)
-    if columns.length != frame.count:
-        raise FrameError(f"{columns.length} messages, it says {frame.count}")
-    return columns
-
-
-def _admitted(
-    entry: StageInput,
-    columns: Columns,
-    exclusion: Exclusion | None,
-    indexes: Sequence[int] | None,
-    dead_letters: DeadLetters,
-) -> Batch:
-    """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
-    if indexes is not None:
-        return Batch.of_part(entry, columns, [each for each in indexes if each < columns.length])
-    assert exclusion is not None  # noqa: S101 - then all rows enter
-    refused = dict(exclusion.of_frame(columns.length))
-    for index, why in refused.items():
-        add = dead_letters.add_decided if exclusion.is_logged else dead_letters.add
-        add(why.computation, why.reason, index)
-    return Batch.of_part(entry, columns, [row for row in range(columns.length) if row not in refused])
-
-
 def run(
-    operators: Operators,
+    operators: _Computations,
     stream: str,
     batch: Batch,
     dead_letters: DeadLetters,
@@ -367,9 +365,13 @@ def run(
     The rows are of one frame, or of what fired in one call, and enter as the rows of `stream`.
     """
     flows = {stream: batch}
-    for reads, operator in operators:
+    for reads, operator, account in operators:
         if arriving := dead_letters.before_stop(reads.arriving(flows)):
             progress.enter(operator.name)
             results = [operator.on_batch(each, dead_letters) for each in arriving]
-            flows[operator.name] = results[0] if len(results) == 1 else Batch.concatenated(results)
+            given = results[0] if len(results) == 1 else Batch.concatenated(results)
+            for each in arriving:
+                account.taken += each.length
+            account.given += given.length
+            flows[operator.name] = given
     return flows

@@ -101,6 +101,11 @@ Twice the same name is refused by helm 4's server-side apply. (dict "own" text "
 {{- end }}{{ end }}
 {{- end -}}
 
+{{/* The application's file in a pod. */}}
+{{- define "bettong.applicationPath" -}}
+{{- ternary "/etc/bettong/application/application.py" .Values.application.path (not (empty .Values.application.source)) -}}
+{{- end -}}
+
 {{- define "bettong.envFrom" -}}
 - configMapRef: {name: {{ include "bettong.fullname" .root }}-settings}
 {{- with .of.envFrom }}
@@ -147,11 +152,16 @@ Twice the same name is refused by helm 4's server-side apply. (dict "own" text "
     resources: {requests: {storage: {{ .of.size }}}}
 {{- end -}}
 
-{{/* A count that is rendered only when it is meant to be: (dict "of"). */}}
+{{/* A count that is rendered only when it is meant to be: (dict "of"); with "root", 0 while the application is repartitioned. */}}
 {{- define "bettong.replicas" -}}
 {{- if not (kindIs "invalid" .of.replicas) }}
-replicas: {{ .of.replicas }}
+replicas: {{ if .root }}{{ include "bettong.countOr0" (list .root .of.replicas) }}{{ else }}{{ .of.replicas }}{{ end }}
 {{- end }}
+{{- end -}}
+
+{{/* A count of what must not run while the application is repartitioned: (list root count). */}}
+{{- define "bettong.countOr0" -}}
+{{- ternary (index . 1) 0 (empty (index . 0).Values.repartition.arguments) -}}
 {{- end -}}
 
 {{/* Says that values fix a count, so that `bettong k8s scale` does not set what the next upgrade undoes: (dict "of"). */}}

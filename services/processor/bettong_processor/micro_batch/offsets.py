@@ -53,6 +53,25 @@ def forget(context: SparkContext, checkpoint: str) -> bool:
     return bool(files.delete(path, True))  # noqa: FBT003 - Java takes no keywords
 
 
+def forget_earlier(context: SparkContext, folder: str, checkpoint: str) -> bool:
+    """Deletes what lies in an application's `folder` beside its `checkpoint`; whether there was anything.
+
+    Of an application that was repartitioned, that is what it had before: offsets of partitions that were others.
+    """
+    if checkpoint == folder:
+        return False
+    files, path = _path(context, folder)
+    _, own = _path(context, checkpoint)
+    if not files.exists(path):
+        return False
+    earlier = [
+        found for each in files.listStatus(path) if (found := each.getPath()).getName() != own.getName()
+    ]
+    for each in earlier:
+        files.delete(each, True)  # noqa: FBT003 - Java takes no keywords
+    return bool(earlier)
+
+
 def clear_unfinished(context: SparkContext, checkpoint: str) -> bool:
     """Removes from the offset log what a query that was killed had begun; whether there was anything.
 

@@ -5,6 +5,7 @@
 Spark's checkpoint holds the offsets; which state belongs to them is the partition workers' affair.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -143,7 +144,8 @@ def start(
     source = (
         spark.readStream.format("kafka")
         .options(**kafka)
-        .option("subscribe", ",".join(topics))
+        # Topics of an application that was repartitioned may have more, which are out of use.
+        .option("assign", json.dumps({topic: list(range(settings.partitions)) for topic in topics}))
         .option("startingOffsets", starting_offsets(topics, settings.partitions, first_offsets))
         .option("failOnDataLoss", "true")
         .option("maxOffsetsPerTrigger", settings.batch_frames_max)

@@ -12,6 +12,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import reference_store
+from bettong.identifiers import in_use
 from bettong.logs import Logger
 from bettong.topics import stage_topic
 from bettong_processor.references.kept import KeptTable
@@ -42,7 +43,8 @@ def kept_tables(
         topic = stage_topic(application, stage)
         # Of this thread alone: others of the driver ask theirs.
         with LogAdmin(settings.kafka_connection) as admin:
-            return {each.partition: begin for each, begin in admin.beginnings([topic]).items()}
+            found = admin.beginnings([topic])
+        return {each.partition: begin for each, begin in in_use(found, settings.partitions).items()}
 
     def kept(join: str, stage: str, source: ReferenceSource) -> KeptTable:
         return KeptTable(

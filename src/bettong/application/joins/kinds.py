@@ -61,6 +61,10 @@ class InWindow:
     windowing: Windowing
     left_has_several: ClassVar[bool] = True
 
+    def __str__(self) -> str:
+        """As states are described, which processes that come later compare: of the windows alone."""
+        return f"InWindow({self.windowing.kind})"
+
 
 JoinKind: TypeAlias = Within | Latest | AsOf | InWindow
 

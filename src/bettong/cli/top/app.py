@@ -219,6 +219,7 @@ class TopApp(App[None]):
 
     def action_page(self, name: str) -> None:
         """Another page."""
+        self.query_one("#filter", Input).display = False
         self.query_one(ContentSwitcher).current = name
         self.page.view.focus()
         self.call_after_refresh(self.draw)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from bettong.cli.account_tables import differences
 from bettong.cli.status import complaints, duration, stalled
 from bettong.cli.top.lines import is_well, stage_lines
 from bettong.cli.top.texts import (
@@ -11,12 +12,12 @@ from bettong.cli.top.texts import (
     MUTED,
     WELL,
     WORSE,
+    begun,
     count,
     curve,
     milliseconds,
     printable,
     seconds,
-    shortened,
 )
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.overview import stands_still
@@ -104,7 +105,11 @@ def numbers(found: Watched, width: int) -> list[list[Part]]:
 def troubles(found: Watched) -> list[str]:
     """What somebody may want to do something about, a line each: the words of `bettong status`."""
     of_numbers = found.numbers if found.numbers is not None else found.found
-    lines = [*stalled(of_numbers.partitions), *complaints(of_numbers.overview)]
+    lines = [
+        *stalled(of_numbers.partitions),
+        *complaints(of_numbers.overview),
+        *differences(of_numbers.accounts),
+    ]
     return [*found.found.unknown, *(Text.from_markup(line).plain for line in lines)]
 
 
@@ -114,7 +119,7 @@ def trouble_lines(found: Watched, width: int, lines_max: int) -> list[Part]:
     if not texts:
         return []
     fits = texts if len(texts) <= lines_max else texts[: lines_max - 1]
-    parts = [(f"! {shortened(printable(text), width - 2)}", BAD) for text in fits]
+    parts = [(f"! {begun(printable(text), width - 2)}", BAD) for text in fits]
     if len(fits) < len(texts):
         parts.append((f"! {len(texts) - len(fits)} more: bettong status", BAD))
     return parts

@@ -134,12 +134,12 @@ def _stalled(row: PartitionRow) -> str:
 
 def _partition_detail(line: PartitionLine) -> list[str]:
     row, trend = line.row, line.trend
-    holder = f"held by slot {row.slot}" if row.slot is not None else "held by no slot"
+    holder = f", held by slot {row.slot}" if row.slot is not None else ""
     state = next(
         filter(None, (row.fault and f"held up: {row.fault}", row.gap and f"waits: {row.gap}", _stalled(row))),
         "",
     )
-    lines = [f"{row.id}, {holder}{f'; {state}' if state else ''}"]
+    lines = [f"{row.id}{holder}{f'; {state}' if state else ''}"]
     if row.watermark_held_by:
         behind = "unknown" if line.behind_s is None else f"{duration(line.behind_s)} behind the clock"
         stands = f", unmoved for {lasting(trend.watermark)}" if trend.watermark is not None else ""

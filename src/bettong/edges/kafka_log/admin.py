@@ -10,6 +10,7 @@ from kafka.errors import (
     KafkaError,
     NoError,
     TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
     for_code,
 )
@@ -105,10 +106,13 @@ class LogAdmin(Closing):
         self._ask(doing, lambda client: client.wait_for_topics(list(wanted), timeout_ms=wait_ms))
         return tuple(created)
 
-    def check_topics(self, names: Iterable[str], *, partitions: int, frame_bytes_max: int) -> None:
+    def check_topics(
+        self, names: Iterable[str], *, partitions: int, frame_bytes_max: int, or_more: bool = False
+    ) -> None:
         """Raises LogError unless every topic exists, with so many partitions and room for such frames.
 
-        Its text names topic, found, expected and remedy, for all topics at once.
+        `or_more`: of an application that was repartitioned, some may be out of use. The text names topic, found,
+        expected and remedy, for all topics at once.
         """
         found = self._partitions(names, may_be_missing=True)
         limits = self._limits([name for name, numbers in found.items() if numbers])
@@ -117,10 +121,11 @@ class LogAdmin(Closing):
         for name, numbers in found.items():
             if not numbers:
                 faults.append(f"topic {name} does not exist, expected {partitions} partitions; create it")
-            elif len(numbers) != partitions:
+            elif len(numbers) < partitions or (len(numbers) > partitions and not or_more):
                 faults.append(
                     f"topic {name} has {len(numbers)} partitions, expected {partitions}; set BETTONG_PARTITIONS"
-                    f" to {len(numbers)}, or start under another application name"
+                    f" to {len(numbers)}, change the application with `bettong repartition`, or start under another"
+                    " application name"
                 )
             elif limits[name] < needed:
                 faults.append(
@@ -129,6 +134,44 @@ class LogAdmin(Closing):
                 )
         if faults:
             raise LogError("; ".join(faults))
+
+    def partition_counts(self, names: Iterable[str]) -> dict[str, int]:
+        """How many partitions each topic has; 0 for one that does not exist."""
+        found = self._partitions(names, may_be_missing=True)
+        return {name: len(numbers) for name, numbers in found.items()}
+
+    def copies(self, topic: str) -> int:
+        """How many copies Kafka keeps of each partition of a topic, at least. LogError for an unknown one."""
+        partitions = self._descriptions([topic], may_be_missing=False)[topic]["partitions"]
+        return min(len(each["replica_nodes"]) for each in partitions)
+
+    def add_partitions(self, names: Iterable[str], partitions: int, *, only_check: bool = False) -> None:
+        """Gives topics that have fewer so many partitions, and returns once each has a leader.
+
+        Kafka never takes any away. `only_check`: asks whether the broker would do it, which changes nothing. Raises
+        LogError for unknown topics, and where the broker refuses.
+        """
+        found = self._partitions(names, may_be_missing=False)
+        fewer = {name: partitions for name, numbers in found.items() if len(numbers) < partitions}
+        if not fewer:
+            return
+        doing = f"adding partitions to {len(fewer)} topic(s), up to {partitions} each"
+        answer = self._ask(
+            doing,
+            lambda client: client.create_partitions(fewer, validate_only=only_check, raise_errors=False),
+        )
+        for result in answer.results:
+            # Of an order that was given twice, the first one may have been carried out.
+            error = for_code(result.error_code)
+            if error is TopicAuthorizationFailedError:
+                raise LogError(
+                    f"{doing}: Kafka at {self._bootstrap} does not let this user alter topic {result.name}: allow it"
+                    " `Alter` on the application's topics"
+                )
+            if error is not NoError and self.partition_counts([result.name])[result.name] < partitions:
+                raise translated(error(result.error_message), f"{doing}: {result.name}", self._bootstrap)
+        if not only_check:
+            self._await_partitions(fewer, partitions)
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:
         """For each topic its id, which one of the same name that was deleted had not. LogError for unknown topics."""
@@ -174,6 +217,20 @@ class LogAdmin(Closing):
             name: sorted(each["partition_index"] for each in topic["partitions"]) if topic is not None else []
             for name, topic in found.items()
         }
+
+    def _await_partitions(self, topics: Iterable[str], partitions: int) -> None:
+        """Brokers hear of new partitions one by one; where one ends can be said once it has a leader."""
+
+        def ask() -> None:
+            for name, count in self.partition_counts(topics).items():
+                if count < partitions:
+                    raise LogUnavailableError(
+                        f"topic {name} at {self._bootstrap} has {count} partitions, {partitions} were asked for; is"
+                        " every broker running?"
+                    )
+            self.ends(topics)
+
+        attempts(_ANSWER_WAIT_S_MAX, lambda error: isinstance(error, LogError), first_s=0.05, max_s=0.5)(ask)
 
     def _descriptions(self, topics: Iterable[str], *, may_be_missing: bool) -> dict[str, Any]:
         """What the broker says of each topic; None for a missing one, unless that is an error."""

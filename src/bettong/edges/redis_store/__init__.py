@@ -32,7 +32,7 @@
 Redis' own errors stay inside: whatever goes wrong is a `StoreError`. Every wait is bounded.
 """
 
-from bettong.edges.redis_store.connection import RedisStore
+from bettong.edges.redis_store.connection import VALUE_BYTES_MAX, RedisStore
 from bettong.edges.redis_store.deaths import RedisDeaths
 from bettong.edges.redis_store.faults import RedisFaults
 from bettong.edges.redis_store.lead import RedisLead
@@ -43,6 +43,7 @@ from bettong.edges.redis_store.snapshots import RedisSnapshots
 from bettong.edges.redis_store.versions import RedisVersions
 
 __all__ = [
+    "VALUE_BYTES_MAX",
     "Answer",
     "Claim",
     "Granted",

@@ -31,6 +31,9 @@ from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 _CONNECT_WAIT_S_MAX = 2.0
 _ANSWER_WAIT_S_MAX = 4.0
 
+# The longest string that Redis takes (its proto-max-bulk-len); it closes the connection on a longer one.
+VALUE_BYTES_MAX = 512 * 1024 * 1024
+
 # No attempt is begun after this. The last one may take a connection and an answer longer.
 ATTEMPTS_S = 6.0
 

@@ -28,6 +28,7 @@ from typing import Any, TypeAlias
 from bettong.delivery import ENDED_TTL_NS, ORIGIN_TTL_NS
 from bettong.edges.redis_store.connection import Client, RedisStore
 from bettong.edges.redis_store.lease import LEASE
+from bettong.errors import StoreError
 from bettong.identifiers import SequenceNumber
 
 # A stream that nobody has fed for this long is forgotten here. Later than consumers forget its origin: what is
@@ -278,6 +279,23 @@ class RedisLeases:
                 "1" if exact else "",
             ),
         )
+
+    def acknowledged(self, stream: str, log: str) -> SequenceNumber:
+        """Up to where a stream is known to be durable in that log, by what sessions have said; 0: not known."""
+        found: list[bytes | None] = self._store.ask(
+            f"asking for stream {stream}",
+            lambda client: client.hmget(self._store.key("stream", stream), "log", "acknowledged"),
+        )
+        known, acknowledged = found
+        if not acknowledged or known != log.encode():
+            return SequenceNumber(0)
+        try:
+            return SequenceNumber(int(acknowledged))
+        except ValueError:
+            raise StoreError(
+                f"stream {stream}: {acknowledged[:100]!r} in Redis at {self._store.key('stream', stream)} is no"
+                " sequence; delete that key, and let the client send a frame"
+            ) from None
 
     def _keys(self, claim: Claim) -> tuple[str, str]:
         return self._store.key("stream", claim.stream), self._store.key("lease", claim.stream)

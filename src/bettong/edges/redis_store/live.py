@@ -125,6 +125,17 @@ class LiveMetrics:
         named = ((_partition(name), metrics) for name, metrics in records.items())
         return {id_: shown(metrics, now_s) for id_, metrics in named if id_ is not None}
 
+    def forget_partitions(self) -> None:
+        """Deletes the records of all partitions."""
+
+        def command(client: Client) -> None:
+            names = [name.decode() for name in client.smembers(self._partitions)]
+            with client.pipeline(transaction=True) as together:
+                together.delete(self._partitions, *(self._store.key("partition", name) for name in names))
+                together.execute()
+
+        self._store.ask("forgetting metrics of partitions", command)
+
     def _write_partition(self, partition: PartitionId, metrics: MetricValues, begun_ms: str) -> None:
         name = str(partition)
         pairs = [str(part) for pair in metrics.items() for part in pair]

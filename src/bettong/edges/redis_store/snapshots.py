@@ -1,12 +1,9 @@
 """Snapshots in Redis."""
 
-from bettong.edges.redis_store.connection import Client, RedisStore
+from bettong.edges.redis_store.connection import VALUE_BYTES_MAX, Client, RedisStore
 from bettong.errors import StoreError
 from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment, increments_of, superfluous
-
-# The longest string that Redis takes (its proto-max-bulk-len); it closes the connection on a longer one.
-SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024
 
 
 class RedisSnapshots:
@@ -19,10 +16,10 @@ class RedisSnapshots:
     def save(self, partition: PartitionId, increment: Increment, data: bytes) -> None:
         """See SnapshotStore."""
         doing = f"saving the snapshot of {partition} at {increment.offset}"
-        if len(data) > SNAPSHOT_BYTES_MAX:
+        if len(data) > VALUE_BYTES_MAX:
             raise StoreError(
-                f"{doing}: {len(data)} bytes, Redis takes at most {SNAPSHOT_BYTES_MAX};"
-                " use more partitions, so that each has less state"
+                f"{doing}: {len(data)} bytes, Redis takes at most {VALUE_BYTES_MAX};"
+                " use more partitions (`bettong repartition`), so that each has less state"
             )
         key = self._key(partition)
 

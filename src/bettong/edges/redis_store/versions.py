@@ -1,6 +1,7 @@
 """Versions of reference tables in Redis."""
 
-from bettong.edges.redis_store.connection import RedisStore
+from bettong.edges.redis_store.connection import VALUE_BYTES_MAX, RedisStore
+from bettong.errors import StoreError
 
 
 class RedisVersions:
@@ -11,8 +12,14 @@ class RedisVersions:
 
     def put(self, folder: str, name: str, data: bytes) -> None:
         """See NamedBytes."""
+        doing = f"saving {name} of reference table {folder}"
+        if len(data) > VALUE_BYTES_MAX:
+            raise StoreError(
+                f"{doing}: {len(data)} bytes, Redis takes at most {VALUE_BYTES_MAX}; keep fewer rows in it, or"
+                " snapshots and reference tables elsewhere (BETTONG_SNAPSHOTS)"
+            )
         self._store.ask(
-            f"saving {name} of reference table {folder}",
+            doing,
             lambda client: client.hset(self._key(folder), name, data),
         )
 

@@ -19,12 +19,12 @@ from google.protobuf.message import DecodeError
 from bettong.config.connection_settings import KafkaConnection
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import LogAdmin, Record
+from bettong.edges.log_stretch import stretch
 from bettong.errors import BettongError, FrameError
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.identifiers import TopicPartition
 from bettong.inspection.dead_letters import Found, ResendMark
-from bettong.inspection.live.log_stretch import stretch
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 

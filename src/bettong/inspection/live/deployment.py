@@ -8,10 +8,11 @@ from dataclasses import replace
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.partitioning_log import kept_partitioning
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.membership import read_holders
 from bettong.errors import LogError, StoreError
-from bettong.identifiers import PartitionId, TopicPartition
+from bettong.identifiers import PartitionId, TopicPartition, in_use
 from bettong.inspection.deployment import DeploymentAnswers, Inspection, Logs, Offsets, inspection
 from bettong.inspection.services import remote_rows
 from bettong.topics import stage_of_topic, stage_topic
@@ -49,6 +50,7 @@ class LiveDeployment(Closing):
         """Does not connect yet. Raises StoreError and SettingsError for addresses that are none."""
         self.application = application
         self._store = RedisStore(redis, application, answer_wait_s_max=_ANSWER_WAIT_S_MAX)
+        self._kafka = kafka
         self._admin = LogAdmin(kafka, answer_wait_s_max=_ANSWER_WAIT_S_MAX) if kafka is not None else None
 
     def answers(self, *, redis_may_be_away: bool = False) -> DeploymentAnswers:
@@ -62,9 +64,11 @@ class LiveDeployment(Closing):
                 raise
             silent["redis"] = str(error)
         logs: Logs | None = None
-        if self._admin is not None:
+        if self._admin is not None and self._kafka is not None:
             try:
-                logs = self._logs(self._admin)
+                logs, used = self._logs(self._admin, self._kafka)
+                if used is not None:
+                    answers = replace(answers, partitions=in_use(answers.partitions, used))
             except LogError as error:
                 self._admin.close()  # the next question connects anew
                 silent["kafka"] = str(error)
@@ -84,7 +88,9 @@ class LiveDeployment(Closing):
             slots=read_holders(self._store, attempts_s=_ATTEMPTS_S),
         )
 
-    def _logs(self, admin: LogAdmin) -> Logs:
+    def _logs(self, admin: LogAdmin, kafka: KafkaConnection) -> tuple[Logs, int | None]:
+        """Of the partitions that are in use, and how many these are; None: all."""
+
         def by_stage(offsets: Mapping[TopicPartition, int]) -> Offsets:
             return {
                 PartitionId(stage_of_topic(self.application, topic), partition): offset
@@ -92,4 +98,9 @@ class LiveDeployment(Closing):
             }
 
         topics = admin.topics(stage_topic(self.application, ""))
-        return Logs(by_stage(admin.beginnings(topics)), by_stage(admin.ends(topics)))
+        kept = kept_partitioning(admin, kafka, self.application)
+        begins, ends = admin.beginnings(topics), admin.ends(topics)
+        if kept is None:
+            return Logs(by_stage(begins), by_stage(ends)), None
+        used = kept.partitions
+        return Logs(by_stage(in_use(begins, used)), by_stage(in_use(ends, used))), used

@@ -8,7 +8,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
-from bettong.identifiers import TopicPartition
+from bettong.identifiers import TopicPartition, in_use
 from bettong.inspection.health import Facts, facts_of
 from bettong.metrics import OFFSET
 
@@ -30,8 +30,9 @@ def facts_now(settings: ProcessorSettings, application: str, topics: Mapping[str
             RedisStore(settings.redis_connection, application) as store,
             LogAdmin(settings.kafka_connection) as admin,
         ):
-            live, partitions = LiveMetrics(store).live(), LiveMetrics(store).partitions()
-            ends = admin.ends(list(topics))
+            live = LiveMetrics(store).live()
+            partitions = in_use(LiveMetrics(store).partitions(), settings.partitions)
+            ends = in_use(admin.ends(list(topics)), settings.partitions)
     except (LogError, StoreError):
         return None
     offsets = {

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from bettong.application.plan import Plan, Stage
 from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.log_stretch import stretch
+from bettong.edges.partitioning_log import partitions_in_use
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import LogTruncatedError
@@ -14,7 +16,6 @@ from bettong.garbage import CollectionPaused
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.key_history import Event, KeyHistory
 from bettong.inspection.live.exclusions import exclusions_of
-from bettong.inspection.live.log_stretch import stretch
 from bettong.inspection.live.stored_references import StoredReferences
 from bettong.inspection.locations import Locations
 from bettong.routing import partition_of
@@ -59,9 +60,11 @@ def log_of(plan: Plan, stage: Stage, key: KeyValue, where: Locations) -> Partiti
     topic = stage_topic(plan.application, stage.name)
     with LogAdmin(where.kafka) as admin:
         beginnings, ends = admin.beginnings([topic]), admin.ends([topic])
-    partition = partition_of(key, len(ends))
+        used = partitions_in_use(admin, where.kafka, plan.application, topic)
+    partition = partition_of(key, used.partitions)
     id_ = TopicPartition(topic, partition)
-    return PartitionLog(stage, topic, partition, len(ends), beginnings[id_], ends[id_])
+    begin = max(beginnings[id_], used.begin_of(PartitionId(stage.name, partition)))
+    return PartitionLog(stage, topic, partition, used.partitions, begin, ends[id_])
 
 
 def stretch_of(

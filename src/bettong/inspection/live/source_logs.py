@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from bettong.application.plan import Plan, Stage
 from bettong.edges.kafka_log import LogAdmin, Record
-from bettong.inspection.live.log_stretch import stretch
+from bettong.edges.log_stretch import stretch
+from bettong.edges.partitioning_log import partitions_in_use
 from bettong.inspection.locations import Locations
 from bettong.routing import partition_of
 from bettong.schema.key_types import KeyValue
@@ -30,12 +31,15 @@ def source_records(
 ) -> Iterator[Record]:
     """All records that there are now of these stages; with `key`, of the partition that it is in.
 
+    Of an application that was repartitioned, records of all partitions: the key was in others before.
     Those of one partition in their order. Raises LogError.
     """
     topics = [stage_topic(plan.application, stage.name) for stage in stages]
     with LogAdmin(where.kafka) as admin:
         beginnings, ends = admin.beginnings(topics), admin.ends(topics)
-    if key is not None:
-        partition = partition_of(key, len(ends) // len(topics))
+        used = partitions_in_use(admin, where.kafka, plan.application, topics[0])
+    # What came before the last repartitioning may lie in any partition.
+    if key is not None and not used.generation:
+        partition = partition_of(key, used.partitions)
         beginnings = {each: offset for each, offset in beginnings.items() if each.partition == partition}
     return stretch(where.kafka, beginnings, ends, frame_bytes_max=where.frame_bytes_max)

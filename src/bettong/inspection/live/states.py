@@ -8,6 +8,7 @@ from bettong.application.plan import Plan, Stage
 from bettong.closing import Closing
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.partitioning_log import partitions_in_use
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import LogTruncatedError, SnapshotError
@@ -36,11 +37,18 @@ class States(Closing):
         self._programs: dict[str, StageProgram] = {}
 
     def logs(self, stage: Stage) -> dict[int, LogEnds]:
-        """Where the log of each partition of a stage begins and ends."""
+        """Where the log of each partition of a stage begins and ends, of those in use, and of its generation."""
         topic = stage_topic(self._plan.application, stage.name)
         with LogAdmin(self._where.kafka) as admin:
             begins, ends = admin.beginnings([topic]), admin.ends([topic])
-        return {each.partition: LogEnds(begins[each], end) for each, end in ends.items()}
+            used = partitions_in_use(admin, self._where.kafka, self._plan.application, topic)
+        return {
+            each.partition: LogEnds(
+                max(begins[each], used.begin_of(PartitionId(stage.name, each.partition))), end
+            )
+            for each, end in ends.items()
+            if each.partition < used.partitions
+        }
 
     def are_kept(self, stage: Stage, partitions: Iterable[int]) -> bool:
         """Whether any of these partitions of a stage has a snapshot."""
@@ -109,8 +117,9 @@ class States(Closing):
         }
         if trimmed := [f"{name}/{partition}" for (name, partition), log in logs.items() if log.begin > 0]:
             raise LogTruncatedError(
-                f"the log of {', '.join(trimmed)} does not reach back to its beginning: without its snapshot the state"
-                " could never be folded again. Start under another application name instead"
+                f"the log of {', '.join(trimmed)} does not reach back to its beginning, or the application was"
+                " repartitioned since: without its snapshot the state could never be folded again. Start under another"
+                " application name instead"
             )
         return sum(log.end for log in logs.values())
 

@@ -12,10 +12,13 @@ from bettong.worker.joins.sides import SidedColumns
 
 
 class LateSides:
-    """`late`, `partly_late`: how many messages were, since somebody set these to 0."""
+    """`late`, `partly_late`: how many messages were, since somebody set these to 0.
+
+    `rows`, `partly_late_rows`: the same, for a row is one.
+    """
 
     def __init__(self) -> None:
-        self.late = self.partly_late = 0
+        self.late = self.partly_late = self.rows = self.partly_late_rows = 0
         # By side: its late rows, where somebody wants them.
         self._batches: dict[bool, list[Batch]] = {}
 
@@ -27,6 +30,8 @@ class LateSides:
         """These rows of a batch of SidedColumns were late, and so many partly."""
         self.late += len(late)
         self.partly_late += partly_late
+        self.rows += len(late)
+        self.partly_late_rows += partly_late
         if not len(late) or not self._batches:
             return
         columns, rows = batch.columns, np.asarray(late, np.int64)

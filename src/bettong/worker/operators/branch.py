@@ -21,12 +21,14 @@ def branch_operator(node: Branched, parts: OperatorParts) -> Operator:
 class BranchOperator(WithoutTime):
     """See Operator. `previous`: that of the branch before, which reads the same rows, and comes first.
 
-    `left`: the rows of the last batch that neither it nor one before it has taken.
+    `left`: the rows of the last batch that neither it nor one before it has taken. `rows_left`: how many there were in
+    all batches, and `rows_before`: that branches before it had taken; since somebody set these to 0.
     """
 
     def __init__(self, name: str, calling: Calling[None], previous: BranchOperator | None) -> None:
         self.name = name
         self.left: Batch | None = None
+        self.rows_left = self.rows_before = 0
         self._calling = calling
         self._previous = previous
 
@@ -34,6 +36,7 @@ class BranchOperator(WithoutTime):
         """See Operator. A message that a predicate cannot judge goes to no branch."""
         arriving = batch if self._previous is None else self._previous.left
         assert arriving is not None  # noqa: S101 - the branch before has had this batch
+        self.rows_before += batch.length - arriving.length
         if not arriving.length:
             self.left = arriving
             return arriving
@@ -44,4 +47,5 @@ class BranchOperator(WithoutTime):
         is_left[results.rows] = False
         is_left[[row for row, _ in results.failures]] = False
         self.left = arriving.take(np.flatnonzero(is_left))
+        self.rows_left += self.left.length
         return arriving.take(results.rows)

@@ -40,7 +40,7 @@ class ColumnJoinOperator:
             times = batch.event_times()
             failures = [(row, reason_of(beyond(int(times[row])))) for row in found.beyond.tolist()]
         results = self._calling.call(found.left, found.right, found.rows, failures)
-        return derived(self.name, batch, results, dead_letters)
+        return derived(self.name, batch, results, dead_letters, found.late)
 
     @property
     def due(self) -> Due | None:

@@ -41,10 +41,14 @@ class ColumnWindowOperator:
         times = batch.event_times()
         rows = self._windows.find_panes(times, batch.message_watermarks())
         kept, results = batch, self._nothing
+        late: Sequence[int] | Array = ()
         if rows.marked:
             is_late, is_beyond = rows.marks == LATE, rows.marks == BEYOND
             late = np.flatnonzero(is_late)
-            self.late_rows.count(len(late), int(np.count_nonzero(rows.marks == PARTLY_LATE)))
+            partly_late = int(np.count_nonzero(rows.marks == PARTLY_LATE))
+            self.late_rows.count(len(late), partly_late)
+            self.late_rows.rows += len(late)
+            self.late_rows.partly_late_rows += partly_late
             self.late_rows.keep(batch, late)
             is_kept = ~is_beyond if self._late == "oldest" else ~(is_beyond | is_late)
             if self._late == "fire" and len(late):
@@ -57,7 +61,7 @@ class ColumnWindowOperator:
                 kept, rows = batch.take(chosen), rows.take(chosen)
         if kept.length:
             self._windows.add(kept.columns, self.table.slots(kept), rows)
-        return derived(self.name, batch, results, dead_letters)
+        return derived(self.name, batch, results, dead_letters, late)
 
     def _each_alone(self, batch: Batch, late: Array, times: Array) -> Results:
         """What late rows give at once."""

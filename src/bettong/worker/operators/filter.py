@@ -22,6 +22,7 @@ class FilterOperator(WithoutTime):
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
         results = self._calling.call(batch, None)
-        failed(self.name, batch, results, dead_letters)
+        if results.failures:
+            failed(self.name, batch, results, dead_letters)
         assert results.rows is not None  # noqa: S101 - a predicate's results say which rows are kept
         return batch if len(results.rows) == batch.length else batch.take(results.rows)

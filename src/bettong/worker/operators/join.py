@@ -67,7 +67,7 @@ class JoinOperator(StatefulOperator):
         results = self._taking.call(batch, self.table.open(changing))
         rows = self._taking.rows
         self.late_sides.note(batch, rows.late, len(rows.partly_late))
-        return derived(self.name, batch, results, dead_letters)
+        return derived(self.name, batch, results, dead_letters, rows.late)
 
     def soonest_due(self, times: Array) -> Array | None:
         """See Operator."""

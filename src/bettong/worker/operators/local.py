@@ -54,12 +54,16 @@ class _Partial:
 
 
 class LocalOperator(WithoutTime):
-    """See Operator. Nothing is kept from one batch to the next."""
+    """See Operator. Nothing is kept from one batch to the next.
+
+    `combined`: how many messages are in what it gave, since somebody set this to 0.
+    """
 
     def __init__(self, node: Partials, progress: FoldProgress) -> None:
         kind = node.plain.windowing.kind
         assert isinstance(kind, Ranges)  # noqa: S101 - no others are combined
         self.name = node.name
+        self.combined = 0
         self._node = node
         self._key = node.plain_keyed.key
         self._progress = progress
@@ -82,7 +86,9 @@ class LocalOperator(WithoutTime):
             except ANY_ERROR as error:
                 failures += [(row, reason_of(error)) for row in group.rows]
         found.sort(key=attrgetter("row"))
-        return derived(self.name, batch, self._results(keys, found, failures), dead_letters)
+        results = self._results(keys, found, failures)
+        self.combined += sum(each.messages for each in found)
+        return derived(self.name, batch, results, dead_letters)
 
     def _key_fields(self, batch: Batch) -> Sequence[Any]:
         assert not callable(self._key)  # noqa: S101 - there are fields
@@ -105,7 +111,7 @@ class LocalOperator(WithoutTime):
                     kept.append(row)
             except ANY_ERROR as error:
                 row = batch.length - 1 - length_hint(rows)
-                dead_letters.add(target, reason_of(error), batch.source(row))
+                dead_letters.add(target, reason_of(error), batch.source(row), row_of=self.name)
                 if dead_letters.stopping is None:
                     continue
             self._progress.enter(self.name)

@@ -88,19 +88,33 @@ class OperatorParts(Protocol):
         """How the function of a timer is called."""
 
 
-def failed(name: str, batch: Batch, results: Results, dead_letters: DeadLetters) -> None:
-    """The messages of rows that failed become dead letters, or what `on_error` says.
+def failed(
+    name: str,
+    batch: Batch,
+    results: Results,
+    dead_letters: DeadLetters,
+    late: Sequence[int] | Array = (),
+) -> None:
+    """The messages of rows that failed become dead letters, or what `on_error` says. `late`: rows counted elsewhere.
 
     In the order of the rows, in each execution mode: what follows `dead_letters` of one message must not depend on it.
     """
+    counted = {int(row) for row in late}
     for row, reason in sorted(results.failures, key=itemgetter(0)):
-        dead_letters.add(name, reason, batch.source(row))
+        dead_letters.add(name, reason, batch.source(row), is_counted=row not in counted)
+        counted.add(row)
 
 
-def derived(name: str, batch: Batch, results: Results, dead_letters: DeadLetters) -> Batch:
-    """The rows that a function made of a batch."""
+def derived(
+    name: str,
+    batch: Batch,
+    results: Results,
+    dead_letters: DeadLetters,
+    late: Sequence[int] | Array = (),
+) -> Batch:
+    """The rows that a function made of a batch. `late`: see `failed`."""
     if results.failures:
-        failed(name, batch, results, dead_letters)
+        failed(name, batch, results, dead_letters, late)
     assert results.columns is not None  # noqa: S101 - a predicate's alone has none
     return batch.derived(results.columns, results.rows)
 

@@ -16,7 +16,7 @@ from bettong.worker.calling.windows import WindowClosing, WindowMessages
 from bettong.worker.exclusions import ExcludedTimer
 from bettong.worker.fired import DueTimers, fired_at
 from bettong.worker.operators.column_window import ColumnWindowOperator
-from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime
+from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, derived
 from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.progress import FoldProgress
@@ -76,13 +76,15 @@ class WindowOperator(StatefulOperator):
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        results = super().on_batch(batch, dead_letters)
+        results = self._adding.call(batch, self.table.open(batch))
         rows = self._adding.rows
         if rows.late or rows.partly_late:
             of = self._messages_of(batch)
             self.late_rows.count(of(rows.late), of(rows.partly_late))
             self.late_rows.keep(batch, rows.late)
-        return results
+            self.late_rows.rows += len(rows.late)
+            self.late_rows.partly_late_rows += len(rows.partly_late)
+        return derived(self.name, batch, results, dead_letters, rows.late)
 
     def _messages_of(self, batch: Batch) -> Callable[[Sequence[int]], int]:
         """Says how many messages some rows are of."""

@@ -37,6 +37,8 @@ class DeadLetters:
     found: list[FailedMessage] = field(default_factory=list)
     skipped: int = 0
     stopping: FailedMessage | None = None
+    # By whose account, and whether they were skipped: how many rows failed. Nearly always none.
+    failed_rows: dict[tuple[str, bool], int] | None = None
     # By computation: how many of `found` `take_new` has gone through.
     _passed: dict[str, int] = field(default_factory=dict)
 
@@ -46,14 +48,30 @@ class DeadLetters:
         self._passed[computation] = len(self.found)
         return [failed for failed in self.found[start:] if failed.computation == computation]
 
-    def add(self, computation: str, reason: str, index: int) -> None:
-        """Notes that a message could not be processed."""
-        self._refuse(self.on_error.get(computation, DEAD_LETTER), computation, reason, index)
+    def add(
+        self, computation: str, reason: str, index: int, *, row_of: str = "", is_counted: bool = True
+    ) -> None:
+        """Notes that a message could not be processed. `row_of`: whose row it is, where not `computation`'s.
 
-    def add_decided(self, computation: str, reason: str, index: int) -> None:
-        """The same, of a message that was gone on from before: it stops nothing, whatever the computation says now."""
+        `is_counted`: whether it is the first thing that is said of that row.
+        """
         policy = self.on_error.get(computation, DEAD_LETTER)
-        self._refuse(DEAD_LETTER if policy == STOP else policy, computation, reason, index)
+        if is_counted:
+            if self.failed_rows is None:
+                self.failed_rows = {}
+            whose = (row_of or computation, policy == SKIP)
+            self.failed_rows[whose] = self.failed_rows.get(whose, 0) + 1
+        self._refuse(policy, computation, reason, index)
+
+    def leave_out(self, computation: str, reason: str, index: int, *, is_logged: bool) -> None:
+        """The same, of what does not come to the computation, in which it killed a worker.
+
+        `is_logged`: it was gone on from before, so it stops nothing, whatever the computation says now.
+        """
+        policy = self.on_error.get(computation, DEAD_LETTER)
+        if is_logged and policy == STOP:
+            policy = DEAD_LETTER
+        self._refuse(policy, computation, reason, index)
 
     def _refuse(self, policy: OnError, computation: str, reason: str, index: int) -> None:
         if policy == SKIP:
@@ -96,8 +114,7 @@ class FiringDeadLetters(DeadLetters):
     def exclude(self, timer: ExcludedTimer, index: int) -> None:
         """A firing is left out: see `exclusion`."""
         is_logged = self.exclusion is not None and self.exclusion.is_logged
-        add = self.add_decided if is_logged else self.add
-        add(timer.computation, timer.reason, index)
+        self.leave_out(timer.computation, timer.reason, index, is_logged=is_logged)
 
     def text(self, index: int) -> bytes:
         """What stands in place of a message."""

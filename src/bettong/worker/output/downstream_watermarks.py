@@ -64,8 +64,10 @@ class DownstreamWatermarks:
             (due for each in self._sent.values() if (due := each.due_ns(of)) is not None), default=None
         )
 
-    def ticks(self, frame: Frame, log_ns: int, of: Watermarks, numbers: SentTable) -> Iterator[OutputRecord]:
-        """The TICKs that are due with a record. `numbers`: of the frames that were sent."""
+    def ticks(
+        self, frame: Frame, log_ns: int, of: Watermarks, numbers: SentTable, generation: int
+    ) -> Iterator[OutputRecord]:
+        """The TICKs that are due with a record. `numbers`: of the frames that were sent. `generation`: see `Frame`."""
         if log_ns < self._not_before_ns:
             return
         for to, sent in self._sent.items():
@@ -77,12 +79,9 @@ class DownstreamWatermarks:
                 sent.is_idle = not of.is_live
                 idle = {to.origin: numbers.last(to.origin, to.partition)} if sent.is_idle else None
                 watermarks = {to.origin: of.watermark_ns}
-                yield OutputRecord(
-                    to.topic,
-                    to.partition,
-                    tick_record(stream_of(to.origin), frame.ingest_ns, watermarks, idle),
-                    0,
-                )
+                stream = stream_of(to.origin)
+                value = tick_record(stream, frame.ingest_ns, watermarks, idle, generation=generation)
+                yield OutputRecord(to.topic, to.partition, value, 0)
         if of.reached_ns:
             self._not_before_ns = min(each.log_ns for each in self._sent.values()) + TICK_NS
 

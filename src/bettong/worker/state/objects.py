@@ -12,6 +12,7 @@ from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import NEVER, Clock, StateTimer
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
+from bettong.routing import partitions_of_keys
 from bettong.schema.fields import Field
 from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
@@ -195,6 +196,14 @@ class ObjectTable:
         """The states of all keys, in an order that the keys alone decide."""
         return self._saved(dict(sorted(self._states.items(), key=lambda each: repr(each[0]))), (), scope)
 
+    def split(self, partitions: int, scope: bytes = b"") -> list[SavedStates]:
+        """See StateTable."""
+        parts: list[dict[Any, Any]] = [{} for _ in range(partitions)]
+        homes = partitions_of_keys(list(self._states), partitions).tolist()
+        for home, (key, state) in zip(homes, self._states.items(), strict=True):
+            parts[home][key] = state
+        return [self._saved(part, (), scope) for part in parts]
+
     def increment(self, *, begins: bool, scope: bytes = b"") -> SavedStates:
         """See StateTable."""
         states, changed = self._states, self._changed
@@ -297,6 +306,10 @@ class ObjectTable:
     def state_of(self, key: KeyValue) -> Any:
         """See StateTable."""
         return self._shown(self._states.get(key))
+
+    def key_values(self) -> list[KeyValue]:
+        """See StateTable."""
+        return list(self._states)
 
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""

@@ -13,6 +13,7 @@ from bettong.application.timers import Clock, StateTimer
 from bettong.errors import SnapshotError
 from bettong.frames.columns import Array
 from bettong.frames.composite_keys import packed_key, unpacked
+from bettong.routing import partitions_of_keys
 from bettong.schema.fields import Field, Kind
 from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
@@ -190,6 +191,12 @@ class RecordTable:
         slots = self._table.in_use()
         return self._saved(slots[np.lexsort(self._table.keys[slots].T)])
 
+    def split(self, partitions: int, scope: bytes = b"") -> list[SavedStates]:  # noqa: ARG002 - as `dump`
+        """See StateTable."""
+        slots = self._table.in_use()
+        homes = partitions_of_keys(self._key_values(slots), partitions)
+        return [self._saved(slots[homes == partition]) for partition in range(partitions)]
+
     def increment(self, *, begins: bool, scope: bytes = b"") -> SavedStates:  # noqa: ARG002
         """See StateTable. Two arrays in numpy's own format: keys and states."""
         count, live, changed = self._table.count, self._table.live, self._changed
@@ -312,6 +319,10 @@ class RecordTable:
         column = key_column(key, self._key) if self._parts is None else packed_key(self._parts, key)
         slots = self._table.find(column) if column is not None else np.full(1, -1)
         return self._jsonable(int(slots[0])) if slots[0] >= 0 else None
+
+    def key_values(self) -> list[KeyValue]:
+        """See StateTable."""
+        return self._key_values(self._table.in_use())
 
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""

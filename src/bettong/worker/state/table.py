@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from bettong.identifiers import PartitionId
 from bettong.schema.key_types import KeyValue
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
@@ -16,6 +17,12 @@ class SavedStates(NamedTuple):
     states: bytes
     ended: bytes = b""
     last_ns: bytes = b""
+
+
+def scope_of(application: str, partition: PartitionId, offset: int, computation: str) -> bytes:
+    """What a signature of a computation's states, after the records below `offset`, covers beside them."""
+    names = (application, partition.stage, partition.partition, offset, computation)
+    return "\0".join(map(str, names)).encode()
 
 
 class StateTable(Protocol):
@@ -62,6 +69,9 @@ class StateTable(Protocol):
         `scope`, here and below, says whose states they are; a signature covers it.
         """
 
+    def split(self, partitions: int, scope: bytes = b"") -> list[SavedStates]:
+        """As `dump`, of each of so many partitions the states of the keys that belong there."""
+
     def increment(self, *, begins: bool, scope: bytes = b"") -> SavedStates:
         """The states that changed since the last increment, and some of the others (see `snapshots.chain`).
 
@@ -96,8 +106,11 @@ class StateTable(Protocol):
     def state_of(self, key: KeyValue) -> Any:
         """The state of one key as JSON can hold it (see `to_jsonable`), a copy; None when the key has none."""
 
+    def key_values(self) -> list[KeyValue]:
+        """Every key. Compiled, a text key is the bytes of its UTF-8."""
+
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
-        """Every key, with its state as `state_of` gives it. Compiled, a text key is the bytes of its UTF-8."""
+        """Every key, with its state as `state_of` gives it; keys as of `key_values`."""
 
     def columns(self, names: Sequence[str]) -> tuple[list[KeyValue], list[list[Any]]]:
         """Every key as `items` gives it, and a list a name: that field of their states, as functions see it.

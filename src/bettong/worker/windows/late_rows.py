@@ -11,11 +11,14 @@ from bettong.worker.batch import Batch
 
 
 class LateRows:
-    """`late`, `partly_late`: how many messages were, since somebody set these to 0."""
+    """`late`, `partly_late`: how many messages were, since somebody set these to 0.
+
+    `rows`, `partly_late_rows`: in how many rows, which are fewer where messages were combined.
+    """
 
     def __init__(self, *, are_kept: bool) -> None:
         """`are_kept`: for `take`."""
-        self.late = self.partly_late = 0
+        self.late = self.partly_late = self.rows = self.partly_late_rows = 0
         self._are_kept = are_kept
         self._batches: list[Batch] = []
 

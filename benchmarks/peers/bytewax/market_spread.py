@@ -1,4 +1,4 @@
-"""Market Spread by bytewax: `python -m bytewax.run benchmarks.peers.bytewax.program`."""
+"""Market Spread by bytewax: `python -m bytewax.run benchmarks.peers.bytewax.market_spread`."""
 
 from bytewax.connectors.kafka import KafkaSourceMessage
 

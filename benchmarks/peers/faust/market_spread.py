@@ -1,4 +1,4 @@
-"""Market Spread by Faust: `python -m faust -A benchmarks.peers.faust.program worker`.
+"""Market Spread by Faust: `python -m faust -A benchmarks.peers.faust.market_spread worker`.
 
 The table is in memory, with a changelog topic: the faster of Faust's stores.
 """

@@ -1,0 +1,58 @@
+"""What a race is about: a name, what is asked in a line, the messages with their right answer, and the plain loop."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from benchmarks.peers import event_loads
+from benchmarks.peers.event_loads import EventLoad
+from benchmarks.peers.load import Load
+from benchmarks.peers.market_load import market_load, market_loop
+
+
+@dataclass(frozen=True, slots=True)
+class PeerWorkload:
+    """`load`: so many messages and their right answer. `loop`: messages a second of the plain loop, for so many."""
+
+    name: str
+    asked: str
+    load: Callable[[int], Load]
+    loop: Callable[[int], float]
+
+    @property
+    def module(self) -> str:
+        """Its module in a folder of programs."""
+        return self.name.replace("-", "_")
+
+
+MARKET_SPREAD = PeerWorkload("market-spread", "orders against quotes, 350 symbols", market_load, market_loop)
+
+
+def _by_event_time(name: str, asked: str, load: Callable[[int], EventLoad]) -> PeerWorkload:
+    loaded = cache(load)
+    return PeerWorkload(
+        name,
+        asked,
+        lambda messages: loaded(messages).of_race(),
+        lambda messages: loaded(messages).loop_per_s(),
+    )
+
+
+WORKLOADS = {
+    workload.name: workload
+    for workload in (
+        MARKET_SPREAD,
+        _by_event_time(
+            "tumbling", "count and sum of windows of 10 s, 100,000 keys", event_loads.tumbling_load
+        ),
+        _by_event_time(
+            "sliding", "count and sum of windows of 60 s each second, 1,000 keys", event_loads.sliding_load
+        ),
+        _by_event_time(
+            "interval-join", "pairs of two topics at most 1 s apart, 10,000 keys", event_loads.join_load
+        ),
+        _by_event_time(
+            "timers", "orders without approval within 600 s, 100,000 keys", event_loads.timer_load
+        ),
+    )
+}

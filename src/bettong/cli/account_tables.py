@@ -1,0 +1,80 @@
+"""What `bettong status --accounts` shows: what has become of messages, and what does not add up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bettong.inspection.accounts import AccountLine
+
+_NAMED_MAX = 8
+# Digits beyond these are left out.
+_EXACT_BELOW = 10_000_000
+
+_COLUMNS: tuple[tuple[str, Callable[[AccountLine], int | None]], ...] = (
+    ("in", lambda line: line.taken),
+    ("used", lambda line: line.used),
+    ("filtered", lambda line: line.filtered),
+    ("late", lambda line: line.late),
+    ("dead\nletters", lambda line: line.dead_letters),
+    ("skipped", lambda line: line.skipped),
+    ("partly\nlate", lambda line: line.partly_late),
+    ("out", lambda line: line.given),
+    ("pending", lambda line: line.pending),
+)
+_ALWAYS = ("in", "used", "out")
+
+
+def accounts_table(found: Sequence[AccountLine]) -> Table:
+    """A row each input, computation and output, by stage: in = used + filtered + late + dead letters + skipped.
+
+    What is nowhere is left out.
+    """
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 1))
+    table.add_column("stage / computation", vertical="bottom")
+    shown = [(name, read) for name, read in _COLUMNS if _is_shown(name, read, found)]
+    for name, _ in shown:
+        table.add_column(name, justify="right", no_wrap=True, vertical="bottom")
+    stage = None
+    for line in found:
+        if line.kind == "input" and not line.taken and line.name == "?":
+            continue
+        if line.stage != stage:
+            stage = line.stage
+            table.add_row(f"[bold]{escape(stage)}[/bold]")
+        colour = "red" if line.differences else ""
+        mark = {"input": "> ", "output": "< "}.get(line.kind, "  ")
+        table.add_row(
+            f"{mark}{escape(line.name)}",
+            *(_number(name, read(line)) for name, read in shown),
+            style=colour or None,
+        )
+    return table
+
+
+def differences(found: Sequence[AccountLine]) -> list[str]:
+    """What does not add up, the first ones in a line each."""
+    from rich.markup import escape
+
+    wrong = [f"{line.stage}, {text}" for line in found for text in line.differences]
+    lines = [f"[red]the accounts do not add up[/red]: {escape(text)}" for text in wrong[:_NAMED_MAX]]
+    if len(wrong) > _NAMED_MAX:
+        lines.append(f"[red]and {len(wrong) - _NAMED_MAX} differences more[/red] (--accounts)")
+    return lines
+
+
+def _is_shown(name: str, read: Callable[[AccountLine], int | None], found: Sequence[AccountLine]) -> bool:
+    counts = [read(line) for line in found]
+    return name in _ALWAYS or any(counts) or (name == "pending" and counts.count(None) < len(counts))
+
+
+def _number(name: str, count: int | None) -> str:
+    if not count:
+        return "" if count is None or name not in (*_ALWAYS, "pending") else "0"
+    return f"{count:,}" if count < _EXACT_BELOW else f"{count / 1e6:,.1f} M"

@@ -1,0 +1,82 @@
+"""Whether anything is lost: the accounts of all partitions, as their records tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bettong import metrics
+from bettong.identifiers import PartitionId
+from bettong.inspection.overview import PartitionRow, Record
+from bettong.worker.balance import AccountKind, Balance, PartitionAccounts, balance
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLine:
+    """What has become of messages at one place of a stage: an input, a computation or an output.
+
+    `taken` = `used` + `filtered` + `late` + `dead_letters` + `skipped`; `partly_late` are among those used. Of an input
+    and of an output, used are those that have gone on. `filtered` is None where nothing ever is, `pending` where nobody
+    knows what is still in the log. `differences`: what does not add up, in words.
+    """
+
+    stage: str
+    kind: str
+    name: str
+    taken: int
+    used: int
+    given: int
+    filtered: int | None
+    late: int
+    partly_late: int
+    dead_letters: int
+    skipped: int
+    pending: int | None
+    differences: tuple[str, ...]
+
+
+def account_lines(
+    partitions: Mapping[PartitionId, Record], rows: Sequence[PartitionRow], *, are_ends_known: bool
+) -> list[AccountLine]:
+    """One line a place, by stage. `rows`: of all partitions. `are_ends_known`: whether their lag is from the logs.
+
+    What was sent and is in no log is a difference only where all logs are folded: records are not of one moment.
+    """
+    accounts = {
+        id_: found for id_, record in partitions.items() if (found := _accounts_in(record)) is not None
+    }
+    is_partial = any(
+        row.offset or row.lag for row in rows if PartitionId(row.stage, row.partition) not in accounts
+    )
+    is_at_rest = are_ends_known and all(row.lag == 0 for row in rows)
+    return [_line(each) for each in balance(accounts, is_at_rest=is_at_rest, is_partial=is_partial)]
+
+
+def _accounts_in(record: Record) -> PartitionAccounts | None:
+    """None where it has none, or what another version of Bettong wrote."""
+    try:
+        return PartitionAccounts.of_text(record.get(metrics.ACCOUNTS.name, ""))
+    except ValueError:
+        return None
+
+
+def _line(of: Balance) -> AccountLine:
+    counts = of.counts
+    kind = "computation"
+    if of.kind in (AccountKind.INPUT, AccountKind.OUTPUT):
+        kind = of.kind.value
+    return AccountLine(
+        stage=of.stage,
+        kind=kind,
+        name=of.name,
+        taken=counts.taken,
+        used=counts.given if of.used is None else of.used,
+        given=counts.given,
+        filtered=of.filtered,
+        late=0 if of.kind in (AccountKind.LATE, AccountKind.LATE_SIDE) else counts.late,
+        partly_late=counts.partly_late,
+        dead_letters=counts.dead_letters,
+        skipped=counts.skipped,
+        pending=of.pending,
+        differences=of.differences,
+    )

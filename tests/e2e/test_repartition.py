@@ -1,0 +1,298 @@
+"""`bettong repartition` on the whole suite: states, windows and clients go on over other partitions as before."""
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bettong.config.processor import Schedule
+from bettong.edges.application_file import load
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.partitioning_log import kept_partitioning, prepare_topics
+from bettong.edges.redis_store import RedisStore
+from bettong.errors import LogError
+from bettong.inspection.locations import Locations
+from bettong.local.rest import at_rest
+from bettong.routing import partition_of
+from bettong.testing import clock, run
+from tests.e2e.bare_client import feed
+from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
+from tests.waiting import eventually
+
+APPLICATION = """
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+import bettong
+
+@dataclass
+class Order:
+    number: int
+    sku: str
+    at: int
+    cents: int
+
+@dataclass
+class Total:
+    number: int
+    sku: str
+    region: int
+    cents: int
+
+@dataclass
+class Seen:
+    region: int
+    count: int
+
+@dataclass
+class Sum:
+    key: str
+    start: int
+    orders: int
+    cents: int
+
+@dataclass
+class Kept:
+    cents: int = 0
+
+@dataclass
+class Count:
+    count: int = 0
+
+def decode(row: bytes) -> Order:
+    return Order(**json.loads(row))
+
+def total(order: Order, kept: Kept) -> Total:
+    kept.cents += order.cents
+    return Total(order.number, order.sku, order.number % 5, kept.cents)
+
+def seen(total: Total, kept: Count) -> Seen:
+    kept.count += 1
+    return Seen(total.region, kept.count)
+
+app = bettong.Application("shop")
+orders = app.source(
+    "orders",
+    schema=Order,
+    key="sku",
+    event_time="at",
+    # Longer than a suite takes to stop and start again: the client is waited for.
+    idle_timeout=timedelta(hours=1),
+    decoder=bettong.each(decode),
+)
+totals = orders.stateful(total, state=Kept, name="total")
+totals.sink("totals")
+sums = bettong.aggregate(Sum, orders=bettong.Count(), cents=bettong.Sum("cents"))
+orders.window(bettong.tumbling(timedelta(seconds=10)), sums, name="windows").sink("sums")
+totals.key_by("region", name="regions").stateful(seen, state=Count, name="counting").sink("seen")
+"""
+S_NS = 1_000_000_000
+# Orders of a part; each of a second of event time.
+ORDERS = 60
+FRAME_ORDERS = 7
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    ("schedule", "numbers"),
+    [(Schedule.RESIDENT, (3, 8, 2)), (Schedule.MICRO_BATCH, (3, 2, 4))],
+    ids=lambda each: each if isinstance(each, Schedule) else None,
+)
+def test_results_are_those_of_an_application_that_was_never_repartitioned(
+    start_suite: StartSuite, tmp_path: Path, schedule: Schedule, numbers: Sequence[int]
+) -> None:
+    application, kept = tmp_path / "shop.py", tmp_path / "kept"
+    application.write_text(APPLICATION)
+    frames = list(frames_of(len(numbers)))
+    found: dict[str, Counter[str]] = {}
+    for part, partitions in enumerate(numbers):
+        if part:
+            step = "topics get" if part == 1 else "states of stage regions"
+            repartition(application, kept, numbers[part - 1], partitions, killed_at=step)
+        running = start_suite(
+            str(application),
+            schedule=schedule,
+            partitions=partitions,
+            keep=kept,
+            settings={"compiled": "false"},
+        )
+        if part == 1:
+            forget_streams(running)
+        # The client begins again from its first frame: by then, others are where its keys were.
+        upto = len(frames) * (part + 1) // len(numbers)
+        assert feed(running.sender, "orders", "till", frames[:upto])[1].acknowledged == upto
+        running.settle()
+        running.suite.stop()
+        found = {
+            sink: Counter(map(as_text, map(json.loads, running.all_bytes_of(sink).splitlines())))
+            for sink in ("totals", "sums", "seen")
+        }
+    expected = run(load(str(application)), [clock(at=time.time_ns()), *(("orders", rows) for rows in frames)])
+    assert found == {
+        sink: Counter(as_text(vars(each)) for each in results) for sink, results in expected.outputs.items()
+    }
+    assert found["totals"].total() == len(numbers) * ORDERS
+
+
+LOANS = """
+import json
+from dataclasses import dataclass
+import bettong
+
+@dataclass
+class Loan:
+    book: str
+    due_ns: int  # 0: given back
+
+@dataclass
+class Overdue:
+    book: str
+
+@dataclass
+class Shelf:
+    due_at: bettong.LogTimer = bettong.NEVER
+
+def on_loan(loan: Loan, shelf: Shelf) -> None:
+    shelf.due_at = loan.due_ns or bettong.NEVER
+
+def on_due(fired: bettong.Fired[str], shelf: Shelf) -> Overdue:
+    return Overdue(fired.key)
+
+app = bettong.Application("library")
+loans = app.source("loans", schema=Loan, key="book", decoder=bettong.each(lambda row: Loan(**json.loads(row))))
+loans.stateful(on_loan, state=Shelf, timers={"due_at": on_due}, name="shelf").sink("overdue")
+"""
+# Longer than it takes to fold, save and stop; most of it goes by while nothing runs.
+LOAN_NS = 45 * S_NS
+
+
+@pytest.mark.timeout(600)
+def test_timers_fire_in_partitions_that_had_none_when_no_message_comes_any_more(
+    start_suite: StartSuite, tmp_path: Path
+) -> None:
+    application, kept = tmp_path / "library.py", tmp_path / "kept"
+    application.write_text(LOANS)
+    books = [f"book {number}" for number in range(40)]
+    lent = [book for book in books if partition_of(book, 3) == 2]
+    assert {partition_of(book, 2) for book in lent} == {0, 1}
+
+    def start(partitions: int) -> RunningSuite:
+        return start_suite(
+            str(application),
+            schedule=Schedule.MICRO_BATCH,
+            partitions=partitions,
+            keep=kept,
+            settings={"compiled": "false"},
+        )
+
+    running = start(3)
+    due_ns = time.time_ns() + LOAN_NS
+    rows = [json.dumps({"book": book, "due_ns": due_ns * (book in lent)}).encode() for book in books]
+    feed(running.sender, "loans", "desk", [rows])
+    running.settle()
+    assert not running.all_bytes_of("overdue")
+    running.suite.stop()
+    assert "library has 2 partitions, it had 3" in command(application, kept, "--partitions", "2")
+    running = start(2)
+    eventually(lambda: len(running.all_bytes_of("overdue").splitlines()) >= len(lent), seconds=180)
+    found = [json.loads(line)["book"] for line in running.all_bytes_of("overdue").splitlines()]
+    assert sorted(found) == sorted(lent)
+
+
+def frames_of(parts: int) -> Iterator[list[bytes]]:
+    """Of one client. The last order is of so much later that all windows before it are over."""
+    now_ns = int(time.time()) // 10 * 10 * S_NS - 3600 * S_NS
+    count = parts * ORDERS
+    orders = [
+        {"number": number, "sku": f"s{number * 7 % 11}", "at": now_ns + number * S_NS, "cents": number}
+        for number in range(count - 1)
+    ]
+    orders.append({"number": count - 1, "sku": "s0", "at": now_ns + 3000 * S_NS, "cents": 1})
+    for start in range(0, count, FRAME_ORDERS):
+        yield [json.dumps(order).encode() for order in orders[start : start + FRAME_ORDERS]]
+
+
+def repartition(application: Path, kept: Path, before: int, partitions: int, *, killed_at: str) -> None:
+    """First only says so, is killed at a step, Kafka and Redis with it, and goes on from there when it is run again."""
+    would = command(application, kept, "--partitions", str(partitions), "--dry-run")
+    assert f"would give shop {partitions} partitions instead of {before}; states: " in would
+    kill(application, kept, partitions, killed_at)
+    with at_rest(str(application), "shop", kept) as where, LogAdmin(where.kafka) as admin:
+        for number in (before, partitions):
+            with pytest.raises(LogError, match=f"from {before} to {partitions} partitions: finish that with"):
+                prepare(admin, where, number)
+        record = kept_partitioning(admin, where.kafka, "shop")
+    assert record is not None
+    assert record.change is not None
+    if not record.change.switched:
+        back = command(application, kept, "--back")
+        assert f"shop has {before} partitions, as before; the change to {partitions} is taken back" in back
+    done = command(application, kept, "--partitions", str(partitions))
+    assert f"shop has {partitions} partitions, it had {before}" in done
+    with at_rest(str(application), "shop", kept) as where, LogAdmin(where.kafka) as admin:
+        prepare(admin, where, partitions)
+        with pytest.raises(LogError, match=f"set BETTONG_PARTITIONS to {partitions}"):
+            prepare(admin, where, before)
+
+
+def prepare(admin: LogAdmin, where: Locations, partitions: int) -> None:
+    """What a service does that is told so many partitions."""
+    prepare_topics(
+        admin,
+        where.kafka,
+        "shop",
+        ("shop.stage.orders", "shop.sink.seen"),
+        partitions=partitions,
+        replication=1,
+        frame_bytes_max=where.frame_bytes_max,
+    )
+
+
+def kill(application: Path, kept: Path, partitions: int, step: str) -> None:
+    """Runs the command, and kills it when it says that it begins a step."""
+    with subprocess.Popen(
+        arguments(application, kept, "--partitions", str(partitions)),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        said = next((line for line in running.stdout if line.startswith(step)), None)
+        running.kill()
+    assert said is not None
+
+
+def arguments(application: Path, kept: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "bettong", "repartition", str(application), "--dir", str(kept), *more]
+
+
+def command(application: Path, kept: Path, *more: str) -> str:
+    done = subprocess.run(
+        arguments(application, kept, *more),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return " ".join(done.stdout.split())
+
+
+def forget_streams(running: RunningSuite) -> None:
+    """Redis has lost what senders had said of streams: only the delivery tables know the frames that have come."""
+    record = running.suite.record
+    with RedisStore(record.redis_connection, record.name) as store:
+        found = store.ask("looking for streams", lambda client: client.keys(store.key("stream", "*")))
+        assert found
+        store.ask("forgetting streams", lambda client: client.delete(*found))
+
+
+def as_text(row: dict[str, Any]) -> str:
+    return json.dumps(row, sort_keys=True)
