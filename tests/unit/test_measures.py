@@ -20,7 +20,7 @@ def test_without_an_earlier_look_no_rate_is_known() -> None:
         moment(100, services(sender={"messages": 1000}), partition("s", 0, messages=5, offset=5))
     )
     assert found.in_per_s is None
-    assert found.stages[0].messages_per_s is None
+    assert found.stages[0].trend.messages_per_s is None
     assert found.partitions[0].trend.messages_per_s is None
 
 
@@ -38,7 +38,7 @@ def test_lag_in_seconds_is_how_long_the_next_record_has_waited() -> None:
         moment(9, live, record, waiting={id_: 600}),
     )
     assert found.partitions[0].lag_s == 5
-    assert (found.stages[0].lag, found.stages[0].lag_s, found.lag, found.lag_s) == (600, 5, 600, 5)
+    assert (found.stages[0].row.lag, found.stages[0].lag_s, found.lag, found.lag_s) == (600, 5, 600, 5)
 
 
 def test_without_lag_nothing_waits() -> None:

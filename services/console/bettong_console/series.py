@@ -22,10 +22,10 @@ def _values(measured: Measures) -> Iterator[tuple[str, float | None]]:
         yield name, getattr(measured, name)
     yield "lag_records", measured.lag
     for stage in measured.stages:
-        start = f"stage/{stage.stage}"
-        yield f"{start}/messages_per_s", stage.messages_per_s
+        start = f"stage/{stage.row.stage}"
+        yield f"{start}/messages_per_s", stage.trend.messages_per_s
         yield f"{start}/results_per_s", stage.results_per_s
-        yield f"{start}/lag_records", stage.lag
+        yield f"{start}/lag_records", stage.row.lag
         yield f"{start}/p50_ms", stage.p50_ms
         yield f"{start}/p99_ms", stage.p99_ms
         if stage.watermark_ns:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bettong.inspection.flow_graph import FlowGraph
-from bettong.inspection.measures import Measures, PartitionMeasures
+from bettong.inspection.measures import Measures, PartitionMeasures, StageMeasures
 from bettong.inspection.overall_state import needs, overall_state
 from bettong.inspection.overview import stands_still
 from bettong.inspection.slowest_part import skews, slowest_part
@@ -45,7 +45,7 @@ def summary(board: Board, known: Known, now_s: float) -> View:
             {"name": row.name, "state": row.state, "since_s": row.since_s, "detail": row.detail}
             for row in known.now.services
         ],
-        "stages": [asdict(stage) for stage in measured.stages],
+        "stages": [_stage(each) for each in measured.stages],
         "changes": [asdict(each) for each in board.changes[:-4:-1]],
     }
 
@@ -57,7 +57,7 @@ def application(board: Board, known: Known, now_s: float) -> View:
     return _head(known, now_s) | {
         "measures": _measures(known.measured),
         "sources": [asdict(each) for each in known.measured.sources],
-        "stages": [asdict(each) for each in known.measured.stages],
+        "stages": [_stage(each) for each in known.measured.stages],
         "sinks": [asdict(each) for each in known.measured.sinks],
         "slowest": asdict(slowest) if slowest is not None else None,
     }
@@ -112,6 +112,28 @@ def _head(known: Known, now_s: float) -> View:
 def _measures(measured: Measures) -> View:
     names = ("in_per_s", "out_per_s", "lag", "lag_s", "p50_ms", "p99_ms", "max_ms")
     return {name: getattr(measured, name) for name in names}
+
+
+def _stage(each: StageMeasures) -> View:
+    row = each.row
+    return {
+        "stage": row.stage,
+        "partitions": row.partitions,
+        "messages_per_s": each.trend.messages_per_s,
+        "results_per_s": each.results_per_s,
+        "lag": row.lag,
+        "lag_s": each.lag_s,
+        "p50_ms": each.p50_ms,
+        "p99_ms": each.p99_ms,
+        "keys": row.keys,
+        "late": row.late,
+        "partly_late": row.partly_late,
+        "dead_letters": row.dead_letters,
+        "skipped": row.skipped,
+        "watermark_ns": each.watermark_ns,
+        "watermark_partition": each.watermark_partition,
+        "watermark_held_by": each.watermark_held_by,
+    }
 
 
 def _partition(each: PartitionMeasures) -> View:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from bettong import metrics
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
-from bettong.inspection.overview import PartitionRow, Record, number_of, service_of
-from bettong.inspection.trends import PartitionTrend, Trends
+from bettong.inspection.overview import PartitionRow, Record, StageSummary, number_of, service_of
+from bettong.inspection.trends import PartitionTrend, StageTrend, Trends, rate, stage_trend
 from bettong.metrics import Metric
 from bettong.services import RECEIVER, SENDER
 
@@ -45,27 +45,24 @@ class PartitionMeasures:
 
 @dataclass(frozen=True, slots=True)
 class StageMeasures:
-    """All partitions of a stage together; latencies and `lag_s` are those of the worst one.
+    """A stage, and what several looks show of it. Latencies are those of the worst partition that does not rest.
 
     `watermark_ns`: the least one, of partition `watermark_partition`, and the origin that holds it; 0 while unknown.
     """
 
-    stage: str
-    partitions: int
-    messages_per_s: float | None
+    row: StageSummary
+    trend: StageTrend
     results_per_s: float | None
-    lag: int | None
-    lag_s: float | None
     p50_ms: float | None
     p99_ms: float | None
-    keys: int
-    late: int
-    partly_late: int
-    dead_letters: int
-    skipped: int
     watermark_ns: int
     watermark_partition: int | None
     watermark_held_by: str
+
+    @property
+    def lag_s(self) -> float | None:
+        """How long the record has waited that waits longest for its partition."""
+        return self.trend.lag.seconds if self.trend.lag is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +123,7 @@ def measures(now: TimedInspection, before: TimedInspection | None, known: Trends
         max_ms=_worst(number_of(each, metrics.LATENCY_MAX.name) for each in receivers.values()),
         sources=_sources(_records(now, SENDER.name).values()),
         stages=_stages(now, earlier, partitions),
-        sinks=_sinks(receivers, earlier, now.time_s),
+        sinks=_sinks(receivers, earlier, now),
         partitions=partitions,
     )
 
@@ -134,24 +131,23 @@ def measures(now: TimedInspection, before: TimedInspection | None, known: Trends
 def _partitions(now: TimedInspection, known: Trends) -> tuple[PartitionMeasures, ...]:
     totals: dict[str, float] = {}
     for row in now.found.partitions:
-        rate = known.of(row.id).messages_per_s
-        totals[row.stage] = totals.get(row.stage, 0.0) + (rate or 0.0)
+        totals[row.stage] = totals.get(row.stage, 0.0) + (known.of(row.id).messages_per_s or 0.0)
     return tuple(_partition(now, row, known.of(row.id), totals[row.stage]) for row in now.found.partitions)
 
 
 def _partition(
     now: TimedInspection, row: PartitionRow, trend: PartitionTrend, total: float
 ) -> PartitionMeasures:
-    rate = trend.messages_per_s
+    own = trend.messages_per_s
     # What its record says of latencies was true when it folded last.
-    rests = rate == 0.0
+    rests = own == 0.0
     return PartitionMeasures(
         row=row,
         trend=trend,
         p50_ms=None if rests else row.p50_ms,
         p99_ms=None if rests else row.p99_ms,
         lag_s=trend.lag.seconds if trend.lag is not None else None,
-        share=rate / total if rate is not None and total else None,
+        share=own / total if own is not None and total else None,
         unsaved_records=max(0, row.offset - row.snapshot_offset) if row.snapshot_offset is not None else None,
         cpus=_count(now.answers.partitions.get(row.id, {}), metrics.CPUS),
     )
@@ -163,65 +159,46 @@ def _stages(
     by_stage: dict[str, list[PartitionMeasures]] = {}
     for each in partitions:
         by_stage.setdefault(each.row.stage, []).append(each)
-    results = {} if before is None else _results(before.found)
-    seconds = now.time_s - before.time_s if before is not None else 0.0
-    return tuple(_stage(name, own, results.get(name), seconds) for name, own in by_stage.items())
+    old = {} if before is None else {row.stage: row.results for row in before.found.stages}
+    return tuple(
+        _stage(row, by_stage[row.stage], _rate(before, old.get(row.stage), now, row.results))
+        for row in now.found.stages
+    )
 
 
-def _stage(
-    name: str, own: Sequence[PartitionMeasures], results_before: int | None, seconds: float
-) -> StageMeasures:
-    rows = [each.row for each in own]
-    lags, lags_s = [row.lag for row in rows], [each.lag_s for each in own]
-    rates = [rate for each in own if (rate := each.trend.messages_per_s) is not None]
-    results = sum(row.results for row in rows)
+def _stage(row: StageSummary, own: Sequence[PartitionMeasures], results_per_s: float | None) -> StageMeasures:
     # Those without one have met no message yet, and hold nothing up.
-    timed = [row for row in rows if row.watermark_ns]
-    behind = min(timed, key=lambda row: row.watermark_ns, default=None)
+    timed = [each.row for each in own if each.row.watermark_ns]
+    behind = min(timed, key=lambda each: each.watermark_ns, default=None)
     return StageMeasures(
-        stage=name,
-        partitions=len(own),
-        messages_per_s=sum(rates) if rates else None,
-        results_per_s=_rate(results_before, results, seconds),
-        lag=sum(lag or 0 for lag in lags) if None not in lags else None,
-        lag_s=_worst(lags_s) if None not in lags_s else None,
+        row=row,
+        trend=stage_trend(each.trend for each in own),
+        results_per_s=results_per_s,
         p50_ms=_worst(each.p50_ms for each in own),
         p99_ms=_worst(each.p99_ms for each in own),
-        keys=sum(row.keys for row in rows),
-        late=sum(row.late for row in rows),
-        partly_late=sum(row.partly_late for row in rows),
-        dead_letters=sum(row.dead_letters for row in rows),
-        skipped=sum(row.skipped for row in rows),
         watermark_ns=behind.watermark_ns if behind is not None else 0,
         watermark_partition=behind.partition if behind is not None else None,
         watermark_held_by=behind.watermark_held_by if behind is not None else "",
     )
 
 
-def _results(found: Inspection) -> dict[str, int]:
-    totals: dict[str, int] = {}
-    for row in found.partitions:
-        totals[row.stage] = totals.get(row.stage, 0) + row.results
-    return totals
-
-
 def _sinks(
-    receivers: Mapping[str, Record], before: TimedInspection | None, time_s: float
+    receivers: Mapping[str, Record], before: TimedInspection | None, now: TimedInspection
 ) -> tuple[SinkMeasures, ...]:
     prefix = f"{metrics.MESSAGES.name}/"
     named = {name for each in receivers.values() for name in each if name.startswith(prefix)}
-    return tuple(_sink(name, receivers, before, time_s) for name in sorted(named))
+    return tuple(_sink(name, receivers, before, now) for name in sorted(named))
 
 
 def _sink(
-    name: str, receivers: Mapping[str, Record], before: TimedInspection | None, time_s: float
+    name: str, receivers: Mapping[str, Record], before: TimedInspection | None, now: TimedInspection
 ) -> SinkMeasures:
     suffix = name.removeprefix(metrics.MESSAGES.name)
     old = _records(before, RECEIVER.name) if before is not None else {}
     rates = [
-        _rate(number_of(old[instance], name), number_of(record, name), time_s - before.time_s)
+        _rate(before, number_of(old[instance], name), now, number_of(record, name))
         for instance, record in receivers.items()
-        if before is not None and instance in old
+        if instance in old
     ]
     known = [rate for rate in rates if rate is not None]
 
@@ -258,11 +235,13 @@ def _records(moment: TimedInspection, service: str) -> dict[str, Record]:
     return {name: each for name, each in moment.answers.live.items() if service_of(each) == service}
 
 
-def _rate(before: float | None, now: float | None, seconds: float) -> float | None:
-    """None where a count is missing, or has begun anew meanwhile."""
-    if before is None or now is None or now < before or seconds <= 0:
+def _rate(
+    before: TimedInspection | None, old: float | None, now: TimedInspection, new: float | None
+) -> float | None:
+    """What a count grew by in a second; None where one is missing, or who counts has begun anew."""
+    if before is None or old is None or new is None:
         return None
-    return (now - before) / seconds
+    return rate([(before.time_s, int(old)), (now.time_s, int(new))])
 
 
 def _count(record: Record, metric: Metric, suffix: str = "") -> int | None:

@@ -149,7 +149,7 @@ def _of_lag(measured: Measures) -> Iterator[Need]:
     for stage in behind[:_NAMED_MAX]:
         yield Need(
             Level.NOTICE,
-            f"stage {stage.stage} is {stage.lag_s or 0.0:,.0f} s behind its log",
+            f"stage {stage.row.stage} is {stage.lag_s or 0.0:,.0f} s behind its log",
             "add cores to the processor, or see which partition takes most",
         )
 

@@ -67,14 +67,14 @@ def _behind(measured: Measures) -> SlowestPart | None:
     if not behind:
         return None
     stage = max(behind, key=lambda each: each.lag_s or 0.0)
-    skew = next((each for each in skews(measured) if each.stage == stage.stage), None)
+    skew = next((each for each in skews(measured) if each.stage == stage.row.stage), None)
     skewed = (
         f"; partition {skew.partition} takes {skew.share:.0%} of its messages" if skew is not None else ""
     )
     return SlowestPart(
         "stage",
-        stage.stage,
-        f"{stage.lag or 0:,} records wait in its log, the oldest for {stage.lag_s or 0.0:,.1f} s{skewed}",
+        stage.row.stage,
+        f"{stage.row.lag or 0:,} records wait in its log, the oldest for {stage.lag_s or 0.0:,.1f} s{skewed}",
         "a few keys may be hot: a finer key divides them"
         if skew is not None
         else "more cores fold more partitions at a time",
@@ -98,7 +98,7 @@ def _latest(measured: Measures) -> SlowestPart | None:
             "",
         )
     return SlowestPart(
-        "stage", stage.stage, f"{_p99(stage)} from sender to durable output: the most of all stages", ""
+        "stage", stage.row.stage, f"{_p99(stage)} from sender to durable output: the most of all stages", ""
     )
 
 
@@ -107,7 +107,7 @@ def _p99(stage: StageMeasures) -> str:
 
 
 def _skews(measured: Measures) -> Iterator[Skew]:
-    partitions = {stage.stage: stage.partitions for stage in measured.stages}
+    partitions = {stage.row.stage: stage.row.partitions for stage in measured.stages}
     for each in measured.partitions:
         times = (each.share or 0.0) * partitions[each.row.stage]
         if times >= _SKEW_MIN and _is_busy(each):
