@@ -103,6 +103,7 @@ def run(
             partitions=partitions,
             compiled=execution is Execution.COMPILED,
             results=results,
+            console=True,
         )
         started = time.monotonic()
         with (
@@ -113,6 +114,8 @@ def run(
             console.print(
                 f"{execution}: Kafka, Redis, sender, processor and receiver are up after {ready_s:.1f} s"
             )
+            if suite.record.console is not None:
+                console.print(f"watch it at {suite.record.console} while it runs")
             watch = Watch(LiveMetrics(store))
             with progress(console) as bars, MarketSpreadClient(suite.record.sender) as client:
                 sending = bars.add_task("sent", total=messages, detail="")

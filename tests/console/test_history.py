@@ -31,6 +31,15 @@ def test_a_look_that_came_late_is_no_hole() -> None:
     assert values(history, "5m", T0 + 3, "lag_s")[-4:] == [1.0, 4.0, 4.0, 4.0]
 
 
+def test_where_looks_are_rare_each_stands_for_the_time_since_the_one_before() -> None:
+    history = History()
+    history.add(T0, {"lag_s": 1.0}, every_s=10)
+    history.add(T0 + 10, {"lag_s": 4.0}, every_s=10)
+    history.add(T0 + 30, {"lag_s": 5.0}, every_s=10)
+    found = values(history, "5m", T0 + 30, "lag_s")[-31:]
+    assert found == [1.0, *[4.0] * 10, *[None] * 19, 5.0]
+
+
 def test_a_longer_step_has_the_mean_of_a_rate_and_the_greatest_of_all_else() -> None:
     history = History()
     for second, value in enumerate((10.0, 20.0, 60.0)):

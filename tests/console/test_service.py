@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,7 +24,7 @@ from bettong.local.addresses import free_ports
 from bettong.local.locations import found_locations
 from bettong.local.redis_server import RedisServer
 from bettong.logs import configure
-from bettong_console.service import Console, until_next
+from bettong_console.service import IDLE_S, Console, until_next
 from tests.console.sites import EXAMPLE
 from tests.servers.certificates import Authority
 
@@ -139,7 +140,30 @@ def test_settings_that_would_show_it_to_strangers_or_make_no_sense_are_refused(
         read(ConsoleSettings, {"application": "app.py", **settings})
 
 
-def test_polls_are_in_the_middle_of_seconds_so_that_each_has_one() -> None:
-    assert until_next(10.0) == pytest.approx(0.5)
-    assert until_next(10.5) == pytest.approx(1.0)
-    assert until_next(10.99) == pytest.approx(0.51)
+def test_looks_are_in_the_middle_of_intervals_so_that_each_has_one() -> None:
+    assert until_next(10.0, 1) == pytest.approx(0.5)
+    assert until_next(10.5, 1) == pytest.approx(1.0)
+    assert until_next(10.99, 1) == pytest.approx(0.51)
+    assert until_next(10.0, 10) == pytest.approx(5)
+    assert until_next(17.0, 10) == pytest.approx(8)
+
+
+def test_it_looks_rarely_while_nobody_is_there_and_every_second_for_a_page(redis_server: RedisServer) -> None:
+    with RedisStore(redis_server.url, "visits") as store:
+        LiveMetrics(store).write_live("sender", {"service": "sender", "state": "running", "since": 5}, 60)
+
+    async def story() -> list[float]:
+        async with running(redis_server.url) as address, httpx2.AsyncClient(base_url=address) as asking:
+            await answered(asking, "/alive")
+            times: list[float] = []
+            async with asking.stream("GET", "/api/live", timeout=IDLE_S) as page:
+                async for line in page.aiter_lines():
+                    if line.startswith("data:"):
+                        times.append(json.loads(line.removeprefix("data:"))["status"]["time_s"])
+                    if len(times) == 3:
+                        break
+        return times
+
+    times = asyncio.run(story())
+    # The first is what was known, the second that of a look for this page. A Kafka that is away costs each look 1.5 s.
+    assert times[2] - times[1] < IDLE_S / 2

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from bettong.inspection.accounts import AccountLine
 from bettong.inspection.changes import Change
 from bettong.inspection.deployment import DeploymentAnswers, Inspection, inspection
 from bettong.inspection.measures import Measures, TimedInspection, measures
@@ -22,6 +23,7 @@ class Known:
 
     moment: TimedInspection
     measured: Measures
+    accounts: Sequence[AccountLine]
     now: Inspection
 
 
@@ -41,20 +43,23 @@ class Board:
         """What has happened, the oldest first."""
         return self._watched.changes if self._watched is not None else ()
 
-    def add(self, time_s: float, at_s: float, answers: DeploymentAnswers) -> None:
+    def add(self, time_s: float, at_s: float, answers: DeploymentAnswers, *, every_s: int = 1) -> None:
         """What was answered, at `time_s` (Unix s), and by a clock that never goes back (`at_s`).
 
-        Where Redis is away, what it said before stays, with its time; charts have a hole.
+        `every_s`: how often it was asked until now. Where Redis is away, what it said before stays, with its time;
+        charts have a hole.
         """
         self.version += 1
+        was_away = self._watched is None or "redis" in self._watched.found.away
         found = inspection(self.application, remote_rows(answers.live, answers.silent), answers)
         self._watched = watched(self._watched, found, at_s=at_s, unix_s=time_s)
         if "redis" in answers.silent:
             if self.known is not None:
-                self.known = Known(self.known.moment, self.known.measured, found)
+                self.known = replace(self.known, now=found)
             return
         moment = TimedInspection(time_s, found, answers)
         measured = measures(moment, self._moments[0] if self._moments else None, self._watched.trends)
         self._moments.append(moment)
-        self.known = Known(moment, measured, found)
-        self.history.add(time_s, series_of(measured))
+        self.known = Known(moment, measured, self._watched.accounts, found)
+        # Of the time in which Redis was away nobody knows anything.
+        self.history.add(time_s, series_of(measured), every_s=1 if was_away else every_s)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 SERIES_MAX = 512
 # Well within what 4 bytes hold.
 _VALUE_MAX = 1e30
-# Seconds without a value that a look which came late fills, too: it is no hole where somebody looked all the time.
-_LATE_MAX = 2
+# Seconds by which a look may come late: where somebody looked all the time, there is no hole.
+_LATE_S_MAX = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,15 @@ class History:
         self._rings = {span.name: _Rings(span) for span in SPANS.values()}
         self.dropped = 0
 
-    def add(self, time_s: float, values: Mapping[str, float | None]) -> None:
-        """What was measured. Series beyond SERIES_MAX are not kept, and counted in `dropped`."""
+    def add(self, time_s: float, values: Mapping[str, float | None], *, every_s: int = 1) -> None:
+        """What was measured, and how often it is: it stands for the seconds since the look before, too.
+
+        Series beyond SERIES_MAX are not kept, and counted in `dropped`.
+        """
         kept = dict(list(values.items())[:SERIES_MAX])
         self.dropped = max(self.dropped, len(values) - len(kept))
         for rings in self._rings.values():
-            rings.add(time_s, kept)
+            rings.add(time_s, kept, every_s)
 
     def stretch(self, span: Span, now_s: float) -> HistoryStretch:
         """The span up to now."""
@@ -70,13 +73,13 @@ class _Rings:
         self._counts: dict[str, int] = {}
         self._step = 0
 
-    def add(self, time_s: float, values: Mapping[str, float | None]) -> None:
+    def add(self, time_s: float, values: Mapping[str, float | None], every_s: int) -> None:
         step = int(time_s) // self._span.step_s
         if step < self._step:
             return  # the clock was set back: what is there stays true
         late = (
             range(self._step + 1, step)
-            if 0 < step - self._step - 1 <= _LATE_MAX and self._span.step_s == 1
+            if 1 < step - self._step <= every_s + _LATE_S_MAX + 1 and self._span.step_s == 1
             else ()
         )
         self._pass_to(step)

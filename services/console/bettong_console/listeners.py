@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -12,9 +13,15 @@ from bettong_console.board import Board
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.views import VIEWS
 
+# Who asks once asks again, as programs do.
+_ASKED_S = 10.0
+
 
 class Listeners:
-    """For one event loop. Each view is made once a version, however many pages have it open."""
+    """For one event loop. `wanted` is set while somebody is there for whom the board is to be new.
+
+    Each view is made once a version, however many pages have it open.
+    """
 
     def __init__(self, board: Board, listeners_max: int) -> None:
         self._board = board
@@ -23,6 +30,15 @@ class Listeners:
         self._news = asyncio.Event()
         self._made: dict[str, tuple[int, str]] = {}
         self._closed = False
+        self._asked_s = -math.inf
+        self.wanted = asyncio.Event()
+
+    def are_there(self) -> bool:
+        """Whether a page is open, or somebody asked of late; else `wanted` is unset."""
+        found = self._count > 0 or time.monotonic() - self._asked_s < _ASKED_S
+        if not found:
+            self.wanted.clear()
+        return found
 
     def wake(self) -> None:
         """The board has changed."""
@@ -38,6 +54,8 @@ class Listeners:
         """A view as JSON. Raises ConsoleRequestError for a name that there is not, and before the first look."""
         if name not in VIEWS:
             raise ConsoleRequestError(404, f"there is no view {name[:40]!r}, only {', '.join(VIEWS)}")
+        self._asked_s = time.monotonic()
+        self.wanted.set()
         version, text = self._made.get(name, (-1, ""))
         if version != self._board.version:
             if self._board.known is None:
@@ -61,6 +79,7 @@ class Listeners:
         if self._count >= self._listeners_max:  # others came between the question and now
             return
         self._count += 1
+        self.wanted.set()
         try:
             sent = -1
             while not self._closed:

@@ -1,13 +1,15 @@
-"""The life of a console: look at the deployment once a second, serve pages, stop without waiting for open ones.
+"""The life of a console: look at the deployment, serve pages, stop without waiting for open ones.
 
     starting ──> serving ──(SIGTERM)──> stopping: open pages are ended, then the server
 
-A Redis or a Kafka that is away ends nothing: pages say what is not known, and since when.
+It looks once a second while a page is open, else every 10 s, for the history alone: it is to cost next to nothing
+where nobody looks. A Redis or a Kafka that is away ends nothing: pages say what is not known, and since when.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -33,6 +35,11 @@ from bettong_console.questions import Questions
 from bettong_console.serving import SilentConnections, listening_socket, server, tls_context
 from bettong_console.site import Site
 from bettong_console.views import description
+
+# Half of what pages may get: a chart has a value a second.
+_WATCHED_S = 1
+# A step of the history of an hour.
+IDLE_S = 10
 
 
 class Console:
@@ -82,19 +89,30 @@ class Console:
         return self._live.answers(redis_may_be_away=True)
 
     async def _poll(self, silent: SilentConnections) -> None:
-        """Asks in the middle of each second; a look that takes longer is followed by the next one in the next."""
+        """Asks in the middle of each interval; a look that takes longer is followed by the next one in the next."""
         loop = asyncio.get_running_loop()
+        every_s = _WATCHED_S
         while True:
             answers: DeploymentAnswers = await loop.run_in_executor(self._asking, self._ask)
-            self._board.add(time.time(), time.monotonic(), answers)
+            self._board.add(time.time(), time.monotonic(), answers, every_s=every_s)
             self._listeners.wake()
             silent.close_old(loop.time())
-            await asyncio.sleep(until_next(time.time()))
+            every_s = await self._rest()
+
+    async def _rest(self) -> int:
+        """Waits for the next look, and returns how long that may have been; a page that is opened ends a long wait."""
+        if self._listeners.are_there():
+            await asyncio.sleep(until_next(time.time(), _WATCHED_S))
+            return _WATCHED_S
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._listeners.wanted.wait(), until_next(time.time(), IDLE_S))
+        return IDLE_S
 
 
-def until_next(now_s: float) -> float:
-    """Seconds until the middle of the next second. Half of what pages may get: a chart has a value a second."""
-    return math.floor(now_s - 0.5) + 1.5 - now_s
+def until_next(now_s: float, every_s: int) -> float:
+    """Seconds until the middle of the next interval of `every_s`."""
+    half_s = every_s / 2
+    return (math.floor((now_s - half_s) / every_s) + 1) * every_s + half_s - now_s
 
 
 def _grants(tokens: Path | None, log: Logger) -> Callable[[], Grants] | None:

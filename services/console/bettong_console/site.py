@@ -25,7 +25,7 @@ from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
 from bettong_console.views import View
 
 # The places of the page; the page itself decides what stands there.
-PAGES = ("/", "/application", "/partitions", "/key", "/events")
+PAGES = ("/", "/application", "/partitions", "/accounts", "/key", "/events")
 _FORM_BYTES_MAX = 8_192
 # A page that has not read for so long is gone, or asleep; it connects again by itself.
 _SEND_S_MAX = 10.0

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from bettong.inspection.accounts import differences, shown
 from bettong.inspection.flow_graph import FlowGraph
 from bettong.inspection.measures import Measures, PartitionMeasures, StageMeasures
 from bettong.inspection.overall_state import needs, overall_state
@@ -40,7 +41,7 @@ def summary(board: Board, known: Known, now_s: float) -> View:
             "dead_letters": overview.dead_letters,
             "skipped": overview.skipped,
         },
-        "needs": [asdict(need) for need in needs(known.now, measured)],
+        "needs": [asdict(need) for need in needs(known.now, measured, known.accounts)],
         "services": [
             {"name": row.name, "state": row.state, "since_s": row.since_s, "detail": row.detail}
             for row in known.now.services
@@ -77,6 +78,16 @@ def partitions(board: Board, known: Known, now_s: float) -> View:
     }
 
 
+def accounts(board: Board, known: Known, now_s: float) -> View:
+    """What has become of messages: a line each input, computation and output, as `bettong status --accounts` has it."""
+    del board
+    lines = shown(known.accounts)
+    return _head(known, now_s) | {
+        "lines": [asdict(line) | {"adds_up": not line.differences} for line in lines],
+        "differences": differences(lines),
+    }
+
+
 def events(board: Board, known: Known, now_s: float) -> View:
     """What has happened since the console started, the newest first."""
     recent = board.changes[: -_CHANGES_MAX - 1 : -1]
@@ -90,6 +101,7 @@ VIEWS: Mapping[str, Callable[[Board, Known, float], View]] = {
     "summary": summary,
     "application": application,
     "partitions": partitions,
+    "accounts": accounts,
     "events": events,
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from bettong.inspection.accounts import AccountLine, differences
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.measures import Measures
 from bettong.inspection.overview import stands_still
@@ -46,9 +47,15 @@ class OverallState:
     reason: str
 
 
-def needs(found: Inspection, measured: Measures) -> list[Need]:
+def needs(found: Inspection, measured: Measures, accounts: Sequence[AccountLine] = ()) -> list[Need]:
     """The worst first."""
-    every = [*_of_services(found), *_of_partitions(found), *_of_lag(measured), *_of_messages(found)]
+    every = [
+        *_of_services(found),
+        *_of_partitions(found),
+        *_of_accounts(accounts),
+        *_of_lag(measured),
+        *_of_messages(found),
+    ]
     order = (Level.BAD, Level.UNKNOWN, Level.NOTICE, Level.GOOD)
     return sorted(every, key=lambda need: order.index(need.level))
 
@@ -142,6 +149,18 @@ def _of_partitions(found: Inspection) -> Iterator[Need]:
             f"{count:,} partitions are folded on CPUs that are shared",
             "give the workers CPUs of their own",
         )
+
+
+def _of_accounts(accounts: Sequence[AccountLine]) -> Iterator[Need]:
+    wrong = differences(accounts)
+    for text in wrong[:_NAMED_MAX]:
+        yield Need(
+            Level.BAD,
+            f"the accounts do not add up: {text}",
+            'see the accounts; what each difference means stands in docs/operations.md, "Is anything lost?"',
+        )
+    if len(wrong) > _NAMED_MAX:
+        yield Need(Level.BAD, f"{len(wrong) - _NAMED_MAX:,} differences more", "see the accounts")
 
 
 def _of_lag(measured: Measures) -> Iterator[Need]:

@@ -4,19 +4,21 @@ import { h, morphChildren, on, s } from "./dom.js";
 import { durationText } from "./format.js";
 import { ask, Live, OLD_S } from "./live.js";
 import { applyTheme, nextTheme, theme } from "./theme.js";
+import { accountsPlace } from "./places/accounts.js";
 import { applicationPlace } from "./places/application.js";
 import { eventsPlace } from "./places/events.js";
 import { keyPlace } from "./places/key.js";
 import { overviewPlace } from "./places/overview.js";
 import { partitionsPlace } from "./places/partitions.js";
 
-// A place: what stands in the navigation, the view that it shows, and what draws it.
+// A place: what stands in the navigation, the letter that goes to it, the view that it shows, and what draws it.
 const PLACES = {
-  "/": { name: "Overview", view: "summary", begin: overviewPlace },
-  "/application": { name: "Application", view: "application", begin: applicationPlace },
-  "/partitions": { name: "Partitions", view: "partitions", begin: partitionsPlace },
-  "/key": { name: "Key", view: "summary", begin: keyPlace },
-  "/events": { name: "Events", view: "events", begin: eventsPlace },
+  "/": { name: "Overview", letter: "o", view: "summary", begin: overviewPlace },
+  "/application": { name: "Application", letter: "a", view: "application", begin: applicationPlace },
+  "/partitions": { name: "Partitions", letter: "p", view: "partitions", begin: partitionsPlace },
+  "/accounts": { name: "Accounts", letter: "c", view: "accounts", begin: accountsPlace },
+  "/key": { name: "Key", letter: "k", view: "summary", begin: keyPlace },
+  "/events": { name: "Events", letter: "e", view: "events", begin: eventsPlace },
 };
 
 const top = document.getElementById("top");
@@ -37,8 +39,8 @@ function drawTop() {
           h("img", { src: "/static/mark.svg", alt: "Bettong", width: 24, height: 24 }),
           h("span", {}, description ? description.application : "Bettong")),
         h("nav", { class: "places", "aria-label": "Places" },
-          Object.entries(PLACES).map(([path, { name }]) =>
-            h("a", { href: path, "data-go": true, "aria-current": path === location.pathname && "page" }, name))),
+          Object.entries(PLACES).map(([path, { name, letter }]) =>
+            h("a", { href: path, "data-go": true, title: `g ${letter}`, "aria-current": path === location.pathname && "page" }, name))),
         h("div", { class: "top-end" },
           h("span", { class: `fresh${old ? " old" : ""}`, role: "status", title: fault || null },
             h("span", { class: `dot ${old ? "" : `live ${status ? status.level : ""}`}` }),
@@ -125,7 +127,7 @@ addEventListener("keydown", (event) => {
   if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "g") awaited_ms = performance.now();
   else if (performance.now() - awaited_ms < 1500) {
-    const found = Object.entries(PLACES).find(([, { name }]) => name[0].toLowerCase() === event.key);
+    const found = Object.entries(PLACES).find(([, { letter }]) => letter === event.key);
     awaited_ms = -Infinity;
     if (found) go(addressWith({}, found[0]));
   } else if (event.key === "/") {

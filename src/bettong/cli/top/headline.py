@@ -108,7 +108,7 @@ def troubles(found: Watched) -> list[str]:
     lines = [
         *stalled(of_numbers.partitions),
         *complaints(of_numbers.overview),
-        *differences(of_numbers.accounts),
+        *differences(found.accounts),
     ]
     return [*found.found.unknown, *(Text.from_markup(line).plain for line in lines)]
 
