@@ -2,48 +2,45 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
+import httpx2
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from bettong.identifiers import PartitionId
 from bettong.inspection.flow_graph import Arrow, Box, BoxKind, FlowGraph
 from bettong.inspection.overview import service_of
-from tests.console.recordings import Look, recorded
+from tests.console.browsers import chromium
+from tests.console.pictures import PICTURES, fresh_recording, take_pictures
+from tests.console.recordings import Look, miscounted, recorded
 from tests.console.sites import Served, recorded_site, served
 
-# No sandbox, for tests may run as root; and nothing that asks the network by itself.
-_FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-]
 PAGES = (
     "/",
     "/application",
     "/partitions",
+    "/accounts",
     "/key?key=ann&stage=clicks",
     "/events?dead-letters=1",
     "/sign-in",
 )
 COLOURS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDTHS = (360, 800, 1280, 2560, 3840)
+DOCS = Path(__file__).parents[2] / "docs"
+PICTURE_BYTES_MAX = 200_000
 MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>" + "long" * 40
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests. `make test` installs Chromium; without it they fail, and say so."""
-    program = shutil.which("chromium")
-    assert program is not None, "chromium is missing: make test installs it, or apt-get install chromium"
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=program, args=_FLAGS)
+    """One browser for all tests."""
+    with chromium() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +107,36 @@ def test_the_overview_says_in_a_word_how_it_is_and_each_number_has_a_unit(page: 
         for text in tiles.all_inner_texts()
     )
     expect(page.locator(".services tbody tr")).to_have_count(3)
+
+
+def test_accounts_are_those_of_the_api_and_green_with_a_word_where_they_add_up(
+    page: Page, site: Served
+) -> None:
+    page.goto(f"{site.url}/accounts")
+    expect(page.locator(".verdict .word")).to_have_text("Adds up")
+    lines = httpx2.get(f"{site.url}/api/now?view=accounts").json()["lines"]
+    rows = page.locator("tbody tr:has(td)")
+    expect(rows).to_have_count(len(lines))
+    for row, line in zip(rows.all(), lines, strict=True):
+        expect(row.locator("td.name")).to_have_attribute("title", line["name"])
+        for field in ("taken", "used", "filtered", "late", "dead_letters", "skipped", "given"):
+            said = row.locator(f"td[data-field={field}]").inner_text()
+            assert said == ("" if line[field] is None else f"{line[field]:,}")
+        expect(row.locator(".badge.good")).to_have_text("adds up")
+
+
+def test_accounts_that_do_not_add_up_are_red_with_words_and_a_stage_has_an_address(page: Page) -> None:
+    looks = recorded("visits")
+    with served(recorded_site(looks=[*looks[:-2], *map(miscounted, looks[-2:])])) as own:
+        page.goto(f"{own.url}/accounts?stage=clicks-by-page")
+        expect(page.locator(".verdict .word")).to_have_text("Does not add up")
+        expect(page.locator(".verdict li")).to_contain_text("clicks-by-page, ")
+        expect(page.locator("tbody tr.bad .badge.bad")).to_have_text("does not add up")
+        expect(page.locator("tbody .group")).to_have_text("clicks-by-page")
+        page.get_by_label("Stage").select_option("clicks")
+        expect(page).to_have_url(f"{own.url}/accounts?stage=clicks")
+        expect(page.locator("tbody tr.bad")).to_have_count(0)
+        page.goto("about:blank")
 
 
 def test_what_is_new_appears_by_itself_and_is_not_old(page: Page, site: Served) -> None:
@@ -233,3 +260,17 @@ def test_a_console_that_ends_leaves_a_page_that_says_so(page: Page, faults: list
     expect(page.locator(".fresh")).to_contain_text("the console does not answer", timeout=15_000)
     expect(page.locator("main")).to_have_attribute("data-stale", "")
     faults.clear()  # a browser says of each connection that failed
+
+
+def test_pictures_of_the_docs_are_of_places_as_they_are_now_and_small(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with fresh_recording() as url:
+        take_pictures(browser, url, tmp_path)
+    page_text = (DOCS / "console.md").read_text()
+    for name in PICTURES:
+        assert f"(images/{name}.png)" in page_text
+        for folder in (tmp_path, DOCS / "images"):
+            content = (folder / f"{name}.png").read_bytes()
+            assert content.startswith(b"\x89PNG")
+            assert len(content) < PICTURE_BYTES_MAX

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from urllib.parse import quote
 
 import pytest
@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from bettong.config.access import Grants, digest, parse
-from bettong.inspection.deployment import DeploymentAnswers
+from bettong.inspection.accounts import shown
+from bettong.inspection.deployment import DeploymentAnswers, inspection
+from bettong.inspection.services import remote_rows
 from bettong_console.access import COOKIE, SESSIONS_MAX, Access, is_loopback_name
 from bettong_console.history import SPANS
 from bettong_console.site import PAGES
 from bettong_console.views import VIEWS
-from tests.console.recordings import recorded
+from tests.console.recordings import miscounted, recorded
 from tests.console.sites import RecordedSite, recorded_site
 
 URL = "http://127.0.0.1:7400"
@@ -132,6 +134,33 @@ def test_the_views_hold_what_was_recorded(plain: TestClient) -> None:
     described = plain.get("/api/description").json()
     assert described["application"] == "visits"
     assert {box["id"] for box in described["boxes"]} >= {"source:clicks", "computation:Visits", "sink:hours"}
+
+
+def test_accounts_are_those_that_the_terminal_shows(plain: TestClient) -> None:
+    answers = recorded("visits")[-1].answers
+    told = shown(inspection("visits", remote_rows(answers.live), answers).accounts)
+    found = plain.get("/api/now?view=accounts").json()
+    assert found["differences"] == []
+    assert len(told) >= 7
+    assert found["lines"] == json.loads(json.dumps([asdict(line) | {"adds_up": True} for line in told]))
+    for line in found["lines"]:
+        parts = ("used", "filtered", "late", "dead_letters", "skipped")
+        assert line["taken"] == sum(line[part] or 0 for part in parts)
+
+
+def test_what_does_not_add_up_twice_in_a_row_is_said_of_its_line_and_needs_a_person() -> None:
+    looks = recorded("visits")
+    with client(recorded_site(looks=[*looks[:-1], miscounted(looks[-1])])) as asking:
+        once = asking.get("/api/now?view=accounts").json()
+    with client(recorded_site(looks=[*looks[:-2], *map(miscounted, looks[-2:])])) as asking:
+        twice = asking.get("/api/now?view=accounts").json()
+        needs = asking.get("/api/now?view=summary").json()["needs"]
+    assert once["differences"] == []
+    (text,) = twice["differences"]
+    (wrong,) = (line for line in twice["lines"] if not line["adds_up"])
+    assert f"{wrong['stage']}, {wrong['differences'][0]}" == text
+    assert wrong["name"] in text
+    assert any(text in need["what"] and need["level"] == "bad" for need in needs)
 
 
 def test_a_deployment_that_was_too_slow_is_shown_as_one_and_the_part_is_named() -> None:
