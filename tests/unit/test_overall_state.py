@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bettong.identifiers import PartitionId
+from bettong.inspection.accounts import AccountLine
 from bettong.inspection.measures import TimedInspection
 from bettong.inspection.overall_state import Level, needs, overall_state
 from bettong.inspection.slowest_part import skews, slowest_part
@@ -117,3 +118,14 @@ def test_many_partitions_that_stand_still_are_counted_not_listed() -> None:
     found = [need.what for need in needs(now.found, measured(now))]
     assert len(found) == 4
     assert found[-1] == "47 partitions more stand still"
+
+
+def test_accounts_that_do_not_add_up_need_a_person_the_first_ones_by_name() -> None:
+    before = moment(0, services(sender={"messages": 0}), two(offset=0, messages=0))
+    now = moment(5, services(sender={"messages": 9}, receiver={"lag": 0}), two(offset=5, messages=5))
+    texts = [f"double took {number} messages, and 1 came to something" for number in range(5)]
+    line = AccountLine("s", "computation", "double", 9, 9, 9, None, 0, 0, 0, 0, None, tuple(texts))
+    found = needs(now.found, measured(before, now), [line])
+    assert {need.level for need in found} == {Level.BAD}
+    assert found[0].what == f"the accounts do not add up: s, {texts[0]}"
+    assert found[-1].what == "2 differences more"
