@@ -109,6 +109,32 @@ def test_by_tls_it_asks_for_a_token_and_plain_text_gets_nothing(
     asyncio.run(story())
 
 
+def test_probes_are_answered_without_tls_and_learn_nothing_else(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    pair = Authority(tmp_path).issue("localhost")
+    (port,) = free_ports(1)
+    address = f"127.0.0.1:{port}"
+    files = {"tls_certificate": pair.certificate, "tls_key": pair.key, "health_listen": address}
+
+    async def story() -> None:
+        async with (
+            running(redis_server.url, **files),
+            httpx2.AsyncClient(base_url=f"http://{address}") as ask,
+        ):
+            for path in ("/alive", "/api/now", "/static/main.js"):
+                assert (await answered(ask, path)).text == "alive\n"
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET / HTTP/1.1\r\n" + b"x" * 70_000)
+            assert await reader.read() == b""
+            writer.close()
+            with pytest.raises(SettingsError, match="BETTONG_HEALTH_LISTEN: cannot listen on"):
+                async with running(redis_server.url, health_listen=address):
+                    await asyncio.sleep(0)
+
+    asyncio.run(story())
+
+
 def test_a_port_that_is_taken_is_named(redis_server: RedisServer) -> None:
     async def story() -> None:
         async with running(redis_server.url) as address:

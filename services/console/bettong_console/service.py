@@ -11,10 +11,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import uvicorn
 
 from bettong.application.plan import Plan
 from bettong.config.access import Grants
@@ -29,6 +32,7 @@ from bettong.local.locations import FoundLocations
 from bettong.logs import Logger
 from bettong_console.access import Access
 from bettong_console.board import Board
+from bettong_console.health import health_served
 from bettong_console.listeners import Listeners
 from bettong_console.pages import page_files
 from bettong_console.questions import Questions
@@ -66,24 +70,31 @@ class Console:
         """Serves until `stop` is set. Raises SettingsError where it cannot listen, or files are wrong."""
         application = self._site.application()
         http = server(application, tls_context(self._settings))
-        with listening_socket(self._settings.console_listen) as listening:
-            host, port = listening.getsockname()[:2]
-            scheme = "https" if self._settings.tls_certificate is not None else "http"
-            self._log.info("listening", address=f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
-            polling = asyncio.create_task(self._poll(SilentConnections(http)))
-            serving = asyncio.create_task(http.serve([listening]))
-            stopped = asyncio.create_task(stop.wait())
-            try:
-                await asyncio.wait({polling, serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                self._listeners.close()
-                http.should_exit = True
-                polling.cancel()
-                stopped.cancel()
-                await asyncio.gather(serving, polling, stopped, return_exceptions=True)
-                await asyncio.get_running_loop().run_in_executor(self._asking, self._live.close)
-                self._asking.shutdown(wait=False)
-                self._log.info("stopped")
+        async with health_served(self._settings.health_listen):
+            with listening_socket(self._settings.console_listen) as listening:
+                await self._serve(http, listening, stop)
+
+    async def _serve(self, http: uvicorn.Server, listening: socket.socket, stop: asyncio.Event) -> None:
+        host, port = listening.getsockname()[:2]
+        scheme = "https" if self._settings.tls_certificate is not None else "http"
+        self._log.info("listening", address=f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+        polling = asyncio.create_task(self._poll(SilentConnections(http)))
+        serving = asyncio.create_task(http.serve([listening]))
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({polling, serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._listeners.close()
+            http.should_exit = True
+            polling.cancel()
+            stopped.cancel()
+            await asyncio.gather(serving, polling, stopped, return_exceptions=True)
+            await asyncio.get_running_loop().run_in_executor(self._asking, self._live.close)
+            self._asking.shutdown(wait=False)
+            self._log.info("stopped")
+        for each in (polling, serving):
+            if not each.cancelled():
+                each.result()  # raises what ended it
 
     def _ask(self) -> DeploymentAnswers:
         return self._live.answers(redis_may_be_away=True)

@@ -69,8 +69,8 @@ class _Server(uvicorn.Server):
         yield
 
 
-def listening_socket(address: str) -> socket.socket:
-    """Listens at host:port. Raises SettingsError where it cannot."""
+def listening_socket(address: str, setting: str = "BETTONG_CONSOLE_LISTEN") -> socket.socket:
+    """Listens at host:port, as a setting says. Raises SettingsError where it cannot."""
     host, _, port = address.rpartition(":")
     try:
         family = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
@@ -80,7 +80,7 @@ def listening_socket(address: str) -> socket.socket:
         listening.listen(_BACKLOG)
     except OSError as error:
         raise SettingsError(
-            f"BETTONG_CONSOLE_LISTEN: cannot listen on {address!r}: {error.strerror or error}; expected host:port, free"
+            f"{setting}: cannot listen on {address!r}: {error.strerror or error}; expected host:port, free"
             " on this machine"
         ) from None
     return listening

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -30,11 +31,12 @@ def console(
 ) -> None:
     """Serve a page that shows what runs: rates, lag, latency, partitions, keys, dead letters. It changes nothing."""
     from bettong.cli.services import found
+    from bettong.config.service import PREFIX
     from bettong.errors import SettingsError
     from bettong.local.record import find
 
     record = find(directory)
-    if application is None and record is None:
+    if application is None and record is None and f"{PREFIX}APPLICATION" not in os.environ:
         raise SettingsError(
             f"nothing runs in {directory}: start it with `bettong up APP.py`, or name the application's file, and say"
             " where it runs with --kafka and --redis"

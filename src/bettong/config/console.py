@@ -31,6 +31,11 @@ class ConsoleSettings(ServiceSettings):
         None,
         description="What the p99 from client to delivery is to be, in milliseconds; the page compares with it.",
     )
+    health_listen: Annotated[str, AfterValidator(listening)] | None = Field(
+        None,
+        description="Where the console answers HTTP without TLS and tokens, host:port, and says no more than that it"
+        " lives: for probes. By default nowhere.",
+    )
     tls_certificate: Path | None = Field(
         None,
         description="PEM file of the page's certificate and those that lead to its authority; then HTTPS alone.",
