@@ -138,11 +138,11 @@ def test_the_views_hold_what_was_recorded(plain: TestClient) -> None:
 
 def test_accounts_are_those_that_the_terminal_shows(plain: TestClient) -> None:
     answers = recorded("visits")[-1].answers
-    told = shown(inspection("visits", remote_rows(answers.live), answers).accounts)
+    expected = shown(inspection("visits", remote_rows(answers.live), answers).accounts)
     found = plain.get("/api/now?view=accounts").json()
     assert found["differences"] == []
-    assert len(told) >= 7
-    assert found["lines"] == json.loads(json.dumps([asdict(line) | {"adds_up": True} for line in told]))
+    assert len(expected) >= 7
+    assert found["lines"] == json.loads(json.dumps([asdict(line) | {"adds_up": True} for line in expected]))
     for line in found["lines"]:
         parts = ("used", "filtered", "late", "dead_letters", "skipped")
         assert line["taken"] == sum(line[part] or 0 for part in parts)

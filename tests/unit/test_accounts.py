@@ -20,8 +20,7 @@ from bettong.cli.account_tables import differences as differences_shown
 from bettong.errors import PoisonError
 from bettong.frames.frame import decode, encode
 from bettong.identifiers import PartitionId, SequenceNumber
-from bettong.inspection.accounts import account_lines, lasting
-from bettong.inspection.accounts import differences as told
+from bettong.inspection.accounts import account_lines
 from bettong.inspection.overview import PartitionRow, partition_rows
 from bettong.snapshots import snapshot as codec
 from bettong.testing import AppSession, check, watermark
@@ -368,19 +367,6 @@ def test_they_are_shown_in_80_columns_and_what_is_missing_in_words() -> None:
     assert not differences_shown(account_lines(records, rows_of(records), are_ends_known=False))
     (text,) = differences_shown(lost)
     assert "[red]the accounts do not add up[/red]: places, 3 messages that were sent to places" in text
-
-
-def test_who_looks_again_and_again_is_told_of_what_did_not_add_up_the_time_before_either() -> None:
-    first, second = stages(meters())
-    first.fold(0, READINGS)
-    records = records_of(first, second)
-    calm = account_lines(records, rows_of(records, behind=1), are_ends_known=True)
-    lost = account_lines(records, rows_of(records), are_ends_known=True)
-    assert len(told(lost)) == 1
-    assert told(lasting(calm, lost)) == []
-    assert told(lasting(lost, lost)) == told(lost)
-    assert told(lasting(lost, calm)) == []
-    assert [replace(line, differences=()) for line in lost] == lasting(calm, lost)
 
 
 def test_nothing_is_said_of_what_lies_between_stages_where_a_partition_has_not_reported() -> None:
