@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -95,7 +96,7 @@ def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell,
     record = find(shell.folder / ".bettong")
     assert record is not None
     assert f"console       {record.console}\n" in printed
-    page = eventually(lambda: served(record), seconds=60, what="the console answers")
+    page = eventually(partial(served, record), seconds=60, what="the console answers")
     assert page == "word-count"
     record = find(shell.folder / ".bettong")
     assert record is not None

@@ -12,7 +12,7 @@ const COLUMNS = [
   ["filtered", ["Filtered", "+"], true, "for which a filter, or a table that was joined with, had nothing"],
   ["late", ["Late", "+"], true, "whose windows were over"],
   ["dead_letters", ["Dead letters", "+"], true, "of which something could not be processed"],
-  ["skipped", ["Skipped", "+"], true, "that could not be processed, where on_error=\"skip\" says so"],
+  ["skipped", ["Skipped", "+"], true, "that could not be processed, and were to be skipped then"],
   ["partly_late", ["Partly late", "of those used"], false, "that were too late for some of their windows"],
   ["given", ["Out", "results"], true, "that came of them, now or when time passed; who reads it takes as many"],
   ["pending", ["Pending", "in its log"], false, "that were sent to it and have not come in yet"],

@@ -75,7 +75,7 @@ function needs(found) {
     h("header", {}, h("h2", {}, "Needs a person"), found.length > 0 && h("span", { class: `badge ${found[0].level}` }, String(found.length))),
     h("div", { class: "body" },
       found.length === 0
-        ? h("p", { class: "empty" }, "Nothing. Services that stop, partitions that stand still, lost frames and messages that could not be processed would stand here.")
+        ? h("p", { class: "empty" }, "Nothing. Services that stop, partitions that stand still, lost frames, accounts that do not add up and messages that could not be processed would stand here.")
         : h("ul", { class: "needs ages" }, found.map((need) =>
           h("li", {}, h("span", { class: `dot ${need.level}` }), h("p", {}, need.what), h("p", { class: "remedy small" }, need.remedy))))));
 }
