@@ -115,8 +115,8 @@ def _metrics() -> str:
         "With `BETTONG_METRICS_LISTEN` a service serves what it last wrote to Redis over HTTP, at every path; a",
         "processor that of the partitions, too, which it reads from Redis for each scrape. Nothing is counted twice. A",
         "`_total` is a counter, which a restart may set back; latencies are histograms (`_bucket`, `_sum`, `_count`),",
-        "which it sets back too; all others are gauges. `stage`, `partition`, `sink`, `source` and `join` are names of",
-        "the application. On Kubernetes: `metrics` and `serviceMonitor` in the chart's values.",
+        "which it sets back too; all others are gauges. `stage`, `partition`, `computation`, `sink`, `source` and",
+        "`join` are names of the application. On Kubernetes: `metrics` and `serviceMonitor` in the chart's values.",
         "",
         "| series | labels | metric | of |",
         "| --- | --- | --- | --- |",
@@ -135,10 +135,12 @@ def _series() -> list[str]:
     for each in metrics.SERIES:
         labels = {
             metrics.Scope.PARTITION: ("stage", "partition"),
+            metrics.Scope.COMPUTATION: ("stage", "partition", "computation"),
             metrics.Scope.SERVICE: ("service",),
         }.get(each.scope, each.labels)
         unit = f" / {each.per:g}" if each.per != 1 else ""
-        row = f"| `{each.name}` | {', '.join(labels) or '-'} | `{each.metric.name}`{unit} | {each.scope} |"
+        part = f", `{each.part}`" if each.part else ""
+        row = f"| `{each.name}` | {', '.join(labels) or '-'} | `{each.metric.name}`{part}{unit} | {each.scope} |"
         rows.append(row)
     return rows
 

@@ -19,6 +19,7 @@ _TITLES = {
     "TotalStatus": "The whole, in `total`",
     "StageStatus": "A stage, in `stages`",
     "PartitionStatus": "A partition, in `partitions`",
+    "ComputationStatus": "A computation, in `computations`",
 }
 
 

@@ -90,8 +90,14 @@ PARTLY_LATE = Metric(
 )
 ACCOUNTS = Metric(
     "accounts",
-    "text",
-    "what has become of the messages of each computation of a partition, as JSON: see `bettong status --accounts`",
+    "JSON",
+    "what has become of the messages of each computation of a partition: see `bettong status --accounts`",
+)
+TIMES = Metric(
+    "times",
+    "JSON",
+    "how long each computation of a partition is at work: see `bettong status --computations`. What the worker itself"
+    " does with frames has no name",
 )
 DUE = Metric(
     "due_ns",
@@ -197,6 +203,7 @@ class Scope(StrEnum):
     SENDER = "sender"
     PROCESSOR = "processor"
     PARTITION = "processor, for each partition"
+    COMPUTATION = "processor, for each computation and output of a partition"
     RECEIVER = "receiver"
 
 
@@ -206,7 +213,8 @@ class Series:
 
     `labels`: what stands behind the metric's name, `messages/SINK`, and is left out when nothing does. A `_total` is
     a counter; LATENCY is a histogram, of which the series are `<name>_bucket`, `<name>_sum` and `<name>_count`; all
-    others are gauges. `per`: units of the metric in one of the series.
+    others are gauges. `per`: units of the metric in one of the series. `part`: of a metric that is JSON, what of it,
+    and `says`: its meaning.
     """
 
     name: str
@@ -214,6 +222,13 @@ class Series:
     scope: Scope
     labels: tuple[str, ...] = ()
     per: float = 1.0
+    part: str = ""
+    says: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """What it says, in words."""
+        return self.says or self.metric.meaning
 
 
 _SINK = ("sink",)
@@ -257,6 +272,27 @@ SERIES = (
     Series("bettong_partition_cpus", CPUS, Scope.PARTITION),
     Series("bettong_partition_cpus_exclusive", EXCLUSIVE, Scope.PARTITION),
     Series("bettong_partition_latency_seconds", LATENCY, Scope.PARTITION),
+    Series(
+        "bettong_computation_messages_total",
+        ACCOUNTS,
+        Scope.COMPUTATION,
+        part="taken",
+        says="messages that came to a computation or output",
+    ),
+    Series(
+        "bettong_computation_results_total",
+        ACCOUNTS,
+        Scope.COMPUTATION,
+        part="given",
+        says="messages that a computation or output gave",
+    ),
+    Series(
+        "bettong_computation_busy_seconds_total",
+        TIMES,
+        Scope.COMPUTATION,
+        part="busy_s",
+        says="how long a computation or output was at work; without a name: what workers do with frames themselves",
+    ),
     Series("bettong_receiver_messages_total", MESSAGES, Scope.RECEIVER, _SINK),
     Series("bettong_receiver_frames_total", FRAMES, Scope.RECEIVER),
     Series("bettong_receiver_dead_letters_total", DEAD_LETTERS, Scope.RECEIVER),

@@ -1,5 +1,6 @@
 """What the services of an application said in a minute, as Redis and Kafka gave it, and a watch that gives it again."""
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,12 +13,18 @@ from bettong.inspection.reason_counts import ReasonCounts, counted
 from bettong.inspection.services import ProcessFacts, local_rows
 from bettong.inspection.watched import Watched, watched
 from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.balance import AccountKind, AccountRow, PartitionAccounts, RowCounts
 
 HELD_BACK_S = 12  # from then on a partition waits for one of the stage before
 BEGUN_S = 1_800_000_000.0  # 15 January 2027, 08:00:00 UTC
 PARTITIONS = 4
 _A_SECOND = 3000  # messages of each partition
 _FACTS = ProcessFacts(pid=4100, started_s=BEGUN_S - 7300, restarts=0, runs=True, log="logs/x.log")
+# What `bettong.worker.stopwatch` says of the one computation of each stage.
+_TIMES = {
+    "orders": {"price": [9000.25, 0.2, 610.0, 1900.0, 2400.0, 2600.0, 3100.0]},
+    "spreads": {"spread": [4000.5, 0.09, 350.0, 1100.0, 1500.0, 1500.0, 1700.0]},
+}
 
 
 def _wave(second: int) -> int:
@@ -68,7 +75,21 @@ def partition(stage: str, number: int, second: int) -> dict[str, str]:
         "latency_p99_ms": f"{6.1 + number / 3:.2f}",
         "watermark_ns": str(at_ns - behind_s * 10**9) if stage == "spreads" else "0",
         "watermark_held_by": f"spreads/orders/{3 if is_held_back else number}" if stage == "spreads" else "",
+        "accounts": _accounts(stage, 22_000_000 + second * _A_SECOND),
+        "times": json.dumps({"": [900.5, 0.02, 90.0, 140.0, 150.0, 150.0, 160.0], **_TIMES[stage]}),
     }
+
+
+def _accounts(stage: str, taken: int) -> str:
+    """Every message passes one computation, and leaves."""
+    name = next(iter(_TIMES[stage]))
+    counts = RowCounts(taken=taken, given=taken)
+    rows = (
+        AccountRow(AccountKind.INPUT, stage, (), "", counts),
+        AccountRow(AccountKind.EACH, name, (stage,), "", counts),
+        AccountRow(AccountKind.OUTPUT, f"{name}s", (name,), "", counts),
+    )
+    return PartitionAccounts(1, rows).text()
 
 
 def answers(second: int) -> DeploymentAnswers:

@@ -27,6 +27,8 @@ NUMBERS = {
     "messages/s",
     "partitions",
     "restarts",
+    "cores",
+    "us",
 }
 AWAY = inspected(DeploymentAnswers(silent={"redis": "Redis at x does not answer"}, logs=answers(0).logs))
 WITHOUT_KAFKA = inspected(replace(answers(20), logs=None, silent={"kafka": "Kafka at x does not answer"}))
@@ -61,7 +63,8 @@ def test_what_is_printed_is_of_the_schema(found: Inspection | None) -> None:
 
 def test_the_page_lists_each_field_that_is_printed_and_no_other() -> None:
     values = printed(inspected(answers(20)))
-    parts = (values, values["services"][0], values["total"], values["stages"][0], values["partitions"][0])
+    lists = (values[name][0] for name in ("stages", "partitions", "computations"))
+    parts = (values, values["services"][0], values["total"], *lists)
     page = described()
     assert len(page) == len(parts)
     for part, fields in zip(parts, page.values(), strict=True):

@@ -69,7 +69,7 @@ def test_each_page_looks_as_it_was_last_agreed_on(number: int, page: str) -> Non
 def test_no_line_is_wider_than_the_screen_whatever_its_size() -> None:
     async def play(screen: Screen) -> None:
         await screen.show(SICK)
-        for number in range(1, 6):
+        for number in range(1, 8):
             await screen.press(str(number))
             width, height = screen.app.size
             assert len(screen.lines()) == height
@@ -97,7 +97,7 @@ def test_it_says_first_what_does_not_go_on_and_why() -> None:
 
 def test_before_the_first_answer_it_says_that_it_asks() -> None:
     async def play(screen: Screen) -> None:
-        for number in range(1, 6):
+        for number in range(1, 8):
             await screen.press(str(number))
             assert "asking" in screen.lines()[0]
         await screen.show(Picture(fault="nothing runs in .bettong (bettong up APP.py)"))
@@ -353,7 +353,7 @@ def test_what_services_say_never_reaches_the_terminal_as_orders() -> None:
 
     async def play(screen: Screen) -> None:
         await screen.show(Picture(of_one(garbage), reasons, fault=evil, reasons_fault=evil))
-        for number in range(1, 6):
+        for number in range(1, 8):
             await screen.press(str(number), "down")
             text = screen.text()
             assert all(each.isprintable() or each == "\n" for each in text), repr(text)
@@ -381,3 +381,19 @@ def test_help_names_every_key_and_any_of_its_keys_closes_it() -> None:
         assert screen.app._exit
 
     on_screen(play, at_s=NOW_S)
+
+
+def test_accounts_that_do_not_add_up_are_said_in_words_below_the_table() -> None:
+    def short(second: int, found: DeploymentAnswers) -> DeploymentAnswers:
+        partition = PartitionId("orders", 1)
+        record = dict(found.partitions[partition])
+        record["accounts"] = record["accounts"].replace(record["messages"][:3], "9", 1)
+        return replace(found, partitions={**found.partitions, partition: record})
+
+    async def play(screen: Screen) -> None:
+        await screen.show(Picture(watched_for(2, short)))
+        await screen.press("7")
+        assert "orders, into the stage, orders" in screen.text()
+        assert "orders took 9" in screen.text()
+
+    on_screen(play, at_s=1.0)

@@ -116,6 +116,7 @@ def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.LATE.name: worker.counters.late,
         metrics.PARTLY_LATE.name: worker.counters.partly_late,
         metrics.ACCOUNTS.name: worker.accounts.text(worker.next_offset),
+        metrics.TIMES.name: "" if worker.progress.stopwatch is None else worker.progress.stopwatch.text(),
         metrics.DUE.name: "" if worker.due_ns is None else worker.due_ns,
         metrics.WATERMARK.name: watermark_ns,
         metrics.WATERMARK_HELD_BY.name: held_by or "",

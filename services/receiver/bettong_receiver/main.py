@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Mapping
 
+from bettong.allocator import give_memory_back
 from bettong.application.plan import Plan, plan
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
@@ -16,6 +17,7 @@ from bettong_receiver.service import Receiver
 
 def main(overrides: Mapping[str, object]) -> None:
     """Runs until SIGTERM or SIGINT, then returns. Raises a BettongError that says what to do when it cannot go on."""
+    give_memory_back()  # subscribers come and go, each with a reader of the log, its threads and its buffers
     settings = read(ReceiverSettings, overrides)
     log = configure(settings, RECEIVER.name)
     planned = plan(load(settings.application))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bettong.cli.account_tables import accounts_table, differences
+from bettong.cli.computation_table import computations_table
 from bettong.cli.directory import DIRECTORY, HERE
 from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.locations import without_password_flag
@@ -38,6 +39,10 @@ _PARTITIONS = typer.Option("--partitions", help="Show each partition, not only e
 _ACCOUNTS = typer.Option(
     "--accounts", help="Show what has become of the messages of each computation: is anything lost?"
 )
+_COMPUTATIONS = typer.Option(
+    "--computations",
+    help="Show how busy each computation is and what a frame takes there: where does the time go?",
+)
 _JSON = typer.Option(
     "--json", help="Print one JSON object, partitions included, for scripts: see docs/status-json.md."
 )
@@ -59,6 +64,7 @@ def status(
     kafka: Annotated[str | None, KAFKA] = None,
     each: Annotated[bool, _PARTITIONS] = False,
     accounts: Annotated[bool, _ACCOUNTS] = False,
+    computations: Annotated[bool, _COMPUTATIONS] = False,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Show services, partitions, dead letters and latency. Exit code 0: all goes on; 7: something does not."""
@@ -79,7 +85,7 @@ def status(
     elif found is None:
         console.print(nothing)
     else:
-        show(found, console, each=each, accounts=accounts)
+        show(found, console, each=each, accounts=accounts, computations=computations)
     if found is None or not found.goes_on:
         raise typer.Exit(NOT_RUNNING)
 
@@ -114,8 +120,15 @@ def _elsewhere(application: str, redis: str | None, kafka: str | None) -> Inspec
     return inspect_remote(application, settings.redis_connection, where)
 
 
-def show(found: Inspection, console: Console, *, each: bool, accounts: bool = False) -> None:
-    """Prints what is known; `each`: of every partition; `accounts`: of every computation, too."""
+def show(
+    found: Inspection,
+    console: Console,
+    *,
+    each: bool,
+    accounts: bool = False,
+    computations: bool = False,
+) -> None:
+    """Prints what is known; `each`: of every partition; `accounts`, `computations`: of every computation, too."""
     from rich.markup import escape
 
     console.print(f"[bold]{found.application}[/bold]")
@@ -126,6 +139,8 @@ def show(found: Inspection, console: Console, *, each: bool, accounts: bool = Fa
         console.print(partitions_table(found.partitions, time.time_ns()))
     if accounts:
         console.print(accounts_table(found.accounts))
+    if computations:
+        console.print(computations_table(found.computations))
     if "redis" not in found.away:  # else nothing is known of these
         for text in (*summary(found.overview), *stalled(found.partitions), *differences(found.accounts)):
             console.print(text, soft_wrap=True)

@@ -21,8 +21,10 @@ from bettong.errors import SettingsError, StoreError
 from bettong.identifiers import PartitionId
 from bettong.latency import LatencyCounts
 from bettong.logs import Logger
-from bettong.metrics import BESIDE, LATENCY, SERIES, SERVICE, STANDBY, STATE, STATES, Scope, Series
+from bettong.metrics import BESIDE, LATENCY, SERIES, SERVICE, STANDBY, STATE, STATES, TIMES, Scope, Series
 from bettong.services import SERVICES
+from bettong.worker.balance import AccountKind, PartitionAccounts
+from bettong.worker.stopwatch import times_of
 
 # A scrape may wait for Redis for one attempt; Prometheus gives up after 10 s by default.
 _ATTEMPTS_S = 0.5
@@ -94,11 +96,16 @@ def families(record: MetricValues, partitions: Partitions) -> list[Metric]:
     service = str(record.get(SERVICE.name, ""))
     scopes = _scopes(service)
     for series in SERIES:
-        family = _family(series.name, f"{series.metric.meaning} [{series.scope}]", series.metric)
+        family = _family(series.name, f"{series.meaning} [{series.scope}]", series.metric)
         if series.scope is Scope.PARTITION:
             for (stage, partition), values in partitions.items():
                 own = {"stage": stage, "partition": str(partition)}
                 _add(family, series, own, values.get(series.metric.name))
+        elif series.scope is Scope.COMPUTATION:
+            for (stage, partition), values in partitions.items():
+                own = {"stage": stage, "partition": str(partition)}
+                for computation, number in _of_computations(series, str(values.get(series.metric.name, ""))):
+                    _add(family, series, own | {"computation": computation}, number)
         elif series.scope is Scope.SERVICE:
             _add(family, series, {"service": service}, record.get(series.metric.name))
         elif series.scope in scopes:
@@ -107,6 +114,18 @@ def families(record: MetricValues, partitions: Partitions) -> list[Metric]:
         if family.samples:
             found[series.name] = family
     return list(found.values())
+
+
+def _of_computations(series: Series, text: str) -> list[tuple[str, float]]:
+    """By computation or output, what a partition's text says of it; nothing where another version wrote it."""
+    try:
+        if series.metric is TIMES:
+            times = times_of(text or "{}")
+            return [(name, getattr(each, series.part)) for name, each in times.items()]
+        rows = PartitionAccounts.of_text(text).rows
+    except ValueError:
+        return []
+    return [(row.name, getattr(row.counts, series.part)) for row in rows if row.kind is not AccountKind.INPUT]
 
 
 def _labelled(series: Series, record: MetricValues) -> Iterator[tuple[dict[str, str], object]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from bettong.identifiers import PartitionId
 from bettong.inspection.accounts import AccountLine, account_lines
+from bettong.inspection.computations import ComputationLine, computation_lines
 from bettong.inspection.overview import (
     Overview,
     PartitionRow,
@@ -62,6 +63,7 @@ class Inspection:
     partitions: list[PartitionRow]
     unknown: list[str]
     accounts: list[AccountLine] = field(default_factory=list)
+    computations: list[ComputationLine] = field(default_factory=list)
     away: tuple[str, ...] = ()
 
     @property
@@ -86,6 +88,7 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
     )
     if "redis" in answers.silent:  # where logs end alone says nothing of who folds them, and how far
         partitions = []
+    accounts = account_lines(answers.partitions, partitions, are_ends_known=ends is not None)
     return Inspection(
         application=application,
         services=services,
@@ -93,6 +96,7 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
         stages=stages(partitions),
         partitions=partitions,
         unknown=[f"{why}; what only it knows is left out" for why in answers.silent.values()],
-        accounts=account_lines(answers.partitions, partitions, are_ends_known=ends is not None),
+        accounts=accounts,
+        computations=computation_lines(answers.partitions, accounts),
         away=tuple(answers.silent),
     )

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bettong.inspection.computations import ComputationLine
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.overview import Overview, PartitionRow, StageSummary, stands_still
 from bettong.inspection.services import ServiceRow
@@ -144,6 +145,25 @@ class PartitionStatus(Described):
     gap: str = unit_field("text", "The lost frame that it waits for; empty for none.")
 
 
+class ComputationStatus(Described):
+    """A computation or output of a stage in all partitions, or what workers do themselves."""
+
+    stage: str = unit_field("name", "The stage.")
+    computation: str = unit_field(
+        "name", "The computation or output; empty for the workers' own work: frames read and judged."
+    )
+    messages: int | None = unit_field("messages", "That came to it; null for the workers' own work.")
+    results: int | None = unit_field("messages", "That it gave; null for the workers' own work.")
+    busy_share: float = unit_field("cores", "How busy it is, over all partitions, of late; 1: a whole core.")
+    frame_p50_us: float = unit_field(
+        "us", "What one frame takes there, the median of the slowest partition of the last minute or so."
+    )
+    frame_p99_us: float = unit_field("us", "The same: 99 of 100 take less. Within 1 %, as the others.")
+    frame_p999_us: float = unit_field("us", "The same: 999 of 1,000.")
+    frame_p9999_us: float = unit_field("us", "The same: 9,999 of 10,000.")
+    frame_max_us: float = unit_field("us", "The same: the longest.")
+
+
 class StatusForm(Described):
     """The whole answer, one JSON object."""
 
@@ -159,6 +179,9 @@ class StatusForm(Described):
     total: TotalStatus | None = unit_field("object", "The whole; null when nothing runs, or Redis is away.")
     stages: list[StageStatus] = unit_field("list", "A stage each.")
     partitions: list[PartitionStatus] = unit_field("list", "A partition each, by stage and number.")
+    computations: list[ComputationStatus] = unit_field(
+        "list", "A computation or output each, and what workers do themselves, by stage."
+    )
     gaps: list[str] = unit_field("texts", "Partitions that wait for a lost frame.")
     left_out: list[str] = unit_field("texts", "Messages that killed workers and are left out, of late.")
     reference_faults: list[str] = unit_field("texts", "Tables of join_reference that cannot be loaded again.")
@@ -168,7 +191,14 @@ class StatusForm(Described):
 
 
 # In the order in which the page describes them.
-PARTS: tuple[type[Described], ...] = (StatusForm, ServiceStatus, TotalStatus, StageStatus, PartitionStatus)
+PARTS: tuple[type[Described], ...] = (
+    StatusForm,
+    ServiceStatus,
+    TotalStatus,
+    StageStatus,
+    PartitionStatus,
+    ComputationStatus,
+)
 
 
 def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = "") -> StatusForm:
@@ -184,6 +214,7 @@ def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = ""
         total=_total(found.overview) if found is not None and "redis" not in found.away else None,
         stages=list(map(_stage, found.stages)) if found is not None else [],
         partitions=list(map(_partition, found.partitions)) if found is not None else [],
+        computations=list(map(_computation, found.computations)) if found is not None else [],
         gaps=list(overview.gaps) if overview is not None else [],
         left_out=list(overview.left_out) if overview is not None else [],
         reference_faults=list(overview.references) if overview is not None else [],
@@ -262,4 +293,19 @@ def _partition(row: PartitionRow) -> PartitionStatus:
         watermark_held_by=row.watermark_held_by,
         fault=row.fault,
         gap=row.gap,
+    )
+
+
+def _computation(line: ComputationLine) -> ComputationStatus:
+    return ComputationStatus(
+        stage=line.stage,
+        computation=line.name,
+        messages=line.taken,
+        results=line.given,
+        busy_share=line.busy_share,
+        frame_p50_us=line.p50_us,
+        frame_p99_us=line.p99_us,
+        frame_p999_us=line.p999_us,
+        frame_p9999_us=line.p9999_us,
+        frame_max_us=line.max_us,
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from bettong.worker.batch import Batch
+    from bettong.worker.stopwatch import Stopwatch
 
 
 class FoldPosition(NamedTuple):
@@ -47,12 +48,16 @@ class _Fired(NamedTuple):
 
 
 class FoldProgress:
-    """Of one partition's fold. Written by the thread that folds; `at` may be asked by any."""
+    """Of one partition's fold. Written by the thread that folds; `at` may be asked by any.
 
-    __slots__ = ("_at", "_fired", "_number", "mark")
+    `stopwatch`: told of each computation that begins; None where nobody asks how long they take.
+    """
+
+    __slots__ = ("_at", "_fired", "_number", "mark", "stopwatch")
 
     def __init__(self) -> None:
         self.mark: Mark | None = None
+        self.stopwatch: Stopwatch | None = None
         # Beside timers that fire: OWN_WORK for the worker's own work.
         self._at: tuple[str, Batch | None, Iterator[Any] | None, _Fired | int | None] = ("", None, None, None)
         self._fired: _Fired | None = None
@@ -61,6 +66,8 @@ class FoldProgress:
     def enter(self, computation: str) -> None:
         """A computation begins, with all of the frame, or all that fired, at a time unless it says more."""
         self._at = (computation, None, None, self._fired)
+        if self.stopwatch is not None:
+            self.stopwatch.enter(computation)
         if self.mark is not None:
             self.mark(self.at())
 
@@ -77,6 +84,8 @@ class FoldProgress:
         """No function of the user's is called until `fire`, or until `end_firing`."""
         self._fired = None
         self._at = (computation, None, None, OWN_WORK)
+        if self.stopwatch is not None:
+            self.stopwatch.enter(computation)
         if self.mark is not None:
             self.mark(self.at())
 

@@ -26,6 +26,7 @@ from bettong.worker.halving import Unknown, halved
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.progress import FoldPosition
+from bettong.worker.stopwatch import Stopwatch
 from bettong_processor.crashes.marks import Activity, Deaths, Mark, Marks
 from bettong_processor.crashes.trial import SuspectRecord, Trial, computation_of, computations
 
@@ -126,7 +127,7 @@ class Guard:
 class GuardedFold:
     """Of one worker, for the thread that folds it."""
 
-    __slots__ = ("_at_work", "_deaths", "_guard", "_holds", "_suspect", "mark", "worker")
+    __slots__ = ("_at_work", "_deaths", "_guard", "_holds", "_stopwatch", "_suspect", "mark", "worker")
 
     def __init__(
         self,
@@ -142,6 +143,7 @@ class GuardedFold:
         self._at_work = guard.at_work
         self._deaths = deaths
         self._holds = holds
+        self._stopwatch = worker.progress.stopwatch = Stopwatch(time.perf_counter_ns)
         self._suspect = deaths.offset if deaths is not None and deaths.activity is Activity.FOLDING else -1
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
@@ -151,10 +153,12 @@ class GuardedFold:
             return self._fold_suspect(offset, value)
         self.mark.begin(offset)
         self._at_work.fold = (self, offset, value)
+        self._stopwatch.begin()
         try:
             with CollectionPaused():
                 return self.worker.fold(offset, value)
         finally:
+            self._stopwatch.end()
             self._at_work.fold = None
             self.mark.end()
 

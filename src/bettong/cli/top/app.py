@@ -15,8 +15,16 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import ContentSwitcher, Input, Static
 
+from bettong.cli.top.computation_tables import ACCOUNTS, BUSY
 from bettong.cli.top.headline import STALE_S, staleness, verdict
-from bettong.cli.top.lines import Picture, partition_lines, reason_lines, stage_lines
+from bettong.cli.top.lines import (
+    Picture,
+    busy_lines,
+    ordered_accounts,
+    partition_lines,
+    reason_lines,
+    stage_lines,
+)
 from bettong.cli.top.pages import OverviewPage, Page
 from bettong.cli.top.table_view import TableView
 from bettong.cli.top.tables import CHANGES, PARTITIONS, REASONS, STAGES, clock
@@ -28,11 +36,13 @@ PAGES = {
     "partitions": "Partitions",
     "dead-letters": "Dead letters",
     "events": "Events",
+    "busy": "Busy",
+    "accounts": "Accounts",
 }
 HELP = """\
 bettong top reads what services say, once a second, and changes nothing.
 
-1 2 3 4 5   a page; Tab, Shift+Tab: the next one, the one before
+1 to 7      a page; Tab, Shift+Tab: the next one, the one before
 up down     a row, all of which stands below the table; also page up,
             page down, home, end
 left right  the columns that do not fit
@@ -48,6 +58,8 @@ q           quit
 folded      messages a second, over the last 10 s
 lag         records that wait in the log; how long the next one has
 p50, p99    of a stage: of its slowest partition, until output is durable
+busy        all partitions together; 100 %: a whole core
+accounts    in = used + filtered + late + dead letters + skipped
 owner       the slot of the resident schedule that holds the partition
 STALE       no answer: what you see is grey, and as old as it says
 
@@ -125,7 +137,9 @@ class TopApp(App[None]):
         with ContentSwitcher(initial="overview"):
             yield OverviewPage(id="overview")
             yield Page(STAGES, id="stages")
+            yield Page(BUSY, id="busy")
             yield Page(PARTITIONS, id="partitions")
+            yield Page(ACCOUNTS, id="accounts")
             yield Page(REASONS, id="dead-letters")
             yield Page(CHANGES, id="events")
         yield Input(id="filter", placeholder="words that rows hold")
@@ -176,6 +190,10 @@ class TopApp(App[None]):
             page.show_picture(picture, unix_s, is_stale=is_stale)
         elif page.id == "stages":
             page.show(stage_lines(found), is_stale=is_stale)
+        elif page.id == "busy":
+            page.show(busy_lines(found), is_stale=is_stale)
+        elif page.id == "accounts":
+            page.show(ordered_accounts(found), is_stale=is_stale)
         elif page.id == "partitions":
             page.show(partition_lines(found, unix_s), is_stale=is_stale)
         elif page.id == "dead-letters":
@@ -194,7 +212,7 @@ class TopApp(App[None]):
         parts = []
         for number, (name, title) in enumerate(PAGES.items(), 1):
             here = name == current
-            text = f"[{number} {title}]" if here else f" {number} {title} "
+            text = f" [{number} {title}]" if here else f" {number} {title}"
             parts.append((text, "bold $text-primary" if here else MUTED))
         self.query_one("#tabs", Static).update(Content.assemble(*parts))
 

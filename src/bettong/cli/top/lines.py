@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bettong.cli.top.texts import lasting
+from bettong.inspection.accounts import AccountLine, shown
+from bettong.inspection.computations import ComputationLine
 from bettong.inspection.overview import PartitionRow, StageSummary
 from bettong.inspection.reason_counts import ReasonCounts, ReasonRow
 from bettong.inspection.services import RUNNING, ServiceRow
@@ -55,6 +57,14 @@ class PartitionLine:
         return "all saved" if self.row.snapshot_offset >= self.row.offset else lasting(self.trend.snapshot)
 
 
+@dataclass(frozen=True, slots=True)
+class OrderedAccount:
+    """An account, and `number`: which in the order in which they pass."""
+
+    line: AccountLine
+    number: int
+
+
 def is_well(row: ServiceRow) -> bool:
     """Whether a service does what it is for."""
     return row.state in {RUNNING, STANDBY}
@@ -81,6 +91,16 @@ def partition_lines(found: Watched, unix_s: float) -> list[PartitionLine]:
     if found.numbers is None:
         return []
     return [PartitionLine(row, found.trends.of(row.id), unix_s) for row in found.numbers.partitions]
+
+
+def busy_lines(found: Watched) -> list[ComputationLine]:
+    """Of the newest inspection that has numbers."""
+    return list(found.numbers.computations) if found.numbers is not None else []
+
+
+def ordered_accounts(found: Watched) -> list[OrderedAccount]:
+    """Of the newest inspection that has numbers."""
+    return [OrderedAccount(line, number) for number, line in enumerate(shown(found.accounts))]
 
 
 def reason_lines(found: ReasonCounts | None) -> list[ReasonRow]:

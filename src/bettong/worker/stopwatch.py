@@ -1,0 +1,175 @@
+"""How long a partition's computations are at work with a frame, for who asks where the time goes.
+
+Not part of the fold: a replay takes other times. All frames are timed as a whole, of their computations at most one in
+a millisecond, so that this costs less than 1 % however small frames are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+_NS = 1_000_000_000
+_US = 1_000
+# Between two frames whose computations are timed.
+_SAMPLE_NS = 1_000_000
+# Quantiles are those of one to two such stretches.
+_STRETCH_NS = 30 * _NS
+# Quantiles are looked for again when so much time has passed: each takes 50 us or so.
+_REPORT_NS = 5 * _NS
+# Of a bucket's number: durations of 2**n ns to twice that lie in 128 buckets, each within 0.8 % of its first one, as
+# HdrHistogram has them.
+_BUCKET_BITS = 8
+
+# Of 10,000 frames so many take at most a quantile.
+_OF_10_000 = (5_000, 9_900, 9_990, 9_999, 10_000)
+
+# Between and beside computations: frames read and judged by the delivery rule.
+OWN_WORK = ""
+
+
+class ComputationTimes(NamedTuple):
+    """Of one computation, output or the worker's own work in one partition.
+
+    `busy_s`: since the process began to fold the partition; `busy_share`: of the time of late, 0 to 1. Then what one
+    frame took there of late, quantiles within 1 %, us; 0 before the first.
+    """
+
+    busy_s: float
+    busy_share: float
+    p50_us: float = 0.0
+    p99_us: float = 0.0
+    p999_us: float = 0.0
+    p9999_us: float = 0.0
+    max_us: float = 0.0
+
+
+class Stopwatch:
+    """Of one partition's fold, for the thread that folds. `clock_ns` is monotonic."""
+
+    __slots__ = (
+        "_at",
+        "_begun_ns",
+        "_busy_ns",
+        "_clock_ns",
+        "_entered_ns",
+        "_fold_ns",
+        "_frame_ns",
+        "_newest",
+        "_older",
+        "_reported_fold_ns",
+        "_reported_ns",
+        "_sample_due_ns",
+        "_sampled_ns",
+        "_stretch_due_ns",
+        "_text",
+    )
+
+    def __init__(self, clock_ns: Callable[[], int]) -> None:
+        self._clock_ns = clock_ns
+        self._at: str | None = None
+        self._begun_ns = self._entered_ns = self._sample_due_ns = 0
+        self._fold_ns = self._reported_fold_ns = 0
+        # Of the frame under way; of those that were timed since the last report; of all, as far as these tell.
+        self._frame_ns: dict[str, int] = {}
+        self._sampled_ns: dict[str, int] = {}
+        self._busy_ns: dict[str, int] = {}
+        # By bucket, how many frames took so long.
+        self._newest: dict[str, dict[int, int]] = {}
+        self._older: dict[str, dict[int, int]] = {}
+        self._reported_ns = clock_ns()
+        self._stretch_due_ns = self._reported_ns + _STRETCH_NS
+        self._text = ""
+
+    def begin(self) -> None:
+        """A record comes."""
+        self._begun_ns = now_ns = self._clock_ns()
+        if now_ns >= self._sample_due_ns:
+            self._sample_due_ns = now_ns + _SAMPLE_NS
+            self._frame_ns = {}
+            self._at, self._entered_ns = OWN_WORK, now_ns
+
+    def enter(self, computation: str) -> None:
+        """What takes time from now on, until the next one or the end."""
+        if self._at is not None:
+            self._lap(self._at, computation)
+
+    def end(self) -> None:
+        """The record is folded."""
+        now_ns = self._clock_ns()
+        self._fold_ns += now_ns - self._begun_ns
+        if self._at is None:
+            return
+        self._lap(self._at, OWN_WORK)
+        self._at = None
+        for computation, took_ns in self._frame_ns.items():
+            counts = self._newest.get(computation)
+            if counts is None:
+                counts = self._newest[computation] = {}
+            shift = max(took_ns.bit_length() - _BUCKET_BITS, 0)
+            bucket = shift << _BUCKET_BITS | took_ns >> shift
+            counts[bucket] = counts.get(bucket, 0) + 1
+            self._sampled_ns[computation] = self._sampled_ns.get(computation, 0) + took_ns
+
+    def text(self) -> str:
+        """For a live record: JSON of what `times_of` gives, made anew every few seconds."""
+        now_ns = self._clock_ns()
+        if now_ns - self._reported_ns >= _REPORT_NS or not self._text:
+            self._text = json.dumps(dict(self._report(now_ns)), separators=(",", ":"))
+        return self._text
+
+    def _lap(self, of: str, then: str) -> None:
+        now_ns = self._clock_ns()
+        self._frame_ns[of] = self._frame_ns.get(of, 0) + now_ns - self._entered_ns
+        self._at, self._entered_ns = then, now_ns
+
+    def _report(self, now_ns: int) -> Iterator[tuple[str, ComputationTimes]]:
+        """What all frames took, in the proportions of those whose computations were timed."""
+        passed_ns, self._reported_ns = max(now_ns - self._reported_ns, 1), now_ns
+        fold_ns, self._reported_fold_ns = self._fold_ns - self._reported_fold_ns, self._fold_ns
+        sampled_ns, self._sampled_ns = self._sampled_ns, {}
+        total_ns = max(sum(sampled_ns.values()), 1)
+        older, newest = self._older, self._newest
+        if now_ns >= self._stretch_due_ns:
+            self._stretch_due_ns = now_ns + _STRETCH_NS
+            self._older, self._newest = newest, {}
+        for computation in dict.fromkeys((*self._busy_ns, *sampled_ns)):
+            of_late_ns = fold_ns * sampled_ns.get(computation, 0) // total_ns
+            self._busy_ns[computation] = self._busy_ns.get(computation, 0) + of_late_ns
+            yield (
+                computation,
+                ComputationTimes(
+                    round(self._busy_ns[computation] / _NS, 6),
+                    round(of_late_ns / passed_ns, 4),
+                    *(
+                        round(each_ns / _US, 1)
+                        for each_ns in _quantiles(older.get(computation, {}), newest.get(computation, {}))
+                    ),
+                ),
+            )
+
+
+def times_of(text: str) -> Mapping[str, ComputationTimes]:
+    """What `Stopwatch.text` says, by computation or output. Raises ValueError for what it does not."""
+    try:
+        return {str(name): ComputationTimes(*map(float, each)) for name, each in json.loads(text).items()}
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"no times of computations: {error}") from None
+
+
+def _middle_ns(bucket: int) -> int:
+    shift = bucket >> _BUCKET_BITS
+    return ((bucket & ((1 << _BUCKET_BITS) - 1)) << shift) + ((1 << shift) >> 1)
+
+
+def _quantiles(older: Mapping[int, int], newest: Mapping[int, int]) -> list[int]:
+    """p50, p99, p99.9, p99.99 and the largest of both, ns; none of none."""
+    total, passed = sum(older.values()) + sum(newest.values()), 0
+    wanted, found = list(_OF_10_000), []
+    for bucket in sorted(older.keys() | newest.keys()):
+        passed += older.get(bucket, 0) + newest.get(bucket, 0)
+        while wanted and 10_000 * passed >= wanted[0] * total:
+            found.append(_middle_ns(bucket))
+            del wanted[0]
+    return found
