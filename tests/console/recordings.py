@@ -54,6 +54,20 @@ def miscounted(look: Look) -> Look:
     return replace(look, answers=replace(look.answers, partitions=partitions))
 
 
+def timed(look: Look) -> Look:
+    """The look, had each partition of `clicks` told how long its window is at work."""
+    own, window = (
+        [9.5, 0.02, 90.0, 140.0, 150.0, 150.0, 160.0],
+        [90.5, 0.03, 610.0, 1900.0, 2400.0, 2600.0, 3100.0],
+    )
+    times = json.dumps({"": own, "Visits": window})
+    partitions = {
+        id_: {**record, metrics.TIMES.name: times} if id_.stage == "clicks" else record
+        for id_, record in look.answers.partitions.items()
+    }
+    return replace(look, answers=replace(look.answers, partitions=partitions))
+
+
 def _read(values: dict[str, Any]) -> Look:
     def by_partition(found: dict[str, Any]) -> dict[PartitionId, Any]:
         return {PartitionId.parse(name): value for name, value in found.items()}

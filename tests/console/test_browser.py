@@ -17,7 +17,7 @@ from bettong.inspection.flow_graph import Arrow, Box, BoxKind, FlowGraph
 from bettong.inspection.overview import service_of
 from tests.console.browsers import chromium
 from tests.console.pictures import PICTURES, fresh_recording, take_pictures
-from tests.console.recordings import Look, miscounted, recorded
+from tests.console.recordings import Look, miscounted, recorded, timed
 from tests.console.sites import Served, recorded_site, served
 
 PAGES = (
@@ -161,6 +161,17 @@ def test_the_graph_has_every_box_and_an_address_for_each(page: Page, site: Serve
     page.get_by_role("link", name="1 hour").click()
     expect(page).to_have_url(f"{site.url}/application?span=1h")
     expect(page.locator(".chart canvas")).to_have_count(3)
+
+
+def test_a_computation_says_how_busy_it_is_and_what_a_frame_takes_there(page: Page) -> None:
+    with served(recorded_site(looks=[*map(timed, recorded("visits"))])) as own:
+        page.goto(f"{own.url}/application?box=computation:Visits")
+        expect(page.get_by_title("Visits", exact=True)).to_contain_text("window · 24.0% busy")
+        numbers = page.locator(".numbers").nth(1)
+        expect(numbers).to_contain_text("0.61ms")
+        expect(numbers).to_contain_text("3.10ms")
+        expect(page.get_by_title("Hour", exact=True)).not_to_contain_text("busy")
+        page.goto("about:blank")
 
 
 def test_partitions_sort_and_filter_and_the_address_remembers(page: Page, site: Served) -> None:

@@ -20,7 +20,7 @@ from bettong_console.access import COOKIE, SESSIONS_MAX, Access, is_loopback_nam
 from bettong_console.history import SPANS
 from bettong_console.site import PAGES
 from bettong_console.views import VIEWS
-from tests.console.recordings import miscounted, recorded
+from tests.console.recordings import miscounted, recorded, timed
 from tests.console.sites import RecordedSite, recorded_site
 
 URL = "http://127.0.0.1:7400"
@@ -146,6 +146,19 @@ def test_accounts_are_those_that_the_terminal_shows(plain: TestClient) -> None:
     for line in found["lines"]:
         parts = ("used", "filtered", "late", "dead_letters", "skipped")
         assert line["taken"] == sum(line[part] or 0 for part in parts)
+
+
+def test_computations_are_as_busy_as_the_terminal_says() -> None:
+    look = timed(recorded("visits")[-1])
+    expected = inspection("visits", remote_rows(look.answers.live), look.answers).computations
+    with client(recorded_site(looks=[look])) as asking:
+        found = asking.get("/api/now?view=application").json()["computations"]
+    assert found == [asdict(line) for line in expected]
+    partitions = sum(id_.stage == "clicks" for id_ in look.answers.partitions)
+    assert {each["name"]: each["busy_share"] for each in found} == {
+        "": pytest.approx(partitions * 0.02),
+        "Visits": pytest.approx(partitions * 0.03),
+    }
 
 
 def test_what_does_not_add_up_twice_in_a_row_is_said_of_its_line_and_needs_a_person() -> None:

@@ -60,6 +60,7 @@ def application(board: Board, known: Known, now_s: float) -> View:
         "sources": [asdict(each) for each in known.measured.sources],
         "stages": [_stage(each) for each in known.measured.stages],
         "sinks": [asdict(each) for each in known.measured.sinks],
+        "computations": [asdict(each) for each in known.moment.found.computations],
         "slowest": asdict(slowest) if slowest is not None else None,
     }
 

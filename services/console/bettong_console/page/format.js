@@ -53,6 +53,9 @@ export function milliseconds(value) {
   return value === null || value === undefined ? amount(null) : value >= 10_000 ? duration(value / 1000) : amount(value, "ms");
 }
 
+/** A share of 1, of a core or of a whole. */
+export const percent = (share) => amount(share === null ? null : share * 100, "%");
+
 /** A moment in local time; UTC on hover, and for machines. */
 export function moment(seconds, { day = false } = {}) {
   const at = new Date(seconds * 1000);

@@ -2,7 +2,7 @@
 import { Graph, layout } from "./vendor/dagre/dagre.mjs";
 import { addressWith } from "./address.js";
 import { h, s } from "./dom.js";
-import { digits, duration, milliseconds, rate } from "./format.js";
+import { digits, duration, milliseconds, percent, rate } from "./format.js";
 
 const HEAD = 50; // of a stage: its name and two lines of numbers
 const HEIGHT = 50;
@@ -142,6 +142,9 @@ function boxLink(box, view, chosen, place) {
   }, h("span", { class: "name cut" }, box.name), h("span", { class: "what cut" }, subtitle(box, view)));
 }
 
+/** How busy a box's computation is, and what a frame takes there; nothing where nobody knows. */
+export const computationOf = (box, view) => view && view.computations.find((each) => each.stage === box.stage && each.name === box.name);
+
 function subtitle(box, view) {
   if (box.kind === "sink") {
     const now = view && view.sinks.find((each) => each.sink === box.name);
@@ -151,5 +154,7 @@ function subtitle(box, view) {
     const now = view && view.sources.find((each) => each.source === box.name);
     return now && now.watermark_lag_s !== null ? ["source · event time ", duration(now.watermark_lag_s), " behind"] : "source";
   }
-  return box.method.replaceAll("_", " ");
+  const method = box.method.replaceAll("_", " ");
+  const now = computationOf(box, view);
+  return now ? [`${method} · `, percent(now.busy_share), " busy"] : method;
 }

@@ -2,8 +2,8 @@
 import { addressWith, chosen } from "../address.js";
 import { Chart } from "../chart.js";
 import { h, morphChildren } from "../dom.js";
-import { compact, count, digits, duration, durationText, milliseconds, moment, rate } from "../format.js";
-import { drawn, placed } from "../graph.js";
+import { compact, count, digits, duration, durationText, milliseconds, moment, percent, rate } from "../format.js";
+import { computationOf, drawn, placed } from "../graph.js";
 import { Histories, SPANS } from "../histories.js";
 
 const NARROW_PX = 720;
@@ -111,6 +111,7 @@ function slowest(view) {
 
 function details(box, view) {
   const stage = view && view.stages.find((each) => each.stage === box.stage);
+  const now = computationOf(box, view);
   const sink = view && box.kind === "sink" && view.sinks.find((each) => each.sink === box.name);
   const source = view && box.kind === "source" && view.sources.find((each) => each.source === box.name);
   return h("section", { class: "card" },
@@ -118,6 +119,7 @@ function details(box, view) {
       h("a", { class: "end small", href: addressWith({ box: null }), "data-go": true }, "Close")),
     h("div", { class: "body" },
       stage && numbers({ "Messages into its stage": rate(stage.messages_per_s), "Results of its stage": rate(stage.results_per_s), "p50": milliseconds(stage.p50_ms), "p99": milliseconds(stage.p99_ms), Lag: count(stage.lag, "records"), Keys: count(stage.keys, "keys"), Late: count(stage.late, "messages"), "Dead letters": count(stage.dead_letters) }),
+      now && numbers({ Busy: h("span", { title: "of a core, over all partitions, of late" }, percent(now.busy_share)), "A frame takes, p50": milliseconds(now.p50_us / 1000), "p99": milliseconds(now.p99_us / 1000), "p99.9": milliseconds(now.p999_us / 1000), Longest: milliseconds(now.max_us / 1000) }),
       sink && numbers({ Delivered: rate(sink.messages_per_s), "In all": count(sink.messages, "messages"), "p50": milliseconds(sink.p50_ms), "p99": milliseconds(sink.p99_ms), Worst: milliseconds(sink.max_ms), ...(sink.lag === null ? {} : { Lag: count(sink.lag, "records") }) }),
       source && numbers({ ...(source.lag === null ? {} : { "Not yet read": count(source.lag, "records") }), ...(source.watermark_lag_s === null ? {} : { "Event time behind": duration(source.watermark_lag_s) }) }),
       h("dl", { class: "facts" }, h("dt", {}, "What it does"), h("dd", { class: "mono" }, box.text),
