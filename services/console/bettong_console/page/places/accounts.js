@@ -45,8 +45,8 @@ export function accountsPlace(root, description) {
         ? h("p", { class: "body empty" }, "Nothing has been counted here yet. Accounts begin with the first message that is folded.")
         : h("div", { class: "scroll" }, h("table", { class: "ages pinned accounts" },
           h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Where", h("small", {}, "in the order of the stage")),
-            columns.map(([, [name, part], , title]) => h("th", { scope: "col", class: "number", title }, name, h("small", {}, part))),
-            h("th", { scope: "col" }, "Adds up?"))),
+            h("th", { scope: "col" }, "State", h("small", {}, "of the sum")),
+            columns.map(([, [name, part], , title]) => h("th", { scope: "col", class: "number", title }, name, h("small", {}, part))))),
           grouped(lines).map(([name, own]) => h("tbody", {},
             h("tr", {}, h("th", { scope: "rowgroup", colspan: columns.length + 2, class: "group" }, name)),
             own.map((line) => row(line, columns)))))));
@@ -87,10 +87,10 @@ function grouped(lines) {
 function row(line, columns) {
   return h("tr", { class: line.adds_up ? "" : "bad" },
     h("td", { class: "name", title: line.name }, line.name, KINDS[line.kind] && h("span", { class: "badge" }, KINDS[line.kind])),
-    columns.map(([field]) => cell(field, line)),
     h("td", {}, line.adds_up
       ? h("span", { class: "badge good" }, "adds up")
-      : h("span", { class: "badge bad", title: line.differences.join("; ") }, "does not add up")));
+      : h("span", { class: "badge bad", title: line.differences.join("; ") }, "does not add up")),
+    columns.map(([field]) => cell(field, line)));
 }
 
 function cell(field, line) {
