@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from bettong.cli.ending import end_well
+from bettong.cli.main import app as command_line
 from bettong.cli.run import describe, suite_options
 from bettong.errors import SettingsError
 from bettong.inspection.deployment import DeploymentAnswers, inspection
@@ -102,6 +104,17 @@ def test_its_address_is_printed(made: Callable[..., Suite]) -> None:
     text = StringIO()
     describe(record, Console(file=text, width=200), record.directory)
     assert f"console       {record.console}" in text.getvalue()
+
+
+def test_status_says_where_it_is_too(
+    made: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = made(console=True).record
+    found = inspection("word-count", [], DeploymentAnswers())
+    monkeypatch.setattr("bettong.local.record.find", lambda _: record)
+    monkeypatch.setattr("bettong.local.inspecting.inspect_suite", lambda _: found)
+    assert end_well(command_line, ["status"], name="bettong") == 0
+    assert f"see it at {record.console}\n" in capsys.readouterr().out
 
 
 def with_console(folder: Path) -> tuple[Suite, Fragile, Fragile, list[str]]:
