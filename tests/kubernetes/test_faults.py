@@ -65,6 +65,43 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         {"serviceMonitor": {"enabled": True}},
         "serviceMonitor.enabled: there is nothing to read without metrics",
     ),
+    (
+        {**WATCHED, "alerts": {"enabled": True}},
+        "alerts.enabled: their rules select by labels that the Service",
+    ),
+    (
+        {"alerts": {"thresholds": {"stalledSeconds": "1m"}}},
+        "at '/alerts/thresholds/stalledSeconds': got string, want",
+    ),
+    (
+        {"alerts": {"thresholds": {"stalled": 60}}},
+        "at '/alerts/thresholds': additional properties 'stalled' not",
+    ),
+    (
+        {"alerts": {"thresholds": {"gapSeconds": None}}},
+        "at '/alerts/thresholds': missing property 'gapSeconds'",
+    ),
+    (
+        {"alerts": {"thresholds": {"gapSeconds": 0}}},
+        "at '/alerts/thresholds/gapSeconds': exclusiveMinimum: got 0",
+    ),
+    (
+        {"alerts": {"thresholds": {"downSeconds": 1.5}}},
+        "at '/alerts/thresholds/downSeconds': got number, want integer",
+    ),
+    (
+        {"alerts": {"thresholds": {"latencyShare": 99}}},
+        "at '/alerts/thresholds/latencyShare': maximum: got 99, want 1",
+    ),
+    (
+        {"alerts": {"thresholds": {"latencySeconds": 0.3}}},
+        "at '/alerts/thresholds/latencySeconds': value must be one of",
+    ),
+    ({"alerts": {"without": ["BettongLate"]}}, "at '/alerts/without/0': value must be one of"),
+    (
+        {"dashboards": {"enabled": True}},
+        "dashboards.enabled: there is nothing to show without metrics.enabled",
+    ),
     ({"worker": {"keda": {"enabled": True}}}, "worker.keda.enabled: KEDA asks the driver for its lag; set"),
     (
         {**WATCHED, "worker": {"replicas": 2, "keda": {"enabled": True}}},

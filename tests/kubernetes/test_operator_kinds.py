@@ -11,13 +11,21 @@ from tests.kubernetes.chart import Chart, Object
 from tests.kubernetes.operator_kinds import FOLDER, KINDS, SOURCES, validate
 from tests.kubernetes.value_sets import MATRIX
 
-WAYS = {"Certificate": "many-burstable", "ScaledObject": "full-burstable", "ServiceMonitor": "full-burstable"}
+WAYS = {
+    "Certificate": "many-burstable",
+    "PrometheusRule": "full-burstable",
+    "ScaledObject": "full-burstable",
+    "ServiceMonitor": "full-burstable",
+}
 FAULTS: list[tuple[str, Sequence[str | int], Any]] = [
     ("Certificate", ["spec", "dnsName"], ["a"]),
     ("Certificate", ["spec", "issuerRef", "nam"], "ours"),
     ("Certificate", ["spec", "privateKey", "size"], "256"),
     ("Certificate", ["spec", "privateKey", "rotationPolicy"], "Sometimes"),
     ("Certificate", ["apiVersion"], "cert-manager.io/v1alpha1"),
+    ("PrometheusRule", ["spec", "group"], []),
+    ("PrometheusRule", ["spec", "groups", 0, "rules", 0, "annotation"], {}),
+    ("PrometheusRule", ["spec", "groups", 0, "rules", 0, "for"], "two minutes"),
     ("ScaledObject", ["spec", "minReplicas"], 1),
     ("ScaledObject", ["spec", "scaleTargetRef", "namespace"], "space"),
     ("ScaledObject", ["spec", "triggers", 0, "type"], "metric-api"),

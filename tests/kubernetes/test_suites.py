@@ -48,6 +48,6 @@ def test_a_packaged_chart_has_no_suites(folder: Path, tmp_path: Path) -> None:
         folder / "Chart.yaml",
         folder / "README.md",
         *folder.glob("templates/**/*.*"),
-        *folder.glob("files/*.*"),
+        *folder.glob("files/**/*.*"),
     ]
     assert {f"{folder.name}/{path.relative_to(folder)}" for path in kept} <= names

@@ -362,7 +362,10 @@ def test_who_serves_grpc_has_certificates_and_tokens_by_files_alone(chart: Chart
 def test_every_value_is_used_by_a_template() -> None:
     """By name: a value that no template mentions does nothing."""
     templates = "\n".join(
-        path.read_text() for path in FOLDER.joinpath("templates").rglob("*") if path.is_file()
+        path.read_text()
+        for folder in ("templates", "files")  # thresholds of alerts are put into a file
+        for path in FOLDER.joinpath(folder).rglob("*")
+        if path.is_file()
     )
     values = yaml.safe_load((FOLDER / "values.yaml").read_text())
     unused = [path for path in leaves(values) if not re.search(rf"\b{path.rpartition('.')[2]}\b", templates)]

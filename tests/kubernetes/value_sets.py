@@ -49,6 +49,8 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
         "priorityClass": {"create": True},
         "metrics": {"enabled": True},
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "alerts": {"enabled": True, "labels": {"release": "prometheus"}},
+        "dashboards": {"enabled": True, "annotations": {"grafana_folder": "Bettong"}},
         "networkPolicies": {
             "clients": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}],
             "scrapers": [{"namespaceSelector": {"matchLabels": {"team": "watchers"}}}],
@@ -111,12 +113,12 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def leaves(values: Mapping[str, Any], above: str = "") -> list[str]:
-    """The path of each value, with dots; without the labels of nodes that pin."""
+    """The path of each value, with dots; without labels that others look for."""
     found = []
     for key, value in values.items():
         deeper = isinstance(value, Mapping) and value
         found += leaves(value, f"{above}{key}.") if deeper else [f"{above}{key}"]
-    return [path for path in found if not path.startswith("qos.pin.nodeSelector.")]
+    return [path for path in found if not path.startswith(("qos.pin.nodeSelector.", "dashboards.labels."))]
 
 
 MATRIX = {

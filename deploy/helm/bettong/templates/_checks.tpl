@@ -112,7 +112,7 @@
 {{/* Seconds that a stop takes at most after SIGTERM: see the services' READMEs. */}}
 {{- define "bettong.stopChecks" -}}
 {{- $v := .Values -}}
-{{- range $name, $stop := dict "sender" 25 "receiver" 25 "worker" 10 "topicSender" 25 "driver" 35 "console" 15 -}}
+{{- range $name, $stop := dict "sender" 25 "receiver" 25 "worker" 10 "topicSender" 25 "driver" 35 -}}
 {{- $of := index $v $name -}}
 {{- $needs := add $stop (default 0 $of.preStopSeconds) (default 0 $of.drainSeconds) -}}
 {{- if gt (int $needs) (int $of.terminationGracePeriodSeconds) -}}

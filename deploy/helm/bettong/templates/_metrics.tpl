@@ -24,6 +24,12 @@
 {{- if and $v.serviceMonitor.enabled (not $v.metrics.enabled) -}}
 {{- fail "serviceMonitor.enabled: there is nothing to read without metrics.enabled; set it too" -}}
 {{- end -}}
+{{- if and $v.alerts.enabled (not $v.serviceMonitor.enabled) -}}
+{{- fail "alerts.enabled: their rules select by labels that the ServiceMonitor gives; set serviceMonitor.enabled too" -}}
+{{- end -}}
+{{- if and $v.dashboards.enabled (not $v.metrics.enabled) -}}
+{{- fail "dashboards.enabled: there is nothing to show without metrics.enabled; set it too" -}}
+{{- end -}}
 {{- with $v.serviceMonitor -}}
 {{- if and .enabled (gt (include "bettong.milliseconds" .scrapeTimeout | int64) (include "bettong.milliseconds" .interval | int64)) -}}
 {{- fail (printf "serviceMonitor.scrapeTimeout: %s is above the interval (%s), which Prometheus refuses" .scrapeTimeout .interval) -}}

@@ -1,4 +1,4 @@
-{{/* Names and labels. */}}
+{{/* Names, labels and numbers. */}}
 {{- define "bettong.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
@@ -45,4 +45,9 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- $root := index . 0 -}}
 {{- $image := $root.Values.image -}}
 {{- default (printf "%s/%s:%s" $image.repository (index . 1) (default $root.Chart.AppVersion $image.tag)) (get $image (index . 1)) -}}
+{{- end -}}
+
+{{/* A number of the values as text: whole ones without an exponent, which durations of Prometheus do not take. */}}
+{{- define "bettong.number" -}}
+{{- if and (kindIs "float64" .) (eq (toString (floor .)) (toString .)) -}}{{ int64 . }}{{- else -}}{{ toString . }}{{- end -}}
 {{- end -}}
