@@ -38,6 +38,11 @@ QUERIES = {
     " (rate(bettong_receiver_latency_seconds_bucket[5m])))",
     "the same for each sink": "histogram_quantile(0.99, sum by (le, sink)"
     " (rate(bettong_receiver_sink_latency_seconds_bucket[5m])))",
+    "where the time goes: the mean of each part, which add up": "sum by (sink, part)"
+    " (rate(bettong_receiver_latency_part_seconds_sum[5m])) / sum by (sink, part)"
+    " (rate(bettong_receiver_latency_part_seconds_count[5m]))",
+    "p99 of each part; these add up to nothing": "histogram_quantile(0.99, sum by (le, sink, part)"
+    " (rate(bettong_receiver_latency_part_seconds_bucket[5m])))",
     "p99 of folding, for each stage over all its partitions": "histogram_quantile(0.99, sum by (le, stage)"
     " (rate(bettong_partition_latency_seconds_bucket[5m])))",
     "the mean": "sum(rate(bettong_receiver_latency_seconds_sum[5m]))"
@@ -118,7 +123,8 @@ def _metrics() -> str:
         "processor that of the partitions, too, which it reads from Redis for each scrape. Nothing is counted twice. A",
         "`_total` is a counter, which a restart may set back; latencies are histograms (`_bucket`, `_sum`, `_count`),",
         "which it sets back too; all others are gauges. `stage`, `partition`, `computation`, `sink`, `source` and",
-        "`join` are names of the application. On Kubernetes: `metrics`, `serviceMonitor`, `alerts`",
+        "`join` are names of the application, `part` is a part of a latency",
+        "([operations.md](operations.md#the-parts-of-a-latency)). On Kubernetes: `metrics`, `serviceMonitor`, `alerts`",
         "([what to do](operations.md#alerts)) and `dashboards` in the chart's values.",
         "",
         "The counters of a partition, and what a receiver has delivered, are part of the fold: a new process goes on",

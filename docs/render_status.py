@@ -19,6 +19,9 @@ _TITLES = {
     "TotalStatus": "The whole, in `total`",
     "StageStatus": "A stage, in `stages`",
     "PartitionStatus": "A partition, in `partitions`",
+    "HotKeyStatus": "A key of it, in `hot_keys`",
+    "SinkStatus": "A sink, in `sinks`",
+    "PartStatus": "A part of its latency, in `parts`",
     "ComputationStatus": "A computation, in `computations`",
 }
 

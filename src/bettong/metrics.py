@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bettong.identifiers import TopicPartition
+from bettong.latency_parts import PARTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,17 @@ TIMES = Metric(
     "how long each computation of a partition is at work: see `bettong status --computations`. What the worker itself"
     " does with frames has no name",
 )
+HOT_KEYS = Metric(
+    "hot_keys",
+    "JSON",
+    "the keys that have most of a partition's messages of late, by a sample: of about how many messages; of"
+    " three keys, the heaviest first, the share that they have at most, and at least",
+)
+HOT_KEY_SHARE = Metric(
+    "hot_key_share",
+    "0 to 1",
+    "of a partition's messages of late, by a sample: what the first of these has at most",
+)
 DUE = Metric(
     "due_ns",
     "Unix ns",
@@ -177,6 +189,20 @@ LATENCY = Metric(
     "the same latencies since the process began, or the task that folds the partition: how many in each bucket of"
     " `bettong.latency`, and their sum in s. A receiver counts messages, a partition the frames that it puts out",
 )
+LATENCY_PART = Metric(
+    "latency_part",
+    "counts",
+    f"`latency_part/SINK/PART`: the same for each part of a receiver's latency: {', '.join(PARTS)}. The sums of the"
+    " parts add up to that of the whole, but for results of an older version, of which no parts are known",
+)
+LATENCY_PARTS = Metric(
+    "latency_parts",
+    "JSON",
+    f"`latency_parts/SINK`: of what was delivered in the last {LATENCY_WINDOW_S} s: messages, and of each part"
+    " in that order the sum in s and the p99 in ms",
+)
+# Of these `bettong.latency` knows the text.
+HISTOGRAMS = (LATENCY, LATENCY_PART)
 
 # Beside the metrics of a live record: after how many seconds it goes unless it is written again; and, of one that was
 # read, how many seconds old it is, by Redis' own clock.
@@ -212,7 +238,7 @@ class Series:
     """A metric as Prometheus knows it, by its conventions (prometheus.io/docs/practices/naming): in base units.
 
     `labels`: what stands behind the metric's name, `messages/SINK`, and is left out when nothing does. A `_total` is
-    a counter; LATENCY is a histogram, of which the series are `<name>_bucket`, `<name>_sum` and `<name>_count`; all
+    a counter; one of HISTOGRAMS is one, of which the series are `<name>_bucket`, `<name>_sum` and `<name>_count`; all
     others are gauges. `per`: units of the metric in one of the series. `part`: of a metric that is JSON, what of it,
     and `says`: its meaning.
     """
@@ -264,6 +290,7 @@ SERIES = (
     Series("bettong_partition_expired_keys_total", EXPIRED, Scope.PARTITION),
     Series("bettong_partition_late_messages_total", LATE, Scope.PARTITION),
     Series("bettong_partition_partly_late_messages_total", PARTLY_LATE, Scope.PARTITION),
+    Series("bettong_partition_hot_key_ratio", HOT_KEY_SHARE, Scope.PARTITION),
     Series("bettong_partition_due_timestamp_seconds", DUE, Scope.PARTITION, per=1e9),
     Series("bettong_partition_watermark_timestamp_seconds", WATERMARK, Scope.PARTITION, per=1e9),
     Series("bettong_partition_offset", OFFSET, Scope.PARTITION),
@@ -305,6 +332,7 @@ SERIES = (
     Series("bettong_receiver_destination_lag_records", LAG, Scope.RECEIVER, _SINK),
     Series("bettong_receiver_latency_seconds", LATENCY, Scope.RECEIVER),
     Series("bettong_receiver_sink_latency_seconds", LATENCY, Scope.RECEIVER, _SINK),
+    Series("bettong_receiver_latency_part_seconds", LATENCY_PART, Scope.RECEIVER, ("sink", "part")),
 )
 
 # What an endpoint adds of its own: name, labels, what it says.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bettong import metrics
+from bettong.hot_keys import HotKey, HotKeys
 from bettong.identifiers import PartitionId
 from bettong.inspection.deployment import DeploymentAnswers, Logs
 from bettong.inspection.live.application import loaded_plan
@@ -55,14 +56,17 @@ def miscounted(look: Look) -> Look:
 
 
 def timed(look: Look) -> Look:
-    """The look, had each partition of `clicks` told how long its window is at work."""
+    """The look, had each partition of `clicks` told how long its window is at work, and which keys it has most of."""
     own, window = (
         [9.5, 0.02, 90.0, 140.0, 150.0, 150.0, 160.0],
         [90.5, 0.03, 610.0, 1900.0, 2400.0, 2600.0, 3100.0],
     )
     times = json.dumps({"": own, "Visits": window})
+    hot = HotKeys(500, (HotKey("ann & <bob>", 0.42, 0.4), HotKey("eve", 0.1, 0.05))).to_text()
     partitions = {
-        id_: {**record, metrics.TIMES.name: times} if id_.stage == "clicks" else record
+        id_: {**record, metrics.TIMES.name: times, metrics.HOT_KEYS.name: hot}
+        if id_.stage == "clicks"
+        else record
         for id_, record in look.answers.partitions.items()
     }
     return replace(look, answers=replace(look.answers, partitions=partitions))

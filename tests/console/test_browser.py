@@ -174,6 +174,16 @@ def test_a_computation_says_how_busy_it_is_and_what_a_frame_takes_there(page: Pa
         page.goto("about:blank")
 
 
+def test_the_hottest_key_of_a_partition_is_named_and_leads_to_its_history(page: Page) -> None:
+    with served(recorded_site(looks=[*map(timed, recorded("visits"))])) as own:
+        page.goto(f"{own.url}/partitions?sort=hot")
+        cell = page.locator(".pinned tbody tr td.holder").filter(has_text="42 %").first
+        expect(cell).to_have_text("42 % ann & <bob>")
+        cell.get_by_role("link").click()
+        expect(page).to_have_url(f"{own.url}/key?stage=clicks&key=ann+%26+%3Cbob%3E")
+        page.goto("about:blank")
+
+
 def test_partitions_sort_and_filter_and_the_address_remembers(page: Page, site: Served) -> None:
     page.goto(f"{site.url}/partitions")
     rows = page.locator(".pinned tbody tr")

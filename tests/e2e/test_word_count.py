@@ -16,6 +16,7 @@ from bettong.cli.main import app as command_line
 from bettong.client.sender import Sender
 from bettong.config.processor import Schedule
 from bettong.inspection.overview import overview, partition_rows
+from bettong.latency_parts import PARTS
 from bettong.local.inspecting import SuiteWatch
 from bettong.services import PROCESSOR, SERVICES
 from tests.e2e.conftest import PARTITIONS, ROOT, RunningSuite, StartSuite
@@ -113,7 +114,7 @@ def scraped_metrics(running: RunningSuite) -> None:
     assert receiver["bettong_receiver_dead_letters_total"] == reported.dead_letters == 0
     # Of this process; the results are counted over restarts.
     assert 0 < receiver["bettong_receiver_latency_seconds_count"] <= reported.results
-    assert receiver["bettong_receiver_latency_seconds_sum"] > 0
+    parts_add_up(receiver, "counts")
     assert processor["bettong_partition_metrics_readable"] == 1
     for each in found.values():
         assert each["bettong_state", "running"] == 1
@@ -124,6 +125,16 @@ def scraped_metrics(running: RunningSuite) -> None:
         assert processor["bettong_partition_messages_total", *labels] == row.messages
         assert processor["bettong_partition_lag_records", *labels] == row.lag == 0
     assert processor["bettong_processor_lag_records"] == 0
+
+
+def parts_add_up(receiver: Scraped, sink: str) -> None:
+    """The parts of a latency are of the same results as the latency, and together as long."""
+    series, whole = "bettong_receiver_latency_part_seconds", "bettong_receiver_sink_latency_seconds"
+    counts = {receiver[f"{series}_count", sink, part] for part in PARTS}
+    sums_s = {part: receiver[f"{series}_sum", sink, part] for part in PARTS}
+    assert counts == {receiver[f"{whole}_count", sink]}
+    assert sum(sums_s.values()) == pytest.approx(receiver[f"{whole}_sum", sink], rel=0.02)
+    assert min(sums_s.values()) > 0, f"none of them takes no time: {sums_s}"
 
 
 def shown_alike(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import Producer
 
-from bettong.edges.kafka_log import RECORD_BYTES, LogAdmin, LogWriter, Record
+from bettong.edges.kafka_log import RECORD_BYTES, TIMES_HEADER, LogAdmin, LogWriter, Record
 from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import TopicPartition
 from bettong.local.broker import KafkaBroker
@@ -37,6 +38,23 @@ def test_values_are_answered_with_their_offsets_and_read_back_as_they_were(
     assert append_all(kafka, topic, 0, values) == list(range(200))
     with reader(kafka, {(topic, 0): 0}) as log:
         assert read_all(log, 200) == [Record(topic, 0, at, value) for at, value in enumerate(values)]
+
+
+def test_times_lie_beside_a_value_also_the_largest_and_other_headers_do_not_count(
+    kafka: KafkaBroker, topic: str
+) -> None:
+    values = [b"", b"value", bytes(3 * FRAME_BYTES_MAX + 2 * 1024)]
+    times = [b"", bytes(range(16)), bytes(16)]
+    with writer(kafka) as log:
+        for value, own in zip(values, times, strict=True):
+            log.append(TopicPartition(topic, 0), value, lambda _: None, times=own)
+    external = Producer({"bootstrap.servers": kafka.bootstrap})
+    external.produce(topic, b"of others", partition=0, headers=[("x", b"y"), (TIMES_HEADER, None)])
+    external.produce(topic, b"of others", partition=0, headers=[("x", b"y"), (TIMES_HEADER, b"z")])
+    assert external.flush(30) == 0
+    with reader(kafka, {(topic, 0): 0}) as log:
+        found = [(each.value, each.times) for each in read_all(log, 5)]
+    assert found == [*zip(values, times, strict=True), (b"of others", b""), (b"of others", b"z")]
 
 
 def test_the_largest_value_passes_and_one_byte_more_is_refused_at_once(

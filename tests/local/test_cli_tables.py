@@ -6,6 +6,7 @@ import re
 from rich.console import Console
 
 from bettong.cli.exit_codes import MEANINGS
+from bettong.cli.latency_tables import latency_table
 from bettong.cli.status import (
     duration,
     line,
@@ -17,10 +18,12 @@ from bettong.cli.status import (
     summary,
 )
 from bettong.errors import BettongError
+from bettong.hot_keys import HotKey, HotKeys
 from bettong.identifiers import PartitionId
 from bettong.inspection.deployment import DeploymentAnswers, Logs, inspection
 from bettong.inspection.overview import StageSummary, overview, partition_rows, stages, stands_still
 from bettong.inspection.services import ProcessFacts, local_rows, remote_rows
+from bettong.latency_parts import PartsOfLate
 
 NOW_NS = 1_800_000_000_000_000_000
 LIVE = {
@@ -149,6 +152,27 @@ def test_partitions_that_go_by_event_time_say_how_far_it_has_come_and_who_holds_
     assert text[0].split()[-3:] == ["watermark", "held", "by"]
     assert text[1].endswith("-2 min  places/visits/3")
     assert text[2].rstrip().endswith("unknown  visits/[a]")
+
+
+def test_partitions_name_the_key_that_has_most_of_their_messages() -> None:
+    hot = HotKeys(5000, (HotKey("[a]" + "x" * 40, 0.42, 0.4), HotKey("b", 0.1, 0.1))).to_text()
+    rows = partition_rows(
+        LIVE, {PartitionId("a", 0): {"hot_keys": hot}, PartitionId("b", 0): {"offset": "7"}}
+    )
+    text = printed(partitions_table(rows, NOW_NS)).splitlines()
+    assert text[0].split()[-2:] == ["hot", "key"]
+    assert text[1].rstrip().endswith("42% [a]" + "x" * 21)
+    assert text[2].split() == ["b/0", "7", "0"]
+
+
+def test_a_skew_is_in_the_summary_with_what_to_do() -> None:
+    hot = HotKeys(5000, (HotKey("[a]", 1.0, 1.0),)).to_text()
+    partitions = {PartitionId("s", number): {"messages": "40000"} for number in range(4)}
+    partitions[PartitionId("s", 1)] = {"messages": "900000", "hot_keys": hot}
+    rows = partition_rows(LIVE, partitions)
+    (text,) = [line for line in summary(overview(LIVE, partitions, rows)) if "skew" in line]
+    assert text.startswith("[yellow]skew[/yellow]: s/1: key '\\[a]' has 88% of the messages")
+    assert "`local`" in text
 
 
 def test_the_driver_knows_the_lag_of_a_partition_that_nobody_folds() -> None:
@@ -298,6 +322,38 @@ def test_the_summary_says_how_many_dead_letters_and_why() -> None:
         "[red]7 dead letters[/red], the last: check: ValueError: no price (orders/feed, frame 7, message 3)"
     )
     assert summary(overview({}, {}))[-1] == "no dead letters"
+
+
+def receiving(*sinks: str) -> dict[str, dict[str, str]]:
+    """What a receiver says of a latency of 2.5 ms in the mean."""
+    parts = PartsOfLate(1000, [0.3, 1.25, 0.1, 0.8, 0.05], [1.1, 5.25, 0.4, 3.1, 0.2]).to_text()
+    return {**LIVE, "receiver": {**LIVE["receiver"], **{f"latency_parts/{sink}": parts for sink in sinks}}}
+
+
+def test_the_summary_names_the_part_in_which_results_of_a_sink_spend_most_of_their_time() -> None:
+    lines = summary(overview(receiving("out[x]"), PARTITIONS))
+    assert lines[2] == (
+        "latency of out\\[x]: mean 2.5 ms, 50% of it log to worker (p99 5.2 ms), of the last 60 s"
+    )
+    many = summary(overview(receiving(*"abcdefg"), PARTITIONS))
+    assert [text for text in many if text.startswith("latency of ")][4:] == [
+        "latency of 3 sinks more: --latency"
+    ]
+
+
+def test_the_parts_of_each_sinks_latency_stand_above_their_sum() -> None:
+    text = io.StringIO()
+    console = Console(file=text, width=80)
+    console.print(latency_table(overview(receiving("out"), PARTITIONS).latency_parts))
+    assert [line.split() for line in text.getvalue().splitlines()] == [
+        ["latency", "of", "part", "mean", "ms", "share", "p99", "ms"],
+        ["out", "client", "to", "log", "0.30", "12%", "1.10"],
+        ["out", "log", "to", "worker", "1.25", "50%", "5.25"],
+        ["out", "inside", "worker", "0.10", "4%", "0.40"],
+        ["out", "log", "to", "receiver", "0.80", "32%", "3.10"],
+        ["out", "receiver", "to", "sink", "0.05", "2%", "0.20"],
+        ["out", "together", "2.50", "100%"],
+    ]
 
 
 def test_the_summary_says_what_was_skipped() -> None:

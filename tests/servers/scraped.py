@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 _ADDRESS = re.compile(r"metrics for Prometheus.*?address=(\S+)")
 _ANSWER_S_MAX = 60.0
-_ORDER = ("application", "source", "sink", "stage", "partition", "le", "state")
+_ORDER = ("application", "source", "sink", "part", "stage", "partition", "le", "state")
 
 
 class Scraped:

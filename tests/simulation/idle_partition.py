@@ -16,7 +16,7 @@ import structlog
 import bettong
 from bettong import Application
 from bettong.clocks import CheckedClock
-from bettong.edges.kafka_log import LogWriter
+from bettong.edges.kafka_log import LogWriter, Record
 from bettong.errors import LogError, LogUnavailableError
 from bettong.frames.frame import FrameKind, decode
 from bettong.identifiers import PartitionId, TopicPartition
@@ -76,7 +76,15 @@ class Log:
     failure: LogError | None = None
     _unanswered: list[tuple[bytes, Callable[[int | LogError], None]]] = field(default_factory=list)
 
-    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
+    def append(
+        self,
+        to: TopicPartition,
+        value: bytes,
+        on_done: Callable[[int | LogError], None],
+        *,
+        times: bytes = b"",
+    ) -> None:
+        assert not times, "nothing is put out but ticks"
         assert to == PARTITION
         if self.failure is not None:
             raise self.failure
@@ -133,7 +141,8 @@ class Resident:
         """Polls, folds what came, and attends to what is due."""
         writer = cast("LogWriter", self._log)
         for offset in range(self.worker.next_offset, len(self._log.records)):
-            self._partition.fold_record(offset, self._log.records[offset], writer, self._buffer)
+            record = Record(*PARTITION, offset, self._log.records[offset])
+            self._partition.fold_record(record, writer, self._buffer)
         self._partition.tick_if_due(self._clock.now_ns(self.redis_ns()), writer, self._buffer, now_s)
 
 

@@ -45,6 +45,8 @@ RECEIVER: MetricValues = {
     "latency_p99_ms/out": 250,
     "latency": LatencyCounts([0, 0, 0, 0, 30, 0, 0, 10, *[0] * 7, 2], 130.5).to_text(),
     "latency/out": LatencyCounts([0] * len(BOUNDS_S) + [1], 61.0).to_text(),
+    "latency_part/a/b/inside-worker": LatencyCounts([3, *[0] * len(BOUNDS_S)], 0.0015).to_text(),
+    "latency_parts/a/b": "for people",
 }
 PROCESSOR: MetricValues = {
     "service": "processor",
@@ -62,7 +64,7 @@ PARTITIONS: Partitions = {
     }
 }
 
-LATENCIES = [each.name for each in metrics.SERIES if each.metric is metrics.LATENCY]
+LATENCIES = [each.name for each in metrics.SERIES if each.metric in metrics.HISTOGRAMS]
 
 
 def buckets(name: str, counts: Mapping[float, int], *labels: str) -> dict[tuple[str, ...], float]:
@@ -109,6 +111,9 @@ def test_a_receivers_are_reported_by_sink_and_times_in_seconds() -> None:
         **buckets("bettong_receiver_sink_latency_seconds", {float("inf"): 1}, "out"),
         ("bettong_receiver_sink_latency_seconds_sum", "out"): 61.0,
         ("bettong_receiver_sink_latency_seconds_count", "out"): 1,
+        **buckets("bettong_receiver_latency_part_seconds", {0.001: 3}, "a/b", "inside-worker"),
+        ("bettong_receiver_latency_part_seconds_sum", "a/b", "inside-worker"): 0.0015,
+        ("bettong_receiver_latency_part_seconds_count", "a/b", "inside-worker"): 3,
     }
 
 
@@ -140,6 +145,7 @@ def test_names_follow_the_conventions_and_no_two_series_meet() -> None:
     reported_metrics = {each.metric for each in metrics.SERIES} | {metrics.SERVICE, metrics.STATE}
     left_out = {each for each in metrics.ALL if each.unit == "text"}
     left_out |= {metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX}  # nobody could add them up
+    left_out |= {metrics.HOT_KEYS, metrics.LATENCY_PARTS}  # a key is no label; HOT_KEY_SHARE, LATENCY_PART
     assert reported_metrics | left_out == set(metrics.ALL), "every other number is served"
     assert reported_metrics & left_out == {metrics.SERVICE, metrics.STATE}
 

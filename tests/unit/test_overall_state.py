@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bettong.hot_keys import HotKey, HotKeys
 from bettong.identifiers import PartitionId
 from bettong.inspection.accounts import AccountLine
 from bettong.inspection.measures import TimedInspection
 from bettong.inspection.overall_state import Level, needs, overall_state
-from bettong.inspection.slowest_part import skews, slowest_part
+from bettong.inspection.slowest_part import heavy_partitions, slowest_part
 from tests.samples.deployments import Partitions, measured, moment, partition, services
 
 S0, S1 = PartitionId("s", 0), PartitionId("s", 1)
@@ -104,9 +105,9 @@ def test_a_partition_with_many_times_its_share_is_skewed() -> None:
             records |= partition("s", number, offset=count, messages=count)
         return moment(time_s, services(), records)
 
-    found = skews(measured(at(0, 0, 0, 0, 0), at(1, 970, 10, 10, 10)))
+    found = heavy_partitions(measured(at(0, 0, 0, 0, 0), at(1, 970, 10, 10, 10)))
     assert [(each.partition, round(each.times, 2)) for each in found] == [(0, 3.88)]
-    assert skews(measured(at(0, 0, 0, 0, 0), at(1, 7, 1, 0, 0))) == []  # too few to say
+    assert heavy_partitions(measured(at(0, 0, 0, 0, 0), at(1, 7, 1, 0, 0))) == []  # too few to say
 
 
 def test_many_partitions_that_stand_still_are_counted_not_listed() -> None:
@@ -129,3 +130,12 @@ def test_accounts_that_do_not_add_up_need_a_person_the_first_ones_by_name() -> N
     assert {need.level for need in found} == {Level.BAD}
     assert found[0].what == f"the accounts do not add up: s, {texts[0]}"
     assert found[-1].what == "2 differences more"
+
+
+def test_a_key_that_is_too_much_for_a_partition_needs_a_person() -> None:
+    hot = HotKeys(1000, (HotKey("ann", 0.99, 0.98),)).to_text()
+    records = {**partition("s", 0, messages=900, hot_keys=hot), **partition("s", 1, messages=100)}
+    now = moment(5, services(receiver={"lag": 0}), {**records, **partition("s", 2), **partition("s", 3)})
+    (need,) = needs(now.found, measured(now))
+    assert need.level is Level.NOTICE
+    assert "s/0: key 'ann' has 88% of the messages of its stage" in need.what

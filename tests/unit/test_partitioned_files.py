@@ -68,7 +68,7 @@ class Opened:
             "app",
             BEGINNINGS,
             append=self._append,
-            on_delivered=lambda _: None,
+            on_delivered=lambda _batches, _read_before_s: None,
             monotonic_s=lambda: self.now_s,
             log=DeliveryLog(structlog.get_logger(), way.inputs),
         )

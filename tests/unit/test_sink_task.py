@@ -140,7 +140,7 @@ def run(
         open_writer=no_writer,
         monotonic_s=lambda: 0.0,
         on_wait=waits.append,
-        on_delivered=lambda _: None,
+        on_delivered=lambda _batches, _read_before_s: None,
         log=structlog.get_logger(),
     )
     task.run({KEY: 0}, stopping)

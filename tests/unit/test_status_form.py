@@ -9,8 +9,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from bettong.hot_keys import HotKey, HotKeys
+from bettong.identifiers import PartitionId
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
 from bettong.inspection.status_form import PARTS, VERSION, StatusForm, status_form
+from bettong.latency_parts import PARTS as LATENCY_PARTS
 from tests.samples.watched_deployment import BEGUN_S, answers, inspected
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,6 +30,7 @@ NUMBERS = {
     "messages/s",
     "partitions",
     "restarts",
+    "0 to 1",
     "cores",
     "us",
 }
@@ -63,8 +67,10 @@ def test_what_is_printed_is_of_the_schema(found: Inspection | None) -> None:
 
 def test_the_page_lists_each_field_that_is_printed_and_no_other() -> None:
     values = printed(inspected(answers(20)))
-    lists = (values[name][0] for name in ("stages", "partitions", "computations"))
-    parts = (values, values["services"][0], values["total"], *lists)
+    lists = (values[name][0] for name in ("stages", "partitions"))
+    hot_key, sink = values["partitions"][0]["hot_keys"][0], values["sinks"][0]
+    more = (hot_key, sink, sink["parts"][0], values["computations"][0])
+    parts = (values, values["services"][0], values["total"], *lists, *more)
     page = described()
     assert len(page) == len(parts)
     for part, fields in zip(parts, page.values(), strict=True):
@@ -87,8 +93,26 @@ def test_the_numbers_are_those_of_the_inspection() -> None:
     assert values["total"]["latency_p99_ms"] == 8.62
     (held,) = (each for each in values["partitions"] if (each["stage"], each["partition"]) == ("spreads", 2))
     assert (held["lag_records"], held["slot"], held["watermark_held_by"]) == (496, 0, "spreads/orders/3")
+    assert held["hot_keys"] == [{"key": "SYM2", "share": 0.22, "share_least": 0.2}]
+    assert values["skews"] == []
+    [sink] = values["sinks"]
+    assert (sink["sink"], sink["messages"], round(sink["latency_mean_ms"], 6)) == ("spread", 336_000, 2.5)
+    assert [each["part"] for each in sink["parts"]] == list(LATENCY_PARTS)
+    assert sum(each["mean_ms"] for each in sink["parts"]) == pytest.approx(sink["latency_mean_ms"])
+    assert sink["parts"][1]["share"] == pytest.approx(0.5)
+    assert [each["p99_ms"] for each in sink["parts"]] == [1.1, 5.2, 0.4, 3.1, 0.2]
     stage = next(each for each in values["stages"] if each["stage"] == "spreads")
     assert (stage["lag_records"], stage["late"], stage["partitions"]) == (496, 48, 4)
+
+
+def test_a_key_that_is_too_much_for_a_partition_is_named_with_what_to_do() -> None:
+    found = answers(20)
+    hot = HotKeys(65_536, (HotKey("ACME", 0.9, 0.8),)).to_text()
+    loaded = {**found.partitions[PartitionId("orders", 1)], "hot_keys": hot, "messages_per_s": "90000"}
+    of = inspected(replace(found, partitions={**found.partitions, PartitionId("orders", 1): loaded}))
+    (text,) = printed(of)["skews"]
+    assert text.startswith("orders/1: key 'ACME' has 73% of the messages of its stage")
+    assert printed(of)["goes_on"], "it is no alarm"
 
 
 def test_what_nobody_knows_is_null() -> None:
@@ -99,7 +123,7 @@ def test_what_nobody_knows_is_null() -> None:
     assert without["unknown"] == ["Kafka at x does not answer; what only it knows is left out"]
     dead = next(each for each in printed(DEAD)["partitions"] if each["lag_records"])
     assert (dead["is_folded"], dead["stalled_s"], dead["stands_still"]) == (False, None, True)
-    assert (dead["messages_per_s"], dead["latency_p99_ms"]) == (None, None), (
+    assert (dead["messages_per_s"], dead["latency_p99_ms"], dead["hot_keys"]) == (None, None, []), (
         "these were of a fold that has ended"
     )
     nothing = printed(None)
@@ -122,6 +146,8 @@ def test_garbage_in_live_records_is_no_number() -> None:
     }
     values = printed(inspected(replace(found, live=live, partitions=partitions)))
     jsonschema.validate(values, SCHEMA)
+    assert values["sinks"] == []
+    assert values["partitions"][0]["hot_keys"] == []
     assert values["total"]["lag_records"] is None
     assert [each["messages"] for each in values["partitions"][:2]] == [0, 0]
     assert values["partitions"][2]["messages"] > 0

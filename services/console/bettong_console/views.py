@@ -15,12 +15,13 @@ from bettong.inspection.flow_graph import FlowGraph
 from bettong.inspection.measures import Measures, PartitionMeasures, StageMeasures
 from bettong.inspection.overall_state import needs, overall_state
 from bettong.inspection.overview import stands_still
-from bettong.inspection.slowest_part import skews, slowest_part
+from bettong.inspection.slowest_part import heavy_partitions, slowest_part
 from bettong_console.board import Board, Known
 
 # A table that a person looks at; of more partitions those are sent that are furthest behind.
 PARTITIONS_MAX = 1_000
 _CHANGES_MAX = 100
+_HOT_KEYS_MAX = 3
 
 View = dict[str, Any]
 
@@ -74,7 +75,7 @@ def partitions(board: Board, known: Known, now_s: float) -> View:
     return _head(known, now_s) | {
         "total": len(known.measured.partitions),
         "rows": [_partition(each) for each in rows],
-        "skews": [asdict(each) for each in skews(known.measured)[:3]],
+        "heavy": [asdict(each) for each in heavy_partitions(known.measured)[:3]],
         "workers": _workers(known.measured),
     }
 
@@ -167,6 +168,7 @@ def _partition(each: PartitionMeasures) -> View:
         "p50_ms": each.p50_ms,
         "p99_ms": each.p99_ms,
         "keys": row.keys,
+        "hot_keys": [asdict(each) for each in row.hot_keys[:_HOT_KEYS_MAX]],
         "unsaved_records": each.unsaved_records,
         "watermark_s": row.watermark_ns / 1e9 if row.watermark_ns else None,
         "watermark_held_by": row.watermark_held_by,

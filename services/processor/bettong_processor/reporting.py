@@ -101,6 +101,7 @@ def gap_text(gap: Gap | None) -> str:
 def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
     """What its record says, but for gaps."""
     watermark_ns, held_by = worker.watermark
+    hot_keys = worker.key_sample.found()
     metric_values: dict[str, str | int | float] = {
         metrics.OFFSET.name: worker.next_offset,
         metrics.FRAMES.name: worker.counters.frames,
@@ -116,6 +117,8 @@ def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.LATE.name: worker.counters.late,
         metrics.PARTLY_LATE.name: worker.counters.partly_late,
         metrics.ACCOUNTS.name: worker.accounts.text(worker.next_offset),
+        metrics.HOT_KEYS.name: hot_keys.to_text() if hot_keys.keys else "",
+        metrics.HOT_KEY_SHARE.name: round(hot_keys.keys[0].share, 4) if hot_keys.keys else "",
         metrics.TIMES.name: "" if worker.progress.stopwatch is None else worker.progress.stopwatch.text(),
         metrics.DUE.name: "" if worker.due_ns is None else worker.due_ns,
         metrics.WATERMARK.name: watermark_ns,

@@ -14,6 +14,7 @@ from bettong.cli.account_tables import accounts_table, differences
 from bettong.cli.computation_table import computations_table
 from bettong.cli.directory import DIRECTORY, HERE
 from bettong.cli.exit_codes import NOT_RUNNING
+from bettong.cli.latency_tables import largest_parts, latency_table
 from bettong.cli.locations import without_password_flag
 from bettong.metrics import LATENCY_WINDOW_S
 
@@ -39,6 +40,9 @@ _PARTITIONS = typer.Option("--partitions", help="Show each partition, not only e
 _ACCOUNTS = typer.Option(
     "--accounts", help="Show what has become of the messages of each computation: is anything lost?"
 )
+_LATENCY = typer.Option(
+    "--latency", help="Show the parts of the latency of each sink: where do results spend their time?"
+)
 _COMPUTATIONS = typer.Option(
     "--computations",
     help="Show how busy each computation is and what a frame takes there: where does the time go?",
@@ -47,6 +51,8 @@ _JSON = typer.Option(
     "--json", help="Print one JSON object, partitions included, for scripts: see docs/status-json.md."
 )
 _NAMED_MAX = 4
+# Of a key in a table.
+_KEY_CHARACTERS_MAX = 24
 _COLOURS = {
     "running": "green",
     "standby": "green",
@@ -64,6 +70,7 @@ def status(
     kafka: Annotated[str | None, KAFKA] = None,
     each: Annotated[bool, _PARTITIONS] = False,
     accounts: Annotated[bool, _ACCOUNTS] = False,
+    latency: Annotated[bool, _LATENCY] = False,
     computations: Annotated[bool, _COMPUTATIONS] = False,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
@@ -86,7 +93,7 @@ def status(
     elif found is None:
         console.print(nothing)
     else:
-        show(found, console, each=each, accounts=accounts, computations=computations)
+        show(found, console, each=each, accounts=accounts, computations=computations, latency=latency)
         if page is not None:
             console.print(f"see it at {page}", soft_wrap=True)
     if found is None or not found.goes_on:
@@ -130,8 +137,11 @@ def show(
     each: bool,
     accounts: bool = False,
     computations: bool = False,
+    latency: bool = False,
 ) -> None:
-    """Prints what is known; `each`: of every partition; `accounts`, `computations`: of every computation, too."""
+    """Prints what is known; `each`: of every partition; `accounts`, `computations`: of every computation; `latency`: of
+    its parts.
+    """
     from rich.markup import escape
 
     console.print(f"[bold]{found.application}[/bold]")
@@ -144,6 +154,8 @@ def show(
         console.print(accounts_table(found.accounts))
     if computations:
         console.print(computations_table(found.computations))
+    if latency and found.overview.latency_parts:
+        console.print(latency_table(found.overview.latency_parts))
     if "redis" not in found.away:  # else nothing is known of these
         for text in (*summary(found.overview), *stalled(found.partitions), *differences(found.accounts)):
             console.print(text, soft_wrap=True)
@@ -198,7 +210,8 @@ def stages_table(found: list[StageSummary]) -> Table:
 def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
     """How far each partition is, and how fast; what its schedule does not measure stays empty.
 
-    Where one goes by event time: how far its watermark is behind `now_ns`, and the origin that has come least far.
+    Where one goes by event time: how far its watermark is behind `now_ns`, and the origin that has come least far. And
+    the key that has most of its messages.
     """
     from rich.table import Table
 
@@ -215,8 +228,10 @@ def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
         "p99 ms",
     )
     by_event_time = any(row.watermark_ns or row.watermark_held_by for row in found)
-    for column in (*columns, *(("watermark", "held by") if by_event_time else ())):
-        table.add_column(column, justify="left" if column in ("partition", "held by") else "right")
+    have_hot_keys = any(row.hot_keys for row in found)
+    more = (*(("watermark", "held by") if by_event_time else ()), *(("hot key",) if have_hot_keys else ()))
+    for column in (*columns, *more):
+        table.add_column(column, justify="left" if column in ("partition", "held by", "hot key") else "right")
     for row in found:
         before, after = (row.offset, row.snapshot_offset, row.lag), (row.messages, row.messages_per_s)
         times = (row.p50_ms, row.p99_ms)
@@ -228,8 +243,19 @@ def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
             *(f"{count:,.0f}" if count is not None else "" for count in after),
             *(f"{time_ms:,.1f}" if time_ms is not None else "" for time_ms in times),
             *(_watermark(row, now_ns) if by_event_time else ()),
+            *((_hot_key(row),) if have_hot_keys else ()),
         )
     return table
+
+
+def _hot_key(row: PartitionRow) -> str:
+    from rich.markup import escape
+
+    return (
+        f"{row.hot_keys[0].share:.0%} {escape(row.hot_keys[0].key[:_KEY_CHARACTERS_MAX])}"
+        if row.hot_keys
+        else ""
+    )
 
 
 def _watermark(row: PartitionRow, now_ns: int) -> tuple[str, str]:
@@ -249,6 +275,7 @@ def summary(found: Overview) -> list[str]:
         lines.append(
             f"latency p50 {found.p50_ms:,.1f} ms, p99 {found.p99_ms:,.1f} ms, of the last {LATENCY_WINDOW_S} s"
         )
+    lines += largest_parts(found.latency_parts)
     if found.dead_letters:
         lines.append(
             f"[red]{found.dead_letters:,} dead letters[/red], the last: {escape(found.dead_letter_last or 'unknown')}"
@@ -268,6 +295,7 @@ def complaints(found: Overview) -> list[str]:
     if found.gaps:
         shown = "; ".join(found.gaps[:_NAMED_MAX]) + ("; ..." if len(found.gaps) > _NAMED_MAX else "")
         lines.append(f"[red]{len(found.gaps)} partitions wait for a lost frame[/red]: {escape(shown)}")
+    lines += [f"[yellow]skew[/yellow]: {escape(text)}" for text in found.skews[:_NAMED_MAX]]
     if found.left_out:
         shown = "; ".join(found.left_out[:_NAMED_MAX]) + ("; ..." if len(found.left_out) > _NAMED_MAX else "")
         lines.append(

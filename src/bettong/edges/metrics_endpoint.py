@@ -21,7 +21,7 @@ from bettong.errors import SettingsError, StoreError
 from bettong.identifiers import PartitionId
 from bettong.latency import LatencyCounts
 from bettong.logs import Logger
-from bettong.metrics import BESIDE, LATENCY, SERIES, SERVICE, STANDBY, STATE, STATES, TIMES, Scope, Series
+from bettong.metrics import BESIDE, HISTOGRAMS, SERIES, SERVICE, STANDBY, STATE, STATES, TIMES, Scope, Series
 from bettong.services import SERVICES
 from bettong.worker.balance import AccountKind, PartitionAccounts
 from bettong.worker.stopwatch import times_of
@@ -140,14 +140,14 @@ def _labelled(series: Series, record: MetricValues) -> Iterator[tuple[dict[str, 
 
 
 def _family(name: str, meaning: str, metric: metrics.Metric | None = None) -> Metric:
-    kind = "histogram" if metric is LATENCY else "counter" if name.endswith("_total") else "gauge"
+    kind = "histogram" if metric in HISTOGRAMS else "counter" if name.endswith("_total") else "gauge"
     return Metric(name.removesuffix("_total"), meaning, kind)
 
 
 def _add(family: Metric, series: Series, labels: dict[str, str], value: object) -> None:
     if value is None or value == "":
         return
-    if series.metric is not LATENCY:
+    if series.metric not in HISTOGRAMS:
         family.add_sample(series.name, labels, float(str(value)) / series.per)
         return
     latencies = LatencyCounts.parse(str(value))

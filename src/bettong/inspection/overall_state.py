@@ -142,6 +142,8 @@ def _of_partitions(found: Inspection) -> Iterator[Need]:
         yield Need(
             Level.NOTICE, f"left out, for it killed workers: {text}", "mend the code; see its dead letter"
         )
+    for text in found.overview.skews[:_NAMED_MAX]:
+        yield Need(Level.NOTICE, f"skew: {text}", "see the partitions")
     if found.overview.shared:
         count = len(found.overview.shared)
         yield Need(

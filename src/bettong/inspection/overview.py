@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bettong import metrics
+from bettong.hot_keys import HotKey
 from bettong.identifiers import PartitionId
+from bettong.inspection.hot_keys import hot_keys_of, skews
+from bettong.inspection.latency_parts import SinkParts, sink_parts
 from bettong.metrics import Metric
 from bettong.services import PROCESSOR, RECEIVER, SENDER
 
@@ -27,7 +30,8 @@ class Overview:
     `shared`: partitions that are folded on CPUs of others, where a worker was promised its own. `gaps`: partitions
     where a frame is skipped for long, with its origin and number. `references`: tables of `join_reference` that could
     not be loaded again, and why. `left_out`: messages that killed workers, of late the
-    last one of each partition.
+    last one of each partition. `latency_parts`: of each sink, of late.
+    `skews`: keys that are too much for a partition, and what to do.
     """
 
     messages: int
@@ -42,6 +46,8 @@ class Overview:
     gaps: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
+    latency_parts: tuple[SinkParts, ...] = ()
+    skews: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,7 @@ class PartitionRow:
 
     `stalled_s`: for how long it has not moved although records wait; infinite when nobody folds at all.
     `watermark_ns`: 0 where nothing goes by event time. `slot`: the task that holds it, under the resident schedule.
-    `fault`: what holds it up; `gap`: the frame that it waits for.
+    `fault`: what holds it up; `gap`: the frame that it waits for. `hot_keys`: the heaviest first, of late.
     """
 
     stage: str
@@ -101,6 +107,7 @@ class PartitionRow:
     slot: int | None = None
     fault: str = ""
     gap: str = ""
+    hot_keys: tuple[HotKey, ...] = ()
 
     @property
     def id(self) -> PartitionId:
@@ -153,6 +160,8 @@ def overview(
             if (text := record.get(metrics.LEFT_OUT.name))
         ),
         references=tuple(text for record in live.values() if (text := record.get(metrics.REFERENCES.name))),
+        latency_parts=sink_parts(receivers),
+        skews=tuple(each.text for each in skews(rows or ())),
     )
 
 
@@ -256,6 +265,7 @@ def _folded(id_: PartitionId, record: Record, of_late: Record) -> PartitionRow:
         keys=_total([record], metrics.KEYS),
         fault=record.get(metrics.FAULT.name, ""),
         gap=record.get(metrics.GAP.name, ""),
+        hot_keys=hot_keys_of(of_late),
     )
 
 

@@ -27,7 +27,7 @@ class SlowestPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Skew:
+class HeavyPartition:
     """A partition that takes `times` its share of its stage's messages."""
 
     stage: str
@@ -41,9 +41,9 @@ def slowest_part(measured: Measures) -> SlowestPart | None:
     return _still(measured) or _behind(measured) or _latest(measured)
 
 
-def skews(measured: Measures) -> list[Skew]:
+def heavy_partitions(measured: Measures) -> list[HeavyPartition]:
     """The greatest first."""
-    return sorted(_skews(measured), key=lambda skew: -skew.times)
+    return sorted(_heavy(measured), key=lambda heavy: -heavy.times)
 
 
 def _still(measured: Measures) -> SlowestPart | None:
@@ -67,16 +67,16 @@ def _behind(measured: Measures) -> SlowestPart | None:
     if not behind:
         return None
     stage = max(behind, key=lambda each: each.lag_s or 0.0)
-    skew = next((each for each in skews(measured) if each.stage == stage.row.stage), None)
+    heavy = next((each for each in heavy_partitions(measured) if each.stage == stage.row.stage), None)
     skewed = (
-        f"; partition {skew.partition} takes {skew.share:.0%} of its messages" if skew is not None else ""
+        f"; partition {heavy.partition} takes {heavy.share:.0%} of its messages" if heavy is not None else ""
     )
     return SlowestPart(
         "stage",
         stage.row.stage,
         f"{stage.row.lag or 0:,} records wait in its log, the oldest for {stage.lag_s or 0.0:,.1f} s{skewed}",
         "a few keys may be hot: a finer key divides them"
-        if skew is not None
+        if heavy is not None
         else "more cores fold more partitions at a time",
     )
 
@@ -106,12 +106,12 @@ def _p99(stage: StageMeasures) -> str:
     return f"p99 of {stage.p99_ms or 0.0:,.1f} ms"
 
 
-def _skews(measured: Measures) -> Iterator[Skew]:
+def _heavy(measured: Measures) -> Iterator[HeavyPartition]:
     partitions = {stage.row.stage: stage.row.partitions for stage in measured.stages}
     for each in measured.partitions:
         times = (each.share or 0.0) * partitions[each.row.stage]
         if times >= _SKEW_MIN and _is_busy(each):
-            yield Skew(each.row.stage, each.row.partition, each.share or 0.0, times)
+            yield HeavyPartition(each.row.stage, each.row.partition, each.share or 0.0, times)
 
 
 def _is_busy(each: PartitionMeasures) -> bool:

@@ -14,8 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bettong.inspection.computations import ComputationLine
 from bettong.inspection.deployment import Inspection
+from bettong.inspection.latency_parts import SinkParts
 from bettong.inspection.overview import Overview, PartitionRow, StageSummary, stands_still
 from bettong.inspection.services import ServiceRow
+from bettong.latency_parts import PARTS as LATENCY_PARTS
 from bettong.metrics import LATENCY_WINDOW_S
 
 VERSION: Final = 1
@@ -99,6 +101,16 @@ class StageStatus(Described):
     )
 
 
+class HotKeyStatus(Described):
+    """A key that has many of a partition's messages."""
+
+    key: str = unit_field("text", "As people write it, as for `bettong state get`; its first 200 characters.")
+    share: float = unit_field(
+        "0 to 1", "Of the partition's messages of late, by a sample: it has so many at most."
+    )
+    share_least: float = unit_field("0 to 1", "The same: at least.")
+
+
 class PartitionStatus(Described):
     """One partition of a stage."""
 
@@ -143,6 +155,38 @@ class PartitionStatus(Described):
     )
     fault: str = unit_field("text", "What holds it up; empty for nothing.")
     gap: str = unit_field("text", "The lost frame that it waits for; empty for none.")
+    hot_keys: list[HotKeyStatus] = unit_field(
+        "list",
+        "The three keys that have most of its messages of late, the heaviest first. None where nobody folds, before"
+        " some 8,000 messages, and where a function gives the key to computations without states.",
+    )
+
+
+class PartStatus(Described):
+    """One part of the latency of a sink."""
+
+    part: str = unit_field(
+        "word", f"Which: {', '.join(LATENCY_PARTS)}; in that order. See docs/operations.md."
+    )
+    mean_ms: float = unit_field(
+        "ms",
+        "Its mean. The means of all parts add up to the mean of the latency; their p99 add up to nothing.",
+    )
+    share: float = unit_field("0 to 1", "Its mean, as a part of the mean of the latency.")
+    p99_ms: float = unit_field("ms", "99 of 100 results take no longer here, to 1 %.")
+
+
+class SinkStatus(Described):
+    """The latency of one sink, and where it goes."""
+
+    sink: str = unit_field("name", "The sink; `dead-letters` too.")
+    messages: int = unit_field(
+        "messages",
+        f"Delivered in the last {LATENCY_WINDOW_S} s, as far as their parts are known: of results of an older version,"
+        " and of dead letters that a receiver wrote, they are not.",
+    )
+    latency_mean_ms: float = unit_field("ms", "Client's send time to delivery, the mean of these.")
+    parts: list[PartStatus] = unit_field("list", "A part each.")
 
 
 class ComputationStatus(Described):
@@ -179,10 +223,17 @@ class StatusForm(Described):
     total: TotalStatus | None = unit_field("object", "The whole; null when nothing runs, or Redis is away.")
     stages: list[StageStatus] = unit_field("list", "A stage each.")
     partitions: list[PartitionStatus] = unit_field("list", "A partition each, by stage and number.")
+    sinks: list[SinkStatus] = unit_field(
+        "list", f"A sink each that has delivered something in the last {LATENCY_WINDOW_S} s, by name."
+    )
     computations: list[ComputationStatus] = unit_field(
         "list", "A computation or output each, and what workers do themselves, by stage."
     )
     gaps: list[str] = unit_field("texts", "Partitions that wait for a lost frame.")
+    skews: list[str] = unit_field(
+        "texts",
+        "Keys that alone have twice what a partition should have of a stage's messages, and what to do.",
+    )
     left_out: list[str] = unit_field("texts", "Messages that killed workers and are left out, of late.")
     reference_faults: list[str] = unit_field("texts", "Tables of join_reference that cannot be loaded again.")
     shared_cpus: list[str] = unit_field(
@@ -197,6 +248,9 @@ PARTS: tuple[type[Described], ...] = (
     TotalStatus,
     StageStatus,
     PartitionStatus,
+    HotKeyStatus,
+    SinkStatus,
+    PartStatus,
     ComputationStatus,
 )
 
@@ -214,8 +268,10 @@ def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = ""
         total=_total(found.overview) if found is not None and "redis" not in found.away else None,
         stages=list(map(_stage, found.stages)) if found is not None else [],
         partitions=list(map(_partition, found.partitions)) if found is not None else [],
+        sinks=list(map(_sink, overview.latency_parts)) if overview is not None else [],
         computations=list(map(_computation, found.computations)) if found is not None else [],
         gaps=list(overview.gaps) if overview is not None else [],
+        skews=list(overview.skews) if overview is not None else [],
         left_out=list(overview.left_out) if overview is not None else [],
         reference_faults=list(overview.references) if overview is not None else [],
         shared_cpus=list(overview.shared) if overview is not None else [],
@@ -293,6 +349,21 @@ def _partition(row: PartitionRow) -> PartitionStatus:
         watermark_held_by=row.watermark_held_by,
         fault=row.fault,
         gap=row.gap,
+        hot_keys=[
+            HotKeyStatus(key=each.key, share=each.share, share_least=each.least) for each in row.hot_keys
+        ],
+    )
+
+
+def _sink(found: SinkParts) -> SinkStatus:
+    return SinkStatus(
+        sink=found.sink,
+        messages=found.messages,
+        latency_mean_ms=found.mean_ms,
+        parts=[
+            PartStatus(part=row.part.value, mean_ms=row.mean_ms, share=row.share, p99_ms=row.p99_ms)
+            for row in found.parts
+        ],
     )
 
 

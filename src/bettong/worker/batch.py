@@ -20,6 +20,7 @@ from bettong.frames.columns import Array, Columns
 from bettong.frames.composite_keys import packed
 from bettong.immutable import immutable
 from bettong.schema.schema import Schema
+from bettong.schema.values import values_of
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.event_times import EventTimes
 from bettong.worker.message_watermarks import MessageWatermarks
@@ -52,6 +53,26 @@ class FrameKeys:
             else:
                 self._values = self._computed(key)
         return self._values
+
+    def value(self, index: int) -> Any:
+        """The key of one message, without those of the others.
+
+        None where there is none, and where only a function of the user's knows it that nobody has asked.
+        """
+        if self._values is not None:
+            return self._values[index]
+        key = self.entry.key
+        if index in self.without or key is None or callable(key):
+            return None
+        return (
+            self._part(key, index) if isinstance(key, str) else tuple(self._part(part, index) for part in key)
+        )
+
+    def _part(self, field: str, index: int) -> Any:
+        position = self.columns.schema.position(field)
+        return values_of(
+            self.columns.schema.fields[position], self.columns.columns[position][index : index + 1]
+        )[0]
 
     def _computed(self, key: Callable[[Any], Any]) -> list[Any]:
         """The keys that a function gives. To make a message runs the user's code, too."""

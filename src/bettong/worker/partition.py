@@ -45,7 +45,7 @@ class PartitionWorker:
 
     `id`: the partition. `references`: where its stage's reference tables come from; None for a worker that is only
     looked at. `exclusions`: by offset, what is left out of records, for it killed a worker. `progress` may be read by
-    any thread.
+    any thread. `key_sample`: of what it has folded, and no part of the state.
     """
 
     def __init__(
@@ -86,6 +86,7 @@ class PartitionWorker:
             counters=self.counters,
             accounts=self.accounts,
         )
+        self.key_sample = self._stage_run.key_sample
         # Else nothing here ever happens but by messages.
         self._has_time = stage.needs_time or self._stage_run.is_timed or bool(self._expiring)
         # Of the last increment: see `snapshots.chain`.

@@ -22,6 +22,7 @@ from bettong.worker.entering import admitted_rows, entering_columns
 from bettong.worker.event_clock import EventClock
 from bettong.worker.event_times import event_times_of
 from bettong.worker.exclusions import Exclusion
+from bettong.worker.hot_keys import KeySample
 from bettong.worker.joins.sides import SideReads, StreamReads
 from bettong.worker.message_watermarks import MessageWatermarks
 from bettong.worker.operator_counts import OperatorCounts
@@ -85,6 +86,7 @@ class StageRun:
         self._on_error = program.on_error()
         self._progress = progress
         self._counters = counters
+        self.key_sample = KeySample()
 
     @property
     def is_timed(self) -> bool:
@@ -202,6 +204,7 @@ class StageRun:
             records = self._leave(emitter, [self._pass(entry.stream, batch, dead_letters)], dead_letters)
         if self._stage.needs_each_watermark and batch.length:
             self._reach(frame.origin, batch, batch.length - 1)
+        self.key_sample.note(batch.keys, columns.length)
         return records + self._finish(emitter, dead_letters, message_text(columns))
 
     def _steps(self, batch: Batch) -> Sequence[WatermarkStep]:

@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 from py4j.protocol import Py4JError
 from pyspark import InheritableThread
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from bettong.clocks import CheckedClock
 from bettong.config.processor import ProcessorSettings
-from bettong.edges.kafka_log import LogWriter
+from bettong.edges.kafka_log import TIMES_HEADER, LogWriter
 from bettong.edges.kafka_log.spark_options import spark_options
 from bettong.edges.redis_store import RedisStore
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
@@ -41,6 +42,7 @@ _OUTPUT = StructType(
         StructField("topic", StringType()),
         StructField("partition", IntegerType()),
         StructField("value", BinaryType()),
+        StructField("times", BinaryType()),
     ]
 )
 _POLL_S = 0.02
@@ -155,11 +157,13 @@ def start(
         # A cached consumer holds the next fetch, too: with 8 MiB each, 16 of them fill half of Java's heap.
         .option("kafka.max.partition.fetch.bytes", max(2 * 1024 * 1024, record_bytes_max))
         .option("kafka.fetch.max.bytes", max(64 * 1024 * 1024, record_bytes_max))
+        .option("includeHeaders", "true")
         .load()
     )
-    records = source.select("topic", "partition", "offset", "value")
+    records = source.select("topic", "partition", "offset", "value", _times())
+    output = map_in_arrow(records, Step(settings, time.time_ns() // 1_000_000), _OUTPUT)
     query = (
-        map_in_arrow(records, Step(settings, time.time_ns() // 1_000_000), _OUTPUT)
+        output.select("topic", "partition", "value", _headers())
         .writeStream.format("kafka")
         .queryName("bettong micro-batch")
         .options(**kafka)
@@ -177,6 +181,17 @@ def start(
     unsaved = Unsaved(settings.snapshot_interval_ms / 1000, dict(first_offsets))
     ticking = _ticking(settings, store, stages, progress, log)
     return MicroBatch(query, progress, ticking, unsaved, lambda ends: save(spark, settings, ends, log), log)
+
+
+def _times() -> Column:
+    """What `LogWriter` takes as a record's times; null of a record without. Ours have no other header."""
+    return sql.get(sql.col("headers"), sql.lit(0)).getField("value").alias("times")
+
+
+def _headers() -> Column:
+    """Of a record with these times."""
+    header = sql.struct(sql.lit(TIMES_HEADER).alias("key"), sql.col("times").alias("value"))
+    return sql.array(header).alias("headers")
 
 
 def _ticking(

@@ -17,6 +17,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import local_states, reference_store, snapshot_store
 from bettong.identifiers import PartitionId, TopicPartition
+from bettong.latency_parts import stamped
 from bettong.logs import configure
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
@@ -33,7 +34,9 @@ from bettong_processor.programs import programs
 from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.restoring import Restoring, WorkerLimits
 
-OUTPUT = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("value", pa.binary())])
+OUTPUT = pa.schema(
+    [("topic", pa.string()), ("partition", pa.int32()), ("value", pa.binary()), ("times", pa.binary())]
+)
 
 # Output is handed to Spark in pieces of about this size: large enough to amortise a hand-over, small beside
 # the memory of a worker.
@@ -42,7 +45,7 @@ PIECE_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The function of `mapInArrow`: Arrow batches of (topic, partition, offset, value) in, OUTPUT out.
+    """The function of `mapInArrow`: Arrow batches of (topic, partition, offset, value, times) in, OUTPUT out.
 
     `begun_ms`: when the query was started, Unix milliseconds.
     """
@@ -61,14 +64,17 @@ class Step:
         for batch in batches:
             # Nothing here or in `_Piece` may look whether there are pandas (`to_numpy`, `pa.array`): each worker would
             # load them in its first task.
-            topics, numbers, offsets, values = batch.columns
-            for offset, value in zip(offsets.to_pylist(), values.to_pylist(), strict=True):
+            topics, numbers, *columns = batch.columns
+            for offset, value, before in zip(*(each.to_pylist() for each in columns), strict=True):
                 if fold is None:
                     partition = TopicPartition(topics[0].as_py(), numbers[0].as_py())
                     worker = process.partitions.begin(partition, offset)
                     fold = process.guard.of(worker)
-                for record in fold(offset, value):
-                    if piece.add(record) >= PIECE_BYTES:
+                begun_ns = time.time_ns()
+                records = fold(offset, value)
+                times = stamped(before or b"", begun_ns, time.time_ns()) if records else b""
+                for record in records:
+                    if piece.add(record, times) >= PIECE_BYTES:
                         yield piece.take()
         if piece.records:
             yield piece.take()
@@ -80,15 +86,18 @@ class Step:
 @dataclass(slots=True)
 class _Piece:
     records: list[OutputRecord] = field(default_factory=list)
+    times: list[bytes] = field(default_factory=list)
     size_bytes: int = 0
 
-    def add(self, record: OutputRecord) -> int:
+    def add(self, record: OutputRecord, times: bytes) -> int:
         self.records.append(record)
+        self.times.append(times)
         self.size_bytes += len(record.value)
         return self.size_bytes
 
     def take(self) -> pa.RecordBatch:
         records, self.records, self.size_bytes = self.records, [], 0
+        times, self.times = self.times, []
         numbers = np.fromiter((each.partition for each in records), np.int32, len(records))
         arrays = [
             _packed([each.topic.encode() for each in records], OUTPUT.field("topic").type),
@@ -96,6 +105,7 @@ class _Piece:
                 OUTPUT.field("partition").type, len(records), [None, pa.py_buffer(numbers)]
             ),
             _packed([each.value for each in records], OUTPUT.field("value").type),
+            _packed(times, OUTPUT.field("times").type),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=OUTPUT)
 

@@ -14,10 +14,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 
-from bettong.edges.kafka_log import RECORD_BYTES, LogWriter
+from bettong.edges.kafka_log import RECORD_BYTES, LogWriter, Record
 from bettong.errors import LogError
 from bettong.frames.frame import tick_record
 from bettong.identifiers import TopicPartition
+from bettong.latency_parts import stamped
 from bettong.snapshots.chain import Increment
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Fold
@@ -112,16 +113,19 @@ class ActivePartition:
         self._ticks = TickPacing()
         self._output = OutstandingOutput()
 
-    def fold_record(self, offset: int, value: bytes, writer: LogWriter, buffer: OutputBuffer) -> None:
+    def fold_record(self, folded: Record, writer: LogWriter, buffer: OutputBuffer) -> None:
         """Folds the next record and appends its output. Raises what the worker and the writer raise."""
         self._is_idle = False
         output = self._output
-        for record in self._fold(offset, value):
+        begun_ns = time.time_ns()
+        records = self._fold(folded.offset, folded.value)
+        times = stamped(folded.times, begun_ns, time.time_ns()) if records else b""
+        for record in records:
             size = len(record.value) + RECORD_BYTES
             buffer.add(size)
             output.add(1)
             done = partial(self._acknowledged, output, buffer, size, self.worker.now_ns)
-            writer.append(TopicPartition(record.topic, record.partition), record.value, done)
+            writer.append(TopicPartition(record.topic, record.partition), record.value, done, times=times)
 
     def tick_if_due(self, log_ns: int, writer: LogWriter, buffer: OutputBuffer, now_s: float) -> None:
         """Appends a TICK to the partition's own log if something is due and no record was folded since the last call.

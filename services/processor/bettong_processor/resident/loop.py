@@ -128,7 +128,7 @@ class Loop:
             partition = self._active.get(TopicPartition(record.topic, record.partition))
             if partition is None or record.offset != partition.worker.next_offset:
                 continue  # revoked since the poll, or acquired again
-            partition.fold_record(record.offset, record.value, self._writer, self._buffer)
+            partition.fold_record(record, self._writer, self._buffer)
             while not self._buffer.await_room(self._output_bytes_max, _MAINTENANCE_S):
                 self._maintain_partitions()
                 if self._is_done():

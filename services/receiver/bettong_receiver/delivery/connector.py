@@ -21,11 +21,12 @@ class ConnectorUnavailableError(SinkError):
 
 
 class FrameMessages(NamedTuple, Generic[Message]):
-    """The messages of one frame. `offset`: its record in the log."""
+    """The messages of one frame. `offset`: its record in the log; `times`: what lies beside it there."""
 
     offset: int
     frame: Frame
     messages: Sequence[Message]
+    times: bytes = b""
 
 
 @dataclass(slots=True)

@@ -19,6 +19,8 @@ from bettong_receiver.delivery.observations import DeliveryLog
 from bettong_receiver.delivery.route import Route, SinkRecord
 from bettong_receiver.progress import DeliveryCounts, DeliveryProgress, SinkPartition
 
+# Batches that were delivered, and how many seconds before they were read.
+OnDelivered = Callable[[Sequence[SinkBatch[Message]], float], None]
 # A position without messages (ticks, duplicates) is worth a transaction only so often: it saves reading again.
 _MOVED_S = 5.0
 
@@ -38,14 +40,14 @@ class Delivery(Generic[Message]):
         beginnings: Mapping[SinkPartition, int],
         *,
         append: Callable[[Sequence[OutputRecord]], None],
-        on_delivered: Callable[[Sequence[SinkBatch[Message]]], None],
+        on_delivered: OnDelivered[Message],
         monotonic_s: Callable[[], float],
         log: DeliveryLog,
     ) -> None:
         """Opens the connectors. `beginnings`: where the log of each partition begins now.
 
         `append` returns once dead letters are durable in the log; `on_delivered` gets what the first connector has
-        taken. Raises SinkError.
+        taken, and how many seconds ago it was read. Raises SinkError.
         """
         self._inputs = {each.topic: each for each in route.inputs}
         self._topics = {each.sink: each.topic for each in route.inputs}
@@ -90,7 +92,7 @@ class Delivery(Generic[Message]):
             if with_moved:
                 with_messages = {batch.key for batch in batches}
                 batches += [batch for batch in batcher.moved() if batch.key not in with_messages]
-            self._hand_over(connector, batcher, batches)
+            self._hand_over(connector, batcher, batches, now_s)
             connector.flush()
             self._append_dead_letters(batcher)
             has_delivered |= bool(batches)
@@ -102,7 +104,7 @@ class Delivery(Generic[Message]):
     def finish(self) -> None:
         """Stores all that was delivered, at a clean stop. Raises SinkError."""
         for connector, batcher in self._feeds:
-            self._hand_over(connector, batcher, batcher.moved())
+            self._hand_over(connector, batcher, batcher.moved(), self._monotonic_s())
             connector.finish()
 
     def close(self) -> None:
@@ -138,6 +140,7 @@ class Delivery(Generic[Message]):
         connector: SinkConnector[Message],
         batcher: SinkBatcher[Message],
         batches: Sequence[SinkBatch[Message]],
+        read_s: float,
     ) -> None:
         if not batches:
             return
@@ -145,7 +148,7 @@ class Delivery(Generic[Message]):
         with self._lock:
             batcher.delivered(batches, refused)
         if batcher is self._first:
-            self._on_delivered(batches)
+            self._on_delivered(batches, self._monotonic_s() - read_s)
         self._log.refused(refused)
 
     def _append_dead_letters(self, batcher: SinkBatcher[Message]) -> None:

@@ -10,6 +10,7 @@ from bettong_receiver.delivery.connector import Refused, SinkBatch
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.formats import describe_dead_letter
 from bettong_receiver.latency import Latency
+from bettong_receiver.latency_parts import PartedLatency
 from bettong_receiver.progress import SinkPartition
 
 
@@ -19,13 +20,16 @@ class DeliveryObserver:
     def __init__(self, sinks: Iterable[str], *, clock_ns: Callable[[], int]) -> None:
         self._clock_ns = clock_ns
         self._latency = Latency(sinks)
+        self._parts = PartedLatency(sinks)
         self._dead_letter_last = ""
 
-    def observe(self, batches: Sequence[SinkBatch[bytes]]) -> None:
-        """These batches have just been delivered."""
+    def observe(self, batches: Sequence[SinkBatch[bytes]], read_before_s: float) -> None:
+        """These batches have just been delivered, so long after they were read."""
         now_ns = self._clock_ns()
+        read_ns = now_ns - round(read_before_s * 1e9)
         for batch in batches:
             sink = batch.key.sink
+            self._parts.record(sink, batch.frames, read_ns=read_ns, delivered_ns=now_ns)
             for each in batch.frames:
                 self._latency.record(
                     sink, sent_ns=each.frame.sent_ns, delivered_ns=now_ns, messages=len(each.messages)
@@ -34,10 +38,11 @@ class DeliveryObserver:
                     self._dead_letter_last = describe_dead_letter(each.messages[-1])
 
     def metrics(self) -> dict[str, float | str]:
-        """Latency as `Latency` gives it, of late and since the beginning, and the newest dead letter in a line."""
+        """Latency, of late and since the beginning, its parts alike, and the newest dead letter in a line."""
         return {
             **self._latency.metrics(),
             **self._latency.counts(),
+            **self._parts.metrics(),
             metrics.DEAD_LETTER_LAST.name: self._dead_letter_last,
         }
 

@@ -19,8 +19,8 @@ from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
 from bettong.worker.output.framing import OutputRecord
-from bettong_receiver.delivery.connector import ConnectorUnavailableError, Message, SinkBatch
-from bettong_receiver.delivery.delivery import Delivery
+from bettong_receiver.delivery.connector import ConnectorUnavailableError, Message
+from bettong_receiver.delivery.delivery import Delivery, OnDelivered
 from bettong_receiver.delivery.observations import DeliveryLog
 from bettong_receiver.delivery.route import Route
 from bettong_receiver.errors import SinkError
@@ -56,13 +56,13 @@ class SinkTask(Generic[Message]):
         open_writer: Callable[[], LogWriter],
         monotonic_s: Callable[[], float],
         on_wait: Callable[[str | None], None],
-        on_delivered: Callable[[Sequence[SinkBatch[Message]]], None],
+        on_delivered: OnDelivered[Message],
         log: Logger,
     ) -> None:
         """`open_reader(starts, fetch_bytes_max)` opens the log, `open_writer` what dead letters are appended with.
 
         `on_wait` gets why the task waits, and None when it does no more; `on_delivered` what the first connector has
-        taken. Both on the task's thread.
+        taken, as Delivery says. Both on the task's thread.
         """
         self.route = route
         self.opened = threading.Event()

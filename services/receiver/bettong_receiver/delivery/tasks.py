@@ -39,7 +39,7 @@ class SinkTasks:
             else:
                 status.waits_for(name, why)
 
-        def ignore(_: Sequence[SinkBatch[Any]]) -> None:
+        def ignore(_: Sequence[SinkBatch[Any]], _read_before_s: float) -> None:
             return
 
         self._status = status

@@ -1,7 +1,7 @@
 """Reads the log from given offsets."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
@@ -10,7 +10,7 @@ from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
 from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
-from bettong.edges.kafka_log.record import Record
+from bettong.edges.kafka_log.record import TIMES_HEADER, Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 from bettong.identifiers import TopicPartition
@@ -124,7 +124,7 @@ class LogReader(Closing):
                     f"{topic}/{partition}: offset {expected} is missing, the log goes on with {each.offset()};"
                     " records were deleted or compacted away, or their producer used transactions"
                 )
-            records.append(Record(topic, partition, expected, each.value() or b""))
+            records.append(Record(topic, partition, expected, each.value() or b"", _times(each.headers())))
             self._next[key] = expected + 1
         self._notice_absence(came=bool(records))
         return records
@@ -248,3 +248,11 @@ class LogReader(Closing):
 
     def _names(self) -> str:
         return ", ".join(sorted({topic for topic, _ in self._next}))
+
+
+def _times(headers: Sequence[tuple[str, bytes | None]] | None) -> bytes:
+    """Of a record's headers the one that `LogWriter` gives it; others, and none, are what other clients write."""
+    for name, value in headers or ():
+        if name == TIMES_HEADER:
+            return value or b""
+    return b""

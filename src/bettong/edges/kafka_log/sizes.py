@@ -3,7 +3,8 @@
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.frames.refused import packed_bytes_max
 
-# What Kafka adds to a value: 61 bytes of batch header, at most 30 of record header (KIP-98), rounded up.
+# What Kafka adds to a value: 61 bytes of batch header, at most 30 of record header (KIP-98), 31 of the header for
+# times, rounded up.
 _BATCH_OVERHEAD_BYTES = 128
 
 # What a value in flight takes beside its bytes, in librdkafka and Python: 1,040 measured, with a slot's answer to it.

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
+from bettong.edges.kafka_log.record import TIMES_HEADER
 from bettong.edges.kafka_log.sizes import RECORD_BYTES, batch_bytes_max, value_bytes_max
 from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import TopicPartition
@@ -107,12 +108,13 @@ class LogWriter(Closing):
         """Why this writer is of no more use; None while it works."""
         return self._failure
 
-    def append(self, to: TopicPartition, value: bytes, on_done: Done) -> None:
+    def append(self, to: TopicPartition, value: bytes, on_done: Done, *, times: bytes = b"") -> None:
         """Takes a value to be appended, which is sent at once, and returns.
 
         Blocks only while the buffer is full, at most for the delivery timeout, and the first time a topic is named,
         for a trip to the broker, at most 5 s. `on_done` is called exactly once, with the offset or with the error, on
         the writer's own thread: it must be quick and must neither block nor raise.
+        `times` (`latency_parts.WorkerTimes`) lie beside the value, in a header of its record: they are no part of it.
 
         Raises LogError at once, and never calls `on_done`, for a value larger than `frame_bytes_max` plus
         envelope, an unknown topic or partition, a closed or failed writer; LogUnavailableError when it blocked
@@ -126,12 +128,15 @@ class LogWriter(Closing):
             )
         self._check_exists(to, doing)
         size = len(value) + RECORD_BYTES
+        headers = [(TIMES_HEADER, times)] if times else None
         with self._changed:
             self._await_room(doing, size)
             number = next(self._numbers)
             on_delivery = partial(self._answered, doing, number, size, on_done)
             try:
-                self._producer.produce(to.topic, value, partition=to.partition, on_delivery=on_delivery)
+                self._producer.produce(
+                    to.topic, value, partition=to.partition, on_delivery=on_delivery, headers=headers
+                )
             except KafkaException as error:  # it has failed a moment ago, and says so soon
                 raise LogError(f"{doing}: this writer is of no more use: {error.args[0].str()}") from None
             self._appended_s[number] = time.monotonic()

@@ -19,6 +19,7 @@ const COLUMNS = [
   ["p50", ["p50", "of latency"], true, by("p50_ms"), (row) => h("td", { class: "number roomy" }, milliseconds(row.p50_ms)), "sender's stamp to durable output"],
   ["p99", ["p99", "of latency"], true, by("p99_ms"), (row) => number(milliseconds(row.p99_ms)), "sender's stamp to durable output"],
   ["keys", ["Keys", "with a state"], true, by("keys"), (row) => number(count(row.keys)), "with a state"],
+  ["hot", ["Hottest key", "of its messages"], false, (row) => row.hot_keys.length ? row.hot_keys[0].share : null, hotCell, "the key that has most of a partition's messages of late, at most so many"],
   ["unsaved", ["Unsaved", "records"], true, by("unsaved_records"), (row) => number(count(row.unsaved_records)), "folded since its newest snapshot: what a recovery folds again"],
   ["watermark", ["Watermark", "behind"], true, behind, (row, now_s) => number(duration(behind(row, now_s))), "event time behind the clock"],
   ["holder", ["Held by", "the watermark"], false, by("watermark_held_by"), (row) => h("td", { class: "holder", title: row.watermark_held_by && `${row.watermark_held_by}, for ${durationText(row.held_s ?? 0)} or longer` }, row.watermark_held_by || amount(null)), "the origin whose event time has come least far"],
@@ -40,6 +41,13 @@ function shareCell(row) {
     h("span", { class: `bar${row.skewed ? " notice" : ""}` }, h("i", { vars: { "--part": `${(row.share / row.share_max) * 100}%` } })));
 }
 
+function hotCell(row) {
+  if (row.hot_keys.length === 0) return h("td", {}, amount(null));
+  const [first] = row.hot_keys;
+  return h("td", { class: "holder", title: row.hot_keys.map((each) => `${each.key}: ${(each.share * 100).toFixed(1)} %`).join("\n") },
+    `${(first.share * 100).toFixed(0)} % `, h("a", { href: `/key?${new URLSearchParams({ stage: row.stage, key: first.key })}`, "data-go": true }, first.key));
+}
+
 export function partitionsPlace(root, description) {
   let view = null;
   const ended = new AbortController();
@@ -57,7 +65,7 @@ export function partitionsPlace(root, description) {
 
   function sorting() {
     const column = chosen("sort", "partition", COLUMNS.map(([id]) => id));
-    const numeric = COLUMNS.find(([id]) => id === column)[2] || column === "state";
+    const numeric = COLUMNS.find(([id]) => id === column)[2] || column === "state" || column === "hot";
     return [column, chosen("order", numeric ? "desc" : "asc", ["asc", "desc"])];
   }
 
@@ -79,9 +87,10 @@ export function partitionsPlace(root, description) {
   function draw() {
     if (!view) return;
     const timed = view.rows.some((row) => row.watermark_s !== null || row.watermark_held_by);
-    const columns = COLUMNS.filter(([id]) => timed || !["watermark", "holder", "late"].includes(id));
+    const known = view.rows.some((row) => row.hot_keys.length > 0);
+    const columns = COLUMNS.filter(([id]) => (timed || !["watermark", "holder", "late"].includes(id)) && (known || id !== "hot"));
     const found = rows(columns);
-    morphChildren(root, h("div", {}, skewed(view.skews), workers(view.workers), table(columns, found)));
+    morphChildren(root, h("div", {}, heavy(view.heavy), workers(view.workers), table(columns, found)));
   }
 
   function table(columns, found) {
@@ -118,7 +127,7 @@ export function partitionsPlace(root, description) {
       for (const row of view.rows) {
         row.share_max = greatest[row.stage] || 1;
         row.order = description.stages.indexOf(row.stage) * 10_000 + row.partition;
-        row.skewed = view.skews.some((each) => each.stage === row.stage && each.partition === row.partition);
+        row.skewed = view.heavy.some((each) => each.stage === row.stage && each.partition === row.partition);
       }
       draw();
     },
@@ -129,8 +138,8 @@ export function partitionsPlace(root, description) {
   };
 }
 
-function skewed(skews) {
-  return skews.map((each) => h("div", { class: "card callout notice ages" }, h("p", {},
+function heavy(found) {
+  return found.map((each) => h("div", { class: "card callout notice ages" }, h("p", {},
     h("strong", {}, `${each.stage}/${each.partition}`), ` takes ${digits(each.share * 100)} % of its stage's messages, ${digits(each.times)} times its share. `,
     h("span", { class: "quiet" }, "A few keys may be hot: a key with more fields divides them, or local=True of a window combines them before they travel."))));
 }

@@ -1,0 +1,190 @@
+"""Where the latency of results goes: its parts, of each sink. See `bettong.latency_parts`.
+
+Of a frame its times are noted, and nothing else. They are divided and counted by numpy, many frames at a time.
+"""
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bettong import metrics
+from bettong.frames.frame import CLOCK_NS_MAX, Frame
+from bettong.latency import BOUNDS_S, LatencyCounts
+from bettong.latency_parts import PARTS, STORED, PartsOfLate
+
+_Array = npt.NDArray[np.int64]
+
+_NS = 1_000_000_000
+_MS = 1_000_000
+# As in `latency`: what is longer ago than that was an outage.
+_LATENCY_NS_MAX = 3600 * _NS
+# Frames of a sink whose moments wait to be counted: enough to make numpy's calls cheap, 64 kB.
+_FRAMES_MAX = 512
+# 1 us to 1 h, each 2 % above the one before: the middle of a bucket is within 1 % of all in it.
+_RATIO = 1.02
+_EDGES = math.ceil(math.log(_LATENCY_NS_MAX / 1000, _RATIO)) + 1
+_EDGES_NS = np.rint(1000 * _RATIO ** np.arange(_EDGES)).astype(np.int64)
+_BOUNDS_NS = np.rint(np.array(BOUNDS_S) * _NS).astype(np.int64)
+# The window moves on in slices, as that of `latency`.
+_SLICE_S = 10
+_SLICES = metrics.LATENCY_WINDOW_S // _SLICE_S
+_EACH = np.arange(len(PARTS))
+
+
+class DeliveredFrame(Protocol):
+    """As `FrameMessages`; `times` are STORED ones, beside the frame's record, or anything else."""
+
+    @property
+    def frame(self) -> Frame:
+        """What was in the log."""
+
+    @property
+    def messages(self) -> Sequence[object]:
+        """What was delivered of it."""
+
+    @property
+    def times(self) -> bytes:
+        """What lies beside it."""
+
+
+# Of a frame: its times, sent, taken in, read, delivered (Unix ns), and how many messages it holds.
+_Noted = tuple[bytes, int, int, int, int, int]
+
+
+def divided(moments: _Array) -> _Array:
+    """Rows of moments (sent, taken in, begun, put out, read, delivered; Unix ns) as rows of PARTS in ns.
+
+    None is negative, and each row adds up to its latency.
+
+    Clocks are several. A moment that comes before the one before it, or after the delivery, is moved there: what one
+    part lacks, its neighbour has. An hour before the delivery counts at most.
+    """
+    delivered = moments[:, -1:]
+    earliest = np.maximum(np.minimum(moments[:, :1], delivered), delivered - _LATENCY_NS_MAX)
+    in_order = np.maximum.accumulate(np.clip(moments, earliest, delivered), axis=1)
+    return np.diff(in_order, axis=1)
+
+
+class PartedLatency:
+    """Of the last `metrics.LATENCY_WINDOW_S`, and counts since the beginning; weighted by messages. 400 kB a sink.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(self, sinks: Iterable[str], *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._lock = threading.Lock()
+        self._monotonic_s = monotonic_s
+        self._by_sink = {sink: _PartsWindow() for sink in sinks}
+        self._slice = self._now()
+
+    def record(self, sink: str, frames: Iterable[DeliveredFrame], *, read_ns: int, delivered_ns: int) -> None:
+        """Notes frames that were delivered together. Those of which some time is not known are left out: one says not
+        when it was sent; an older version has put it out, or a receiver (what a destination refused).
+        """
+        with self._lock:
+            note = self._by_sink[sink].note
+            for each in frames:
+                frame, times, messages = each.frame, each.times, len(each.messages)
+                sent_ns = frame.sent_ns
+                if len(times) == STORED.size and messages and 0 < sent_ns <= CLOCK_NS_MAX:
+                    note((times, sent_ns, frame.ingest_ns, read_ns, delivered_ns, messages))
+
+    def metrics(self) -> dict[str, str]:
+        """For each sink LATENCY_PART of each part, and LATENCY_PARTS if anything came in the window: see `metrics`.
+
+        Called at least every few seconds: it moves the window on.
+        """
+        found: dict[str, str] = {}
+        with self._lock:
+            now = self._now()
+            for sink, window in self._by_sink.items():
+                window.move(now - self._slice)
+                for part, counts in zip(PARTS, window.total(), strict=True):
+                    found[f"{metrics.LATENCY_PART.name}/{sink}/{part}"] = counts.to_text()
+                if (of_late := window.of_late()) is not None:
+                    found[f"{metrics.LATENCY_PARTS.name}/{sink}"] = of_late.to_text()
+            self._slice = now
+        return found
+
+    def _now(self) -> int:
+        return int(self._monotonic_s() // _SLICE_S)
+
+
+class _Slice:
+    """Of ten seconds: of each part the counts by edge, and sums."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros((len(PARTS), len(_EDGES_NS) + 1), np.int64)
+        self.sums_ns = np.zeros(len(PARTS))
+        self.messages = 0
+
+
+class _PartsWindow:
+    """Of one sink: frames that are not counted yet, slices, the newest first, and what there ever was."""
+
+    def __init__(self) -> None:
+        self._waiting: list[_Noted] = []
+        self._slices: deque[_Slice | None] = deque([None], maxlen=_SLICES + 1)
+        self._ever = np.zeros((len(PARTS), len(BOUNDS_S) + 1), np.int64)
+        self._ever_ns = np.zeros(len(PARTS))
+
+    def note(self, noted: _Noted) -> None:
+        """Counts it soon."""
+        self._waiting.append(noted)
+        if len(self._waiting) >= _FRAMES_MAX:
+            self._count()
+
+    def move(self, slices: int) -> None:
+        """Counts what waits, and begins a new slice, `slices` behind the current one; 0 for none."""
+        self._count()
+        self._slices.extendleft([None] * min(slices, _SLICES + 1))
+
+    def total(self) -> list[LatencyCounts]:
+        """Of each part, of all that there ever was and that is counted."""
+        return [
+            LatencyCounts(counts, sum_ns / _NS)
+            for counts, sum_ns in zip(self._ever.tolist(), self._ever_ns.tolist(), strict=True)
+        ]
+
+    def of_late(self) -> PartsOfLate | None:
+        """Of the window; None when it holds nothing."""
+        kept = [each for each in self._slices if each is not None]
+        if not kept:
+            return None
+        messages = sum(each.messages for each in kept)
+        upto = np.sum([each.counts for each in kept], axis=0).cumsum(axis=1)
+        rank = max(1, math.ceil(messages * 0.99))
+        p99_ns = [_value_ns(int(each.searchsorted(rank))) for each in upto]
+        sums_ns = np.sum([each.sums_ns for each in kept], axis=0)
+        return PartsOfLate(
+            messages, [round(each / _NS, 9) for each in sums_ns.tolist()], [each / _MS for each in p99_ns]
+        )
+
+    def _count(self) -> None:
+        if not self._waiting:
+            return
+        times, *columns = zip(*self._waiting, strict=True)
+        self._waiting.clear()
+        put_out, inside = np.frombuffer(b"".join(times), np.dtype("<i8")).reshape(-1, 2).T
+        sent, taken_in, read, delivered, counts = np.array(columns, np.int64)
+        parts = divided(np.stack((sent, taken_in, put_out - inside, put_out, read, delivered), axis=1))
+        messages = counts[:, np.newaxis]
+        if (newest := self._slices[0]) is None:
+            newest = self._slices[0] = _Slice()
+        np.add.at(newest.counts, (_EACH, _EDGES_NS.searchsorted(parts)), messages)
+        np.add.at(self._ever, (_EACH, _BOUNDS_NS.searchsorted(parts)), messages)
+        sums_ns = counts.astype(np.float64) @ parts.astype(np.float64)
+        newest.sums_ns += sums_ns
+        newest.messages += int(messages.sum())
+        self._ever_ns += sums_ns
+
+
+def _value_ns(index: int) -> float:
+    """What a bucket between two edges stands for: the middle of both, by their ratio. Up to 1 us: nothing."""
+    return float(_EDGES_NS[index - 1]) * math.sqrt(_RATIO) if index else 0.0

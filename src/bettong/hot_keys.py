@@ -1,0 +1,51 @@
+"""The keys that have most of a partition's messages, as they travel in a live record."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HotKey:
+    """A key as people write it, up to 200 characters. It has `share` of the messages at most, `least` at least."""
+
+    key: str
+    share: float
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class HotKeys:
+    """The heaviest keys first, of about so many messages, of late."""
+
+    messages: int
+    keys: tuple[HotKey, ...] = ()
+
+    def to_text(self) -> str:
+        """For a live record."""
+        keys = [[each.key, round(each.share, 4), round(each.least, 4)] for each in self.keys]
+        return json.dumps(
+            {"messages": self.messages, "keys": keys}, separators=(",", ":"), ensure_ascii=False
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> HotKeys:
+        """The inverse of `to_text`. Raises ValueError."""
+        try:
+            found = json.loads(text)
+            keys = tuple(
+                HotKey(_checked(key), float(share), float(least)) for key, share, least in found["keys"]
+            )
+            messages = int(found["messages"])
+        except (TypeError, KeyError, OverflowError, RecursionError) as error:
+            raise ValueError(f"no hot keys: {error!r}") from None
+        if messages < 0 or not all(0 <= each.least <= each.share <= 1 for each in keys):
+            raise ValueError(f"hot keys, expected shares from 0 to 1, got {text[:200]!r}")
+        return cls(messages, keys)
+
+
+def _checked(key: object) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"a key that is {type(key).__name__}")
+    return key

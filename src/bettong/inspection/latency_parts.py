@@ -1,0 +1,69 @@
+"""Where the latency of a sink's results goes, by the live records of receivers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from bettong import metrics
+from bettong.latency_parts import PARTS, LatencyPart, PartsOfLate
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """One part: its mean, which part of the latency's mean that is (0 to 1), and what 99 of 100 results stay below.
+
+    Means of parts add up to that of the latency; their p99 do not, for a result is seldom slow in all of them.
+    """
+
+    part: LatencyPart
+    mean_ms: float
+    share: float
+    p99_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class SinkParts:
+    """Of one sink, of late: its messages, their mean latency, and its parts in their order."""
+
+    sink: str
+    messages: int
+    mean_ms: float
+    parts: tuple[PartRow, ...]
+
+    @property
+    def largest(self) -> PartRow:
+        """The part in which results spend most of their time."""
+        return max(self.parts, key=lambda each: each.mean_ms)
+
+
+def sink_parts(receivers: Iterable[Mapping[str, str]]) -> tuple[SinkParts, ...]:
+    """By sink. Of several receivers the sums are added up, and the p99 is that of the slowest. What is no number in a
+    record is left out.
+    """
+    found: dict[str, list[PartsOfLate]] = {}
+    for record in receivers:
+        for name, text in record.items():
+            metric, _, sink = name.partition("/")
+            if metric == metrics.LATENCY_PARTS.name and sink and (parsed := _parsed(text)) is not None:
+                found.setdefault(sink, []).append(parsed)
+    return tuple(_together(sink, found[sink]) for sink in sorted(found))
+
+
+def _parsed(text: str) -> PartsOfLate | None:
+    try:
+        return PartsOfLate.parse(text)
+    except ValueError:
+        return None
+
+
+def _together(sink: str, found: list[PartsOfLate]) -> SinkParts:
+    messages = sum(each.messages for each in found)
+    means_ms = [1000 * sum(each.sums_s[index] for each in found) / messages for index in range(len(PARTS))]
+    p99_ms = [max(each.p99_ms[index] for each in found) for index in range(len(PARTS))]
+    mean_ms = sum(means_ms)
+    rows = (
+        PartRow(part, own_ms, own_ms / mean_ms if mean_ms else 0.0, slowest_ms)
+        for part, own_ms, slowest_ms in zip(PARTS, means_ms, p99_ms, strict=True)
+    )
+    return SinkParts(sink, messages, mean_ms, tuple(rows))

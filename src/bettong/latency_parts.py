@@ -1,0 +1,107 @@
+"""The parts of a result's latency, from the client's clock to the sink: what is stamped where, and how parts are told.
+
+    sent        by the client's clock: when the oldest message was due          Frame.sent_ns
+      | client-to-log
+    taken in    by the sender's, as it hands the frame to the log               Frame.ingest_ns
+      | log-to-worker       appending, lying in the log, waiting for its turn
+    begun       by the worker's, before it folds the frame                      WorkerTimes, beside the result's record
+      | inside-worker
+    put out     by the worker's, as it hands the result to the log              WorkerTimes
+      | log-to-receiver     as log-to-worker
+    read        by the receiver's
+      | receiver-to-sink
+    delivered   by the receiver's                                               ends the latency, too
+
+Where results pass several stages, log-to-worker and inside-worker are sums over them. WorkerTimes come from a clock, so
+they are never part of a frame, which a replay makes again byte by byte: they lie in a header of its record in the log.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from struct import Struct
+from typing import NamedTuple
+
+# WorkerTimes as a header of the log holds them.
+STORED = Struct("<qq")
+_STORED_MAX = 2**63 - 1
+
+
+class LatencyPart(StrEnum):
+    """In their order; together they are the latency."""
+
+    CLIENT_TO_LOG = "client-to-log"
+    LOG_TO_WORKER = "log-to-worker"
+    INSIDE_WORKER = "inside-worker"
+    LOG_TO_RECEIVER = "log-to-receiver"
+    RECEIVER_TO_SINK = "receiver-to-sink"
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return self.replace("-", " ")
+
+
+PARTS = tuple(LatencyPart)
+
+
+class WorkerTimes(NamedTuple):
+    """What workers stamp beside a record of theirs, Unix ns and ns: when the last one handed it to the log, and how
+    long it and what led to it were inside workers, over all stages.
+    """
+
+    put_out_ns: int
+    inside_ns: int
+
+    @classmethod
+    def parse(cls, stored: bytes) -> WorkerTimes | None:
+        """Of a header; None for what is none, for others may write to a topic of results."""
+        if len(stored) != STORED.size:
+            return None
+        put_out_ns, inside_ns = STORED.unpack(stored)
+        return cls(put_out_ns, inside_ns) if put_out_ns >= 0 and inside_ns >= 0 else None
+
+
+def stamped(before: bytes, begun_ns: int, put_out_ns: int) -> bytes:
+    """What a worker stamps beside what it puts out. `before`: what lies beside the record that it has folded, empty
+    for a sender's. A clock that was set back in between counts as no time.
+    """
+    inside_ns = put_out_ns - begun_ns if put_out_ns > begun_ns else 0
+    if before and (earlier := WorkerTimes.parse(before)) is not None:
+        inside_ns = min(inside_ns + earlier.inside_ns, _STORED_MAX)
+    return STORED.pack(put_out_ns, inside_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class PartsOfLate:
+    """Of one sink, of late: how many messages came, of each of PARTS the sum over them in s, and its p99 in ms."""
+
+    messages: int
+    sums_s: Sequence[float]
+    p99_ms: Sequence[float]
+
+    def to_text(self) -> str:
+        """For a live record."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, text: str) -> PartsOfLate:
+        """The inverse of `to_text`. Raises ValueError."""
+        try:
+            found = json.loads(text)
+            parsed = cls(int(found["messages"]), *(tuple(map(float, found[name])) for name in _LISTS))
+        except (TypeError, KeyError, OverflowError, RecursionError) as error:
+            raise ValueError(f"no parts of a latency: {error!r}") from None
+        numbers = (*parsed.sums_s, *parsed.p99_ms)
+        if parsed.messages < 1 or {len(parsed.sums_s), len(parsed.p99_ms)} != {len(PARTS)}:
+            raise ValueError(f"parts of {parsed.messages} messages, expected {len(PARTS)} parts of 1 or more")
+        if not all(0 <= each < math.inf for each in numbers):
+            raise ValueError(f"parts of a latency, expected numbers from 0 on, got {numbers}")
+        return parsed
+
+
+_LISTS = ("sums_s", "p99_ms")
