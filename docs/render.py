@@ -11,6 +11,7 @@ from bettong import metrics
 from bettong.cli.exit_codes import AT_THE_START, MEANINGS
 from bettong.config.client import ClientSettings
 from bettong.config.connection_settings import ConnectionSettings
+from bettong.config.console import ConsoleSettings
 from bettong.config.reading import settings_class
 from bettong.config.service import PREFIX, ServiceSettings, ServingSettings
 from bettong.latency import BOUNDS_S
@@ -27,6 +28,7 @@ GROUPS: dict[str, type[BaseSettings]] = {
     "Every service": ServiceSettings,
     "Sender and receiver": ServingSettings,
     **{each.name.capitalize(): settings_class(each) for each in SERVICES.values()},
+    "Console": ConsoleSettings,
     "Clients": ClientSettings,
     "Node tuner": TunerSettings,
 }

@@ -16,19 +16,22 @@ from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
+from bettong.config.console import ConsoleSettings
 from bettong.config.reading import settings_class
 from bettong.config.service import ServiceSettings
 from bettong.services import SERVICES
 from bettong_node_tuner.settings import TunerSettings
 
 CHARTS = Path(__file__).parent.parent / "deploy" / "helm"
-KINDS: tuple[type[ServiceSettings], ...] = tuple(map(settings_class, SERVICES.values()))
+KINDS: tuple[type[ServiceSettings], ...] = (*map(settings_class, SERVICES.values()), ConsoleSettings)
 # What the chart decides: addresses and folders of its own objects, and what differs from pod to pod.
 DECIDED = {
     "application",
     "checkpoint",
     "connection_age_max_s",
     "connections",
+    "console_dir",
+    "console_listen",
     "drain_ms",
     "exclusive_cpus",
     "health_listen",
@@ -101,9 +104,9 @@ CHART = ChartPages(
     KINDS,
     DECIDED,
     (
-        "Senders, a Spark cluster (master, workers, driver) and a receiver, for one application. How to use it, and",
-        "why it is as it is: [docs/kubernetes.md](../../../docs/kubernetes.md). Rendered from values.yaml by",
-        "`make docs`.",
+        "Senders, a Spark cluster (master, workers, driver), a receiver and, if wanted, a console, for one",
+        "application. How to use it, and why it is as it is: [docs/kubernetes.md](../../../docs/kubernetes.md).",
+        "Rendered from values.yaml by `make docs`.",
     ),
 )
 TUNING = ChartPages(

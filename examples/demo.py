@@ -28,6 +28,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import BettongError
 from bettong.local.interrupts import Terminated, terminable
 from bettong.local.options import SuiteOptions
+from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
@@ -103,6 +104,7 @@ def run(
             partitions=partitions,
             compiled=execution is Execution.COMPILED,
             results=results,
+            console=True,
         )
         started = time.monotonic()
         with (
@@ -110,9 +112,7 @@ def run(
             RedisStore(suite.record.redis_connection, suite.record.name) as store,
         ):
             ready_s = time.monotonic() - started
-            console.print(
-                f"{execution}: Kafka, Redis, sender, processor and receiver are up after {ready_s:.1f} s"
-            )
+            console.print(f"{execution}: {_up(suite.record, ready_s)}")
             watch = Watch(LiveMetrics(store))
             with progress(console) as bars, MarketSpreadClient(suite.record.sender) as client:
                 sending = bars.add_task("sent", total=messages, detail="")
@@ -145,6 +145,12 @@ def run(
         dead_letters,
         latency_ms,
     )
+
+
+def _up(record: SuiteRecord, ready_s: float) -> str:
+    """That it is up, and where it can be seen."""
+    seen = f"; see it run at {record.console}" if record.console is not None else ""
+    return f"Kafka, Redis, sender, processor and receiver are up after {ready_s:.1f} s{seen}"
 
 
 def _await_initial(watch: "Watch", initial: int, suite: Suite) -> None:

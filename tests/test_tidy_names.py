@@ -59,7 +59,7 @@ NO_WORDS = re.compile(r"decisions/\d{4}[\w-]+|foreign_pre_chain|matplotlib\.\w+ 
 NO_NAMES = re.compile(r"in_?place|dead[_-]?letters?|decimal_places|look(ed)?_?up", re.IGNORECASE)
 CUTS = "src/bettong/chaos/"
 HISTORY = re.compile(
-    r"docs/decisions/|CHANGELOG\.md$|tests/test_tidy_names\.py$|tests/fuzz/corpus/|.*\.(lock|csv)$"
+    r"docs/decisions/|CHANGELOG\.md$|tests/test_tidy_names\.py$|tests/fuzz/corpus/|.*/vendor/|.*\.(lock|csv)$"
 )
 # The words of a name: of `SinkTask`, `sink_task` and `SINK_TASK`.
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

@@ -18,6 +18,10 @@ from bettong.metrics import Scope
 # The same in every pod of the chart.
 METRICS_PORT = 7300
 
+# The console looks on: no message passes it, it writes no record, and nothing waits for it. So it is none of SERVICES.
+CONSOLE = "console"
+CONSOLE_PORT = 7400
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceEntry:

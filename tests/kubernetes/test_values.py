@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from bettong.cluster.objects import FIXED
+from bettong.config.console import ConsoleSettings
 from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
@@ -93,7 +94,7 @@ def test_settings_reach_the_services_under_their_names(chart: Chart) -> None:
     rendered = chart.render(MATRIX["full-burstable"])
     known = {
         PREFIX + name.upper()
-        for kind in (SenderSettings, ProcessorSettings, ReceiverSettings)
+        for kind in (SenderSettings, ProcessorSettings, ReceiverSettings, ConsoleSettings)
         for name in kind.model_fields
     }
     data = rendered.of("ConfigMap")["settings"]["data"]
@@ -115,6 +116,7 @@ def _variables(pod: Pod) -> set[str]:
         (SenderSettings, "Deployment/trial-bettong-topic-sender"),
         (ProcessorSettings, "StatefulSet/trial-bettong-driver"),
         (ReceiverSettings, "Deployment/trial-bettong-receiver"),
+        (ConsoleSettings, "Deployment/trial-bettong-console"),
     ],
 )
 def test_the_settings_of_the_chart_are_taken_by_the_services(
@@ -131,9 +133,8 @@ def test_the_settings_of_the_chart_are_taken_by_the_services(
 
 
 def test_settings_that_the_chart_decides_are_those_that_there_are() -> None:
-    fields = {
-        name for kind in (SenderSettings, ProcessorSettings, ReceiverSettings) for name in kind.model_fields
-    }
+    kinds = (SenderSettings, ProcessorSettings, ReceiverSettings, ConsoleSettings)
+    fields = {name for kind in kinds for name in kind.model_fields}
     assert fields >= DECIDED
     assert set(CHART.settings_schema()["properties"]) == fields - DECIDED
 
@@ -163,7 +164,7 @@ def test_only_workers_go_to_nodes_that_are_kept_for_them(chart: Chart) -> None:
 
 def test_a_drain_never_waits_for_a_component_of_one_pod(chart: Chart) -> None:
     budgets = chart.render(MATRIX["full-burstable"]).of("PodDisruptionBudget")
-    assert set(budgets) == {"sender", "topic-sender", "receiver", "master", "worker", "driver"}
+    assert set(budgets) == {"sender", "topic-sender", "receiver", "console", "master", "worker", "driver"}
     assert all(each["spec"]["maxUnavailable"] == 1 for each in budgets.values())
 
 
@@ -249,7 +250,7 @@ def test_the_bundled_broker_may_call_itself_to_end_transactions(chart: Chart) ->
 
 def test_the_users_variable_takes_the_place_of_the_charts(chart: Chart) -> None:
     given = {"env": [{"name": "OMP_NUM_THREADS", "value": "9"}, {"name": "HOME", "value": "/h"}]}
-    parts = ("sender", "topicSender", "receiver", "master", "worker", "driver")
+    parts = ("sender", "topicSender", "receiver", "console", "master", "worker", "driver")
     pods = chart.render(merged(MATRIX["full-pinned"], dict.fromkeys(parts, given))).pods
     for owner, pod in pods.items():
         names = [each["name"] for each in pod.containers[0].get("env", [])]
@@ -352,7 +353,7 @@ def test_who_serves_grpc_has_certificates_and_tokens_by_files_alone(chart: Chart
         for volume, secret in (("tls", "certificate"), ("tokens", "tokens")):
             assert mounts[volume]["readOnly"] is True
             assert secrets[volume] == {"secretName": secret, "defaultMode": 0o440}
-    others = [name for name in rendered.pods if not name.endswith(("sender", "receiver"))]
+    others = [name for name in rendered.pods if not name.endswith(("sender", "receiver", "console"))]
     assert others
     assert not any("'certificate'" in str(rendered.pods[name].spec.get("volumes")) for name in others)
     assert "certificate" not in str(rendered.of("ConfigMap"))

@@ -23,6 +23,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
         "tls": {"secretName": "certificate", "clients": True},
         "tokens": {"secretName": "tokens"},
         "test": {"clientSecret": "tester"},
+        "console": {"enabled": True},
         "image": {"pullSecrets": ["pull"], "processor": "my/totals@sha256:" + "0" * 64},
     },
     "many": {
@@ -44,6 +45,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "full": {
         "topicSender": {"enabled": True, "topics": "orders"},
         "receiver": {"files": {"enabled": True, "storageClassName": "fast"}, "labels": {"team": "a"}},
+        "console": {"enabled": True},
         "priorityClass": {"create": True},
         "metrics": {"enabled": True},
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
@@ -88,7 +90,7 @@ CLASSES: Mapping[str, Mapping[str, Any]] = {
         "qos": {"mode": "guaranteed", "smtMultiple": 2, "pin": {"enabled": True}},
         **{
             name: {"resources": {"cpu": 2}}
-            for name in ("sender", "topicSender", "receiver", "master", "driver")
+            for name in ("sender", "topicSender", "receiver", "console", "master", "driver")
         },
         "worker": {"resources": {"cpu": "4000m"}},
         "kafka": {"bundled": {"resources": {"cpu": 2}}},

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import httpx2
 import psutil
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
@@ -18,7 +20,7 @@ from bettong.cli.main import app as command_line
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.kafka_log.secured import python_options
 from bettong.local.background import down
-from bettong.local.record import find
+from bettong.local.record import SuiteRecord, find
 from bettong.topics import stage_topic
 from tests.samples.application import COUNTING
 from tests.waiting import eventually
@@ -79,11 +81,26 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         down(record)
 
 
+def served(record: SuiteRecord) -> str | None:
+    """What the console of a suite says of it now; None while it says nothing."""
+    assert record.console is not None
+    try:
+        found = httpx2.get(f"{record.console}/api/now", timeout=5)
+    except httpx2.TransportError:
+        return None
+    return str(found.json()["status"]["application"]) if found.status_code == 200 else None
+
+
 def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell, asked: Asked) -> None:
-    shell.right("up", APPLICATION, "--partitions", "2")
+    printed = shell.right("up", APPLICATION, "--partitions", "2")
     record = find(shell.folder / ".bettong")
     assert record is not None
-    assert record.services.keys() == {"kafka", "redis", "sender", "processor", "receiver"}
+    assert f"console       {record.console}\n" in printed
+    page = eventually(partial(served, record), seconds=60, what="the console answers")
+    assert page == "word-count"
+    record = find(shell.folder / ".bettong")
+    assert record is not None
+    assert record.services.keys() == {"kafka", "redis", "sender", "processor", "receiver", "console"}
     family = psutil.Process(record.owner.pid).children(recursive=True)
 
     again = shell("up", APPLICATION)
@@ -120,7 +137,7 @@ def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell,
     assert not (shell.folder / ".bettong" / "suite.json").exists()
     assert shell("status").returncode == 7
 
-    shell.right("up", APPLICATION, "--partitions", "2")
+    assert "console" not in shell.right("up", APPLICATION, "--partitions", "2", "--no-console")
     shell.right("send", "lines", words, "--stream", "hamlet")  # already in the log: counts nothing
     (shell.folder / "more.json").write_text('{"text": "to sleep"}\n')
     shell.right("send", "lines", "more.json")
@@ -177,7 +194,7 @@ def test_up_fails_with_the_reason_where_the_application_cannot_go_on(shell: Shel
     program, folder = shell.folder / "app.py", shell.folder / ".bettong"
     program.write_text(COUNTING.format(field="count: int = 0"))
     (shell.folder / "notes.json").write_text('{"text": "a"}\n')
-    shell.right("up", "app.py", "--partitions", "1")
+    shell.right("up", "app.py", "--partitions", "1", "--no-console")
     shell.right("send", "notes", "notes.json")
     record = find(folder)
     assert record is not None

@@ -102,7 +102,10 @@ def start(folder: Path, *arguments: str) -> Running:
     temporary.mkdir(parents=True, exist_ok=True)
     with (folder / "output").open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "bettong", "run", str(APPLICATION), "--partitions", "2", *arguments],
+            [
+                *(sys.executable, "-m", "bettong", "run", str(APPLICATION)),
+                *("--partitions", "2", "--no-console", *arguments),
+            ],
             cwd=folder,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import httpx2
 import psutil
 import pytest
 
@@ -25,6 +26,7 @@ from bettong.errors import LogError, RefusedError, StoreError
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
+from tests.waiting import eventually
 
 APPLICATION = Path(__file__).parents[2] / "examples" / "word_count.py"
 
@@ -58,12 +60,23 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SuiteRecord]:
     """Of a suite that asks clients for tokens."""
     folder = tmp_path_factory.mktemp("closed")
     tokens = folder / "tokens.toml"
-    tokens.write_text(f'[mine]\nsha256 = "{digest(TOKEN)}"\nwrite = ["*/*"]\nread = ["*"]\n')
-    options = SuiteOptions(application=str(APPLICATION), partitions=1, keep=folder / "suite")
+    tokens.write_text(f'[mine]\nsha256 = "{digest(TOKEN)}"\nwrite = ["*/*"]\nread = ["*"]\nconsole = true\n')
+    options = SuiteOptions(application=str(APPLICATION), partitions=1, keep=folder / "suite", console=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BETTONG_TOKENS", str(tokens))
         with Suite(options) as suite:
+            eventually(lambda: shown(suite.record, TOKEN) == 200, seconds=60, what="the console answers")
             yield suite.record
+
+
+def shown(record: SuiteRecord, token: str) -> int | None:
+    """The status of the console's answer to who shows a token; None while it does not run."""
+    try:
+        return httpx2.get(
+            f"{record.console}/api/now", headers={"authorization": f"Bearer {token}"}, timeout=5
+        ).status_code
+    except httpx2.TransportError:
+        return None
 
 
 def processes(record: SuiteRecord) -> list[psutil.Process]:
@@ -103,7 +116,7 @@ def ports_of(processes: Iterable[psutil.Process]) -> dict[int, str]:
 
 def test_everything_listens_on_loopback_alone(record: SuiteRecord) -> None:
     found = ports(record)
-    assert len(found) >= 5, "Redis, Kafka twice, sender, receiver"
+    assert len(found) >= 6, "Redis, Kafka twice, sender, receiver, console"
     assert {address.removeprefix("::ffff:") for address in found.values()} <= {"127.0.0.1", "::1"}
 
 
@@ -132,8 +145,10 @@ def test_a_stranger_is_told_nothing_at_any_port(record: SuiteRecord) -> None:
     # Spark's Python daemon forks a process for whoever connects, says its number, and then asks for Spark's secret.
     daemons = {str(port) for port in ports_of(process for process in processes(record) if is_daemon(process))}
     reported = [line for line in reported if not (line.partition(" ")[0] in daemons and is_process_id(line))]
-    # py4j tells strangers that it does not know a word, and for each that it knows that they must log in first.
-    refusals = ("-NOAUTH", "-ERR", "Unknown command received", "Authentication error")
+    # py4j tells strangers that it does not know a word, and for each that it knows that they must log in first. The
+    # console tells who does not speak HTTP that this is none, and who does not name it that it is not meant.
+    console = ("HTTP/1.1 400 Bad Request", "HTTP/1.1 421 Misdirected Request")
+    refusals = ("-NOAUTH", "-ERR", "Unknown command received", "Authentication error", *console)
     assert [line for line in reported if not any(each in line for each in refusals)] == []
     for refusal in ("-NOAUTH", "Authentication error"):
         assert any(refusal in line for line in reported), f"Redis and py4j were among them: {reported}"
@@ -153,6 +168,10 @@ def test_sender_and_receiver_refuse_who_has_no_token_and_serve_who_has(record: S
         sender.send_rows([b"once"])
     with Subscriber(record.receiver, "counts", credentials=mine) as results:
         assert b"once" in next(results).messages[0]
+
+
+def test_the_console_refuses_who_has_no_token(record: SuiteRecord) -> None:
+    assert (shown(record, "wrong"), shown(record, TOKEN)) == (401, 200)
 
 
 def test_kafka_and_redis_refuse_who_does_not_know_the_password(record: SuiteRecord, tmp_path: Path) -> None:

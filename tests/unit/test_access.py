@@ -103,7 +103,7 @@ def test_garbage_is_nobodys_token(token: str | None) -> None:
         (f'[a]\nsha256 = "{FEED}"\nwrite = ["orders"]\n', ["[a] write: expected"]),
         (f'[a]\nsha256 = "{FEED}"\nwrite = ["a/b/c"]\n', ["[a] write: expected"]),
         (f'[a]\nsha256 = "{FEED}"\nread = ["[ab]"]\n', ["[a] read: expected a list of sinks"]),
-        (f'[a]\nsha256 = "{FEED}"\nsecret = 1\n', ["[a] secret: expected sha256, write and read"]),
+        (f'[a]\nsha256 = "{FEED}"\nsecret = 1\n', ["[a] secret: expected sha256, write, read and console"]),
         ("[a]\nsha256 = []\n", ["[a] sha256: expected"]),
         ("a = 1\n", ["[a] : expected sha256"]),
         (f'[a]\nsha256 = "{FEED}"\n[b]\nsha256 = "{FEED}"\n', ["stands twice"]),

@@ -8,10 +8,11 @@ import pytest
 
 from bettong.chaos.memory import BOUNDS_MB
 from bettong.chaos.spec import TARGETS
+from bettong.config.console import ConsoleSettings
 from bettong.config.reading import settings_class
 from bettong.config.service import ServiceSettings, ServingSettings
 from bettong.metrics import SERIES, Scope
-from bettong.services import METRICS_PORT, SERVICES, ServiceEntry
+from bettong.services import CONSOLE, CONSOLE_PORT, METRICS_PORT, SERVICES, ServiceEntry
 from tests.images.containerfile import PATH, ROOT, stages
 
 GROUP = "bettong.services"
@@ -34,7 +35,7 @@ def test_every_service_is_a_package_that_the_command_finds_and_there_is_no_other
         for manifest in ROOT.glob("services/*/pyproject.toml")
         if commands(manifest)
     }
-    assert found == {name: {name: f"bettong_{name}.main:main"} for name in SERVICES}
+    assert found == {name: {name: f"bettong_{name}.main:main"} for name in (*SERVICES, CONSOLE)}
 
 
 @each_service
@@ -49,7 +50,7 @@ def test_settings_are_of_the_service_and_say_where_it_serves(entry: ServiceEntry
 
 
 def test_every_settings_class_and_every_scope_of_metrics_belongs_to_one_service() -> None:
-    named = {settings_class(each) for each in SERVICES.values()}
+    named = {settings_class(each) for each in SERVICES.values()} | {ConsoleSettings}
     assert {*ServiceSettings.__subclasses__(), *ServingSettings.__subclasses__()} - {ServingSettings} == named
     scopes = [scope for each in SERVICES.values() for scope in each.scopes]
     assert sorted([*scopes, Scope.SERVICE]) == sorted(Scope)
@@ -58,7 +59,7 @@ def test_every_settings_class_and_every_scope_of_metrics_belongs_to_one_service(
 
 def test_no_two_services_share_a_port_or_a_component() -> None:
     ports = [port for each in SERVICES.values() for port in (each.grpc_port, each.health_port) if port]
-    assert len({METRICS_PORT, *ports}) == 1 + len(ports)
+    assert len({METRICS_PORT, CONSOLE_PORT, *ports}) == 2 + len(ports)
     components = list(itertools.chain.from_iterable(each.components for each in SERVICES.values()))
     assert len(components) == len(set(components))
     assert all((each.grpc_port is None) is (each.health_port is None) for each in SERVICES.values())

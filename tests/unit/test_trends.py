@@ -5,7 +5,16 @@ from dataclasses import replace
 import pytest
 
 from bettong.inspection.deployment import Inspection
-from bettong.inspection.trends import MARKS_MAX, PartitionTrend, Since, Trends, rate, trends
+from bettong.inspection.trends import (
+    MARKS_MAX,
+    PartitionTrend,
+    Since,
+    StageTrend,
+    Trends,
+    rate,
+    stage_trend,
+    trends,
+)
 from tests.samples.watched_deployment import answers, inspected
 
 EMPTY = inspected(answers(0))
@@ -108,3 +117,11 @@ def test_a_partition_that_nobody_knows_has_no_trend() -> None:
     assert Trends().of(ROW.id) == PartitionTrend()
     gone = trends(trends(Trends(), with_row(), 0.0), replace(EMPTY, partitions=[]), 1.0)
     assert gone.of(ROW.id) == PartitionTrend()
+
+
+def test_a_stage_has_the_rates_of_its_partitions_together_and_the_longest_lag_if_each_is_known() -> None:
+    first = PartitionTrend(messages_per_s=3.0, lag=Since(2.0))
+    second = PartitionTrend(messages_per_s=4.0, lag=Since(9.0, at_least=True))
+    assert stage_trend([first, second]) == StageTrend(7.0, Since(9.0, at_least=True))
+    assert stage_trend([first, PartitionTrend()]) == StageTrend(3.0, None)
+    assert stage_trend([]) == StageTrend(None, None)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from bettong.inspection.accounts import AccountLine, differences
 from bettong.inspection.changes import CHANGES_MAX, Change, added
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
 from bettong.inspection.services import ProcessFacts
@@ -31,6 +32,23 @@ def test_the_numbers_from_before_stay_with_their_time_while_redis_is_away() -> N
     assert found.found == AWAY
     back = then(before, AWAY, inspected(answers(9)))
     assert (back.numbers, back.at_s) == (back.found, 101.0)
+
+
+def test_what_does_not_add_up_is_told_of_where_it_did_not_the_time_before_either() -> None:
+    line = AccountLine("orders", "input", "orders", 9, 9, 9, None, 0, 0, 0, 0, 3, ("3 messages are lost",))
+    right, wrong = (replace(inspected(answers(1)), accounts=[each]) for each in (calm(line), line))
+    before = then(watched_for(1), right)
+    assert differences(then(before, wrong).accounts) == []
+    assert differences(then(before, wrong, wrong).accounts) == ["orders, 3 messages are lost"]
+    assert differences(then(before, wrong, AWAY).accounts) == []
+    assert differences(then(before, wrong, wrong, AWAY).accounts) == ["orders, 3 messages are lost"]
+    assert then(before, wrong, wrong, right).accounts == [calm(line)]
+    first = watched(None, wrong, at_s=0.0, unix_s=BEGUN_S)
+    assert differences(first.accounts) == ["orders, 3 messages are lost"]
+
+
+def calm(line: AccountLine) -> AccountLine:
+    return replace(line, differences=())
 
 
 def test_without_redis_from_the_start_there_are_no_numbers() -> None:

@@ -36,15 +36,15 @@ def accounts_table(found: Sequence[AccountLine]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
+    from bettong.inspection.accounts import shown as lines_shown
+
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 1))
     table.add_column("stage / computation", vertical="bottom")
     shown = [(name, read) for name, read in _COLUMNS if _is_shown(name, read, found)]
     for name, _ in shown:
         table.add_column(name, justify="right", no_wrap=True, vertical="bottom")
     stage = None
-    for line in found:
-        if line.kind == "input" and not line.taken and line.name == "?":
-            continue
+    for line in lines_shown(found):
         if line.stage != stage:
             stage = line.stage
             table.add_row(f"[bold]{escape(stage)}[/bold]")
@@ -62,7 +62,9 @@ def differences(found: Sequence[AccountLine]) -> list[str]:
     """What does not add up, the first ones in a line each."""
     from rich.markup import escape
 
-    wrong = [f"{line.stage}, {text}" for line in found for text in line.differences]
+    from bettong.inspection.accounts import differences as all_of_them
+
+    wrong = all_of_them(found)
     lines = [f"[red]the accounts do not add up[/red]: {escape(text)}" for text in wrong[:_NAMED_MAX]]
     if len(wrong) > _NAMED_MAX:
         lines.append(f"[red]and {len(wrong) - _NAMED_MAX} differences more[/red] (--accounts)")

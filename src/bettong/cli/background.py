@@ -12,6 +12,8 @@ from bettong.cli.directory import DIRECTORY, HERE
 from bettong.cli.ending import complain
 from bettong.cli.exit_codes import NOT_RUNNING, TERMINATED
 from bettong.cli.run import (
+    CONSOLE_ADDRESS,
+    NO_CONSOLE,
     PARTITIONS,
     PYTHON,
     RECEIVER,
@@ -37,6 +39,8 @@ def up(
     standby: Annotated[bool, STANDBY] = False,
     sender: Annotated[str | None, SENDER] = None,
     receiver: Annotated[str | None, RECEIVER] = None,
+    console_address: Annotated[str | None, CONSOLE_ADDRESS] = None,
+    no_console: Annotated[bool, NO_CONSOLE] = False,
 ) -> None:
     """Run everything of an application in the background, until `bettong down`. Goes on from what DIR holds.
 
@@ -60,6 +64,8 @@ def up(
         standby=standby,
         sender=sender,
         receiver=receiver,
+        console_address=console_address,
+        no_console=no_console,
         announce=None,
     )
     loaded_plan(application)  # its mistakes are reported here and now

@@ -10,6 +10,7 @@ import typer
 from bettong.cli.background import down, up
 from bettong.cli.chaos import chaos
 from bettong.cli.check import check
+from bettong.cli.console import console
 from bettong.cli.dead_letters.commands import dead_letters
 from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
@@ -54,7 +55,7 @@ def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = Fal
         typer.echo(context.get_help())
 
 
-for _command in (check, run, up, status, top, down, send, tail, replay, log, chaos):
+for _command in (check, run, up, status, top, console, down, send, tail, replay, log, chaos):
     app.command(rich_help_panel="Applications on this machine")(_command)
 app.add_typer(dead_letters, name="dead-letters", rich_help_panel="Applications on this machine")
 app.command(rich_help_panel="Applications on this machine")(repartition)

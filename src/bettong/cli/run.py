@@ -38,6 +38,10 @@ SENDER = typer.Option(
 RECEIVER = typer.Option(
     "--receiver", metavar="HOST:PORT", help="Where the receiver listens; by default a free port."
 )
+CONSOLE_ADDRESS = typer.Option(
+    "--console", metavar="HOST:PORT", help="Where the console's page is, on loopback; by default a free port."
+)
+NO_CONSOLE = typer.Option("--no-console", help="Start no console, the page that shows what runs.")
 _KEEP = typer.Option(
     metavar="DIR",
     help="Keep everything in DIR, results in DIR/results; the next run goes on from it."
@@ -59,6 +63,8 @@ def run(
     standby: Annotated[bool, STANDBY] = False,
     sender: Annotated[str | None, SENDER] = None,
     receiver: Annotated[str | None, RECEIVER] = None,
+    console_address: Annotated[str | None, CONSOLE_ADDRESS] = None,
+    no_console: Annotated[bool, NO_CONSOLE] = False,
 ) -> None:
     """Run everything of an application on this machine: Kafka, Redis, sender, processor, receiver. Ctrl-C ends it.
 
@@ -80,6 +86,8 @@ def run(
         standby=standby,
         sender=sender,
         receiver=receiver,
+        console_address=console_address,
+        no_console=no_console,
         announce=HERE if keep is None else None,
     )
     console = Console(highlight=False)
@@ -115,9 +123,12 @@ def suite_options(
     standby: bool,
     sender: str | None,
     receiver: str | None,
+    console_address: str | None,
+    no_console: bool,
     announce: Path | None,
 ) -> SuiteOptions:
-    """The options of a suite, from flags. Raises SettingsError for a schedule that there is not."""
+    """The options of a suite, from flags. Raises SettingsError for a schedule or an address that there is not."""
+    from bettong.config.endpoints import is_loopback
     from bettong.config.processor import Schedule
     from bettong.errors import SettingsError
     from bettong.local.options import SuiteOptions
@@ -125,13 +136,19 @@ def suite_options(
     if schedule not in {known.value for known in Schedule}:
         known = ", ".join(each.value for each in Schedule)
         raise SettingsError(f"--schedule {schedule}: there is no such schedule, expected {known}")
-    addresses = {"sender_listen": sender, "receiver_listen": receiver}
+    if console_address is not None and not is_loopback(console_address):
+        raise SettingsError(
+            f"--console {console_address}: expected 127.0.0.1:PORT; for others, by tokens and TLS, start one more with"
+            " bettong console --listen (docs/console.md)"
+        )
+    addresses = {"sender_listen": sender, "receiver_listen": receiver, "console_listen": console_address}
     return SuiteOptions(
         application=application,
         partitions=partitions,
         schedule=Schedule(schedule),
         compiled=not python,
         standby=standby,
+        console=not no_console,
         keep=keep,
         results=results,
         announce=announce,
@@ -146,6 +163,7 @@ def describe(record: SuiteRecord, console: Console, directory: Path) -> None:
         f"{record.name} runs, {record.schedule}, {record.partitions} partitions",
         f"  send to       {record.sender}   (bettong send SOURCE FILE{there})",
         f"  results from  {record.receiver}   (bettong tail SINK{there})",
+        *([f"  console       {record.console}"] if record.console is not None else []),
         *([f"  result files  {record.results}"] if record.results is not None else []),
         f"  Kafka {record.kafka}, Redis {record.redis}, logs in {record.directory / 'logs'}",
     ]

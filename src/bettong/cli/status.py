@@ -82,10 +82,11 @@ def status(
 
     console = Console(highlight=False)
     found: Inspection | None = None
+    page: str | None = None
     if (name := elsewhere(redis, application)) is not None:
         found = _elsewhere(name, redis, kafka)
     elif (record := find(directory)) is not None:
-        found = inspect_suite(record)
+        found, page = inspect_suite(record), record.console
     nothing = f"nothing runs in {directory} (bettong up APP.py; elsewhere: --redis URL --application NAME)"
     if json:
         _print_json(found, nothing)
@@ -93,6 +94,8 @@ def status(
         console.print(nothing)
     else:
         show(found, console, each=each, accounts=accounts, computations=computations, latency=latency)
+        if page is not None:
+            console.print(f"see it at {page}", soft_wrap=True)
     if found is None or not found.goes_on:
         raise typer.Exit(NOT_RUNNING)
 

@@ -4,6 +4,7 @@
     sha256 = "9f86d081884c7d65..."         # of the token; a list of two while one replaces the other
     write = ["orders/feed-*", "nbbo/*"]    # source/stream
     read = ["rejected"]                    # sinks
+    console = true                         # the console's page: states, messages and dead letters among them
 
 `*` stands for any characters, none among them, but never for the slash. What is not named is not allowed.
 """
@@ -32,6 +33,7 @@ class _Entry(BaseModel):
     sha256: _Sha256 | Annotated[list[_Sha256], Field(min_length=1)]
     write: list[_STREAMS] = []
     read: list[_SINKS] = []
+    console: bool = False
 
 
 _ENTRIES = TypeAdapter(dict[str, _Entry])
@@ -63,7 +65,15 @@ class ListSources:
     """Permission to list the sources; every holder of a token has it."""
 
 
-Permission = Write | Read | ListSources
+@dataclass(frozen=True, slots=True)
+class SeeConsole:
+    """Permission to see the console's page, and all that it shows."""
+
+    def __str__(self) -> str:
+        return "see the console"
+
+
+Permission = Write | Read | ListSources | SeeConsole
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,7 @@ class TokenHolder:
     digests: tuple[str, ...]
     write: tuple[str, ...]
     read: tuple[str, ...]
+    console: bool = False
 
     def may(self, permission: Permission) -> bool:
         """Whether the token grants the permission."""
@@ -86,6 +97,8 @@ class TokenHolder:
                 )
             case Read(sink):
                 return any(fnmatchcase(sink, pattern) for pattern in self.read)
+            case SeeConsole():
+                return self.console
             case ListSources():
                 return True
 
@@ -127,13 +140,14 @@ def parse(text: str) -> Grants:
         raise ValueError("; ".join(sorted({_fault(each["loc"]) for each in error.errors()}))) from None
     if not entries:
         # An empty file is what a write that was cut off leaves behind.
-        raise ValueError("holds no token; expected [name] with sha256, write and read")
+        raise ValueError("holds no token; expected [name] with sha256, and write, read or console")
     holders = tuple(
         TokenHolder(
             name,
             (entry.sha256,) if isinstance(entry.sha256, str) else tuple(entry.sha256),
             tuple(entry.write),
             tuple(entry.read),
+            entry.console,
         )
         for name, entry in entries.items()
     )
@@ -147,10 +161,11 @@ _EXPECTED = {
     "sha256": "expected the token's SHA-256, 64 digits of 0-9a-f, or a list of such",
     "write": 'expected a list of "source/stream", with * for any characters',
     "read": "expected a list of sinks, with * for any characters",
+    "console": "expected true or false",
 }
 
 
 def _fault(path: tuple[int | str, ...]) -> str:
     holder, *rest = (str(part) for part in path)
     key = rest[0] if rest else ""
-    return f"[{holder}] {key}: {_EXPECTED.get(key, 'expected sha256, write and read, nothing else')}"
+    return f"[{holder}] {key}: {_EXPECTED.get(key, 'expected sha256, write, read and console, nothing else')}"

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from bettong.config.client import ClientSettings
 from bettong.config.connection_settings import ConnectionSettings
+from bettong.config.console import ConsoleSettings
 from bettong.config.service import PREFIX, ServiceSettings
 from bettong.config.setting_faults import fault_text, misspelt
 from bettong.errors import SettingsError
@@ -52,5 +53,6 @@ def settings_class(service: ServiceEntry) -> type[ServiceSettings]:
 
 def _names() -> set[str]:
     """Of all settings of all services, and of clients."""
-    names = {name.upper() for each in SERVICES.values() for name in settings_class(each).model_fields}
+    kinds: list[type[ServiceSettings]] = [*map(settings_class, SERVICES.values()), ConsoleSettings]
+    names = {name.upper() for kind in kinds for name in kind.model_fields}
     return names | {f"CLIENT_{name.upper()}" for name in ClientSettings.model_fields}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bettong import metrics
 from bettong.identifiers import PartitionId
@@ -50,6 +50,27 @@ def account_lines(
     )
     is_at_rest = are_ends_known and all(row.lag == 0 for row in rows)
     return [_line(each) for each in balance(accounts, is_at_rest=is_at_rest, is_partial=is_partial)]
+
+
+def shown(found: Sequence[AccountLine]) -> list[AccountLine]:
+    """Those that people are shown: all but an input of messages that nobody could name, while none came."""
+    return [line for line in found if line.kind != "input" or line.taken or line.name != "?"]
+
+
+def differences(found: Sequence[AccountLine]) -> list[str]:
+    """What does not add up, in a line each."""
+    return [f"{line.stage}, {text}" for line in found for text in line.differences]
+
+
+def lasting(before: Sequence[AccountLine], now: Sequence[AccountLine]) -> list[AccountLine]:
+    """The lines of now; what does not add up is told of those that did not the time before, either.
+
+    For who looks again and again: what a stage has put out is in no log for a moment, and would be missed.
+    """
+    wrong = {(line.stage, line.kind, line.name) for line in before if line.differences}
+    return [
+        line if (line.stage, line.kind, line.name) in wrong else replace(line, differences=()) for line in now
+    ]
 
 
 def _accounts_in(record: Record) -> PartitionAccounts | None:

@@ -24,6 +24,7 @@ from bettong.inspection.overview import (
 )
 from bettong.inspection.services import RUNNING, ServiceRow
 from bettong.metrics import STANDBY
+from bettong.services import CONSOLE
 
 Offsets = Mapping[PartitionId, int]
 
@@ -67,8 +68,11 @@ class Inspection:
 
     @property
     def goes_on(self) -> bool:
-        """Whether all services run, all answer, and no partition stands still or waits for a lost frame."""
-        runs = all(row.state in {RUNNING, STANDBY} for row in self.services)
+        """Whether all services run, all answer, and no partition stands still or waits for a lost frame.
+
+        A console looks on: whether it runs changes nothing.
+        """
+        runs = all(row.state in {RUNNING, STANDBY} for row in self.services if row.name != CONSOLE)
         held_up = self.overview.gaps or any(map(stands_still, self.partitions))
         return runs and not self.unknown and not held_up
 

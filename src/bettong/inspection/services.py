@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bettong import metrics
 from bettong.inspection.overview import Record, is_silent, number_of, service_of
-from bettong.services import SERVICES
+from bettong.services import CONSOLE, SERVICES
 
 RUNNING = "running"
 DOWN = "down"
@@ -16,7 +16,7 @@ GIVEN_UP = "given up"  # down, and nobody starts it again
 _STARTING = "starting"
 UNKNOWN = "unknown"
 _REDIS_AWAY = "Redis, which knows how it does, is away"
-_WITHOUT_METRICS = ("kafka", "redis")  # they run, or they do not
+_WITHOUT_METRICS = ("kafka", "redis", CONSOLE)  # they run, or they do not
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,14 @@ class PartitionTrend:
 
 
 @dataclass(frozen=True, slots=True)
+class StageTrend:
+    """Of the partitions of a stage: their rates together, and the longest of their lags; None where none is known."""
+
+    messages_per_s: float | None = None
+    lag: Since | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CountSample:
     """What was counted up to a moment."""
 
@@ -144,6 +152,20 @@ def rate(points: Iterable[tuple[float, int]]) -> float | None:
     if len(kept) < 2 or kept[-1][0] <= kept[0][0]:
         return None
     return (kept[-1][1] - kept[0][1]) / (kept[-1][0] - kept[0][0])
+
+
+def stage_trend(partitions: Iterable[PartitionTrend]) -> StageTrend:
+    """Of all partitions of a stage."""
+    own = list(partitions)
+    rates = [each.messages_per_s for each in own if each.messages_per_s is not None]
+    return StageTrend(sum(rates) if rates else None, longest(each.lag for each in own))
+
+
+def longest(lags: Iterable[Since | None]) -> Since | None:
+    """None where one of them is not known: it may be longer than all others."""
+    known = list(lags)
+    found = [each for each in known if each is not None]
+    return max(found, key=lambda each: each.seconds) if found and len(found) == len(known) else None
 
 
 def lag_since(marks: tuple[LogMark, ...], row: PartitionRow, at_s: float) -> Since | None:

@@ -1,12 +1,14 @@
 """A deployment that is watched: its newest inspection, the numbers of the last one that had some, and what changed.
 
-Pure; `bettong top` shows it.
+Pure; `bettong top` and the console show it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
+from bettong.inspection.accounts import AccountLine, lasting
 from bettong.inspection.changes import Change, added, begun, changes_between
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.trends import Trends, trends
@@ -20,6 +22,7 @@ class Watched:
     """`found`: the newest inspection. `numbers`: the newest for which Redis was there, and when (`at_s`).
 
     `numbers` is None before there was one. `rates`: messages/s in, of the inspections before, the newest last.
+    `accounts`: those of `numbers`; what does not add up, where it did not the time before, either.
     """
 
     found: Inspection
@@ -28,6 +31,7 @@ class Watched:
     trends: Trends = field(default_factory=Trends)
     rates: tuple[float, ...] = ()
     changes: tuple[Change, ...] = ()
+    accounts: Sequence[AccountLine] = ()
 
 
 def watched(before: Watched | None, found: Inspection, *, at_s: float, unix_s: float) -> Watched:
@@ -37,9 +41,10 @@ def watched(before: Watched | None, found: Inspection, *, at_s: float, unix_s: f
     if "redis" in found.away:
         if before is None:
             return Watched(found, None, at_s, changes=kept)
-        return Watched(found, before.numbers, before.at_s, before.trends, before.rates, kept)
+        return replace(before, found=found, changes=kept)
     now = trends(before.trends if before is not None else Trends(), found, at_s)
     rates = before.rates if before is not None else ()
     if now.messages_per_s is not None:
         rates = (*rates, now.messages_per_s)[-RATES_MAX:]
-    return Watched(found, found, at_s, now, rates, kept)
+    known = before.numbers.accounts if before is not None and before.numbers is not None else found.accounts
+    return Watched(found, found, at_s, now, rates, kept, lasting(known, found.accounts))

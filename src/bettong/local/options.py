@@ -46,6 +46,10 @@ class SuiteOptions(BaseModel):
         le=SENDERS_MAX,
         description="Senders, each with an address of its own. The first alone reads external systems.",
     )
+    console: bool = Field(
+        default=False,
+        description="A page that shows what runs, at a port of loopback; where it is installed.",
+    )
     keep: Path | None = Field(
         default=None, description="Folder for everything, kept at the end; the next start goes on from it."
     )

@@ -73,6 +73,16 @@ def grpc_serves(address: str) -> bool:
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 
+def is_listened_to(address: str) -> bool:
+    """Whether something takes connections at host:port."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_S_MAX).close()
+    except OSError:
+        return False
+    return True
+
+
 def _ask(port: int, questions: list[tuple[bytes, Callable[[bytes], bool]]]) -> bytes:
     """The answer to the last of some questions, each with what shows that its answer is complete."""
     answer = b""

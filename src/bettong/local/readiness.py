@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from bettong.inspection.services import RUNNING, ServiceRow
 from bettong.local.record import SuiteRecord
-from bettong.local.services import SECOND
+from bettong.local.services import LATER
 from bettong.metrics import STANDBY
 
 # Every process answers by then. Topics are opened, partitions assigned and destinations opened in a second or two; what
@@ -19,7 +19,8 @@ _POLL_S = 0.2
 def await_running(read_record: Callable[[], SuiteRecord | None]) -> list[ServiceRow]:
     """The services that do not run, each with its reason, after at most 10 s; empty as soon as all do.
 
-    `read_record` reads the suite's record anew. A second processor is not waited for: it starts when everything runs.
+    `read_record` reads the suite's record anew. A second processor and a console are not waited for: they start when
+    everything runs.
     """
     from bettong.local.inspecting import inspect_suite
 
@@ -27,7 +28,7 @@ def await_running(read_record: Callable[[], SuiteRecord | None]) -> list[Service
     while True:
         record = read_record()
         rows = inspect_suite(record).services if record is not None else []
-        waiting = [row for row in rows if row.state not in {RUNNING, STANDBY} and row.name != SECOND]
+        waiting = [row for row in rows if row.state not in {RUNNING, STANDBY} and row.name not in LATER]
         ended = any(row.process is not None and row.process.final_status is not None for row in waiting)
         if not waiting or ended or time.monotonic() > deadline_s:
             return waiting

@@ -71,6 +71,7 @@ class SuiteRecord(BaseModel):
     state_key_file: Path | None = None
     snapshots: str
     addresses: dict[str, str] = Field(description="Where each service serves gRPC that does, by instance.")
+    console: str | None = Field(default=None, description="The address of the console's page.")
     ready: bool
     owner: ProcessRecord
     services: dict[str, ServiceRecord]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from bettong.config.connection_settings import RedisConnection
@@ -13,11 +15,11 @@ from bettong.config.sender import refusal_sign
 from bettong.config.service import PREFIX
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import StoreError
-from bettong.local.probes import grpc_serves
+from bettong.local.probes import grpc_serves, is_listened_to
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.metrics import REFERENCES, SINCE, STANDBY, STATE
-from bettong.services import PROCESSOR, SENDER, ServiceEntry
+from bettong.services import CONSOLE, PROCESSOR, SENDER, ServiceEntry
 
 # Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
 _START_S_MAX = 180.0
@@ -31,13 +33,15 @@ def instances(entry: ServiceEntry, count: int) -> tuple[str, ...]:
 
 # The name of a second processor. Of two one stands by: which one, changes.
 SECOND = instances(PROCESSOR, 2)[1]
+# What starts when everything runs: until then it would only take the others' time.
+LATER = frozenset({SECOND, CONSOLE})
 
 
 class Service(Server):
     """`python -m bettong <service>`. `settings` are its settings, by their names in bettong.config.
 
     `name`: of this instance, where there are several of the service. `sign`: a file that it touches when it has got
-    past what it died of.
+    past what it died of. `arguments`: what stands behind the service on the command line.
     """
 
     def __init__(
@@ -50,11 +54,12 @@ class Service(Server):
         environment: Mapping[str, str] | None = None,
         service: str | None = None,
         sign: Path | None = None,
+        arguments: tuple[str, ...] = (),
     ) -> None:
         variables = {PREFIX + key.upper(): value for key, value in {**settings, "instance": name}.items()}
         command = Command(
             name,
-            (sys.executable, "-m", "bettong", service or name),
+            (sys.executable, "-m", "bettong", service or name, *arguments),
             log,
             environment={**(environment or {}), **variables},
             stop_s_max=_STOP_S_MAX,
@@ -98,6 +103,29 @@ def service(
         service=entry.name,
         sign=refusal_sign(Path(settings["sender_marks"]), application) if entry is SENDER else None,
     )
+
+
+def has_console() -> bool:
+    """Whether the console is installed in this environment."""
+    return bool(entry_points(group="bettong.services", name=CONSOLE))
+
+
+def console(settings: Mapping[str, str], logs: Path, environment: Mapping[str, str], root: Path) -> Service:
+    """The console of the suite whose record lies in `root`. Ready when it answers."""
+    return Service(
+        CONSOLE,
+        settings=settings,
+        log=logs / f"{CONSOLE}.log",
+        answers=partial(is_listened_to, settings["console_listen"]),
+        environment=environment,
+        arguments=("--dir", str(root)),
+    )
+
+
+def console_url(settings: Mapping[str, str]) -> str:
+    """Where a browser finds it."""
+    certificate = settings.get("tls_certificate") or os.environ.get(f"{PREFIX}TLS_CERTIFICATE")
+    return f"{'https' if certificate else 'http'}://{settings['console_listen']}"
 
 
 def _says_that_it_runs(settings: Mapping[str, str], application: str, name: str) -> Callable[[], bool]:

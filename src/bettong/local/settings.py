@@ -26,7 +26,7 @@ def settings_of(
 ) -> dict[str, str]:
     """Those of all services. Chooses free ports; raises LocalError when there are none."""
     path, colon, chosen = options.application.partition(":")
-    ports = zip(SERVING, free_ports(len(SERVING)), strict=True)
+    *ports, console_port = free_ports(len(SERVING) + 1)
     results = options.results or (directories.root / "results" if directories.kept else None)
     settings = {
         "application": f"{Path(path).resolve()}{colon}{chosen}",
@@ -43,7 +43,8 @@ def settings_of(
         "partitions": str(options.partitions),
         "schedule": options.schedule.value,
         "compiled": str(options.compiled).lower(),
-        **{each.listen_setting: f"{LOOPBACK}:{port}" for each, port in ports},
+        **{each.listen_setting: f"{LOOPBACK}:{port}" for each, port in zip(SERVING, ports, strict=True)},
+        "console_listen": f"{LOOPBACK}:{console_port}",
         "checkpoint": str(directories.root / "checkpoint"),
         "state_dir": str(directories.state),
         "sender_marks": str(directories.root / "scratch" / "marks"),

@@ -26,7 +26,7 @@ from bettong.local.secrets import Secrets
 from bettong.local.server import Server
 from bettong.local.settings import SERVING, further_senders, settings_of
 from bettong.local.supervision import FINAL_STATUSES, FORGET_S, GiveUp, decide
-from bettong.services import PROCESSOR, SENDER, SERVICES, ServiceEntry
+from bettong.services import CONSOLE, PROCESSOR, SENDER, SERVICES, ServiceEntry
 
 _POLL_S = 0.05  # between two polls of the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
@@ -38,6 +38,7 @@ _MEANING = {
     **{each.name: each.death for each in SERVICES.values()},
     **dict.fromkeys(services.instances(SENDER, SENDERS_MAX), SENDER.death),
     services.SECOND: "no result is lost or repeated; one that is left takes over",
+    CONSOLE: "its page is away meanwhile, and nothing else",
 }
 
 
@@ -79,8 +80,8 @@ class Suite:
 
     @property
     def given_up(self) -> dict[str, str]:
-        """The processes that stay down, and why; still there after the stop."""
-        return dict(self._given_up)
+        """The processes that stay down, and why; still there after the stop. Nothing waits for a console."""
+        return {name: why for name, why in self._given_up.items() if name != CONSOLE}
 
     def start(self) -> None:
         """Starts everything and blocks until all answer. After an error nothing runs and nothing is left."""
@@ -105,7 +106,7 @@ class Suite:
     def wait_with_all(self, seconds: float) -> None:
         """`wait`, for who has no use for a suite without one of its processes: raises LocalError for that, too."""
         self.wait(seconds)
-        for name, why in self._given_up.items():
+        for name, why in self.given_up.items():
             raise LocalError(f"{name} stopped for good: {why}")
 
     def stop(self) -> None:
@@ -177,6 +178,7 @@ class Suite:
             "redis": redis,
             PROCESSOR.name: make(PROCESSOR, settings),
             **self._standby(make, settings),
+            **self._console(settings, directories),
             **{each.name: make(each, settings) for each in SERVICES.values() if each is not PROCESSOR},
             **{name: make(SENDER, own, name=name) for name, own in senders.items()},
             "kafka": kafka,
@@ -201,6 +203,7 @@ class Suite:
                 **{each.name: settings[each.listen_setting] for each in SERVING},
                 **{name: own[SENDER.listen_setting] for name, own in senders.items()},
             },
+            console=services.console_url(settings) if CONSOLE in self._servers else None,
             ready=False,
             owner=ProcessRecord.own(),
             services={},
@@ -212,6 +215,13 @@ class Suite:
             return {}
         own = {**settings, "checkpoint": f"{settings['checkpoint']}-2"}
         return {services.SECOND: make(PROCESSOR, own, name=services.SECOND)}
+
+    def _console(self, settings: dict[str, str], directories: Directories) -> dict[str, Server]:
+        """The console, if there is to be one."""
+        if not self._options.console or not services.has_console():
+            return {}
+        environment = self._options.environment.get(CONSOLE, {})
+        return {CONSOLE: services.console(settings, directories.logs, environment, directories.root)}
 
     def _service(
         self,
@@ -231,9 +241,9 @@ class Suite:
     def _launch(self) -> None:
         """Launches all, the slow ones first, and waits for each: they start side by side.
 
-        A second processor starts when everything runs: until then it would only take the others' time.
+        What is for LATER starts when everything runs.
         """
-        first = {name: server for name, server in self._servers.items() if name != services.SECOND}
+        first = {name: server for name, server in self._servers.items() if name not in services.LATER}
         for name, server in first.items():
             server.launch()
             if name == "redis":

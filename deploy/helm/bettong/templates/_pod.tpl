@@ -61,7 +61,7 @@ topologySpreadConstraints:
 
 {{/* Fields of a container: (dict "root" "name" "of" "image" "volume" "passing"). What is no service of its own runs in the sender's image. */}}
 {{- define "bettong.container" -}}
-{{- $service := get (dict "receiver" "receiver" "master" "processor" "worker" "processor" "driver" "processor") .name | default "sender" -}}
+{{- $service := get (dict "receiver" "receiver" "console" "console" "master" "processor" "worker" "processor" "driver" "processor") .name | default "sender" -}}
 image: {{ default (include "bettong.image" (list .root $service)) .image | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 terminationMessagePolicy: FallbackToLogsOnError

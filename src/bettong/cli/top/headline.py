@@ -22,7 +22,7 @@ from bettong.cli.top.texts import (
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.overview import stands_still
 from bettong.inspection.services import UNKNOWN
-from bettong.inspection.trends import Since
+from bettong.inspection.trends import Since, longest
 from bettong.inspection.watched import Watched
 from bettong.metrics import LATENCY_WINDOW_S
 
@@ -72,7 +72,7 @@ def numbers(found: Watched, width: int) -> list[list[Part]]:
     p50, p99 = (
         f"{milliseconds(each)} ms" if each is not None else "-" for each in (total.p50_ms, total.p99_ms)
     )
-    longest = _longest_lag(found)
+    waits = _longest_lag(found)
     late = sum(row.late for row in found.numbers.stages)
     counts = ((total.dead_letters, "dead letters"), (total.skipped, "messages skipped"), (late, "late"))
     failed = [(f"{number:,} {what}   ", BAD if number else MUTED) for number, what in counts]
@@ -96,7 +96,7 @@ def numbers(found: Watched, width: int) -> list[list[Part]]:
         [
             _label("lag"),
             (f"{count(total.lag)} records" if total.lag is not None else "unknown", "bold"),
-            (f", the next one waits for {seconds(longest)} s" if longest and longest.seconds else "", "bold"),
+            (f", the next one waits for {seconds(waits)} s" if waits and waits.seconds else "", "bold"),
         ],
         [_label("failed"), *failed],
     ]
@@ -108,7 +108,7 @@ def troubles(found: Watched) -> list[str]:
     lines = [
         *stalled(of_numbers.partitions),
         *complaints(of_numbers.overview),
-        *differences(of_numbers.accounts),
+        *differences(found.accounts),
     ]
     return [*found.found.unknown, *(Text.from_markup(line).plain for line in lines)]
 
@@ -134,6 +134,4 @@ def _per_second(rate: float | None) -> str:
 
 
 def _longest_lag(found: Watched) -> Since | None:
-    lags = [line.lag for line in stage_lines(found)]
-    known = [each for each in lags if each is not None]
-    return max(known, key=lambda each: each.seconds) if known and len(known) == len(lags) else None
+    return longest(line.trend.lag for line in stage_lines(found))

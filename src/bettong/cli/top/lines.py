@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bettong.cli.top.texts import lasting
-from bettong.inspection.accounts import AccountLine
+from bettong.inspection.accounts import AccountLine, shown
 from bettong.inspection.computations import ComputationLine
 from bettong.inspection.overview import PartitionRow, StageSummary
 from bettong.inspection.reason_counts import ReasonCounts, ReasonRow
 from bettong.inspection.services import RUNNING, ServiceRow
-from bettong.inspection.trends import PartitionTrend, Since
+from bettong.inspection.trends import PartitionTrend, StageTrend, stage_trend
 from bettong.inspection.watched import Watched
 from bettong.metrics import STANDBY
 
@@ -30,11 +30,10 @@ class ServiceLine:
 
 @dataclass(frozen=True, slots=True)
 class StageLine:
-    """A stage, and what several inspections show of it: the sum of its rates, the longest lag of its partitions."""
+    """A stage, and what several inspections show of it."""
 
     row: StageSummary
-    messages_per_s: float | None
-    lag: Since | None
+    trend: StageTrend
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +81,8 @@ def stage_lines(found: Watched) -> list[StageLine]:
         return []
     lines = []
     for stage in found.numbers.stages:
-        mine = [found.trends.of(row.id) for row in found.numbers.partitions if row.stage == stage.stage]
-        rates = [each.messages_per_s for each in mine if each.messages_per_s is not None]
-        lags = [each.lag for each in mine if each.lag is not None]
-        longest = max(lags, key=lambda each: each.seconds) if len(lags) == len(mine) and lags else None
-        lines.append(StageLine(stage, sum(rates) if rates else None, longest))
+        own = (found.trends.of(row.id) for row in found.numbers.partitions if row.stage == stage.stage)
+        lines.append(StageLine(stage, stage_trend(own)))
     return lines
 
 
@@ -103,11 +99,8 @@ def busy_lines(found: Watched) -> list[ComputationLine]:
 
 
 def ordered_accounts(found: Watched) -> list[OrderedAccount]:
-    """Of the newest inspection that has numbers; without where nothing unreadable came in."""
-    if found.numbers is None:
-        return []
-    shown = (line for line in found.numbers.accounts if line.taken or line.name != "?")
-    return [OrderedAccount(line, number) for number, line in enumerate(shown)]
+    """Of the newest inspection that has numbers."""
+    return [OrderedAccount(line, number) for number, line in enumerate(shown(found.accounts))]
 
 
 def reason_lines(found: ReasonCounts | None) -> list[ReasonRow]:

@@ -98,9 +98,9 @@ def _stage_detail(line: StageLine) -> list[str]:
 STAGES: Table[StageLine] = Table(
     (
         named("stage", lambda line: line.row.stage),
-        number("folded", lambda line: line.messages_per_s, "messages/s", first=1),
+        number("folded", lambda line: line.trend.messages_per_s, "messages/s", first=1),
         number("lag", lambda line: line.row.lag, "records", first=1),
-        span("lag", lambda line: line.lag, "s", first=1, text=seconds),
+        span("lag", lambda line: line.trend.lag, "s", first=1, text=seconds),
         number("p50", lambda line: line.row.p50_ms, "ms", first=2, text=milliseconds),
         number("p99", lambda line: line.row.p99_ms, "ms", first=1, text=milliseconds),
         number(

@@ -64,7 +64,7 @@ class ServerSecurity:
                 faults.append(str(error))
         if (path := settings.tokens) is not None:
             try:
-                guard = CallGuard(Reloaded([path], lambda: _tokens(path), log), permissions, log)
+                guard = CallGuard(Reloaded([path], lambda: read_tokens(path), log), permissions, log)
                 self.interceptors = (reading, guard, one_request)
             except SettingsError as error:
                 faults.append(str(error))
@@ -111,7 +111,8 @@ class ServerSecurity:
         return server.add_secure_port(address, self._credentials)
 
 
-def _tokens(path: Path) -> Grants:
+def read_tokens(path: Path) -> Grants:
+    """The grants of a file of tokens. Raises SettingsError that names the file and every fault, and quotes no token."""
     try:
         content = path.read_bytes()
         if len(content) > _TOKENS_BYTES_MAX:

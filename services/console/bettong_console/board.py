@@ -1,0 +1,65 @@
+"""What the console knows now: the newest moment, what it amounts to, its history, and what has happened."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bettong.inspection.accounts import AccountLine
+from bettong.inspection.changes import Change
+from bettong.inspection.deployment import DeploymentAnswers, Inspection, inspection
+from bettong.inspection.measures import Measures, TimedInspection, measures
+from bettong.inspection.services import remote_rows
+from bettong.inspection.trends import RATE_S
+from bettong.inspection.watched import Watched, watched
+from bettong_console.history import History
+from bettong_console.series import series_of
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The newest moment for which Redis was there, what it amounts to, and how the deployment is now."""
+
+    moment: TimedInspection
+    measured: Measures
+    accounts: Sequence[AccountLine]
+    now: Inspection
+
+
+class Board:
+    """Of one application, for one thread. `version` grows with each moment; 0: nobody has looked yet."""
+
+    def __init__(self, application: str) -> None:
+        self.application = application
+        self.version = 0
+        self.history = History()
+        self.known: Known | None = None
+        self._watched: Watched | None = None
+        self._moments: deque[TimedInspection] = deque(maxlen=int(RATE_S) + 1)
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """What has happened, the oldest first."""
+        return self._watched.changes if self._watched is not None else ()
+
+    def add(self, time_s: float, at_s: float, answers: DeploymentAnswers, *, every_s: int = 1) -> None:
+        """What was answered, at `time_s` (Unix s), and by a clock that never goes back (`at_s`).
+
+        `every_s`: how often it was asked until now. Where Redis is away, what it said before stays, with its time;
+        charts have a hole.
+        """
+        self.version += 1
+        was_away = self._watched is None or "redis" in self._watched.found.away
+        found = inspection(self.application, remote_rows(answers.live, answers.silent), answers)
+        self._watched = watched(self._watched, found, at_s=at_s, unix_s=time_s)
+        if "redis" in answers.silent:
+            if self.known is not None:
+                self.known = replace(self.known, now=found)
+            return
+        moment = TimedInspection(time_s, found, answers)
+        measured = measures(moment, self._moments[0] if self._moments else None, self._watched.trends)
+        self._moments.append(moment)
+        self.known = Known(moment, measured, self._watched.accounts, found)
+        # Of the time in which Redis was away nobody knows anything.
+        self.history.add(time_s, series_of(measured), every_s=1 if was_away else every_s)

@@ -1,0 +1,135 @@
+"""The last day in rings of memory: a value a second for 5 minutes, one each 10 s for an hour, one a minute for a day.
+
+Bounded by SERIES_MAX series of 2,100 values of 4 bytes and a header each: 4.5 MB. A value that was not known is NaN, a
+hole. It is this process's own: a console that starts anew begins anew.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+SERIES_MAX = 512
+# Well within what 4 bytes hold.
+_VALUE_MAX = 1e30
+# Seconds by which a look may come late: where somebody looked all the time, there is no hole.
+_LATE_S_MAX = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time, as it stands in addresses: `values` of `step_s` seconds each."""
+
+    name: str
+    step_s: int
+    values: int
+
+
+SPANS = {each.name: each for each in (Span("5m", 1, 300), Span("1h", 10, 360), Span("1d", 60, 1440))}
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryStretch:
+    """What a span holds: the time of its first value (Unix s), and by series as many values as there are steps."""
+
+    span: Span
+    first_s: int
+    values: Mapping[str, list[float | None]]
+
+
+class History:
+    """All series of an application. For one thread.
+
+    A step of 10 s or a minute holds the mean of a rate, and of all else the greatest: peaks are not averaged away.
+    """
+
+    def __init__(self) -> None:
+        self._rings = {span.name: _Rings(span) for span in SPANS.values()}
+        self.dropped = 0
+
+    def add(self, time_s: float, values: Mapping[str, float | None], *, every_s: int = 1) -> None:
+        """What was measured, and how often it is: it stands for the seconds since the look before, too.
+
+        Series beyond SERIES_MAX are not kept, and counted in `dropped`.
+        """
+        kept = dict(list(values.items())[:SERIES_MAX])
+        self.dropped = max(self.dropped, len(values) - len(kept))
+        for rings in self._rings.values():
+            rings.add(time_s, kept, every_s)
+
+    def stretch(self, span: Span, now_s: float) -> HistoryStretch:
+        """The span up to now."""
+        return self._rings[span.name].stretch(now_s)
+
+
+class _Rings:
+    """The series of one span, as rings over one run of steps."""
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self._rings: dict[str, array[float]] = {}
+        self._counts: dict[str, int] = {}
+        self._step = 0
+
+    def add(self, time_s: float, values: Mapping[str, float | None], every_s: int) -> None:
+        step = int(time_s) // self._span.step_s
+        if step < self._step:
+            return  # the clock was set back: what is there stays true
+        late = (
+            range(self._step + 1, step)
+            if 1 < step - self._step <= every_s + _LATE_S_MAX + 1 and self._span.step_s == 1
+            else ()
+        )
+        self._pass_to(step)
+        for name, value in values.items():
+            if value is not None and abs(value) <= _VALUE_MAX:  # which NaN is not
+                self._put(name, step, value, late)
+
+    def stretch(self, now_s: float) -> HistoryStretch:
+        last = max(self._step, int(now_s) // self._span.step_s)
+        first = last - self._span.values + 1
+        return HistoryStretch(
+            self._span,
+            first * self._span.step_s,
+            {
+                name: [self._at(ring, step) for step in range(first, last + 1)]
+                for name, ring in self._rings.items()
+            },
+        )
+
+    def _at(self, ring: array[float], step: int) -> float | None:
+        if not self._step - self._span.values < step <= self._step:
+            return None
+        value = ring[step % self._span.values]
+        return None if math.isnan(value) else value
+
+    def _pass_to(self, step: int) -> None:
+        """Empties the steps that nobody has filled, and forgets series that have no value any more."""
+        if step == self._step:
+            return
+        for passed in range(max(self._step + 1, step - self._span.values + 1), step + 1):
+            for ring in self._rings.values():
+                ring[passed % self._span.values] = math.nan
+        self._step = step
+        self._counts.clear()
+        if step % self._span.values == 0:
+            self._rings = {name: ring for name, ring in self._rings.items() if not all(map(math.isnan, ring))}
+
+    def _put(self, name: str, step: int, value: float, late: Iterable[int]) -> None:
+        ring = self._rings.get(name)
+        if ring is None:
+            if len(self._rings) >= SERIES_MAX:  # others had these names before: they go when they are empty
+                return
+            ring = self._rings[name] = array("f", [math.nan] * self._span.values)
+        position = step % self._span.values
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        if count == 1:
+            ring[position] = value
+        elif name.endswith("_per_s"):
+            ring[position] += (value - ring[position]) / count
+        else:
+            ring[position] = max(ring[position], value)
+        for each in late:
+            ring[each % self._span.values] = value

@@ -1,0 +1,97 @@
+"""Open pages: each gets the newest view when there is one, never an old one, and there are at most so many."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from bettong_console.board import Board
+from bettong_console.errors import ConsoleRequestError
+from bettong_console.views import VIEWS
+
+# Who asks once asks again, as programs do.
+_ASKED_S = 10.0
+
+
+class Listeners:
+    """For one event loop. `wanted` is set while somebody is there for whom the board is to be new.
+
+    Each view is made once a version, however many pages have it open.
+    """
+
+    def __init__(self, board: Board, listeners_max: int) -> None:
+        self._board = board
+        self._listeners_max = listeners_max
+        self._count = 0
+        self._news = asyncio.Event()
+        self._made: dict[str, tuple[int, str]] = {}
+        self._closed = False
+        self._asked_s = -math.inf
+        self.wanted = asyncio.Event()
+
+    def are_there(self) -> bool:
+        """Whether a page is open, or somebody asked of late; else `wanted` is unset."""
+        found = self._count > 0 or time.monotonic() - self._asked_s < _ASKED_S
+        if not found:
+            self.wanted.clear()
+        return found
+
+    def wake(self) -> None:
+        """The board has changed."""
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def close(self) -> None:
+        """Ends all of them: the console stops."""
+        self._closed = True
+        self.wake()
+
+    def view(self, name: str) -> str:
+        """A view as JSON. Raises ConsoleRequestError for a name that there is not, and before the first look."""
+        if name not in VIEWS:
+            raise ConsoleRequestError(404, f"there is no view {name[:40]!r}, only {', '.join(VIEWS)}")
+        self._asked_s = time.monotonic()
+        self.wanted.set()
+        version, text = self._made.get(name, (-1, ""))
+        if version != self._board.version:
+            if self._board.known is None:
+                raise ConsoleRequestError(503, "nobody has answered yet; come again in a second")
+            text = as_json(VIEWS[name](self._board, self._board.known, time.time()))
+            self._made[name] = (self._board.version, text)
+        return text
+
+    def admit(self, name: str) -> AsyncIterator[str]:
+        """The view now, and each newer one, until the page goes. Raises ConsoleRequestError where there is no room."""
+        if name not in VIEWS:
+            raise ConsoleRequestError(404, f"there is no view {name[:40]!r}, only {', '.join(VIEWS)}")
+        if self._count >= self._listeners_max:
+            raise ConsoleRequestError(
+                503,
+                f"{self._count} pages are open, the most that BETTONG_CONSOLE_LISTENERS_MAX allows; close one",
+            )
+        return self._stream(name)
+
+    async def _stream(self, name: str) -> AsyncIterator[str]:
+        if self._count >= self._listeners_max:  # others came between the question and now
+            return
+        self._count += 1
+        self.wanted.set()
+        try:
+            sent = -1
+            while not self._closed:
+                news = self._news
+                if self._board.version != sent and self._board.known is not None:
+                    sent = self._board.version
+                    yield self.view(name)
+                await news.wait()
+        finally:
+            self._count -= 1
+
+
+def as_json(values: Mapping[str, Any]) -> str:
+    """One line. Raises ValueError for what JSON has no number for."""
+    return json.dumps(values, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,75 @@
+// How numbers and times look: a unit with each number, digits that say something, and a dash for what is not known.
+import { h } from "./dom.js";
+
+const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const TENTHS = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const HUNDREDTHS = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const LARGE = [[1e12, "T"], [1e9, "G"], [1e6, "M"]];
+
+/** A number as text, without its unit; "–" for what is not known. */
+export function digits(value, { whole = false } = {}) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  for (const [size, letter] of LARGE) {
+    if (Math.abs(value) >= size) return `${HUNDREDTHS.format(value / size)} ${letter}`;
+  }
+  if (whole || value === 0 || Math.abs(value) >= 100) return WHOLE.format(value);
+  return Math.abs(value) >= 10 ? TENTHS.format(value) : HUNDREDTHS.format(value);
+}
+
+/** A round number in little room, for an axis. */
+export function compact(value) {
+  if (Math.abs(value) >= 1e6) return `${+(value / 1e6).toFixed(2)} M`;
+  return Math.abs(value) >= 1e4 ? `${+(value / 1e3).toFixed(1)} k` : String(+value.toFixed(3));
+}
+
+/** A number and its unit, as elements. */
+export function amount(value, unit, options) {
+  if (value === null || value === undefined) return h("span", { class: "nothing", title: "not known" }, "–");
+  const exact = Number.isInteger(value) && Math.abs(value) >= 1e6 ? WHOLE.format(value) : null;
+  return h("span", { title: exact && `${exact} ${unit}` }, digits(value, options), unit && h("span", { class: "unit" }, unit));
+}
+
+export const count = (value, unit) => amount(value, unit, { whole: true });
+export const rate = (value) => amount(value === null ? null : Number(value), "/s", { whole: value !== null && value >= 100 });
+
+/** A duration in the unit that fits: [number, unit]. */
+export function durationParts(seconds) {
+  if (seconds < 0.0995) return [digits(seconds * 1000), "ms"];
+  if (seconds < 120) return [digits(seconds), "s"];
+  if (seconds < 7200) return [WHOLE.format(seconds / 60), "min"];
+  return seconds < 172_800 ? [digits(seconds / 3600), "h"] : [digits(seconds / 86_400), "d"];
+}
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return amount(null);
+  if (seconds === 0) return amount(0, "s");
+  const [number, unit] = durationParts(seconds);
+  return h("span", {}, number, h("span", { class: "unit" }, unit));
+}
+
+export const durationText = (seconds) => durationParts(seconds).join(" ");
+
+export function milliseconds(value) {
+  return value === null || value === undefined ? amount(null) : value >= 10_000 ? duration(value / 1000) : amount(value, "ms");
+}
+
+/** A share of 1, of a core or of a whole. */
+export const percent = (share) => amount(share === null ? null : share * 100, "%");
+
+/** A moment in local time; UTC on hover, and for machines. */
+export function moment(seconds, { day = false } = {}) {
+  const at = new Date(seconds * 1000);
+  const time = at.toLocaleTimeString("en-GB");
+  const shown = day && at.toDateString() !== new Date().toDateString() ? `${at.toLocaleDateString("en-CA")} ${time}` : time;
+  return h("time", { datetime: at.toISOString(), title: utc(seconds) }, shown);
+}
+
+export const utc = (seconds) => `${new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+Z$/, "")} UTC`;
+
+/** Since a moment, with that moment on hover. */
+export function since(seconds, now) {
+  if (seconds === null || seconds === undefined) return amount(null);
+  const found = duration(Math.max(0, now - seconds));
+  found.title = `since ${utc(seconds)}`;
+  return found;
+}

@@ -1,0 +1,160 @@
+// Boxes and arrows: laid out by dagre, drawn as elements that a keyboard reaches and a screen reader reads.
+import { Graph, layout } from "./vendor/dagre/dagre.mjs";
+import { addressWith } from "./address.js";
+import { h, s } from "./dom.js";
+import { digits, duration, milliseconds, percent, rate } from "./format.js";
+
+const HEAD = 50; // of a stage: its name and two lines of numbers
+const HEIGHT = 50;
+// From roomy to tight: the width of a box, and the room between those that follow each other.
+const ACROSS = [[230, 110], [190, 72], [168, 44], [150, 30]];
+const DOWNWARDS = [[190, HEAD + 44], [150, HEAD + 40]];
+
+/** Where boxes lie: across or, where the page is narrow, downwards; as roomy as the width (px) allows. */
+export function placed(description, narrow, width) {
+  let found = null;
+  for (const [box, between] of narrow ? DOWNWARDS : ACROSS) {
+    const close = laidOut(description, { narrow, box, between, nodesep: narrow ? 20 : 26 });
+    // The head of a stage needs room that dagre does not know of, where another stage or box lies above it.
+    found = collides(description, close) ? laidOut(description, { narrow, box, between, nodesep: narrow ? 34 : HEAD + 40 }) : close;
+    if (found.graph.graph().width <= width) break;
+  }
+  return found;
+}
+
+function laidOut(description, { narrow, box: width, between, nodesep }) {
+  const graph = new Graph({ compound: true });
+  graph.setGraph({ rankdir: narrow ? "TB" : "LR", nodesep, ranksep: between, marginx: 4, marginy: 4 });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const stage of description.stages) graph.setNode(`stage:${stage}`, {});
+  for (const box of description.boxes) {
+    graph.setNode(box.id, { width, height: HEIGHT });
+    if (box.stage) graph.setParent(box.id, `stage:${box.stage}`);
+  }
+  for (const arrow of description.arrows) graph.setEdge(arrow.start, arrow.end, {});
+  layout(graph);
+  return { graph, stages: framed(description, graph) };
+}
+
+function collides(description, { graph, stages }) {
+  const meets = (a, b) => a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
+  const others = (stage) => description.boxes.filter((box) => box.stage !== stage).map((box) => {
+    const { x, y, width, height } = graph.node(box.id);
+    return { left: x - width / 2, top: y - height / 2, width, height };
+  });
+  return stages.some((frame, index) => others(frame.stage).some((box) => meets(frame, box)) || stages.slice(index + 1).some((each) => meets(frame, each)));
+}
+
+/** The frames of stages: around their boxes, with room for the head. */
+function framed(description, graph) {
+  const frames = [];
+  for (const stage of description.stages) {
+    const own = description.boxes.filter((box) => box.stage === stage).map((box) => graph.node(box.id));
+    if (own.length === 0) continue;
+    const left = Math.min(...own.map((box) => box.x - box.width / 2)) - 12;
+    const right = Math.max(...own.map((box) => box.x + box.width / 2)) + 12;
+    const top = Math.min(...own.map((box) => box.y - box.height / 2)) - HEAD - 8;
+    const bottom = Math.max(...own.map((box) => box.y + box.height / 2)) + 12;
+    frames.push({ stage, left, top, width: right - left, height: bottom - top });
+  }
+  return frames;
+}
+
+/** The drawing. `view`: numbers of now; null before the first. `box`: the id of the chosen one. */
+export function drawn(description, { graph, stages }, view, chosen) {
+  const boxes = description.boxes.map((box) => ({ ...box, ...graph.node(box.id) }));
+  const downwards = graph.graph().rankdir === "TB";
+  const byId = Object.fromEntries(boxes.map((box) => [box.id, box]));
+  const edges = description.arrows.map(({ start, end, log }) => {
+    const between = graph.edge(start, end).points.slice(1, -1);
+    const frame = log && stages.find((each) => each.stage === byId[end].stage);
+    return { end, log, points: [ends(byId[start], null, downwards, true), ...(isBlocked(byId[start], byId[end], boxes) ? between : []), ends(byId[end], frame, downwards, false)] };
+  });
+  const top = Math.min(0, ...stages.map((each) => each.top));
+  const left = Math.min(0, ...stages.map((each) => each.left));
+  const right = Math.max(...boxes.map((box) => box.x + box.width / 2), ...stages.map((each) => each.left + each.width));
+  const bottom = Math.max(...boxes.map((box) => box.y + box.height / 2), ...stages.map((each) => each.top + each.height));
+  const at = (x, y, width, height) => ({ left: `${x - left}px`, top: `${y - top}px`, width: `${width}px`, height: `${height}px` });
+  const flows = flowing(view);
+  const wrong = view && view.slowest && view.slowest.remedy !== "";
+  return h("div", { class: `canvas ages${wrong ? " wrong" : ""}`, vars: { width: `${right - left + 8}px`, height: `${bottom - top + 8}px` } },
+    stages.map((each) => stageFrame(each, view, at(each.left, each.top, each.width, each.height))),
+    s("svg", { width: right - left + 8, height: bottom - top + 8, "aria-hidden": "true" },
+      edges.map((edge) => arrow(edge.points, left, top, flows(edge), downwards))),
+    boxes.map((box) => boxLink(box, view, chosen, at(box.x - box.width / 2, box.y - box.height / 2, box.width, box.height))));
+}
+
+/** From the side of one box to that of another; through dagre's own points where other boxes lie between. */
+function arrow(points, left, top, flows, downwards) {
+  const moved = points.map(({ x, y }) => [x - left, y - top]);
+  let line = `M${moved[0].join(" ")}`;
+  for (let index = 1; index < moved.length; index += 1) {
+    const [from_x, from_y] = moved[index - 1];
+    const [x, y] = moved[index];
+    const bend = downwards ? [from_x, (from_y + y) / 2, x, (from_y + y) / 2] : [(from_x + x) / 2, from_y, (from_x + x) / 2, y];
+    line += `C${bend.join(" ")} ${x} ${y}`;
+  }
+  const [x, y] = moved.at(-1);
+  return [s("path", { d: line, class: flows ? "flows" : "" }),
+    s("path", { d: "M0 0L-8 -4.500L-8 4.500Z", class: flows ? "tip flows" : "tip", transform: `translate(${x} ${y}) rotate(${downwards ? 90 : 0})` })];
+}
+
+/** Whether another box lies on the way from one to the other. */
+function isBlocked(start, end, boxes) {
+  return boxes.some((box) => {
+    if (box === start || box === end) return false;
+    const [across, along] = [end.x - start.x, end.y - start.y];
+    const part = ((box.x - start.x) * across + (box.y - start.y) * along) / (across ** 2 + along ** 2 || 1);
+    const [off_x, off_y] = [start.x + part * across - box.x, start.y + part * along - box.y];
+    return part > 0 && part < 1 && Math.abs(off_x) < box.width / 2 && Math.abs(off_y) < box.height;
+  });
+}
+
+function ends(box, frame, downwards, leaving) {
+  if (!downwards) return { x: box.x + (leaving ? box.width / 2 : -box.width / 2), y: box.y };
+  // Downwards an arrow would cross the head of the stage that it enters.
+  return { x: box.x, y: leaving ? box.y + box.height / 2 : frame ? frame.top : box.y - box.height / 2 };
+}
+
+/** Whether messages pass an arrow now, by the numbers of what it leads to. */
+function flowing(view) {
+  const stages = Object.fromEntries((view ? view.stages : []).map((each) => [each.stage, each.messages_per_s]));
+  const sinks = Object.fromEntries((view ? view.sinks : []).map((each) => [`sink:${each.sink}`, each.messages_per_s]));
+  return ({ end, log }) => (end in sinks ? sinks[end] > 0 : log ? stages[log] > 0 : Object.values(stages).some((each) => each > 0));
+}
+
+function stageFrame({ stage }, view, place) {
+  const now = view && view.stages.find((each) => each.stage === stage);
+  const slowest = view && view.slowest && view.slowest.kind === "stage" && view.slowest.name === stage;
+  return h("div", { class: `stage-box${slowest ? " slowest" : ""}`, vars: place },
+    slowest && h("span", { class: "flag" }, "slowest"),
+    h("div", { class: "line" }, h("strong", { class: "cut", title: `stage ${stage}` }, stage), h("span", {}, rate(now ? now.messages_per_s : null))),
+    h("div", { class: "line quiet" },
+      h("span", { title: "records in the log that are not yet folded" }, "lag ", now && now.lag !== null ? digits(now.lag, { whole: true }) : "–"),
+      h("span", { title: "sender's stamp to durable output, of the slowest partition" }, "p99 ", milliseconds(now ? now.p99_ms : null))));
+}
+
+function boxLink(box, view, chosen, place) {
+  const slowest = view && view.slowest && view.slowest.kind === box.kind && view.slowest.name === box.name;
+  return h("a", {
+    class: `box ${box.kind}${slowest ? " slowest" : ""}`, vars: place, "data-go": true,
+    href: addressWith({ box: chosen === box.id ? null : box.id }), "aria-current": chosen === box.id && "true", title: box.name,
+  }, h("span", { class: "name cut" }, box.name), h("span", { class: "what cut" }, subtitle(box, view)));
+}
+
+/** How busy a box's computation is, and what a frame takes there; nothing where nobody knows. */
+export const computationOf = (box, view) => view && view.computations.find((each) => each.stage === box.stage && each.name === box.name);
+
+function subtitle(box, view) {
+  if (box.kind === "sink") {
+    const now = view && view.sinks.find((each) => each.sink === box.name);
+    return now ? ["sink · ", rate(now.messages_per_s)] : "sink";
+  }
+  if (box.kind === "source") {
+    const now = view && view.sources.find((each) => each.source === box.name);
+    return now && now.watermark_lag_s !== null ? ["source · event time ", duration(now.watermark_lag_s), " behind"] : "source";
+  }
+  const method = box.method.replaceAll("_", " ");
+  const now = computationOf(box, view);
+  return now ? [`${method} · `, percent(now.busy_share), " busy"] : method;
+}

@@ -1,0 +1,85 @@
+// The history of all series over a span: asked for once, then grown by what comes live, and asked for anew at each step.
+import { ask } from "./live.js";
+
+export const SPANS = { "5m": "5 min", "1h": "1 hour", "1d": "1 day" };
+
+export class Histories {
+  constructor(onChange) {
+    this._onChange = onChange;
+    this._abort = null;
+    this.span = null;
+    this.data = null;
+    this.fault = "";
+  }
+
+  /** Asks for a span, and again whenever a new value of it is due. */
+  follow(span) {
+    if (span === this.span) return;
+    this.close();
+    this.span = span;
+    this._ask();
+  }
+
+  close() {
+    clearTimeout(this._timer);
+    if (this._abort) this._abort.abort();
+    this.span = null;
+  }
+
+  /** The times and values of a series; holes are null. */
+  series(name) {
+    return (this.data && this.data.series[name]) || [];
+  }
+
+  times() {
+    if (!this.data) return [];
+    const longest = Object.values(this.data.series)[0] || [];
+    return longest.map((_, index) => this.data.first_s + index * this.data.step_s);
+  }
+
+  async _ask() {
+    const span = this.span;
+    this._abort = new AbortController();
+    let again_ms = 5000;
+    try {
+      const found = await ask(`/api/history?span=${span}`, this._abort.signal);
+      if (span !== this.span) return;
+      this.data = found;
+      this.fault = "";
+      again_ms = Math.max(2000, (found.step_s * 1000) / 2);
+      this._onChange();
+    } catch (fault) {
+      if (span !== this.span) return;
+      this.fault = fault.message;
+    }
+    // In a window that nobody sees, browsers run timers seldom: that is as it should be.
+    this._timer = setTimeout(() => this._ask(), again_ms);
+  }
+}
+
+/** A small line of a series, for a tile. `first`: draws from zero. */
+export function sparkline(values, build) {
+  const width = 120;
+  const height = 28;
+  const known = values.filter((value) => value !== null);
+  if (known.length < 2) return build("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
+  const greatest = Math.max(...known, 1e-9);
+  const x = (index) => ((index / (values.length - 1)) * width).toFixed(1);
+  const y = (value) => (height - 1 - (value / greatest) * (height - 4)).toFixed(1);
+  let line = "";
+  let area = "";
+  let open = null;
+  values.forEach((value, index) => {
+    if (value === null) {
+      if (open !== null) area += `L${x(index - 1)} ${height}Z`;
+      open = null;
+      return;
+    }
+    line += `${open === null ? "M" : "L"}${x(index)} ${y(value)}`;
+    area += open === null ? `M${x(index)} ${height}L${x(index)} ${y(value)}` : `L${x(index)} ${y(value)}`;
+    open = index;
+  });
+  if (open !== null) area += `L${x(open)} ${height}Z`;
+  return build("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    build("path", { class: "area", d: area }), build("path", { d: line }));
+}

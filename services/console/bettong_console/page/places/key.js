@@ -1,0 +1,105 @@
+// What happened to this key? Each message of it, the state before and after, and what it led to.
+import { choose, chosen } from "../address.js";
+import { h, morphChildren, on } from "../dom.js";
+import { moment } from "../format.js";
+import { ask } from "../live.js";
+
+const KINDS = { taken: null, duplicate: "skipped: seen before", gap: "skipped: an earlier frame was lost", "time-passed": "time passed: a state ended, or a timer fired" };
+
+export function keyPlace(root, description) {
+  let found = null;
+  let fault = "";
+  let asking = null;
+  const ended = new AbortController();
+  on(root, "submit", "form", (form, event) => {
+    event.preventDefault();
+    const fields = new FormData(form);
+    choose({ key: fields.get("key"), stage: fields.get("stage"), from: fields.get("from") === "beginning" ? "beginning" : null });
+    find();
+  }, ended.signal);
+  draw();
+  if (chosen("key", null) !== null) find();
+
+  async function find() {
+    if (asking) asking.abort();
+    const own = new AbortController();
+    asking = own;
+    [found, fault] = [null, ""];
+    draw();
+    const parameters = new URLSearchParams({ key: chosen("key", ""), stage: chosen("stage", description.stages[0] || ""), from: chosen("from", "snapshot") });
+    try {
+      found = await ask(`/api/key?${parameters}`, own.signal);
+    } catch (error) {
+      if (own.signal.aborted) return;
+      fault = error.message;
+    }
+    asking = null;
+    draw();
+  }
+
+  function draw() {
+    const stage = chosen("stage", description.stages[0]);
+    morphChildren(root, h("div", {},
+      h("section", { class: "card" },
+        h("header", {}, h("h2", {}, "A key's history")),
+        h("form", { class: "body controls key-form" },
+          h("input", { type: "text", name: "key", placeholder: "Key, such as ann or 17", "aria-label": "Key", required: true, maxlength: 1000, value: chosen("key", ""), size: 32, autocomplete: "off", spellcheck: "false" }),
+          description.stages.length > 1
+            ? h("select", { name: "stage", "aria-label": "Stage" }, description.stages.map((each) => h("option", { value: each, selected: each === stage }, each)))
+            : h("input", { type: "hidden", name: "stage", value: stage || "" }),
+          h("select", { name: "from", "aria-label": "From where" },
+            h("option", { value: "snapshot", selected: chosen("from", "snapshot") !== "beginning" }, "since its newest snapshot (quick)"),
+            h("option", { value: "beginning", selected: chosen("from", "snapshot") === "beginning" }, "since the log begins")),
+          h("button", { type: "submit" }, "Show")),
+        h("p", { class: "body quiet small" }, "The log of the key's partition is folded again, beside what runs, with the code that this console has. Nothing is stopped and nothing is written.")),
+      asking && h("section", { class: "card", role: "status" }, h("p", { class: "body empty" }, "Folding the log …")),
+      fault && h("p", { class: "refused", role: "alert" }, fault),
+      found && timeline(found)));
+  }
+
+  return { show() {}, addressChanged: find, end: () => { ended.abort(); if (asking) asking.abort(); } };
+}
+
+function timeline(found) {
+  const begun = found.from_snapshot ? `from the snapshot at offset ${found.first.toLocaleString("en")}` : "from the beginning of the log";
+  const events = found.events.toReversed();
+  return h("section", { class: "card" },
+    h("header", {}, h("h2", { class: "wrap" }, found.key), h("span", { class: "badge" }, `partition ${found.partition} of ${found.partitions}`),
+      h("span", { class: "quiet small" }, `folded ${begun} up to offset ${found.until.toLocaleString("en")}; ${found.total > events.length ? `the last ${events.length} of ${found.total.toLocaleString("en")}` : found.total.toLocaleString("en")} of this key, the newest first`)),
+    found.stopped && h("p", { class: "refused" }, `The fold stops here: ${found.stopped}`),
+    events.length === 0
+      ? h("p", { class: "body empty" }, found.from_snapshot ? "No message of this key since the newest snapshot. Ask since the log begins to see what came before." : "No message of this key is in the log. See that it is written as messages have it.")
+      : h("ol", { class: "timeline" }, events.map(entry)));
+}
+
+function entry(event) {
+  const kind = KINDS[event.verdict] === undefined ? event.verdict : KINDS[event.verdict];
+  return h("li", {},
+    h("div", { class: "when" }, moment(event.time_s, { day: true }), h("span", {}, `offset ${event.offset.toLocaleString("en")}`)),
+    h("div", { class: "steps" },
+      kind && h("div", {}, h("span", { class: "badge notice" }, kind)),
+      event.message !== null && step("message", json(event.message)),
+      event.states.map((state) => step(state.computation, changed(state.before, state.after))),
+      event.outputs.map((output) => step(`→ ${output.to}`, json(output.message))),
+      event.failures.map((failure) => step(failure.computation, h("span", { class: "refused" }, `${failure.on_error}: ${failure.reason}`))),
+      h("div", { class: "quiet small wrap" }, `${event.origin}, frame ${event.sequence}, message ${event.index}`)));
+}
+
+const step = (kind, content) => h("div", { class: "step" }, h("span", { class: "kind" }, kind), h("div", {}, content));
+const json = (value) => h("div", { class: "json" }, JSON.stringify(value));
+
+/** A state before and after: fields that changed stand out. */
+function changed(before, after) {
+  const plain = (value) => value !== null && typeof value === "object" && !Array.isArray(value) && !(JSON.isRawJSON && JSON.isRawJSON(value));
+  if (after === null) return h("div", { class: "json" }, before === null ? "no state" : [h("span", { class: "gone" }, JSON.stringify(before)), " ended"]);
+  if (!plain(after) || !(plain(before) || before === null)) {
+    const same = JSON.stringify(before) === JSON.stringify(after);
+    return h("div", { class: "json" }, !same && before !== null && [h("span", { class: "gone" }, JSON.stringify(before)), " → "], h("span", { class: same ? "" : "changed" }, JSON.stringify(after)));
+  }
+  const fields = Object.entries(after).map(([name, value], index) => {
+    const old = before === null ? undefined : before[name];
+    const same = JSON.stringify(old) === JSON.stringify(value);
+    return [index > 0 && ", ", `${name}: `, !same && old !== undefined && [h("span", { class: "gone" }, JSON.stringify(old)), " "], h("span", { class: same ? "" : "changed" }, JSON.stringify(value))];
+  });
+  return h("div", { class: "json" }, before === null && h("span", { class: "badge good" }, "new"), before === null && " ", fields);
+}

@@ -1,0 +1,130 @@
+// Is it alive? A word with its reason, the numbers that matter most, and what needs a person.
+import { h, morphChildren, s } from "../dom.js";
+import { amount, count, digits, duration, milliseconds, moment, rate, since } from "../format.js";
+import { Histories, sparkline } from "../histories.js";
+
+export function overviewPlace(root, description) {
+  let view = null;
+  const histories = new Histories(draw);
+  histories.follow("5m");
+
+  function draw() {
+    if (!view) return;
+    const { status, measures } = view;
+    morphChildren(root, h("div", {},
+      verdict(status, view.services),
+      h("section", { class: "tiles", "aria-label": "Now" },
+        tile("Messages in", rate(measures.in_per_s), h("span", {}, count(view.totals.messages), " since its senders began"), "in_per_s"),
+        tile("Results out", rate(measures.out_per_s), h("span", {}, count(view.totals.results), " delivered"), "out_per_s", "second"),
+        latency(measures, description.objective_p99_ms),
+        tile("Lag", count(measures.lag, "records"), waiting(measures), "lag_records", "", behind(measures)),
+        tile("Could not be processed", count(view.totals.dead_letters, "dead letters"),
+          h("span", {}, count(view.totals.skipped), " skipped as told"), null, "", view.totals.dead_letters ? "notice" : "")),
+      h("div", { class: "columns" },
+        needs(view.needs),
+        services(view.services, status.now_s),
+        stages(ordered(view.stages, description.stages), status.now_s),
+        recent(view.changes))));
+  }
+
+  function tile(label, value, below, series, look = "", level = "") {
+    const line = series ? sparkline(histories.series(series), s) : null;
+    if (line && look) line.classList.add(look);
+    return h("div", { class: `card tile ages ${level}` }, h("span", { class: "label" }, label), h("span", { class: "value" }, value), h("span", { class: "below" }, below), line);
+  }
+
+  function latency(measures, objective) {
+    const over = objective !== null && measures.p99_ms !== null && measures.p99_ms > objective;
+    const below = measures.p99_ms === null
+      ? "nothing was delivered in the last minute"
+      : h("span", {}, "p50 ", milliseconds(measures.p50_ms), objective === null ? h("span", {}, ", worst ", milliseconds(measures.max_ms)) : h("span", {}, `, ${over ? "above" : "within"} ${digits(objective)} ms`));
+    return tile("p99, client to delivery", milliseconds(measures.p99_ms), below, "p99_ms", "", over ? "bad" : "");
+  }
+
+  return {
+    show(fresh) {
+      view = fresh;
+      draw();
+    },
+    end() {
+      histories.close();
+    },
+  };
+}
+
+function waiting({ lag, lag_s }) {
+  if (lag_s === null) return "for how long is not known";
+  if (lag === 0) return "nothing waits";
+  return lag_s < 1 ? "the oldest waits for less than 1 s" : h("span", {}, "the oldest waits for ", duration(lag_s));
+}
+
+/** In the order in which messages pass them. */
+const ordered = (rows, names) => rows.toSorted((a, b) => names.indexOf(a.stage) - names.indexOf(b.stage));
+const behind = (measures) => (measures.lag_s !== null && measures.lag_s >= 10 ? "notice" : "");
+
+function verdict(status, services) {
+  const began = Math.min(...services.map((each) => each.since_s ?? Infinity));
+  return h("section", { class: `card verdict ages ${status.level}` },
+    h("h1", {}, status.word),
+    h("p", {}, status.reason),
+    Number.isFinite(began) && h("span", { class: "quiet small" }, "up for ", since(began, status.now_s)));
+}
+
+function needs(found) {
+  return h("section", { class: "card half" },
+    h("header", {}, h("h2", {}, "Needs a person"), found.length > 0 && h("span", { class: `badge ${found[0].level}` }, String(found.length))),
+    h("div", { class: "body" },
+      found.length === 0
+        ? h("p", { class: "empty" }, "Nothing. Services that stop, partitions that stand still, lost frames, accounts that do not add up and messages that could not be processed would stand here.")
+        : h("ul", { class: "needs ages" }, found.map((need) =>
+          h("li", {}, h("span", { class: `dot ${need.level}` }), h("p", {}, need.what), h("p", { class: "remedy small" }, need.remedy))))));
+}
+
+const LEVELS = { running: "good", standby: "good", starting: "notice", waiting: "notice", stopping: "notice" };
+
+function services(rows, now_s) {
+  return h("section", { class: "card half" },
+    h("header", {}, h("h2", {}, "Services")),
+    h("div", { class: "scroll" }, h("table", { class: "ages services" },
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Service"), h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "number" }, "For"), h("th", { scope: "col" }, "Detail"))),
+      h("tbody", {}, rows.map((row) => {
+        const level = LEVELS[row.state] ?? "bad";
+        return h("tr", { class: level },
+          h("td", { class: "name", title: row.name }, row.name),
+          h("td", {}, h("span", { class: `badge ${level}` }, row.state)),
+          h("td", { class: "number" }, since(row.since_s, now_s)),
+          h("td", { class: "text quiet" }, row.detail));
+      })))));
+}
+
+function stages(rows, now_s) {
+  const timed = rows.some((row) => row.watermark_ns);
+  return h("section", { class: "card" },
+    h("header", {}, h("h2", {}, "Stages"), h("a", { class: "end small", href: "/application", "data-go": true }, "Show the graph")),
+    rows.length === 0
+      ? h("p", { class: "body empty" }, "No partition has been folded yet. The processor says here what it does as soon as it runs.")
+      : h("div", { class: "scroll" }, h("table", { class: "ages pinned" },
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Stage"), ["Messages", "Results", "Lag", "Behind", "p50", "p99", "Keys", ...(timed ? ["Watermark behind"] : []), "Dead letters"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
+        h("tbody", {}, rows.map((row) => h("tr", {},
+          h("td", { class: "name", title: row.stage }, h("a", { href: `/partitions?stage=${encodeURIComponent(row.stage)}`, "data-go": true }, row.stage)),
+          h("td", { class: "number" }, rate(row.messages_per_s)),
+          h("td", { class: "number" }, rate(row.results_per_s)),
+          h("td", { class: "number" }, count(row.lag, "records")),
+          h("td", { class: "number" }, duration(row.lag_s)),
+          h("td", { class: "number" }, milliseconds(row.p50_ms)),
+          h("td", { class: "number" }, milliseconds(row.p99_ms)),
+          h("td", { class: "number" }, count(row.keys, "keys")),
+          timed && h("td", { class: "number" }, row.watermark_ns ? duration(Math.max(0, now_s - row.watermark_ns / 1e9)) : amount(null)),
+          h("td", { class: "number" }, count(row.dead_letters))))))));
+}
+
+function recent(changes) {
+  return h("section", { class: "card" },
+    h("header", {}, h("h2", {}, "Last changes"), h("a", { class: "end small", href: "/events", "data-go": true }, "Show all")),
+    h("div", { class: "body" },
+      changes.length === 0
+        ? h("p", { class: "empty" }, "Nothing has changed since the console began to look: no restart, no partition that moved.")
+        : h("ul", { class: "needs ages" }, changes.map((each) =>
+          h("li", {}, h("span", { class: "dot" }), h("p", {}, moment(each.at_s, { day: true }), " ", h("strong", {}, each.what), ` ${each.text}`))))));
+}
+

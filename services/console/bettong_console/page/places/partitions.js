@@ -1,0 +1,157 @@
+// Who holds it up? Every partition, sorted and filtered; who holds its watermark; and what each worker has to do.
+import { addressWith, choose, chosen } from "../address.js";
+import { h, morphChildren, on } from "../dom.js";
+import { amount, count, digits, duration, durationText, milliseconds, rate } from "../format.js";
+
+const SHOWN_MAX = 200;
+const by = (name) => (row) => row[name];
+const behind = (row, now_s) => (row.watermark_s === null ? null : Math.max(0, now_s - row.watermark_s));
+
+// id, head with its unit, whether it is a number, what it sorts by, what it shows, what it says of itself.
+const COLUMNS = [
+  ["partition", "Partition", false, (row) => row.order, (row) => h("td", { class: "name", title: `${row.stage}/${row.partition}` }, `${row.stage}/${row.partition}`), "stage/number"],
+  ["state", "State", false, (row) => (row.stands_still ? 2 : row.lag_s >= 10 ? 1 : 0), stateCell, "whether it moves"],
+  ["slot", ["Slot", "of worker"], true, by("slot"), (row) => number(row.slot === null ? amount(null) : String(row.slot)), "of the resident processor that holds it"],
+  ["rate", ["Messages", "a second"], true, by("messages_per_s"), (row) => number(count(row.messages_per_s)), "folded a second, of the last 10 s"],
+  ["share", ["Share", "of its stage"], true, by("share"), shareCell, "of its stage's messages now"],
+  ["lag", ["Lag", "records"], true, by("lag"), (row) => number(count(row.lag)), "in the log, not yet folded"],
+  ["behind", ["Behind", "oldest record"], true, by("lag_s"), (row) => number(duration(row.lag_s)), "how long the record that is folded next has waited"],
+  ["p50", ["p50", "of latency"], true, by("p50_ms"), (row) => h("td", { class: "number roomy" }, milliseconds(row.p50_ms)), "sender's stamp to durable output"],
+  ["p99", ["p99", "of latency"], true, by("p99_ms"), (row) => number(milliseconds(row.p99_ms)), "sender's stamp to durable output"],
+  ["keys", ["Keys", "with a state"], true, by("keys"), (row) => number(count(row.keys)), "with a state"],
+  ["hot", ["Hottest key", "of its messages"], false, (row) => row.hot_keys.length ? row.hot_keys[0].share : null, hotCell, "the key that has most of a partition's messages of late, at most so many"],
+  ["unsaved", ["Unsaved", "records"], true, by("unsaved_records"), (row) => number(count(row.unsaved_records)), "folded since its newest snapshot: what a recovery folds again"],
+  ["watermark", ["Watermark", "behind"], true, behind, (row, now_s) => number(duration(behind(row, now_s))), "event time behind the clock"],
+  ["holder", ["Held by", "the watermark"], false, by("watermark_held_by"), (row) => h("td", { class: "holder", title: row.watermark_held_by && `${row.watermark_held_by}, for ${durationText(row.held_s ?? 0)} or longer` }, row.watermark_held_by || amount(null)), "the origin whose event time has come least far"],
+  ["late", ["Late", "messages"], true, (row) => row.late + row.partly_late, (row) => number(row.partly_late ? [count(row.late), h("span", { class: "unit" }, `+ ${digits(row.partly_late, { whole: true })} partly`)] : count(row.late)), "messages whose windows were over"],
+  ["dead", ["Dead", "letters"], true, by("dead_letters"), (row) => number(count(row.dead_letters)), "put out by it"],
+];
+
+const number = (content) => h("td", { class: "number" }, content);
+
+function stateCell(row) {
+  if (row.stands_still) return h("td", {}, h("span", { class: "badge bad", title: row.fault || null }, row.nobody_folds ? "nobody folds it" : ["still for ", duration(row.stalled_s)]));
+  if (row.lag_s >= 10) return h("td", {}, h("span", { class: "badge notice" }, "behind"));
+  return h("td", {}, h("span", { class: "badge" }, row.messages_per_s > 0 ? "folding" : "at rest"));
+}
+
+function shareCell(row) {
+  if (row.share === null) return number(amount(null));
+  return h("td", { class: "number" }, (row.share * 100).toFixed(1), h("span", { class: "unit" }, "%"),
+    h("span", { class: `bar${row.skewed ? " notice" : ""}` }, h("i", { vars: { "--part": `${(row.share / row.share_max) * 100}%` } })));
+}
+
+function hotCell(row) {
+  if (row.hot_keys.length === 0) return h("td", {}, amount(null));
+  const [first] = row.hot_keys;
+  return h("td", { class: "holder", title: row.hot_keys.map((each) => `${each.key}: ${(each.share * 100).toFixed(1)} %`).join("\n") },
+    `${(first.share * 100).toFixed(0)} % `, h("a", { href: `/key?${new URLSearchParams({ stage: row.stage, key: first.key })}`, "data-go": true }, first.key));
+}
+
+export function partitionsPlace(root, description) {
+  let view = null;
+  const ended = new AbortController();
+
+  on(root, "click", "button[data-sort]", (button) => {
+    const [column, order] = sorting();
+    const name = button.dataset.sort;
+    choose({ sort: name, order: name === column && order === "desc" ? "asc" : name === column ? "desc" : null });
+    draw();
+  }, ended.signal);
+  on(root, "input", "[data-choice]", (field) => {
+    choose({ [field.dataset.choice]: field.type === "checkbox" ? (field.checked ? "1" : null) : field.value });
+    draw();
+  }, ended.signal);
+
+  function sorting() {
+    const column = chosen("sort", "partition", COLUMNS.map(([id]) => id));
+    const numeric = COLUMNS.find(([id]) => id === column)[2] || column === "state" || column === "hot";
+    return [column, chosen("order", numeric ? "desc" : "asc", ["asc", "desc"])];
+  }
+
+  function rows(columns) {
+    const [column, order] = sorting();
+    const sign = order === "asc" ? 1 : -1;
+    const words = chosen("filter", "").toLowerCase().split(/\s+/).filter(Boolean);
+    const stage = chosen("stage", "");
+    const value = columns.find(([id]) => id === column)?.[3] ?? COLUMNS[0][3];
+    return view.rows
+      .filter((row) => !stage || row.stage === stage)
+      .filter((row) => chosen("trouble", null) !== "1" || row.stands_still || row.lag_s >= 1 || row.fault)
+      .filter((row) => words.every((word) => `${row.stage}/${row.partition} ${row.watermark_held_by} slot:${row.slot}`.toLowerCase().includes(word)))
+      .map((row) => [value(row, view.status.now_s), row])
+      .sort(([a], [b]) => (a === b ? 0 : a === null ? 1 : b === null ? -1 : a < b ? -sign : sign))
+      .map(([, row]) => row);
+  }
+
+  function draw() {
+    if (!view) return;
+    const timed = view.rows.some((row) => row.watermark_s !== null || row.watermark_held_by);
+    const known = view.rows.some((row) => row.hot_keys.length > 0);
+    const columns = COLUMNS.filter(([id]) => (timed || !["watermark", "holder", "late"].includes(id)) && (known || id !== "hot"));
+    const found = rows(columns);
+    morphChildren(root, h("div", {}, heavy(view.heavy), workers(view.workers), table(columns, found)));
+  }
+
+  function table(columns, found) {
+    const [column, order] = sorting();
+    return h("section", { class: "card" },
+      h("header", {}, h("h2", {}, "Partitions"), h("span", { class: "quiet small" }, shownText(found.length)),
+        h("div", { class: "controls end" },
+          description.stages.length > 1 && h("select", { "data-choice": "stage", "aria-label": "Stage" }, h("option", { value: "" }, "all stages"),
+            description.stages.map((stage) => h("option", { value: stage, selected: stage === chosen("stage", "") }, stage))),
+          h("label", { class: "choice" }, h("input", { type: "checkbox", "data-choice": "trouble", checked: chosen("trouble", null) === "1" }), "in trouble only"),
+          h("input", { type: "search", "data-choice": "filter", placeholder: "Filter: stage, origin, slot:0", "aria-label": "Filter partitions", value: chosen("filter", ""), size: 24, maxlength: 200 }))),
+      found.length === 0
+        ? h("p", { class: "body empty" }, view.rows.length === 0 ? "No partition has been folded yet." : "No partition is like that. Take the filter away to see all.")
+        : h("div", { class: "scroll" }, h("table", { class: "ages pinned" },
+          h("thead", {}, h("tr", {}, columns.map(([id, head, numeric, , , title]) =>
+            h("th", { scope: "col", class: `${numeric ? "number" : ""}${id === "p50" ? " roomy" : ""}`, title, "aria-sort": id === column && (order === "desc" ? "descending" : "ascending") },
+              h("button", { type: "button", "data-sort": id }, [head].flat()[0]), Array.isArray(head) && h("small", {}, head[1]))))),
+          h("tbody", {}, found.slice(0, SHOWN_MAX).map((row) =>
+            h("tr", { class: row.stands_still ? "bad" : row.lag_s >= 10 ? "notice" : "" },
+              columns.map(([, , , , cell]) => cell(row, view.status.now_s))))))));
+  }
+
+  function shownText(length) {
+    const shown = Math.min(length, SHOWN_MAX);
+    if (view.total > view.rows.length) return `${shown} shown, of the ${view.rows.length.toLocaleString("en")} that are furthest behind of ${view.total.toLocaleString("en")}`;
+    return shown === view.total ? `all ${view.total.toLocaleString("en")}` : `${shown} of ${view.total.toLocaleString("en")}`;
+  }
+
+  return {
+    show(fresh) {
+      view = fresh;
+      const greatest = {};
+      for (const row of view.rows) greatest[row.stage] = Math.max(greatest[row.stage] || 0, row.share || 0);
+      for (const row of view.rows) {
+        row.share_max = greatest[row.stage] || 1;
+        row.order = description.stages.indexOf(row.stage) * 10_000 + row.partition;
+        row.skewed = view.heavy.some((each) => each.stage === row.stage && each.partition === row.partition);
+      }
+      draw();
+    },
+    addressChanged: draw,
+    end() {
+      ended.abort();
+    },
+  };
+}
+
+function heavy(found) {
+  return found.map((each) => h("div", { class: "card callout notice ages" }, h("p", {},
+    h("strong", {}, `${each.stage}/${each.partition}`), ` takes ${digits(each.share * 100)} % of its stage's messages, ${digits(each.times)} times its share. `,
+    h("span", { class: "quiet" }, "A few keys may be hot: a key with more fields divides them, or local=True of a window combines them before they travel."))));
+}
+
+function workers(found) {
+  return h("section", { class: "card" },
+    h("header", {}, h("h2", {}, "Workers"), h("span", { class: "quiet small" }, "slots of the resident processor")),
+    found.length === 0
+      ? h("p", { class: "body empty" }, "No slot holds a partition. Under the micro-batch schedule there are none: Spark gives each batch to whichever process is free.")
+      : h("div", { class: "scroll" }, h("table", { class: "ages" },
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Slot"), ["Partitions", "Messages", "Lag", "p99", "Keys", "CPUs"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
+        h("tbody", {}, found.map((row) => h("tr", {},
+          h("td", { class: "name" }, h("a", { href: addressWith({ filter: `slot:${row.slot}` }), "data-go": true }, `slot ${row.slot}`)),
+          number(count(row.partitions)), number(rate(row.messages_per_s)), number(count(row.lag, "records")), number(milliseconds(row.p99_ms)), number(count(row.keys)), number(count(row.cpus))))))));
+}

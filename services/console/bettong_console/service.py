@@ -1,0 +1,133 @@
+"""The life of a console: look at the deployment, serve pages, stop without waiting for open ones.
+
+    starting ──> serving ──(SIGTERM)──> stopping: open pages are ended, then the server
+
+It looks once a second while a page is open, else every 10 s, for the history alone: it is to cost next to nothing
+where nobody looks. A Redis or a Kafka that is away ends nothing: pages say what is not known, and since when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import uvicorn
+
+from bettong.application.plan import Plan
+from bettong.config.access import Grants
+from bettong.config.console import ConsoleSettings
+from bettong.config.endpoints import is_loopback
+from bettong.edges.grpc_server.reloaded import Reloaded
+from bettong.edges.grpc_server.security import read_tokens
+from bettong.inspection.deployment import DeploymentAnswers
+from bettong.inspection.flow_graph import flow_graph
+from bettong.inspection.live.deployment import LiveDeployment
+from bettong.local.locations import FoundLocations
+from bettong.logs import Logger
+from bettong_console.access import Access
+from bettong_console.board import Board
+from bettong_console.health import health_served
+from bettong_console.listeners import Listeners
+from bettong_console.pages import page_files
+from bettong_console.questions import Questions
+from bettong_console.serving import SilentConnections, listening_socket, server, tls_context
+from bettong_console.site import Site
+from bettong_console.views import description
+
+# Half of what pages may get: a chart has a value a second.
+_WATCHED_S = 1
+# A step of the history of an hour.
+IDLE_S = 10
+
+
+class Console:
+    """One console process. Make it where its event loop runs; `run` it once."""
+
+    def __init__(self, settings: ConsoleSettings, plan: Plan, where: FoundLocations, log: Logger) -> None:
+        self._settings = settings
+        self._log = log
+        self._board = Board(plan.application)
+        self._listeners = Listeners(self._board, settings.console_listeners_max)
+        self._live = LiveDeployment(plan.application, where.redis, where.kafka)
+        self._asking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="poll")
+        self._site = Site(
+            board=self._board,
+            listeners=self._listeners,
+            ask=Questions(settings.application, where).ask,
+            description=description(plan.application, flow_graph(plan), settings.console_objective_p99_ms),
+            files=page_files(),
+            access=Access(_grants(settings.tokens, log), local=is_loopback(settings.console_listen)),
+            secure=settings.tls_certificate is not None,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serves until `stop` is set. Raises SettingsError where it cannot listen, or files are wrong."""
+        application = self._site.application()
+        http = server(application, tls_context(self._settings))
+        async with health_served(self._settings.health_listen):
+            with listening_socket(self._settings.console_listen) as listening:
+                await self._serve(http, listening, stop)
+
+    async def _serve(self, http: uvicorn.Server, listening: socket.socket, stop: asyncio.Event) -> None:
+        host, port = listening.getsockname()[:2]
+        scheme = "https" if self._settings.tls_certificate is not None else "http"
+        self._log.info("listening", address=f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+        polling = asyncio.create_task(self._poll(SilentConnections(http)))
+        serving = asyncio.create_task(http.serve([listening]))
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({polling, serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._listeners.close()
+            http.should_exit = True
+            polling.cancel()
+            stopped.cancel()
+            await asyncio.gather(serving, polling, stopped, return_exceptions=True)
+            await asyncio.get_running_loop().run_in_executor(self._asking, self._live.close)
+            self._asking.shutdown(wait=False)
+            self._log.info("stopped")
+        for each in (polling, serving):
+            if not each.cancelled():
+                each.result()  # raises what ended it
+
+    def _ask(self) -> DeploymentAnswers:
+        return self._live.answers(redis_may_be_away=True)
+
+    async def _poll(self, silent: SilentConnections) -> None:
+        """Asks in the middle of each interval; a look that takes longer is followed by the next one in the next."""
+        loop = asyncio.get_running_loop()
+        every_s = _WATCHED_S
+        while True:
+            answers: DeploymentAnswers = await loop.run_in_executor(self._asking, self._ask)
+            self._board.add(time.time(), time.monotonic(), answers, every_s=every_s)
+            self._listeners.wake()
+            silent.close_old(loop.time())
+            every_s = await self._rest()
+
+    async def _rest(self) -> int:
+        """Waits for the next look, and returns how long that may have been; a page that is opened ends a long wait."""
+        if self._listeners.are_there():
+            await asyncio.sleep(until_next(time.time(), _WATCHED_S))
+            return _WATCHED_S
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._listeners.wanted.wait(), until_next(time.time(), IDLE_S))
+        return IDLE_S
+
+
+def until_next(now_s: float, every_s: int) -> float:
+    """Seconds until the middle of the next interval of `every_s`."""
+    half_s = every_s / 2
+    return (math.floor((now_s - half_s) / every_s) + 1) * every_s + half_s - now_s
+
+
+def _grants(tokens: Path | None, log: Logger) -> Callable[[], Grants] | None:
+    """The grants of now; None where no tokens are asked for."""
+    if tokens is None:
+        return None
+    return Reloaded([tokens], lambda: read_tokens(tokens), log).current

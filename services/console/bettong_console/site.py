@@ -1,0 +1,191 @@
+"""The addresses of the console, and what each answers. Nothing here changes anything but a browser's own session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlencode
+
+from sse_starlette import EventSourceResponse
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from bettong_console.access import COOKIE, Access
+from bettong_console.board import Board
+from bettong_console.errors import ConsoleRequestError
+from bettong_console.guard import ALIVE, SIGN_IN, RequestGuard
+from bettong_console.history import SPANS
+from bettong_console.listeners import Listeners, as_json
+from bettong_console.pages import PageFile
+from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
+from bettong_console.views import View
+
+# The places of the page; the page itself decides what stands there.
+PAGES = ("/", "/application", "/partitions", "/accounts", "/key", "/events")
+_FORM_BYTES_MAX = 8_192
+# A page that has not read for so long is gone, or asleep; it connects again by itself.
+_SEND_S_MAX = 10.0
+_PING_S = 15
+_SHELL = "index.html"
+_SIGN_IN_PAGE = "sign-in.html"
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What the addresses answer from. `ask` raises ConsoleRequestError where there is no answer."""
+
+    board: Board
+    listeners: Listeners
+    ask: Callable[[Question], Awaitable[str]]
+    description: View
+    files: Mapping[str, PageFile]
+    access: Access
+    secure: bool
+
+    def application(self) -> ASGIApp:
+        """The whole site, guarded."""
+        routes = [
+            *(Route(path, self._page, methods=["GET"]) for path in PAGES),
+            Route("/static/{path:path}", self._file, methods=["GET"]),
+            Route("/api/description", _answered(self._description), methods=["GET"]),
+            Route("/api/now", _answered(self._now), methods=["GET"]),
+            Route("/api/live", _answered(self._live), methods=["GET"]),
+            Route("/api/history", _answered(self._history), methods=["GET"]),
+            Route("/api/key", _answered(self._key), methods=["GET"]),
+            Route("/api/dead-letters", _answered(self._dead_letters), methods=["GET"]),
+            Route(ALIVE, self._alive, methods=["GET"]),
+            Route(SIGN_IN, self._sign_in_page, methods=["GET"]),
+            Route(SIGN_IN, self._sign_in, methods=["POST"]),
+            Route("/sign-out", self._sign_out, methods=["POST"]),
+        ]
+        return RequestGuard(
+            Starlette(routes=routes, exception_handlers={404: self._nothing_here}), self.access
+        )
+
+    async def _page(self, request: Request) -> Response:
+        return self.files[_SHELL].answer(request)
+
+    async def _file(self, request: Request) -> Response:
+        found = self.files.get(str(request.path_params["path"]))
+        return found.answer(request) if found is not None else await self._nothing_here(request, None)
+
+    async def _nothing_here(self, request: Request, _: object) -> Response:
+        if request.url.path.startswith(("/api/", "/static/")):
+            return JSONResponse({"error": "there is nothing at this address"}, 404)
+        return self.files[_SHELL].answer(request, 404)
+
+    async def _alive(self, request: Request) -> Response:
+        del request
+        return PlainTextResponse("alive\n")
+
+    async def _description(self, request: Request) -> Response:
+        del request
+        return _json(as_json(self.description | {"signed_in": self.access.asks_for_tokens}))
+
+    async def _now(self, request: Request) -> Response:
+        return _json(self.listeners.view(_parameter(request, "view", "summary")))
+
+    async def _live(self, request: Request) -> Response:
+        stream = self.listeners.admit(_parameter(request, "view", "summary"))
+
+        async def events() -> AsyncIterator[dict[str, str]]:
+            async for text in stream:
+                if not self.access.allows(request):  # its token was taken away meanwhile
+                    return
+                yield {"data": text}
+
+        return EventSourceResponse(events(), ping=_PING_S, send_timeout=_SEND_S_MAX)
+
+    async def _history(self, request: Request) -> Response:
+        name = _parameter(request, "span", "5m")
+        if name not in SPANS:
+            raise ConsoleRequestError(400, f"span is one of {', '.join(SPANS)}, not {name[:20]!r}")
+        stretch = self.board.history.stretch(SPANS[name], time.time())
+        return _json(
+            as_json(
+                {
+                    "span": name,
+                    "step_s": stretch.span.step_s,
+                    "first_s": stretch.first_s,
+                    "dropped": self.board.history.dropped,
+                    "series": stretch.values,
+                }
+            )
+        )
+
+    async def _key(self, request: Request) -> Response:
+        return _json(
+            await self.ask(
+                KeyQuestion(
+                    stage=_parameter(request, "stage", ""),
+                    key=_parameter(request, "key", None),
+                    whole=_parameter(request, "from", "snapshot") == "beginning",
+                )
+            )
+        )
+
+    async def _dead_letters(self, request: Request) -> Response:
+        return _json(await self.ask(DeadLettersQuestion(_parameter(request, "computation", ""))))
+
+    async def _sign_in_page(self, request: Request) -> Response:
+        return self.files[_SIGN_IN_PAGE].answer(request)
+
+    async def _sign_in(self, request: Request) -> Response:
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _FORM_BYTES_MAX:
+                return JSONResponse({"error": f"a form has at most {_FORM_BYTES_MAX} bytes"}, 413)
+        form = parse_qs(body.decode("ascii", "replace"), max_num_fields=8)
+        then = _own_path(form.get("then", ["/"])[0])
+        number = self.access.sign_in(form.get("token", [""])[0].strip())
+        if number is None:
+            return RedirectResponse(f"{SIGN_IN}?{urlencode({'then': then, 'refused': '1'})}", 303)
+        answer = RedirectResponse(then, 303)
+        answer.set_cookie(COOKIE, number, httponly=True, samesite="strict", secure=self.secure, path="/")
+        return answer
+
+    async def _sign_out(self, request: Request) -> Response:
+        self.access.sign_out(request)
+        answer = RedirectResponse(SIGN_IN, 303)
+        answer.delete_cookie(COOKIE, path="/")
+        return answer
+
+
+def _answered(handler: Handler) -> Handler:
+    """The handler, with what it refuses as an answer that a program can read."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except ConsoleRequestError as error:
+            return JSONResponse({"error": str(error)}, error.status)
+
+    return answered
+
+
+def _parameter(request: Request, name: str, default: str | None) -> str:
+    """A parameter of the address. Raises ConsoleRequestError for none, two, or one that nobody would write."""
+    found = request.query_params.getlist(name)
+    if not found and default is not None:
+        return default
+    if len(found) != 1:
+        raise ConsoleRequestError(400, f"give {name} once")
+    if len(found[0]) > 2_000:
+        raise ConsoleRequestError(400, f"{name} has {len(found[0])} characters, at most 2,000")
+    return str(found[0])
+
+
+def _own_path(path: str) -> str:
+    """A path of this site; `/` for one that leads, or may lead, elsewhere."""
+    return path if path.startswith("/") and path[1:2] not in {"/", "\\"} and path.isprintable() else "/"
+
+
+def _json(text: str) -> Response:
+    return Response(text, media_type="application/json")

@@ -1,0 +1,206 @@
+"""What pages get, as JSON can hold it: numbers with their unit in their name, None for what is not known. Pure.
+
+Every view has `status`, which stands at the head of each place. The page decides how a number looks, not what it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from bettong.inspection.accounts import differences, shown
+from bettong.inspection.flow_graph import FlowGraph
+from bettong.inspection.measures import Measures, PartitionMeasures, StageMeasures
+from bettong.inspection.overall_state import needs, overall_state
+from bettong.inspection.overview import stands_still
+from bettong.inspection.slowest_part import heavy_partitions, slowest_part
+from bettong_console.board import Board, Known
+
+# A table that a person looks at; of more partitions those are sent that are furthest behind.
+PARTITIONS_MAX = 1_000
+_CHANGES_MAX = 100
+_HOT_KEYS_MAX = 3
+
+View = dict[str, Any]
+
+
+def description(application: str, graph: FlowGraph, objective_p99_ms: float | None) -> View:
+    """What does not change while the console runs."""
+    return {"application": application, "objective_p99_ms": objective_p99_ms, **asdict(graph)}
+
+
+def summary(board: Board, known: Known, now_s: float) -> View:
+    """The landing page."""
+    overview, measured = known.moment.found.overview, known.measured
+    return _head(known, now_s) | {
+        "measures": _measures(measured),
+        "totals": {
+            "messages": overview.messages,
+            "results": overview.results,
+            "dead_letters": overview.dead_letters,
+            "skipped": overview.skipped,
+        },
+        "needs": [asdict(need) for need in needs(known.now, measured, known.accounts)],
+        "services": [
+            {"name": row.name, "state": row.state, "since_s": row.since_s, "detail": row.detail}
+            for row in known.now.services
+        ],
+        "stages": [_stage(each) for each in measured.stages],
+        "changes": [asdict(each) for each in board.changes[:-4:-1]],
+    }
+
+
+def application(board: Board, known: Known, now_s: float) -> View:
+    """The graph's numbers."""
+    del board
+    slowest = slowest_part(known.measured)
+    return _head(known, now_s) | {
+        "measures": _measures(known.measured),
+        "sources": [asdict(each) for each in known.measured.sources],
+        "stages": [_stage(each) for each in known.measured.stages],
+        "sinks": [asdict(each) for each in known.measured.sinks],
+        "computations": [asdict(each) for each in known.moment.found.computations],
+        "slowest": asdict(slowest) if slowest is not None else None,
+    }
+
+
+def partitions(board: Board, known: Known, now_s: float) -> View:
+    """Partitions, the furthest behind of all if they are many; and the slots that hold them."""
+    del board
+    rows = known.measured.partitions
+    if len(rows) > PARTITIONS_MAX:
+        rows = tuple(sorted(rows, key=_trouble, reverse=True)[:PARTITIONS_MAX])
+    return _head(known, now_s) | {
+        "total": len(known.measured.partitions),
+        "rows": [_partition(each) for each in rows],
+        "heavy": [asdict(each) for each in heavy_partitions(known.measured)[:3]],
+        "workers": _workers(known.measured),
+    }
+
+
+def accounts(board: Board, known: Known, now_s: float) -> View:
+    """What has become of messages: a line each input, computation and output, as `bettong status --accounts` has it."""
+    del board
+    lines = shown(known.accounts)
+    return _head(known, now_s) | {
+        "lines": [asdict(line) | {"adds_up": not line.differences} for line in lines],
+        "differences": differences(lines),
+    }
+
+
+def events(board: Board, known: Known, now_s: float) -> View:
+    """What has happened since the console started, the newest first."""
+    recent = board.changes[: -_CHANGES_MAX - 1 : -1]
+    return _head(known, now_s) | {
+        "changes": [asdict(each) for each in recent],
+        "dead_letters": known.moment.found.overview.dead_letters,
+    }
+
+
+VIEWS: Mapping[str, Callable[[Board, Known, float], View]] = {
+    "summary": summary,
+    "application": application,
+    "partitions": partitions,
+    "accounts": accounts,
+    "events": events,
+}
+
+
+def _head(known: Known, now_s: float) -> View:
+    said = overall_state(known.now, known.measured)
+    return {
+        "status": {
+            "application": known.moment.found.application,
+            "level": said.level,
+            "word": said.word,
+            "reason": said.reason,
+            "time_s": known.moment.time_s,
+            "now_s": now_s,
+            "away": known.now.unknown,
+        }
+    }
+
+
+def _measures(measured: Measures) -> View:
+    names = ("in_per_s", "out_per_s", "lag", "lag_s", "p50_ms", "p99_ms", "max_ms")
+    return {name: getattr(measured, name) for name in names}
+
+
+def _stage(each: StageMeasures) -> View:
+    row = each.row
+    return {
+        "stage": row.stage,
+        "partitions": row.partitions,
+        "messages_per_s": each.trend.messages_per_s,
+        "results_per_s": each.results_per_s,
+        "lag": row.lag,
+        "lag_s": each.lag_s,
+        "p50_ms": each.p50_ms,
+        "p99_ms": each.p99_ms,
+        "keys": row.keys,
+        "late": row.late,
+        "partly_late": row.partly_late,
+        "dead_letters": row.dead_letters,
+        "skipped": row.skipped,
+        "watermark_ns": each.watermark_ns,
+        "watermark_partition": each.watermark_partition,
+        "watermark_held_by": each.watermark_held_by,
+    }
+
+
+def _partition(each: PartitionMeasures) -> View:
+    row = each.row
+    return {
+        "stage": row.stage,
+        "partition": row.partition,
+        "slot": row.slot,
+        "offset": row.offset,
+        "lag": row.lag,
+        "lag_s": each.lag_s,
+        "stalled_s": row.stalled_s if row.stalled_s is not None and math.isfinite(row.stalled_s) else None,
+        "stands_still": stands_still(row),
+        "nobody_folds": row.stalled_s == math.inf,
+        "messages": row.messages,
+        "messages_per_s": each.trend.messages_per_s,
+        "share": each.share,
+        "p50_ms": each.p50_ms,
+        "p99_ms": each.p99_ms,
+        "keys": row.keys,
+        "hot_keys": [asdict(each) for each in row.hot_keys[:_HOT_KEYS_MAX]],
+        "unsaved_records": each.unsaved_records,
+        "watermark_s": row.watermark_ns / 1e9 if row.watermark_ns else None,
+        "watermark_held_by": row.watermark_held_by,
+        "held_s": each.trend.held.seconds if each.trend.held is not None else None,
+        "late": row.late,
+        "partly_late": row.partly_late,
+        "dead_letters": row.dead_letters,
+        "fault": row.fault,
+    }
+
+
+def _workers(measured: Measures) -> list[View]:
+    """The slots that hold partitions, by number; none under the micro-batch schedule, which has no owners."""
+    slots: dict[int, list[PartitionMeasures]] = {}
+    for each in measured.partitions:
+        if each.row.slot is not None:
+            slots.setdefault(each.row.slot, []).append(each)
+    return [_worker(slot, own) for slot, own in sorted(slots.items())]
+
+
+def _worker(slot: int, own: list[PartitionMeasures]) -> View:
+    rates = [rate for each in own if (rate := each.trend.messages_per_s) is not None]
+    return {
+        "slot": slot,
+        "partitions": len(own),
+        "messages_per_s": sum(rates) if rates else None,
+        "lag": sum(each.row.lag or 0 for each in own),
+        "p99_ms": max((each.p99_ms for each in own if each.p99_ms is not None), default=None),
+        "keys": sum(each.row.keys for each in own),
+        "cpus": max((each.cpus for each in own if each.cpus is not None), default=None),
+    }
+
+
+def _trouble(each: PartitionMeasures) -> tuple[bool, float, int]:
+    return stands_still(each.row), each.lag_s or 0.0, each.row.lag or 0

@@ -1,0 +1,52 @@
+"""`bettong console`: a web page that shows what runs, for as long as the command does."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from bettong.cli.directory import HERE
+from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag
+from bettong.services import CONSOLE, CONSOLE_PORT
+
+_APPLICATION = typer.Argument(
+    metavar="APP.py",
+    help="The application: a Python file, or file:name. By default that of the suite in --dir.",
+)
+_LISTEN = typer.Option(
+    metavar="HOST:PORT",
+    help=f"Where the page is served; by default BETTONG_CONSOLE_LISTEN, else 127.0.0.1:{CONSOLE_PORT}.",
+)
+
+
+def console(
+    application: Annotated[str | None, _APPLICATION] = None,
+    *,
+    listen: Annotated[str | None, _LISTEN] = None,
+    kafka: KafkaFlag = None,
+    redis: RedisFlag = None,
+    directory: DirectoryFlag = HERE,
+) -> None:
+    """Serve a page that shows what runs: rates, lag, latency, partitions, keys, dead letters. It changes nothing."""
+    from bettong.cli.services import found
+    from bettong.config.service import PREFIX
+    from bettong.errors import SettingsError
+    from bettong.local.record import find
+
+    record = find(directory)
+    if application is None and record is None and f"{PREFIX}APPLICATION" not in os.environ:
+        raise SettingsError(
+            f"nothing runs in {directory}: start it with `bettong up APP.py`, or name the application's file, and say"
+            " where it runs with --kafka and --redis"
+        )
+    given = {
+        "application": application or (record.application if record is not None else None),
+        "console_listen": listen,
+        "console_dir": str(directory),
+        "kafka": kafka,
+        "redis": redis,
+    }
+    main = found(CONSOLE).load()
+    main({name: value for name, value in given.items() if value is not None})

@@ -1,0 +1,196 @@
+"""Is it alive? An answer in a word with its reason, and what needs a person. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bettong.inspection.accounts import AccountLine, differences
+from bettong.inspection.deployment import Inspection
+from bettong.inspection.measures import Measures
+from bettong.inspection.overview import stands_still
+from bettong.inspection.services import DOWN, GIVEN_UP, RUNNING, SILENT, ServiceRow
+from bettong.metrics import STANDBY
+
+# From here on a lag is worth a word. Below it a burst is over before somebody has read that it came.
+BEHIND_S_MIN = 10.0
+# So many partitions are named, the others counted: a line that people read at a glance.
+_NAMED_MAX = 3
+
+
+class Level(StrEnum):
+    """How a person is to take it."""
+
+    GOOD = "good"
+    NOTICE = "notice"
+    BAD = "bad"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What needs a person: what is wrong, and what to do."""
+
+    level: Level
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class OverallState:
+    """A word and its reason, a sentence."""
+
+    level: Level
+    word: str
+    reason: str
+
+
+def needs(found: Inspection, measured: Measures, accounts: Sequence[AccountLine] = ()) -> list[Need]:
+    """The worst first."""
+    every = [
+        *_of_services(found),
+        *_of_partitions(found),
+        *_of_accounts(accounts),
+        *_of_lag(measured),
+        *_of_messages(found),
+    ]
+    order = (Level.BAD, Level.UNKNOWN, Level.NOTICE, Level.GOOD)
+    return sorted(every, key=lambda need: order.index(need.level))
+
+
+def overall_state(found: Inspection, measured: Measures) -> OverallState:
+    """Of all that was found."""
+    down = [row for row in found.services if row.state in {DOWN, GIVEN_UP, SILENT}]
+    still = [row for row in found.partitions if stands_still(row)]
+    other = [row for row in found.services if row.state not in {RUNNING, STANDBY}]
+    if down and len(down) == len(found.services):
+        return OverallState(Level.BAD, "Down", "no service of it says that it runs")
+    if down:
+        return OverallState(Level.BAD, "Degraded", f"{_services(down)}")
+    if still:
+        return OverallState(
+            Level.BAD,
+            "Stands still",
+            _partitions(len(still), len(found.partitions), "does not move", "do not move"),
+        )
+    if found.overview.gaps:
+        return OverallState(
+            Level.BAD,
+            "Waits",
+            _partitions(
+                len(found.overview.gaps),
+                len(found.partitions),
+                "waits for a lost frame",
+                "wait for lost frames",
+            ),
+        )
+    if other:
+        return OverallState(Level.NOTICE, other[0].state.capitalize(), _services(other))
+    if found.unknown:
+        return OverallState(Level.UNKNOWN, "Unknown", found.unknown[0])
+    if measured.lag_s is not None and measured.lag_s >= BEHIND_S_MIN:
+        return OverallState(
+            Level.NOTICE, "Behind", f"a record has waited for {measured.lag_s:,.0f} s in the log"
+        )
+    if measured.in_per_s == 0.0 and measured.lag == 0:
+        return OverallState(Level.GOOD, "Idle", "all services run, and no message comes")
+    return OverallState(
+        Level.GOOD, "Running", f"all {len(found.services)} services run, and every partition moves"
+    )
+
+
+def _of_services(found: Inspection) -> Iterator[Need]:
+    remedies = {
+        DOWN: "see its log; a suite starts it again by itself",
+        GIVEN_UP: "mend the cause, then bettong down and bettong up",
+        SILENT: "see whether its process and its network are alive",
+    }
+    for row in found.services:
+        if row.state in remedies:
+            yield Need(Level.BAD, _services([row]), remedies[row.state])
+    for text in found.unknown:
+        yield Need(Level.UNKNOWN, text, "bring it back; the rest goes on meanwhile")
+    for text in found.overview.references:
+        yield Need(
+            Level.BAD,
+            f"a reference table is as it was: {text}",
+            "mend its source; it is loaded again by itself",
+        )
+
+
+def _of_partitions(found: Inspection) -> Iterator[Need]:
+    still = [row for row in found.partitions if stands_still(row)]
+    for row in still[:_NAMED_MAX]:
+        nobody = row.stalled_s == math.inf
+        long = "nobody folds it" if nobody else f"nothing folded for {row.stalled_s or 0.0:,.0f} s"
+        yield Need(
+            Level.BAD,
+            f"{row.stage}/{row.partition} stands still at offset {row.offset:,}: {long}, {row.lag or 0:,} records wait",
+            "see the processor's log" if not nobody else "start a processor, or see why it does not fold",
+        )
+    if len(still) > _NAMED_MAX:
+        yield Need(
+            Level.BAD, f"{len(still) - _NAMED_MAX:,} partitions more stand still", "see the partitions"
+        )
+    for text in found.overview.gaps[:_NAMED_MAX]:
+        yield Need(
+            Level.BAD, f"waits for a lost frame: {text}", "see that its client still runs: it sends it again"
+        )
+    for text in found.overview.left_out[:_NAMED_MAX]:
+        yield Need(
+            Level.NOTICE, f"left out, for it killed workers: {text}", "mend the code; see its dead letter"
+        )
+    for text in found.overview.skews[:_NAMED_MAX]:
+        yield Need(Level.NOTICE, f"skew: {text}", "see the partitions")
+    if found.overview.shared:
+        count = len(found.overview.shared)
+        yield Need(
+            Level.NOTICE,
+            f"{count:,} partitions are folded on CPUs that are shared",
+            "give the workers CPUs of their own",
+        )
+
+
+def _of_accounts(accounts: Sequence[AccountLine]) -> Iterator[Need]:
+    wrong = differences(accounts)
+    for text in wrong[:_NAMED_MAX]:
+        yield Need(
+            Level.BAD,
+            f"the accounts do not add up: {text}",
+            'see the accounts; what each difference means stands in docs/operations.md, "Is anything lost?"',
+        )
+    if len(wrong) > _NAMED_MAX:
+        yield Need(Level.BAD, f"{len(wrong) - _NAMED_MAX:,} differences more", "see the accounts")
+
+
+def _of_lag(measured: Measures) -> Iterator[Need]:
+    behind = [each for each in measured.stages if each.lag_s is not None and each.lag_s >= BEHIND_S_MIN]
+    for stage in behind[:_NAMED_MAX]:
+        yield Need(
+            Level.NOTICE,
+            f"stage {stage.row.stage} is {stage.lag_s or 0.0:,.0f} s behind its log",
+            "add cores to the processor, or see which partition takes most",
+        )
+
+
+def _of_messages(found: Inspection) -> Iterator[Need]:
+    if found.overview.dead_letters:
+        last = f"; the last: {found.overview.dead_letter_last}" if found.overview.dead_letter_last else ""
+        yield Need(
+            Level.NOTICE,
+            f"{found.overview.dead_letters:,} messages could not be processed{last}",
+            "see the dead letters; bettong dead-letters retry sends them again",
+        )
+
+
+def _partitions(count: int, total: int, one: str, many: str) -> str:
+    return f"{count:,} of {total:,} partitions {one if count == 1 else many}"
+
+
+def _services(rows: Sequence[ServiceRow]) -> str:
+    named = [
+        f"{row.name}: {row.state}" + (f", {row.detail}" if row.detail else "") for row in rows[:_NAMED_MAX]
+    ]
+    return "; ".join(named) + (f"; {len(rows) - _NAMED_MAX} more" if len(rows) > _NAMED_MAX else "")

@@ -1,0 +1,118 @@
+"""Where is it slow? The part of an application that holds the others up most, and why. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bettong.inspection.measures import Measures, PartitionMeasures, StageMeasures
+from bettong.inspection.overview import stands_still
+
+# A lag of less than this is what the log holds anyway while frames travel.
+_LAG_S_MIN = 1.0
+# A partition that takes so many times its share of a stage's messages is worth a word, where it takes this much.
+_SKEW_MIN = 3.0
+_SKEWED_PER_S_MIN = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SlowestPart:
+    """`kind`: stage or sink. `why`: with numbers; `remedy`: what would make it faster, or "" when nothing is wrong."""
+
+    kind: str
+    name: str
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeavyPartition:
+    """A partition that takes `times` its share of its stage's messages."""
+
+    stage: str
+    partition: int
+    share: float
+    times: float
+
+
+def slowest_part(measured: Measures) -> SlowestPart | None:
+    """What stands still comes first, then who is furthest behind, then the greatest latency. None: nothing measured."""
+    return _still(measured) or _behind(measured) or _latest(measured)
+
+
+def heavy_partitions(measured: Measures) -> list[HeavyPartition]:
+    """The greatest first."""
+    return sorted(_heavy(measured), key=lambda heavy: -heavy.times)
+
+
+def _still(measured: Measures) -> SlowestPart | None:
+    still = [each for each in measured.partitions if stands_still(each.row)]
+    if not still:
+        return None
+    worst = max(still, key=lambda each: each.row.lag or 0)
+    row = worst.row
+    for_ = "nobody folds it" if row.stalled_s == math.inf else f"for {row.stalled_s or 0.0:,.0f} s"
+    fault = f": {worst.row.fault}" if worst.row.fault else ""
+    return SlowestPart(
+        "stage",
+        row.stage,
+        f"partition {row.partition} stands still, {for_}; {row.lag or 0:,} records wait{fault}",
+        "see the log of the processor",
+    )
+
+
+def _behind(measured: Measures) -> SlowestPart | None:
+    behind = [each for each in measured.stages if (each.lag_s or 0.0) >= _LAG_S_MIN]
+    if not behind:
+        return None
+    stage = max(behind, key=lambda each: each.lag_s or 0.0)
+    heavy = next((each for each in heavy_partitions(measured) if each.stage == stage.row.stage), None)
+    skewed = (
+        f"; partition {heavy.partition} takes {heavy.share:.0%} of its messages" if heavy is not None else ""
+    )
+    return SlowestPart(
+        "stage",
+        stage.row.stage,
+        f"{stage.row.lag or 0:,} records wait in its log, the oldest for {stage.lag_s or 0.0:,.1f} s{skewed}",
+        "a few keys may be hot: a finer key divides them"
+        if heavy is not None
+        else "more cores fold more partitions at a time",
+    )
+
+
+def _latest(measured: Measures) -> SlowestPart | None:
+    """The stage or sink that adds most: a sink's latency counts from the client, so what is before it is taken off."""
+    stages = [each for each in measured.stages if each.p99_ms is not None]
+    if not stages:
+        return None
+    stage = max(stages, key=lambda each: each.p99_ms or 0.0)
+    before = max(each.p99_ms or 0.0 for each in stages)
+    sinks = [each for each in measured.sinks if each.p99_ms is not None]
+    sink = max(sinks, key=lambda each: each.p99_ms or 0.0, default=None)
+    if sink is not None and (sink.p99_ms or 0.0) - before > before:
+        return SlowestPart(
+            "sink",
+            sink.sink,
+            f"p99 from client to delivery is {sink.p99_ms:,.1f} ms, of which the slowest stage takes {before:,.1f} ms",
+            "",
+        )
+    return SlowestPart(
+        "stage", stage.row.stage, f"{_p99(stage)} from sender to durable output: the most of all stages", ""
+    )
+
+
+def _p99(stage: StageMeasures) -> str:
+    return f"p99 of {stage.p99_ms or 0.0:,.1f} ms"
+
+
+def _heavy(measured: Measures) -> Iterator[HeavyPartition]:
+    partitions = {stage.row.stage: stage.row.partitions for stage in measured.stages}
+    for each in measured.partitions:
+        times = (each.share or 0.0) * partitions[each.row.stage]
+        if times >= _SKEW_MIN and _is_busy(each):
+            yield HeavyPartition(each.row.stage, each.row.partition, each.share or 0.0, times)
+
+
+def _is_busy(each: PartitionMeasures) -> bool:
+    return (each.trend.messages_per_s or 0.0) >= _SKEWED_PER_S_MIN

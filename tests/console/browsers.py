@@ -1,0 +1,26 @@
+"""Debian's Chromium, without a window."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, sync_playwright
+
+# No sandbox, for tests may run as root; and nothing that asks the network by itself.
+_FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+]
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """`make test` installs it; without it tests fail, and say so."""
+    program = shutil.which("chromium")
+    assert program is not None, "chromium is missing: make test installs it, or apt-get install chromium"
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=program, args=_FLAGS)
+        yield found
+        found.close()

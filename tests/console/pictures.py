@@ -1,0 +1,56 @@
+"""Pictures of the console's places for the docs: of the recording as if it were of now, or of a console that runs.
+
+python -m tests.console.pictures docs/images [http://127.0.0.1:7400]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from playwright.sync_api import Browser, expect
+
+from tests.console.browsers import chromium
+from tests.console.recordings import recorded
+from tests.console.sites import recorded_site, served
+
+# By name: the place, the colours, and the height of the window.
+PICTURES: dict[str, tuple[str, Literal["light", "dark"], int]] = {
+    "console-application": ("/application", "light", 550),
+    "console-accounts": ("/accounts", "dark", 570),
+}
+_WIDTH = 1280
+
+
+@contextlib.contextmanager
+def fresh_recording() -> Iterator[str]:
+    """The address of a console that was told of the recording just now."""
+    looks = recorded("visits")
+    later_s = time.time() - looks[-1].time_s
+    with served(recorded_site(looks=[replace(each, time_s=each.time_s + later_s) for each in looks])) as site:
+        yield site.url
+
+
+def take_pictures(browser: Browser, url: str, folder: Path) -> None:
+    """One PNG each, of a console whose numbers are new."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (place, colours, height) in PICTURES.items():
+        context = browser.new_context(
+            viewport={"width": _WIDTH, "height": height}, color_scheme=colours, timezone_id="UTC"
+        )
+        page = context.new_page()
+        page.goto(url + place)
+        expect(page.locator(".fresh")).to_have_text("live")
+        page.screenshot(path=folder / f"{name}.png", animations="disabled")
+        context.close()
+
+
+if __name__ == "__main__":
+    running = contextlib.nullcontext(sys.argv[2]) if len(sys.argv) > 2 else fresh_recording()
+    with chromium() as found, running as address:
+        take_pictures(found, address, Path(sys.argv[1]))

@@ -1,0 +1,115 @@
+"""What a running deployment answered, second by second, as it was recorded; and what records it.
+
+bettong up examples/visits.py, send to it, then
+python -m tests.console.recordings examples/visits.py .bettong tests/console/recorded/visits.json
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bettong import metrics
+from bettong.hot_keys import HotKey, HotKeys
+from bettong.identifiers import PartitionId
+from bettong.inspection.deployment import DeploymentAnswers, Logs
+from bettong.inspection.live.application import loaded_plan
+from bettong.inspection.live.deployment import LiveDeployment
+from bettong.local.locations import found_locations
+from bettong.worker.balance import AccountKind, PartitionAccounts
+
+FOLDER = Path(__file__).parent / "recorded"
+_LOOKS = 8
+_ACCOUNTS = metrics.ACCOUNTS.name
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was answered at a time (Unix s)."""
+
+    time_s: float
+    answers: DeploymentAnswers
+
+
+def recorded(name: str) -> list[Look]:
+    """A recording, in the order in which it was made."""
+    return [_read(each) for each in json.loads((FOLDER / f"{name}.json").read_text())]
+
+
+def miscounted(look: Look) -> Look:
+    """The look, had the first partition that counts lost three messages between a computation and what it leaves by."""
+    id_, record = next((id_, each) for id_, each in look.answers.partitions.items() if _ACCOUNTS in each)
+    accounts = PartitionAccounts.of_text(record[_ACCOUNTS])
+    rows = tuple(
+        row._replace(counts=row.counts._replace(given=row.counts.given + 3))
+        if row.kind is AccountKind.ANY
+        else row
+        for row in accounts.rows
+    )
+    changed = {**record, _ACCOUNTS: replace(accounts, rows=rows).text()}
+    partitions = {**look.answers.partitions, id_: changed}
+    return replace(look, answers=replace(look.answers, partitions=partitions))
+
+
+def timed(look: Look) -> Look:
+    """The look, had each partition of `clicks` told how long its window is at work, and which keys it has most of."""
+    own, window = (
+        [9.5, 0.02, 90.0, 140.0, 150.0, 150.0, 160.0],
+        [90.5, 0.03, 610.0, 1900.0, 2400.0, 2600.0, 3100.0],
+    )
+    times = json.dumps({"": own, "Visits": window})
+    hot = HotKeys(500, (HotKey("ann & <bob>", 0.42, 0.4), HotKey("eve", 0.1, 0.05))).to_text()
+    partitions = {
+        id_: {**record, metrics.TIMES.name: times, metrics.HOT_KEYS.name: hot}
+        if id_.stage == "clicks"
+        else record
+        for id_, record in look.answers.partitions.items()
+    }
+    return replace(look, answers=replace(look.answers, partitions=partitions))
+
+
+def _read(values: dict[str, Any]) -> Look:
+    def by_partition(found: dict[str, Any]) -> dict[PartitionId, Any]:
+        return {PartitionId.parse(name): value for name, value in found.items()}
+
+    logs = Logs(by_partition(values["begins"]), by_partition(values["ends"]))
+    partitions, slots = by_partition(values["partitions"]), by_partition(values["slots"])
+    return Look(values["time_s"], DeploymentAnswers(values["live"], partitions, logs, slots))
+
+
+def _written(look: Look) -> dict[str, Any]:
+    def by_name(found: Any) -> dict[str, Any]:
+        return {str(each): value for each, value in found.items()}
+
+    answers, logs = look.answers, look.answers.logs
+    if answers.silent or logs is None:
+        raise SystemExit(f"not all answer: {answers.silent}")
+    return {
+        "time_s": look.time_s,
+        "live": dict(answers.live),
+        "partitions": by_name(answers.partitions),
+        "begins": by_name(logs.begins),
+        "ends": by_name(logs.ends),
+        "slots": by_name(answers.slots),
+    }
+
+
+def _record(application: str, directory: Path, path: Path) -> None:
+    name = loaded_plan(application).application
+    where = found_locations(application, name, directory)
+    looks = []
+    with LiveDeployment(name, where.redis, where.kafka) as live:
+        begun_s = time.monotonic()
+        for number in range(_LOOKS):
+            while time.monotonic() < begun_s + number:
+                pass
+            looks.append(_written(Look(round(time.time(), 3), live.answers())))
+    path.write_text("[\n" + ",\n".join(json.dumps(each, sort_keys=True) for each in looks) + "\n]\n")
+
+
+if __name__ == "__main__":
+    _record(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))

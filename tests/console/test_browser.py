@@ -1,0 +1,297 @@
+"""The page in Debian's Chromium, over a recording: it shows, it says how old it is, and no name can become markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import httpx2
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from bettong.identifiers import PartitionId
+from bettong.inspection.flow_graph import Arrow, Box, BoxKind, FlowGraph
+from bettong.inspection.overview import service_of
+from tests.console.browsers import chromium
+from tests.console.pictures import PICTURES, fresh_recording, take_pictures
+from tests.console.recordings import Look, miscounted, recorded, timed
+from tests.console.sites import Served, recorded_site, served
+
+PAGES = (
+    "/",
+    "/application",
+    "/partitions",
+    "/accounts",
+    "/key?key=ann&stage=clicks",
+    "/events?dead-letters=1",
+    "/sign-in",
+)
+COLOURS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+WIDTHS = (360, 800, 1280, 2560, 3840)
+DOCS = Path(__file__).parents[2] / "docs"
+PICTURE_BYTES_MAX = 200_000
+MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>" + "long" * 40
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests."""
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Served]:
+    with served(recorded_site()) as found:
+        yield found
+
+
+@pytest.fixture
+def faults() -> list[str]:
+    """What the page complained about: none may be left when a test ends."""
+    return []
+
+
+@pytest.fixture
+def page(browser: Browser, faults: list[str]) -> Iterator[Page]:
+    """A page of a browser that knows nothing yet; nothing it does may break the policy, or fail."""
+    context = browser.new_context(timezone_id="Europe/Berlin")
+    context.set_default_timeout(10_000)
+    found = context.new_page()
+    found.on("console", lambda said: faults.append(said.text) if said.type in {"error", "warning"} else None)
+    found.on("pageerror", lambda error: faults.append(str(error)))
+    found.on("dialog", lambda dialog: faults.append(f"dialog {dialog.message}"))
+    yield found
+    context.close()
+    assert faults == []
+
+
+def later(seconds: float) -> Look:
+    last = recorded("visits")[-1]
+    return replace(last, time_s=last.time_s + seconds)
+
+
+def fits(page: Page) -> None:
+    """Returns once nothing is wider than the window; charts follow it with the next frame. Fails after the timeout."""
+    page.wait_for_function("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+@pytest.mark.parametrize("place", PAGES)
+def test_every_place_shows_without_a_fault_fits_from_a_phone_to_4k_and_axe_finds_nothing(
+    page: Page, site: Served, place: str
+) -> None:
+    page.goto(site.url + place)
+    expect(page.locator("main .card").first).to_be_visible()
+    if place != "/sign-in":
+        expect(page.locator(".fresh")).to_contain_text("as of")  # the recording is old
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        fits(page)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    for colours in COLOURS:
+        page.emulate_media(color_scheme=colours)
+        found = Axe().run(page)
+        assert found.violations_count == 0, f"{colours}: {found.generate_report()}"
+
+
+def test_the_overview_says_in_a_word_how_it_is_and_each_number_has_a_unit(page: Page, site: Served) -> None:
+    page.goto(site.url)
+    expect(page.locator(".verdict h1")).to_have_text("Running")
+    tiles = page.locator(".tile .value")
+    expect(tiles).to_have_count(5)
+    assert all(
+        any(text.endswith(unit) for unit in ("/s", "ms", "records", "dead letters", "\u2013"))
+        for text in tiles.all_inner_texts()
+    )
+    expect(page.locator(".services tbody tr")).to_have_count(3)
+
+
+def test_accounts_are_those_of_the_api_and_green_with_a_word_where_they_add_up(
+    page: Page, site: Served
+) -> None:
+    page.goto(f"{site.url}/accounts")
+    expect(page.locator(".verdict .word")).to_have_text("Adds up")
+    lines = httpx2.get(f"{site.url}/api/now?view=accounts").json()["lines"]
+    rows = page.locator("tbody tr:has(td)")
+    expect(rows).to_have_count(len(lines))
+    for row, line in zip(rows.all(), lines, strict=True):
+        expect(row.locator("td.name")).to_have_attribute("title", line["name"])
+        for field in ("taken", "used", "filtered", "late", "dead_letters", "skipped", "given"):
+            said = row.locator(f"td[data-field={field}]").inner_text()
+            assert said == ("" if line[field] is None else f"{line[field]:,}")
+        expect(row.locator(".badge.good")).to_have_text("adds up")
+
+
+def test_accounts_that_do_not_add_up_are_red_with_words_and_a_stage_has_an_address(page: Page) -> None:
+    looks = recorded("visits")
+    with served(recorded_site(looks=[*looks[:-2], *map(miscounted, looks[-2:])])) as own:
+        page.goto(f"{own.url}/accounts?stage=clicks-by-page")
+        expect(page.locator(".verdict .word")).to_have_text("Does not add up")
+        expect(page.locator(".verdict li")).to_contain_text("clicks-by-page, ")
+        expect(page.locator("tbody tr.bad .badge.bad")).to_have_text("does not add up")
+        expect(page.locator("tbody .group")).to_have_text("clicks-by-page")
+        page.get_by_label("Stage").select_option("clicks")
+        expect(page).to_have_url(f"{own.url}/accounts?stage=clicks")
+        expect(page.locator("tbody tr.bad")).to_have_count(0)
+        page.goto("about:blank")
+
+
+def test_what_is_new_appears_by_itself_and_is_not_old(page: Page, site: Served) -> None:
+    with served(recorded_site()) as own:
+        page.goto(own.url)
+        expect(page.locator("main")).to_have_attribute("data-stale", "")
+        own.look(replace(later(0), time_s=page.evaluate("Date.now() / 1000")))
+        expect(page.locator(".fresh")).to_have_text("live")
+        expect(page.locator("main")).not_to_have_attribute("data-stale", "")
+        page.goto("about:blank")
+
+
+def test_the_graph_has_every_box_and_an_address_for_each(page: Page, site: Served) -> None:
+    page.goto(f"{site.url}/application")
+    expect(page.locator(".box")).to_have_count(5)
+    expect(page.locator(".stage-box")).to_have_count(2)
+    page.get_by_title("Visits", exact=True).click()
+    expect(page).to_have_url(f"{site.url}/application?box=computation%3AVisits")
+    expect(page.get_by_text("sessions of Visits")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_text("sessions of Visits")).to_have_count(0)
+    page.get_by_role("link", name="1 hour").click()
+    expect(page).to_have_url(f"{site.url}/application?span=1h")
+    expect(page.locator(".chart canvas")).to_have_count(3)
+
+
+def test_a_computation_says_how_busy_it_is_and_what_a_frame_takes_there(page: Page) -> None:
+    with served(recorded_site(looks=[*map(timed, recorded("visits"))])) as own:
+        page.goto(f"{own.url}/application?box=computation:Visits")
+        expect(page.get_by_title("Visits", exact=True)).to_contain_text("window · 24.0% busy")
+        numbers = page.locator(".numbers").nth(1)
+        expect(numbers).to_contain_text("0.61ms")
+        expect(numbers).to_contain_text("3.10ms")
+        expect(page.get_by_title("Hour", exact=True)).not_to_contain_text("busy")
+        page.goto("about:blank")
+
+
+def test_the_hottest_key_of_a_partition_is_named_and_leads_to_its_history(page: Page) -> None:
+    with served(recorded_site(looks=[*map(timed, recorded("visits"))])) as own:
+        page.goto(f"{own.url}/partitions?sort=hot")
+        cell = page.locator(".pinned tbody tr td.holder").filter(has_text="42 %").first
+        expect(cell).to_have_text("42 % ann & <bob>")
+        cell.get_by_role("link").click()
+        expect(page).to_have_url(f"{own.url}/key?stage=clicks&key=ann+%26+%3Cbob%3E")
+        page.goto("about:blank")
+
+
+def test_partitions_sort_and_filter_and_the_address_remembers(page: Page, site: Served) -> None:
+    page.goto(f"{site.url}/partitions")
+    rows = page.locator(".pinned tbody tr")
+    total = len(recorded("visits")[-1].answers.partitions)
+    expect(rows).to_have_count(total)
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Stage").select_option("clicks")
+    expect(rows).to_have_count(total // 2)
+    page.get_by_label("Filter partitions").fill("slot:0")
+    expect(page).to_have_url(f"{site.url}/partitions?sort=keys&stage=clicks&filter=slot%3A0")
+    count = rows.count()
+    assert 0 < count < total // 2
+    page.reload()
+    expect(rows).to_have_count(count)
+    expect(page.locator("th[aria-sort=descending]")).to_contain_text("Keys")
+    page.get_by_label("Filter partitions").fill("no such thing")
+    expect(page.get_by_text("No partition is like that")).to_be_visible()
+
+
+def test_a_key_is_asked_for_by_keyboard_and_its_states_are_shown(page: Page, site: Served) -> None:
+    page.goto(f"{site.url}/")
+    page.keyboard.press("g")
+    page.keyboard.press("k")
+    expect(page).to_have_url(f"{site.url}/key")
+    page.keyboard.press("/")
+    page.keyboard.type("ann")
+    page.keyboard.press("Enter")
+    expect(page.locator(".timeline > li")).to_have_count(2)
+    expect(page.locator(".timeline .changed").first).to_contain_text("/prices")
+    expect(page.locator(".timeline > li").first).to_contain_text(
+        '"at":1700000001000000001'
+    )  # no rounded number
+    assert page.locator(".timeline time").first.get_attribute("title") == "2026-11-26 08:00:01 UTC"
+    expect(page.locator(".timeline time").first).to_contain_text("09:00:01")
+
+
+def test_what_a_question_is_refused_for_is_shown(page: Page, site: Served, faults: list[str]) -> None:
+    page.goto(f"{site.url}/key?key=ann&stage=nowhere")
+    expect(page.get_by_role("alert")).to_contain_text("there is no stage 'nowhere'")
+    faults.clear()  # a browser says of each 404 that there was one
+
+
+def test_colours_follow_the_system_or_a_choice(page: Page, site: Served) -> None:
+    page.emulate_media(color_scheme="dark")
+    page.goto(site.url)
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    for _ in range(1):  # system -> light
+        page.get_by_label("Colours: system; change").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+    page.reload()
+    expect(page.get_by_label("Colours: light; change")).to_be_visible()
+
+
+def test_no_name_becomes_markup_or_breaks_the_page(page: Page) -> None:
+    look = later(0)
+    answers = look.answers
+    receiver = next(each for each in answers.live.values() if service_of(each) == "receiver")
+    live = {MARKUP: {**receiver, "state": MARKUP, "detail": MARKUP, f"messages/{MARKUP}": "3"}}
+    records = {PartitionId(MARKUP, each.partition): record for each, record in answers.partitions.items()}
+    named = [
+        {**record, "watermark_held_by": f"{MARKUP}/feed", "fault": MARKUP} for record in records.values()
+    ]
+    partitions = dict(zip(records, named, strict=True))
+    slots = {PartitionId(MARKUP, each.partition): slot for each, slot in answers.slots.items()}
+    looks = [
+        replace(look, answers=replace(answers, live=live, partitions=partitions, logs=None, slots=slots))
+    ]
+    boxes = tuple(
+        Box(
+            f"{kind}:{MARKUP}",
+            kind,
+            MARKUP,
+            MARKUP if kind is BoxKind.COMPUTATION else "",
+            MARKUP,
+            MARKUP,
+            MARKUP,
+        )
+        for kind in BoxKind
+    )
+    arrows = (Arrow(boxes[0].id, boxes[1].id, MARKUP), Arrow(boxes[1].id, boxes[2].id, ""))
+    with served(recorded_site(looks=looks, graph=FlowGraph((MARKUP,), boxes, arrows))) as own:
+        page.set_viewport_size({"width": 360, "height": 800})
+        for place in (*PAGES[:-1], f"/application?box=source:{MARKUP}", f"/key?key={MARKUP}"):
+            page.goto(own.url + place)
+            expect(page.locator("main .card").first).to_be_visible()
+            assert page.locator("main img, main script").count() == 0, place
+            fits(page)
+        page.goto("about:blank")
+
+
+def test_a_console_that_ends_leaves_a_page_that_says_so(page: Page, faults: list[str]) -> None:
+    with served(recorded_site()) as own:
+        page.goto(own.url)
+        expect(page.locator(".verdict")).to_be_visible()
+    expect(page.locator(".fresh")).to_contain_text("the console does not answer", timeout=15_000)
+    expect(page.locator("main")).to_have_attribute("data-stale", "")
+    faults.clear()  # a browser says of each connection that failed
+
+
+def test_pictures_of_the_docs_are_of_places_as_they_are_now_and_small(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with fresh_recording() as url:
+        take_pictures(browser, url, tmp_path)
+    page_text = (DOCS / "console.md").read_text()
+    for name in PICTURES:
+        assert f"(images/{name}.png)" in page_text
+        for folder in (tmp_path, DOCS / "images"):
+            content = (folder / f"{name}.png").read_bytes()
+            assert content.startswith(b"\x89PNG")
+            assert len(content) < PICTURE_BYTES_MAX

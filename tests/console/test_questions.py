@@ -1,0 +1,94 @@
+"""Questions are answered by processes of their own: code that never ends, or ends the process, costs one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from bettong.config.connection_settings import KafkaConnection, RedisConnection
+from bettong.local.locations import FoundLocations
+from bettong_console.errors import ConsoleRequestError
+from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
+from bettong_console.questions import AT_A_TIME_MAX, Questions
+from tests.console.sites import EXAMPLE
+
+ANN = KeyQuestion("clicks", "ann", whole=True)
+
+
+def questions(application: Path, tmp_path: Path, *, answer_s_max: float = 60) -> Questions:
+    where = FoundLocations(
+        # Nobody listens there: no test may have this port, which is reserved.
+        kafka=KafkaConnection("127.0.0.1:1"),
+        redis=RedisConnection("redis://127.0.0.1:1/0"),
+        sender=None,
+        compiled=False,
+        kernel_cache=tmp_path / "kernels",
+        frame_bytes_max=1_000_000,
+        state_dir=tmp_path / "states",
+        snapshots="redis",
+        state_key_file=None,
+    )
+    return Questions(str(application), where, answer_s_max=answer_s_max)
+
+
+def refusal(asked: Questions, question: Question) -> tuple[int, str]:
+    with pytest.raises(ConsoleRequestError) as caught:
+        asyncio.run(asked.ask(question))
+    assert not multiprocessing.active_children()
+    return caught.value.status, str(caught.value)
+
+
+def test_a_stage_or_a_key_that_there_is_not_is_named(tmp_path: Path) -> None:
+    asked = questions(EXAMPLE, tmp_path)
+    status, text = refusal(asked, KeyQuestion("nowhere", "ann", whole=False))
+    assert (status, "clicks-by-page" in text) == (404, True)
+    status, text = refusal(asked, KeyQuestion("", "ann", whole=False))
+    assert (status, "give the stage" in text) == (400, True)
+
+
+def test_a_kafka_that_is_away_is_said_and_is_not_waited_for(tmp_path: Path) -> None:
+    status, text = refusal(questions(EXAMPLE, tmp_path), DeadLettersQuestion(""))
+    assert (status, "Kafka" in text) == (503, True)
+
+
+def test_code_that_never_ends_is_ended(tmp_path: Path) -> None:
+    application = tmp_path / "app.py"
+    application.write_text("while True:\n    pass\n")
+    status, text = refusal(questions(application, tmp_path, answer_s_max=4), ANN)
+    assert (status, "within 4 s" in text) == (504, True)
+
+
+def test_code_that_ends_its_process_costs_that_answer_alone(tmp_path: Path) -> None:
+    application = tmp_path / "app.py"
+    application.write_text("import os\nos._exit(3)\n")
+    status, text = refusal(questions(application, tmp_path), ANN)
+    assert (status, "has died" in text) == (500, True)
+
+
+def test_code_that_cannot_be_loaded_is_the_answer(tmp_path: Path) -> None:
+    application = tmp_path / "app.py"
+    application.write_text("1 / 0\n")
+    status, text = refusal(questions(application, tmp_path), ANN)
+    assert (status, "division by zero" in text) == (422, True)
+
+
+def test_only_so_many_are_answered_at_a_time_and_one_that_nobody_waits_for_ends(tmp_path: Path) -> None:
+    application = tmp_path / "app.py"
+    application.write_text("while True:\n    pass\n")
+    asked = questions(application, tmp_path)
+
+    async def crowd() -> int:
+        waiting = [asyncio.create_task(asked.ask(ANN)) for _ in range(AT_A_TIME_MAX)]
+        await asyncio.sleep(0)
+        with pytest.raises(ConsoleRequestError) as caught:
+            await asked.ask(ANN)
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return caught.value.status
+
+    assert asyncio.run(crowd()) == 503
+    assert not multiprocessing.active_children()

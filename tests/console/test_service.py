@@ -1,0 +1,195 @@
+"""The life of a console: it serves while Kafka is away, it stops although pages are open, and wrong settings end it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from bettong.application.plan import plan
+from bettong.config.access import digest
+from bettong.config.console import ConsoleSettings
+from bettong.config.reading import read
+from bettong.edges.application_file import load
+from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.errors import SettingsError
+from bettong.local.addresses import free_ports
+from bettong.local.locations import found_locations
+from bettong.local.redis_server import RedisServer
+from bettong.logs import configure
+from bettong_console.service import IDLE_S, Console, until_next
+from tests.console.sites import EXAMPLE
+from tests.servers.certificates import Authority
+
+NOWHERE = "127.0.0.1:1"
+TOKEN = "of a person"  # noqa: S105 - of this test alone
+
+
+@asynccontextmanager
+async def running(redis: str, **overrides: Any) -> AsyncIterator[str]:
+    """A console while the block runs: its address, once it answers."""
+    (port,) = free_ports(1)
+    given = {"application": str(EXAMPLE), "redis": redis, "kafka": NOWHERE, **overrides}
+    settings = read(ConsoleSettings, {"console_listen": f"127.0.0.1:{port}", **given})
+    planned = plan(load(str(EXAMPLE)))
+    where = found_locations(str(EXAMPLE), planned.application, Path("/nowhere"), kafka=NOWHERE, redis=redis)
+    stop = asyncio.Event()
+    console = Console(settings, planned, where, configure(settings, "console"))
+    life = asyncio.create_task(console.run(stop))
+    scheme = "https" if settings.tls_certificate is not None else "http"
+    try:
+        yield f"{scheme}://localhost:{port}"
+    finally:
+        stop.set()
+        await asyncio.wait_for(life, 20)
+
+
+async def answered(asking: httpx2.AsyncClient, path: str, *, status: int = 200) -> httpx2.Response:
+    """The first answer of that status."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                answer = await asking.get(path)
+                if answer.status_code == status:
+                    return answer
+            except httpx2.TransportError:
+                pass
+            await asyncio.sleep(0.05)
+
+
+def test_it_says_what_redis_knows_while_kafka_is_away_and_stops_although_a_page_is_open(
+    redis_server: RedisServer,
+) -> None:
+    with RedisStore(redis_server.url, "visits") as store:
+        LiveMetrics(store).write_live("sender", {"service": "sender", "state": "running", "since": 5}, 60)
+
+    async def story() -> dict[str, Any]:
+        async with running(redis_server.url) as address, httpx2.AsyncClient(base_url=address) as asking:
+            found = (await answered(asking, "/api/now")).json()
+            page = asking.build_request("GET", "/api/live")
+            await asking.send(page, stream=True)
+        return dict(found)
+
+    found = asyncio.run(story())
+    services = {each["name"]: each["state"] for each in found["services"]}
+    assert services["sender"] == "running"
+    assert services["receiver"] == "down"
+    assert any("Kafka" in text for text in found["status"]["away"])
+
+
+def test_by_tls_it_asks_for_a_token_and_plain_text_gets_nothing(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    pair = authority.issue("localhost")
+    tokens = tmp_path / "tokens.toml"
+    tokens.write_text(f'[person]\nsha256 = "{digest(TOKEN)}"\nconsole = true\n')
+    files = {"tls_certificate": pair.certificate, "tls_key": pair.key, "tokens": tokens}
+    trust = ssl.create_default_context(cafile=str(authority.ca))
+
+    async def story() -> None:
+        async with running(redis_server.url, **files) as address:
+            async with httpx2.AsyncClient(base_url=address, verify=trust) as asking:
+                await answered(asking, "/api/now", status=401)
+                asking.headers["authorization"] = f"Bearer {TOKEN}"
+                assert (await answered(asking, "/api/now")).json()["status"]["application"] == "visits"
+                signed_in = await asking.post("/sign-in", data={"token": TOKEN})
+                assert "secure" in signed_in.headers["set-cookie"].lower()
+            async with httpx2.AsyncClient() as plain:
+                with pytest.raises(httpx2.TransportError):
+                    await plain.get(address.replace("https", "http"))
+
+    asyncio.run(story())
+
+
+def test_probes_are_answered_without_tls_and_learn_nothing_else(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    pair = Authority(tmp_path).issue("localhost")
+    (port,) = free_ports(1)
+    address = f"127.0.0.1:{port}"
+    files = {"tls_certificate": pair.certificate, "tls_key": pair.key, "health_listen": address}
+
+    async def story() -> None:
+        async with (
+            running(redis_server.url, **files),
+            httpx2.AsyncClient(base_url=f"http://{address}") as ask,
+        ):
+            for path in ("/alive", "/api/now", "/static/main.js"):
+                assert (await answered(ask, path)).text == "alive\n"
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET / HTTP/1.1\r\n" + b"x" * 70_000)
+            assert await reader.read() == b""
+            writer.close()
+            with pytest.raises(SettingsError, match="BETTONG_HEALTH_LISTEN: cannot listen on"):
+                async with running(redis_server.url, health_listen=address):
+                    await asyncio.sleep(0)
+
+    asyncio.run(story())
+
+
+def test_a_port_that_is_taken_is_named(redis_server: RedisServer) -> None:
+    async def story() -> None:
+        async with running(redis_server.url) as address:
+            port = address.rpartition(":")[2]
+            with pytest.raises(
+                SettingsError, match=rf"BETTONG_CONSOLE_LISTEN: cannot listen on '127.0.0.1:{port}'"
+            ):
+                async with running(redis_server.url, console_listen=f"127.0.0.1:{port}"):
+                    await asyncio.sleep(0)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ({"console_listen": "0.0.0.0:7400"}, "strangers would read states"),
+        ({"console_listen": "0.0.0.0:7400", "tokens": "t.toml"}, "tokens would come in plain text"),
+        ({"tls_certificate": "a.pem"}, "give both, or none"),
+        ({"tls_clients": "a.pem"}, "BETTONG_TLS_CLIENTS needs BETTONG_TLS_CERTIFICATE"),
+        ({"console_listen": "here"}, "expected host:port"),
+        ({"console_listeners_max": 0}, "BETTONG_CONSOLE_LISTENERS_MAX"),
+    ],
+)
+def test_settings_that_would_show_it_to_strangers_or_make_no_sense_are_refused(
+    settings: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(SettingsError, match=fault):
+        read(ConsoleSettings, {"application": "app.py", **settings})
+
+
+def test_looks_are_in_the_middle_of_intervals_so_that_each_has_one() -> None:
+    assert until_next(10.0, 1) == pytest.approx(0.5)
+    assert until_next(10.5, 1) == pytest.approx(1.0)
+    assert until_next(10.99, 1) == pytest.approx(0.51)
+    assert until_next(10.0, 10) == pytest.approx(5)
+    assert until_next(17.0, 10) == pytest.approx(8)
+
+
+def test_it_looks_rarely_while_nobody_is_there_and_every_second_for_a_page(redis_server: RedisServer) -> None:
+    with RedisStore(redis_server.url, "visits") as store:
+        LiveMetrics(store).write_live("sender", {"service": "sender", "state": "running", "since": 5}, 60)
+
+    async def story() -> list[float]:
+        async with running(redis_server.url) as address, httpx2.AsyncClient(base_url=address) as asking:
+            await answered(asking, "/alive")
+            times: list[float] = []
+            async with asking.stream("GET", "/api/live", timeout=IDLE_S) as page:
+                async for line in page.aiter_lines():
+                    if line.startswith("data:"):
+                        times.append(json.loads(line.removeprefix("data:"))["status"]["time_s"])
+                    if len(times) == 3:
+                        break
+        return times
+
+    times = asyncio.run(story())
+    # The first is what was known, the second that of a look for this page. A Kafka that is away costs each look 1.5 s.
+    assert times[2] - times[1] < IDLE_S / 2
