@@ -33,19 +33,17 @@ def names_without(graph: Graph) -> dict[str, str]:
 
 
 def _keyed_before(graph: Graph, node: Node) -> Node | None:
-    """The key_by that leads to such windows alone."""
+    """The key_by that leads to such windows alone.
+
+    Not of a merge: what combines messages of several stages makes one stage of them, which key_by does not.
+    """
     if node.windows is None or node.function is None or node.function.name not in LOCAL:
         return None
     fits = isinstance(node.windows.kind, Ranges) and node.windows.late == "drop"
     before = graph[node.parents[0]]
+    if before.kind != "key_by" or graph[before.parents[0]].kind == "merge":
+        return None
     behind = [each for each in graph.nodes if before.name in each.parents]
     refused = [each for each in graph.nodes if each.kind == "dead_letters" and node.name in each.parents]
-    if (
-        fits
-        and node.mode is ExecutionMode.PYTHON
-        and before.kind == "key_by"
-        and behind == [node]
-        and not refused
-    ):
-        return before
-    return None
+    fits &= node.mode is ExecutionMode.PYTHON and behind == [node] and not refused
+    return before if fits else None
