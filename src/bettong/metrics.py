@@ -72,6 +72,9 @@ WATERMARK_LAG = Metric(
 RESULTS = Metric("results", "messages", "put out by a stage's partition")
 OFFSET = Metric("offset", "offset", "the next record that a partition folds")
 KEYS = Metric("keys", "keys", "with a state in a partition")
+CREATED = Metric(
+    "created", "keys", "whose states have begun, in a partition: that live, or were deleted, or expired"
+)
 DELETED = Metric(
     "deleted",
     "keys",
@@ -286,6 +289,7 @@ SERIES = (
     Series("bettong_partition_gap_frames_total", GAPS, Scope.PARTITION),
     Series("bettong_partition_gap_seconds", GAP_S, Scope.PARTITION),
     Series("bettong_partition_keys", KEYS, Scope.PARTITION),
+    Series("bettong_partition_created_keys_total", CREATED, Scope.PARTITION),
     Series("bettong_partition_deleted_keys_total", DELETED, Scope.PARTITION),
     Series("bettong_partition_expired_keys_total", EXPIRED, Scope.PARTITION),
     Series("bettong_partition_late_messages_total", LATE, Scope.PARTITION),

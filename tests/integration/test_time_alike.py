@@ -42,9 +42,10 @@ TURNS = max(len(case.turns) for case in CASES)
 @pytest.mark.parametrize(
     ("partitions", "compiled", "cases"),
     [
-        pytest.param(1, False, CASES, id="one partition"),
+        pytest.param(1, False, CASES[::2], id="one partition, half of the cases"),
         pytest.param(3, True, CASES, id="three, compiled"),
-        pytest.param(16, False, CASES[::4], id="sixteen, some cases"),
+        pytest.param(16, False, CASES[1::5], id="sixteen, some cases"),
+        pytest.param(1, False, CASES, id="one partition", marks=pytest.mark.long),
         pytest.param(16, False, CASES, id="sixteen", marks=pytest.mark.long),
     ],
 )

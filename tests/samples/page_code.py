@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -29,3 +30,16 @@ def page_module(page: Path) -> ModuleType:
     module = sys.modules[name] = ModuleType(name)
     exec(compile("\n".join(lines), str(page), "exec"), module.__dict__)  # noqa: S102 - our own page
     return module
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The code blocks of a language, in their order."""
+    return [code for found, code in FENCE.findall(page.read_text()) if found == language]
+
+
+def run_block(page: Path, number: int, **names: Any) -> dict[str, Any]:
+    """Runs one Python block of a page by itself. `names`: what the page takes as given; also those that it defines."""
+    module = sys.modules[f"page_{page.stem}_{number}"] = ModuleType(f"page_{page.stem}_{number}")
+    module.__dict__.update(names)
+    exec(compile(blocks(page, "python")[number], str(page), "exec"), module.__dict__)  # noqa: S102 - our own page
+    return module.__dict__

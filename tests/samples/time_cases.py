@@ -11,6 +11,16 @@ from dataclasses import dataclass
 
 import bettong
 from bettong import Application
+from tests.samples.fast_time_pipelines import (
+    TIMERS,
+    Number,
+    Seen,
+    counted,
+    counted_all,
+    has_two,
+    lasting_fast,
+    waiting,
+)
 from tests.samples.time_pipelines import (
     COMPILED,
     MINUTE,
@@ -19,6 +29,7 @@ from tests.samples.time_pipelines import (
     Event,
     Group,
     as_of,
+    combined_before,
     event_timer,
     in_window,
     lasting,
@@ -74,6 +85,41 @@ PAIR_TURNS = (
     [right(1, 16, 6)],
     [left(3, 60, 7)],
 )
+SLIDING_TURNS = (
+    [left(1, 5, 1)],
+    [left(1, 15, 2)],
+    [left(1, 42, 3)],
+    [left(1, 25, 4), left(1, 35, 5)],  # late; and partly late
+    [left(2, 90, 6)],
+)
+TABLE_TURNS = (
+    [left(1, 0, 1), right(1, 0, 2), left(1, 0, 3)],
+    [left(1, 10, 4), right(1, 10, 5), right(2, 10, 6)],
+    [left(1, 20, 7), right(1, 20, 8, gone=True), left(1, 20, 9), left(2, 20, 10)],
+)
+VERSION_TURNS = (
+    [right(1, 0, 1), left(1, 6, 2)],
+    [right(1, 5, 3)],  # late, for what is older than the watermark
+    [right(1, 8, 4), left(1, 9, 5), left(1, 30, 6)],
+    [left(2, 60, 7)],
+    [left(2, 90, 8)],
+)
+WINDOW_TURNS = (
+    [left(1, 1, 1), right(1, 2, 2), right(1, 3, 3)],
+    [left(1, 9, 4), right(1, 11, 5), left(2, 12, 6)],
+    [left(3, 30, 7)],
+)
+DELETED_TURNS = ([left(1, 0, 1)], [left(1, 10, 2), left(2, 10, 3)], [left(1, 20, 4)])
+LOG_TTL_TURNS = ([left(1, 0, 1), left(2, 0, 2)], [left(1, 10, 3)], [left(1, 20, 4), left(2, 20, 5)])
+EVENT_TTL_TURNS = (
+    [left(1, 0, 1), left(2, 0, 2)],
+    [left(1, 14, 3)],
+    [left(3, 16, 4)],
+    [left(1, 28, 5), left(2, 28, 6)],
+)
+DELETED = ["1 1: 1", "1 2: 2", "2 3: 1", "1 4: 1"]
+LOG_TTL = ["1 1: 1", "2 2: 1", "1 3: 2", "1 4: 3", "2 5: 1"]
+EVENT_TTL = ["1 1: 1", "2 2: 1", "1 3: 2", "3 4: 1", "1 5: 3", "2 6: 1"]
 
 CASES = (
     TimeCase("tumbling", windows("tumbling", MINUTE), LATE_TURNS, [*IN_TIME, "1 from 10 to 20: 4"]),
@@ -124,19 +170,27 @@ CASES = (
     TimeCase(
         "sliding",
         windows("sliding", bettong.sliding(s(20), s(10))),
-        (
-            [left(1, 5, 1)],
-            [left(1, 15, 2)],
-            [left(1, 42, 3)],
-            [left(1, 25, 4), left(1, 35, 5)],  # late; and partly late
-            [left(2, 90, 6)],
-        ),
+        SLIDING_TURNS,
         [
             "1 from -10 to 10: 1",
             "1 from 0 to 20: 1 2",
             "1 from 10 to 30: 2",
             "1 from 30 to 50: 5 3",  # stretches of time are put together, the older one first
             "1 from 40 to 60: 3",
+        ],
+    ),
+    TimeCase(
+        "sliding-compiled",
+        lambda events: events.window(bettong.sliding(s(20), s(10)), COMPILED, name="sliding-compiled").map(
+            total_line, name="sliding-line"
+        ),
+        SLIDING_TURNS,
+        [
+            "1 from -10: 1, highest 1",
+            "1 from 0: 2, highest 2",
+            "1 from 10: 1, highest 2",
+            "1 from 30: 2, highest 5",
+            "1 from 40: 1, highest 3",
         ],
     ),
     TimeCase(
@@ -203,47 +257,70 @@ CASES = (
         ),
         ["from 0: 2", "from 10: 1", "from 30: 1"],
     ),
+    TimeCase(
+        "local",
+        combined_before,
+        (
+            [left(1, 1, 1), left(2, 2, 2), left(2, 3, 3), left(1, 4, 7)],
+            [left(1, 11, 4)],
+            [left(3, 35, 5)],
+            [left(3, 60, 6)],
+        ),
+        [
+            "1 from 0: 3, highest 7",
+            "0 from 0: 1, highest 2",
+            "0 from 10: 1, highest 4",
+            "1 from 30: 1, highest 5",
+        ],
+    ),
     TimeCase("within", within("inner", "within"), PAIR_TURNS, ["1 3"]),
     TimeCase("within-compiled", within_compiled, PAIR_TURNS, ["1 3"]),
+    TimeCase("within-left", within("left", "within-left"), PAIR_TURNS, ["1 3", "5 -"]),
+    TimeCase("within-right", within("right", "within-right"), PAIR_TURNS, ["1 3", "- 2", "- 6"]),
     TimeCase("within-outer", within("outer", "within-outer"), PAIR_TURNS, ["1 3", "- 2", "5 -", "- 6"]),
-    TimeCase(
-        "latest",
-        latest,
-        (
-            [left(1, 0, 1), right(1, 0, 2), left(1, 0, 3)],
-            [left(1, 10, 4), right(1, 10, 5), right(2, 10, 6)],
-            [left(1, 20, 7), right(1, 20, 8, gone=True), left(1, 20, 9), left(2, 20, 10)],
-        ),
-        ["1 -", "3 2", "4 2", "7 5", "9 -", "10 6"],
-    ),
+    TimeCase("latest", latest("left", "latest"), TABLE_TURNS, ["1 -", "3 2", "4 2", "7 5", "9 -", "10 6"]),
+    TimeCase("latest-inner", latest("inner", "latest-inner"), TABLE_TURNS, ["3 2", "4 2", "7 5", "10 6"]),
     TimeCase(
         "latest-ttl",
         latest_for_a_while,
         ([right(1, 0, 1), left(1, 0, 2)], [left(1, 10, 3)], [left(1, 20, 4)]),
         ["2 1", "3 1", "4 -"],
     ),
-    TimeCase(
-        "as-of",
-        as_of,
-        (
-            [right(1, 0, 1), left(1, 6, 2)],
-            [right(1, 5, 3)],  # late, for what is older than the watermark
-            [right(1, 8, 4), left(1, 9, 5), left(1, 30, 6)],
-            [left(2, 60, 7)],
-            [left(2, 90, 8)],
-        ),
-        ["2 3", "5 4", "6 -", "7 -"],
-        out_of_order_s=5,
-    ),
+    TimeCase("as-of", as_of("left", "as-of"), VERSION_TURNS, ["2 3", "5 4", "6 -", "7 -"], out_of_order_s=5),
+    TimeCase("as-of-inner", as_of("inner", "as-of-inner"), VERSION_TURNS, ["2 3", "5 4"], out_of_order_s=5),
     TimeCase(
         "in-window",
-        in_window,
-        (
-            [left(1, 1, 1), right(1, 2, 2), right(1, 3, 3)],
-            [left(1, 9, 4), right(1, 11, 5), left(2, 12, 6)],
-            [left(3, 30, 7)],
-        ),
+        in_window(MINUTE, "outer", "in-window"),
+        WINDOW_TURNS,
         ["1 2", "1 3", "4 2", "4 3", "- 5", "6 -"],
+    ),
+    TimeCase(
+        "in-window-inner",
+        in_window(MINUTE, "inner", "in-window-inner"),
+        WINDOW_TURNS,
+        ["1 2", "1 3", "4 2", "4 3"],
+    ),
+    TimeCase(
+        "in-sliding",
+        in_window(bettong.sliding(s(20), s(10)), "left", "in-sliding"),
+        WINDOW_TURNS,
+        [
+            *("1 2", "1 3", "4 2", "4 3"),  # from -10
+            *("1 2", "1 3", "1 5", "4 2", "4 3", "4 5", "6 -"),  # from 0
+            "6 -",  # from 10
+        ],
+    ),
+    TimeCase(
+        "in-session",
+        in_window(bettong.sessions(s(10)), "inner", "in-session"),
+        (
+            [left(1, 0, 1), right(1, 8, 2), left(2, 0, 3)],
+            [right(1, 25, 4)],
+            [left(1, 17, 5)],  # makes one session of two
+            [left(3, 60, 6)],
+        ),
+        ["1 2", "1 4", "5 2", "5 4"],
+        out_of_order_s=10,
     ),
     TimeCase(
         "event-timer",
@@ -263,26 +340,44 @@ CASES = (
         ["1 at 15: 2", "2 at 25: 1"],
     ),
     TimeCase(
-        "deleted",
-        lasting("deleted", delete_when=lambda seen: seen.values == 2),
-        ([left(1, 0, 1)], [left(1, 10, 2), left(2, 10, 3)], [left(1, 20, 4)]),
-        ["1 1: 1", "1 2: 2", "2 3: 1", "1 4: 1"],
-    ),
-    TimeCase(
-        "log-ttl",
-        lasting("log-ttl", ttl=s(15)),
-        ([left(1, 0, 1), left(2, 0, 2)], [left(1, 10, 3)], [left(1, 20, 4), left(2, 20, 5)]),
-        ["1 1: 1", "2 2: 1", "1 3: 2", "1 4: 3", "2 5: 1"],
-    ),
-    TimeCase(
-        "event-ttl",
-        lasting("event-ttl", ttl=s(15), ttl_clock="event"),
+        "timers-compiled",  # those of both cases before, in one state
+        lasting_fast("timers-compiled", waiting, Seen, timers=TIMERS),
         (
-            [left(1, 0, 1), left(2, 0, 2)],
-            [left(1, 14, 3)],
-            [left(3, 16, 4)],
-            [left(1, 28, 5), left(2, 28, 6)],
+            [left(1, 0, 1)],
+            [left(1, 10, 2), left(2, 10, 3)],
+            [left(2, 14, 4)],
+            [],
+            [left(3, 40, 5)],
         ),
-        ["1 1: 1", "2 2: 1", "1 3: 2", "3 4: 1", "1 5: 3", "2 6: 1"],
+        ["1 at 15: 2", "1 at 15: 2", "2 at 19: 2", "2 at 25: 2"],  # 1 by both clocks
+    ),
+    TimeCase(
+        "deleted", lasting("deleted", delete_when=lambda seen: seen.values == 2), DELETED_TURNS, DELETED
+    ),
+    TimeCase(
+        "deleted-compiled",
+        lasting_fast("deleted-compiled", counted, Number, delete_when=has_two),
+        DELETED_TURNS,
+        DELETED,
+    ),
+    TimeCase("log-ttl", lasting("log-ttl", ttl=s(15)), LOG_TTL_TURNS, LOG_TTL),
+    TimeCase(
+        "log-ttl-compiled",
+        lasting_fast("log-ttl-compiled", counted, Number, ttl=s(15)),
+        LOG_TTL_TURNS,
+        LOG_TTL,
+    ),
+    TimeCase(
+        "log-ttl-vectorized",
+        lasting_fast("log-ttl-vectorized", counted_all, Number, ttl=s(15)),
+        LOG_TTL_TURNS,
+        LOG_TTL,
+    ),
+    TimeCase("event-ttl", lasting("event-ttl", ttl=s(15), ttl_clock="event"), EVENT_TTL_TURNS, EVENT_TTL),
+    TimeCase(
+        "event-ttl-compiled",
+        lasting_fast("event-ttl-compiled", counted, Number, ttl=s(15), ttl_clock="event"),
+        EVENT_TTL_TURNS,
+        EVENT_TTL,
     ),
 )

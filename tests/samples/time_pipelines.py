@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Literal
 
 import bettong
 from bettong.application.joins.kinds import How
 from bettong.application.streams import Stream
-from bettong.application.windows.kinds import WindowKind
+from bettong.application.windows.kinds import Ranges, Sessions, WindowKind
 
 # Of the log clock, and of event times: 1 January 2026, a border of all windows here.
 START_NS = 1_767_225_600_000_000_000
@@ -127,6 +128,15 @@ def tops(events: Stream[Event]) -> Stream[Line]:
     )
 
 
+def combined_before(events: Stream[Event]) -> Stream[Line]:
+    """By another key than that of the source: odd and even values."""
+    return (
+        events.local(lambda event: event.value % 2)
+        .window(MINUTE, TOTAL, name="local")
+        .map(total_line, name="local-line")
+    )
+
+
 def sides(events: Stream[Event], name: str) -> tuple[Stream[Event], Stream[Event]]:
     return (
         events.filter(lambda event: not event.right, name=f"{name}-left"),
@@ -167,9 +177,12 @@ def within_compiled(events: Stream[Event]) -> Stream[Line]:
     return one.join_within(other, s(-5), s(5), met, name="within-compiled").map(met_line, name="met-line")
 
 
-def latest(events: Stream[Event]) -> Stream[Line]:
-    one, table = sides(events, "latest")
-    return one.join_latest(table, pair, how="left", delete_when="gone", name="latest")
+def latest(how: Literal["inner", "left"], name: str) -> Build:
+    def build(events: Stream[Event]) -> Stream[Line]:
+        one, table = sides(events, name)
+        return one.join_latest(table, pair, how=how, delete_when="gone", name=name)
+
+    return build
 
 
 def latest_for_a_while(events: Stream[Event]) -> Stream[Line]:
@@ -177,14 +190,20 @@ def latest_for_a_while(events: Stream[Event]) -> Stream[Line]:
     return one.join_latest(table, pair, how="left", ttl=s(15), name="latest-ttl")
 
 
-def as_of(events: Stream[Event]) -> Stream[Line]:
-    one, table = sides(events, "as-of")
-    return one.join_as_of(table, pair, tolerance=s(10), how="left", name="as-of")
+def as_of(how: Literal["inner", "left"], name: str) -> Build:
+    def build(events: Stream[Event]) -> Stream[Line]:
+        one, table = sides(events, name)
+        return one.join_as_of(table, pair, tolerance=s(10), how=how, name=name)
+
+    return build
 
 
-def in_window(events: Stream[Event]) -> Stream[Line]:
-    one, other = sides(events, "in-window")
-    return one.join_window(other, MINUTE, pair, how="outer", name="in-window")
+def in_window(windows: Ranges | Sessions, how: How, name: str) -> Build:
+    def build(events: Stream[Event]) -> Stream[Line]:
+        one, other = sides(events, name)
+        return one.join_window(other, windows, pair, how=how, name=name)
+
+    return build
 
 
 @dataclass

@@ -212,6 +212,7 @@ FUNCTIONS: dict[str, Function] = {
         _function("stateful", Part, {**_TALLY, DeadLetter: d.grieve}, state=Kept, name="grieve"),
         _aggregation("losses", DeadLetter, Item, d.Losses),
         _aggregation("sums", Item, Part, w.SlotSums),
+        _aggregation("local_sums", Item, Part, w.LocalSums),
         _aggregation("part_sums", Part, Item, w.PartSums),
         _aggregation("sequences", Item, Item, w.Sequences),
         _aggregation("ranked", Item, Note, w.ranked),

@@ -68,7 +68,7 @@ Results = dict[tuple[str, Any], list[Any]]
 DeadLetterFields = tuple[str, str, str]  # computation, reason, message
 
 
-class _Stop(Exception):
+class Stop(Exception):
     """A partition stopped where it should."""
 
 
@@ -95,17 +95,21 @@ class Delivered:
             self.counters[name] += read(name, 0)
 
 
-def check(case: Case, *, cache: KernelCache | None = None) -> None:
-    """Raises AssertionError where workers and interpreter differ. `cache` keeps compiled functions."""
-    run = _Run(case, cache)
+def check(case: Case, *, cache: KernelCache | None = None) -> GraphRun | None:
+    """Raises AssertionError where workers and interpreter differ. `cache` keeps compiled functions.
+
+    What has run, unless it stopped where it should.
+    """
+    run = GraphRun(case, cache)
     try:
         run.fold_all()
-    except _Stop:
-        return
+    except Stop:
+        return None
     # Each partition has a log clock of its own.
     if is_ordered(run.plan) and not case.graph.is_timed:
         whole = expected(case)
         assert run.delivered == whole, f"gave {run.delivered}, not {whole}"
+    return run
 
 
 def expected(case: Case) -> Delivered:
@@ -151,7 +155,7 @@ def is_ordered(of: Plan) -> bool:
     return None not in keys and finer and single_entry and all(len(each) == 1 for each in writers.values())
 
 
-class _Run:
+class GraphRun:
     """All workers of a graph, each beside its interpreter."""
 
     def __init__(self, case: Case, cache: KernelCache | None) -> None:
@@ -161,16 +165,17 @@ class _Run:
         self.delivered = Delivered()
         self._random = Random(case.seed)
         self._empties = any(node.windows or node.join for node in case.graph.nodes)
+        self._sinks = {sink.name for sink in self.plan.sinks}
         self._timed = {
             output.target.name for stage in self.plan.stages for output in stage.outputs if output.needs_time
         }
-        self._partitions = {}
+        self.partitions = {}
         sources = {source.name for source in self.plan.sources}
         for stage in self.plan.stages:
             ready = program(stage, compiled=case.compiled, cache=cache)
             for partition in range(case.partitions):
                 of = Assignment(APPLICATION, partition, case.partitions, FRAME_BYTES_MAX)
-                self._partitions[stage.name, partition] = (
+                self.partitions[stage.name, partition] = (
                     LivingPartition(ready, of, self._random),
                     Interpreter(
                         case.graph,
@@ -194,10 +199,10 @@ class _Run:
         self._drain()
         ends = {Origin(f"{source.name}/client"): _END_NS for source in self.graph.sources}
         for step in range(1, len(self.graph.computations) + len(self.plan.stages) + 1):
-            for stage, partition in self._partitions:
-                self._fold(stage, partition, tick_record("log", step * _END_NS, ends))
+            for stage, partition in self.partitions:
+                self.fold(stage, partition, tick_record("log", step * _END_NS, ends))
                 self._drain()
-        for living, interpreter in self._partitions.values():
+        for living, interpreter in self.partitions.values():
             self.delivered.count(living.worker.counters)
             groups = {node.name for node in self.graph.nodes if node.windows and is_group(node.windows)}
             left = {name for name, _ in interpreter.windows} - groups
@@ -206,7 +211,7 @@ class _Run:
 
     def _check_accounts(self) -> None:
         """Nothing is on its way any more: every message that was sent has come to something."""
-        accounts = {living.worker.id: living.worker.accounts.now() for living, _ in self._partitions.values()}
+        accounts = {living.worker.id: living.worker.accounts.now() for living, _ in self.partitions.values()}
         found = balance(accounts, is_at_rest=True)
         assert not differences(found), differences(found)
         taken = {each.name: each.counts.taken for each in found if each.kind is AccountKind.INPUT}
@@ -221,9 +226,9 @@ class _Run:
         while waiting := [channel for channel, values in self._channels.items() if values]:
             channel = self._random.choice(waiting)
             value = self._channels[channel].popleft()
-            self._fold(channel[0], channel[1], value)
+            self.fold(channel[0], channel[1], value)
             if self._random.random() < 0.05:
-                self._fold(channel[0], channel[1], value)
+                self.fold(channel[0], channel[1], value)
 
     def _sent(self) -> list[tuple[str, int, bytes]]:
         """The frames of sources, as a sender cuts and partitions them."""
@@ -284,8 +289,8 @@ class _Run:
                 retried.append(values.popleft())
             self._channels[channel] = retried
 
-    def _fold(self, stage: str, partition: int, value: bytes) -> None:
-        living, interpreter = self._partitions[stage, partition]
+    def fold(self, stage: str, partition: int, value: bytes) -> None:
+        living, interpreter = self.partitions[stage, partition]
         frame = decode(value)
         outcomes: list[MessageOutcome] = []
         stopped = poison = None
@@ -302,7 +307,7 @@ class _Run:
         if poison is not None:
             if (poison.computation, poison.index) != stopped:
                 raise AssertionError(f"{poison}; the interpreter stops at {stopped}") from poison
-            raise _Stop from poison
+            raise Stop from poison
         assert stopped is None, f"{stopped} should have stopped {stage}/{partition}"
         self._compare(frame, outcomes, records)
         # Windows and joins that have nothing of a key any more count there, too, when that is found.
@@ -320,7 +325,7 @@ class _Run:
             if node.join is not None and node.name in living.worker.tables:
                 own = [of for (name, _), of in interpreter.joins.items() if name == node.name]
                 assert living.worker.tables[node.name].keys == sum(of.is_known for of in own)
-        self._pass_on(stage, partition, records)
+        self.pass_on(stage, partition, records)
 
     def _compare(self, frame: Frame, outcomes: list[MessageOutcome], records: list[OutputRecord]) -> None:
         results: Results = defaultdict(list)
@@ -376,13 +381,13 @@ class _Run:
                 found[target.name, apart].append((result, times[number]) if times else result)
         return found
 
-    def _pass_on(self, stage: str, partition: int, records: list[OutputRecord]) -> None:
+    def pass_on(self, stage: str, partition: int, records: list[OutputRecord]) -> None:
         for record in records:
             frame = decode(record.value)
             if record.topic == dead_letter_topic(APPLICATION):
                 for each in dead_letters_in([record]):
                     self.delivered.dead_letters[each.computation, reason_in(each), each.message.decode()] += 1
-            elif frame.kind is not FrameKind.TICK and self.graph[frame.stream].kind == "sink":
+            elif frame.kind is not FrameKind.TICK and frame.stream in self._sinks:
                 for result in messages_in(frame):
                     self.delivered.add(frame.stream, result)
             else:

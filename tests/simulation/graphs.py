@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from bettong import Application, DeadLetter, Stream
+from bettong import Application, ApplicationError, DeadLetter, Stream
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.joins.kinds import How, JoinKind
 from bettong.application.key import Key
 from bettong.application.lifetime import Lifetime
 from bettong.application.nodes.stateful import stateful
 from bettong.application.on_error import DEAD_LETTER, OnError
+from bettong.application.plan import plan
 from bettong.application.streams import WindowedStream
+from bettong.application.windows.partials import local_windows
 from bettong.application.windows.windowed import windowed
 from tests.simulation.function_table import Function
 from tests.simulation.key_joins import join_streams
@@ -51,6 +53,8 @@ class Node:
     lifetime: Lifetime | None = None
     # Of a branch: the first one of those that divide the same stream.
     first: str = ""
+    # Of windows: the key_by before which their messages are combined.
+    local: Node | None = None
 
     def __str__(self) -> str:
         what = self.function or self.encoder or (self.message if self.kind == "source" else "")
@@ -157,6 +161,8 @@ def application(graph: Graph, name: str) -> Application:
                 made[node.name] = join_streams(
                     left, right, combine, kind, how, lifetime=node.lifetime, **options
                 )
+            elif node.local is not None:
+                made[node.name] = _local_window(app, node, parents[0])
             elif node.windows is not None:
                 made[node.name] = _window(app, node, parents[0])
             elif node.kind == "stateful":
@@ -178,6 +184,19 @@ def application(graph: Graph, name: str) -> Application:
                 function = functions[_class(graph, node.parents[0])]
                 made[node.name] = getattr(parents[0], node.kind)(function, **options)
     return app
+
+
+def waits_for_itself(graph: Graph) -> bool:
+    """Whether it is refused because a stage would wait for its own watermark."""
+    if not graph.is_timed:
+        return False
+    try:
+        plan(application(graph, "any"))
+    except ApplicationError as error:
+        if "wait for itself" in str(error):
+            return True
+        raise
+    return False
 
 
 def _window(app: Application, node: Node, parent: Stream[Any]) -> WindowedStream[Any, Any]:
@@ -202,6 +221,30 @@ def _window(app: Application, node: Node, parent: Stream[Any]) -> WindowedStream
         late = replace(late, windowed=made)
         app.add(late)
     return WindowedStream(app, made, late)
+
+
+def _local_window(app: Application, node: Node, parent: Stream[Any]) -> Stream[Any]:
+    """As `_window`, and `Stream.local` before it."""
+    assert node.function is not None
+    assert node.windows is not None
+    assert node.local is not None
+    assert node.local.key is not None
+    of = node.windows
+    partials, behind, made = local_windows(
+        parent.node,
+        node.local.key,
+        node.local.on_error,
+        of.kind,
+        node.function.aggregations[node.mode],
+        name=node.name,
+        emit_empty=of.emit_empty,
+        early=timedelta(seconds=1) if of.early_ns is not None else None,
+        on_error=node.on_error,
+    )
+    made = replace(made, windowing=replace(made.windowing, early_ns=of.early_ns))
+    for each in (partials, behind, made):
+        app.add(each)
+    return Stream(app, made)
 
 
 def _predicates(graph: Graph, first: Node) -> dict[str, Callable[[Any], bool]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from random import Random
 from typing import Annotated, Any
 
 import bettong
@@ -10,6 +11,7 @@ from bettong import Width
 
 KEYS = ("a", "b", "äö")
 SLOTS_PER_KEY = 3
+_VALUES = (-3, 0, 1, 2, 3, 5, 7, 13, 40, 100, 150, 300)
 
 
 @dataclass(slots=True)
@@ -78,3 +80,16 @@ class Held:
 
     part: Part = field(default_factory=lambda: Part("", 0, 0, ""))
     item: Item | None = None
+
+
+def random_message(message: type[Any], random: Random, at_ns: int) -> Any:
+    """Of a class, at an event time."""
+    slot = random.randrange(len(KEYS) * SLOTS_PER_KEY)
+    key = KEYS[slot // SLOTS_PER_KEY]
+    if message is Item:
+        return Item(key, slot, random.choice(_VALUES), at_ns)
+    if message is Part:
+        return Part(
+            key, slot, random.choice([0, 1, 7, 100, 200, 255]), random.choice(["", "ä", "abc"]), at_ns
+        )
+    return Note(key, slot, random.choice(["", "ab", "äöü", "x" * 40]), at_ns, [len(key)] * (slot % 3))

@@ -9,21 +9,21 @@ from typing import Any, get_args
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from bettong import ApplicationError, DeadLetter
+from bettong import DeadLetter
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.joins.kinds import AsOf, How, InWindow, JoinKind, Latest, Within, in_window
 from bettong.application.key import Key
 from bettong.application.lifetime import Lifetime
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
-from bettong.application.plan import plan
 from bettong.application.timers import Clock
 from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions
 from bettong.application.windows.windowing import Late
 from tests.simulation.function_table import FUNCTIONS, Function
 from tests.simulation.functions import by_both, by_key, by_slot, coded
-from tests.simulation.graphs import INPUTS, SIDES, Graph, Node, application
+from tests.simulation.graphs import INPUTS, SIDES, Graph, Node, waits_for_itself
 from tests.simulation.join_functions import is_gone
-from tests.simulation.messages import KEYS, SLOTS_PER_KEY, Item, Note, Part
+from tests.simulation.local_graphs import LOCAL
+from tests.simulation.messages import Item, Note, Part, random_message
 from tests.simulation.open_windows import WindowOptions
 
 _PAIR = ("key", "slot")
@@ -31,7 +31,6 @@ _PAIR = ("key", "slot")
 _FINER: tuple[Key, ...] = ("slot", by_slot, _PAIR, by_both)
 _COARSER: tuple[Key, ...] = ("key", by_key, ())
 _TEXT_KEYS: tuple[Key, ...] = ("key", by_key)
-_VALUES = (-3, 0, 1, 2, 3, 5, 7, 13, 40, 100, 150, 300)
 _COMPUTATIONS = ("map", "filter", "flat_map", "stateful", "window", "window")
 # A key's only window has fired, and no other is open.
 _NO_OLDEST = ("oldest", Ephemeral)
@@ -85,7 +84,7 @@ def cases(draw: st.DrawFn) -> Case:
         source = random.choice(growing.graph.sources)
         now_ns += random.choice(_STEPS_NS)
         older_ns = random.choice([0, 0, random.randrange(60)]) if source.out_of_order_ns else 0
-        messages.append((source.name, _message(source.message, random, max(now_ns - older_ns, 0))))
+        messages.append((source.name, random_message(source.message, random, max(now_ns - older_ns, 0))))
         boundaries.append(random.random() < 0.3)
     return Case(
         growing.graph,
@@ -95,19 +94,6 @@ def cases(draw: st.DrawFn) -> Case:
         draw(st.booleans()),
         draw(_CHOICES),
     )
-
-
-def waits_for_itself(graph: Graph) -> bool:
-    """Whether it is refused because a stage would wait for its own watermark."""
-    if not graph.is_timed:
-        return False
-    try:
-        plan(application(graph, "any"))
-    except ApplicationError as error:
-        if "wait for itself" in str(error):
-            return True
-        raise
-    return False
 
 
 class _Growing:
@@ -140,7 +126,7 @@ class _Growing:
     def add_stream(self) -> None:
         """One more stream behind any of those that are there, if there is one of the drawn kind."""
         kind = self.random.choice(
-            [*_COMPUTATIONS, "stateful", "merge", "merge", "key_by", "branch", "join", "join"]
+            [*_COMPUTATIONS, "stateful", "merge", "merge", "key_by", "branch", "join", "join", "local"]
         )
         if kind == "branch":
             self._add_branches()
@@ -150,6 +136,8 @@ class _Growing:
             self._add_key_by()
         elif kind == "join":
             self._add_join()
+        elif kind == "local":
+            self._add_local()
         else:
             self._add_computation(kind)
 
@@ -324,6 +312,34 @@ class _Growing:
         node = Node(name, "key_by", (stream,), key=key, on_error=self._on_error())
         self._add(node, self._mixed[stream], {key})
 
+    def _add_local(self) -> None:
+        """Another key, and windows in whose place `local` may be: nothing else is behind that key."""
+        choices = [
+            (stream, FUNCTIONS[name])
+            for stream, found in self._mixed.items()
+            for name in LOCAL
+            if set(FUNCTIONS[name].python) == found
+        ]
+        if not choices:
+            return
+        stream, function = self.random.choice(choices)
+        keys = [key for key in self._keys if key is not by_slot or self._mixed[stream] == {Item}]
+        keyed = Node(
+            f"keyed{len(self.nodes)}",
+            "key_by",
+            (stream,),
+            key=self.random.choice(keys),
+            on_error=self._on_error(),
+        )
+        self.nodes.append(keyed)
+        kind = self.random.choice(self._ranges_and_sessions()[:2])
+        emit_empty = not function.is_built_in and self.random.random() < 0.3
+        early_ns = self.random.choice([None, None, 1, 40])
+        windows = WindowOptions(kind, "drop", emit_empty, early_ns)
+        name = f"{function.name}{len(self.nodes)}"
+        node = Node(name, "window", (keyed.name,), function, on_error=self._on_error(), windows=windows)
+        self._add(node, {function.returns}, {keyed.key})
+
     def _add(self, node: Node, found: set[type[Any]], keys: set[Key | None]) -> None:
         self.nodes.append(node)
         self._mixed[node.name] = found
@@ -373,15 +389,3 @@ def _kind_of(key: Key | None) -> str:
     if key is None or key == ():
         return str(key)
     return "text" if key in _TEXT_KEYS else "both" if key in (_PAIR, by_both) else "whole"
-
-
-def _message(message: type[Any], random: Random, at_ns: int) -> Any:
-    slot = random.randrange(len(KEYS) * SLOTS_PER_KEY)
-    key = KEYS[slot // SLOTS_PER_KEY]
-    if message is Item:
-        return Item(key, slot, random.choice(_VALUES), at_ns)
-    if message is Part:
-        return Part(
-            key, slot, random.choice([0, 1, 7, 100, 200, 255]), random.choice(["", "ä", "abc"]), at_ns
-        )
-    return Note(key, slot, random.choice(["", "ab", "äöü", "x" * 40]), at_ns, [len(key)] * (slot % 3))

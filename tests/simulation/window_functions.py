@@ -41,6 +41,21 @@ class SlotSums(_OfSlots):
         return Part(KEYS[slot // SLOTS_PER_KEY], slot, total % 300, str(len(accumulator)))
 
 
+class LocalSums(SlotSums):
+    """As slots and values come. It takes every message: what could not be added would not travel, where messages are
+    combined before another key, and with it no word of how far event time has come.
+    """
+
+    def update(self, accumulator: list[list[int]], item: Item) -> list[list[int]]:
+        found = [*accumulator, [item.slot, item.value]]
+        item.value = -5
+        return found
+
+    def output(self, key: Any, accumulator: list[list[int]], window: Window) -> Part | None:
+        weighed = [[slot, place * number] for place, (slot, number) in enumerate(accumulator, 1)]
+        return super().output(key, weighed, window)
+
+
 class PartSums(_OfSlots):
     """Of what other windows gave, among others."""
 

@@ -11,11 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bettong import Application
+from bettong.application.windows.kinds import Ranges
+from bettong.testing import END, run
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.stage_program import StageProgram
 from tests.samples.every_aggregate import RESULTS, Facts, Plain, by_windows, every, rounded
 from tests.samples.timers import tick
-from tests.samples.windows import KINDS, Amount
+from tests.samples.windows import KINDS, Amount, Values
 from tests.samples.worker import data, fold, python, results, worker
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -95,3 +98,31 @@ def test_aggregates_are_the_same_however_messages_are_cut_into_frames(
         log = [data("in/x", number, frame, watermark_ns=0) for number, frame in enumerate(frames, 1)]
         outcomes.append(facts(fold(one, [*log, tick(10**9, 10**6)])))
     assert outcomes[0] == outcomes[1]
+
+
+class Combining(Values):
+    """Counts how often it is called."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def combine(self, left: list[int], right: list[int]) -> list[int]:
+        self.calls += 1
+        return super().combine(left, right)[-1:]
+
+
+@pytest.mark.parametrize("panes", [2, 64])
+@pytest.mark.parametrize("frame_messages", [1, 16])
+def test_a_firing_costs_at_most_three_calls_however_many_panes_a_window_has(
+    panes: int, frame_messages: int
+) -> None:
+    """One message a slide, and as many windows as lie in four times their size."""
+    aggregation = Combining()
+    app = Application("meters")
+    source = app.source("in", schema=Amount, key="key", event_time="at")
+    source.window(Ranges(panes * 10, 10, 0, 0), aggregation, name="seen").sink("out")
+    amounts = [Amount(1, number * 10, number) for number in range(4 * panes)]
+    frames = [amounts[first : first + frame_messages] for first in range(0, len(amounts), frame_messages)]
+    outputs = run(app, [("in", each) for each in frames], until=END).outputs["out"]
+    assert len(outputs) == 5 * panes - 1
+    assert 0 < aggregation.calls <= 3 * len(outputs)

@@ -93,7 +93,7 @@ def cut(draw: st.DrawFn, steps: list[Any]) -> list[Any]:
     steps=st.lists(st.one_of(ORDERS, ORDERS, VERSIONS), max_size=14).filter(
         lambda steps: not steps or not isinstance(steps[0], Reference)
     ),
-    partitions=st.integers(1, 3),
+    partitions=st.sampled_from([1, 3, 16]),
     at_each_record=st.sampled_from([None, *AtEachRecord]),
     data=st.data(),
 )

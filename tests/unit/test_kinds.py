@@ -28,6 +28,8 @@ from bettong.schema.annotations import FORMS
 from bettong.schema.schema import Schema
 from bettong.schema.sql_types import sql_types
 from bettong.schema.tables import batch_of
+from bettong.v1.frame_pb2 import Rows
+from bettong.v1.ingest_pb2 import IngestFrame
 from bettong.worker.stage_program import StageProgram, program
 from bettong.worker.state.classes import Classes
 from bettong.worker.state.codec import UnfitError
@@ -37,6 +39,7 @@ from bettong_receiver.connectors.kafka_topic import read_with_key, read_without_
 from bettong_receiver.connectors.postgres import read_rows
 from bettong_receiver.connectors.table_columns import TableColumn, faults
 from bettong_receiver.formats import formats
+from tests.samples.example_feeds import session
 from tests.samples.kind_cases import KindCase
 from tests.samples.kinds import KINDS
 from tests.samples.worker import data, worker
@@ -150,6 +153,24 @@ def test_a_client_sends_json_by_the_arrow_schema_alone(case: KindCase) -> None:
     read = reader_of(wanted.field("value"))
     table["value"] = column_of(wanted.field("value"), [read(each) for _, each in case.values])
     payload = batch_of(wanted, table).serialize().to_pybytes()
+    assert read_back(case.schema, payload) == given_values(case)
+
+
+@each_kind
+def test_a_source_of_bytes_takes_what_its_decoder_makes(case: KindCase) -> None:
+    """As clients send them, and as topics hold them: through the sender, into the log."""
+
+    def read(data: bytes) -> Any:
+        return message_of(case.schema, data)
+
+    read.__annotations__ = {"data": bytes, "return": case.message}
+    app = Application("meters")
+    app.source("samples", schema=case.message, key="key", decoder=bettong.each(read)).sink("out")
+    planned = plan(app)
+    lines = [json_line(case.schema, each) for each in case.messages(given_values(case))]
+    taking = session(planned, planned.sources[0], partitions=1, frame_bytes_max=2**20)
+    taken = taking.take(IngestFrame(sequence=1, rows=Rows(messages=lines)), 0, 9)
+    (payload,) = [columns for each in taken.appends if (columns := decode(each.value).columns) is not None]
     assert read_back(case.schema, payload) == given_values(case)
 
 

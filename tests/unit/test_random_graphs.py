@@ -21,6 +21,7 @@ from tests.simulation.functions import coded
 from tests.simulation.graph_runs import check, expected
 from tests.simulation.graphs import Graph, Node
 from tests.simulation.interpreter import StoppedError
+from tests.simulation.local_runs import check_with_local
 from tests.simulation.messages import Item
 from tests.simulation.random_graphs import Case, cases
 
@@ -31,11 +32,11 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> KernelFolder:
     return KernelFolder(tmp_path_factory.mktemp("kernels"))
 
 
-@settings(max_examples=500, derandomize=True)
+@settings(max_examples=450, derandomize=True)
 @given(case=cases())
 def test_any_graph_gives_what_the_interpreter_says(kernels: KernelFolder, case: Case) -> None:
     note(str(case))
-    check(case, cache=kernels)
+    check_with_local(case, cache=kernels)
 
 
 @pytest.mark.long
@@ -44,7 +45,7 @@ def test_any_graph_gives_what_the_interpreter_says(kernels: KernelFolder, case: 
 @given(case=cases())
 def test_many_more_graphs_give_what_the_interpreter_says(kernels: KernelFolder, case: Case) -> None:
     note(str(case))
-    check(case, cache=kernels)
+    check_with_local(case, cache=kernels)
 
 
 SOURCE = Node("in", "source", key="key", message=Item)

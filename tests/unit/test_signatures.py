@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from bettong import ApplicationError
+from bettong import Application, ApplicationError
 from bettong.application.nodes.stateful import stateful_output
 from bettong.application.nodes.stateless import check_predicate, flat_map_output, map_output
 from bettong.schema.schema import schema_of
@@ -108,6 +108,25 @@ def test_a_wrong_function_of_a_map_is_named(function: Any, text: str) -> None:
     with pytest.raises(ApplicationError) as caught:
         map_output("f", function, ORDER)
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "written"),
+    [
+        ("map", {}, "def bare(order: Order) -> Result"),
+        ("flat_map", {}, "def bare(order: Order) -> Iterator[Result]"),
+        ("stateful", {"state": Seen}, "def bare(order: Order, seen: Seen) -> Result | None"),
+    ],
+)
+def test_a_function_that_does_not_say_what_it_returns_is_shown_as_it_is_to_be_written(
+    method: str, options: dict[str, Any], written: str
+) -> None:
+    orders = Application("orders").source("orders", schema=Order, key="symbol")
+    function = (lambda order, seen: [order, seen]) if options else (lambda order: order)
+    function.__name__ = "bare"
+    with pytest.raises(ApplicationError) as caught:
+        getattr(orders, method)(function, **options)
+    assert str(caught.value).endswith(f"annotate what it returns: {written}")
 
 
 @functools.wraps(one)

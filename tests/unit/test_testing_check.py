@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,8 @@ from bettong import Application
 from bettong.testing import CRASH, CaseError, CheckError, cases, check, clock, frame, run, watermark
 from bettong.testing.inputs import ClientFrame, Step
 from bettong.testing.pasted_test import case_test
-from bettong.testing.variations import PARTITIONS, one_message_a_frame, variations
+from bettong.testing.smallest import smallest
+from bettong.testing.variations import PARTITIONS, Variation, one_message_a_frame, variations
 from tests.samples import clicks
 from tests.samples.clicks import MINUTE_NS, Click
 
@@ -34,7 +36,7 @@ def many(number: int = 12) -> list[Any]:
 PLANTED = {
     "frames": (clicks.frames_app, many(), "how messages are divided into frames", 3),
     "neighbours": (clicks.neighbours_app, many(), "how messages are divided into frames", 2),
-    "partitions": (clicks.partitions_app, many(), "the number of partitions, and frames", 3),
+    "partitions": (clicks.partitions_app, many(40), "the number of partitions, and frames", 3),
     "crashes": (clicks.crashes_app, many(), "crashes and restarts", 2),
     "repetitions": (clicks.repetitions_app, [("lines", b"%d" % each) for each in range(8)], "repetitions", 1),
     "speeds": (
@@ -104,6 +106,24 @@ def test_what_is_shown_of_a_planted_mistake_is_a_test_that_fails(tmp_path: Path)
     assert {*reasons} <= {"AssertionError", "ReplayError"}, done.stdout
 
 
+def test_a_long_case_is_shrunk_in_few_runs() -> None:
+    case = [frame("clicks", Click("a", at=at)) for at in range(1000)]
+    needed, runs = [41, 500, 501, 998], 0
+
+    def fails(part: Sequence[Step], variation: Variation) -> bool:
+        nonlocal runs
+        runs += 1
+        times = [each.messages[0].at for each in part if isinstance(each, ClientFrame)]
+        # One of them is in the frame of the one before it.
+        joined = dict(zip(times, variation.joined, strict=True))
+        return {*needed} <= {*times} and joined[501]
+
+    found, variation = smallest(case, Variation("frames", joined=(True,) * len(case)), fails)
+    assert found == [case[at] for at in needed]
+    assert variation.joined == (False, False, True, False)
+    assert runs < 300
+
+
 def messages_in(test: str) -> int:
     """Of the first of the two runs."""
     first = test.partition("found = ")[0]
@@ -124,11 +144,11 @@ def test_a_strategy_is_tried_and_its_values_are_shrunk() -> None:
 
 def test_cases_are_drawn_from_the_schemas_of_sources() -> None:
     for app in (clicks.counting_app, clicks.pages_app, clicks.hours_app):
-        check(app, cases(app), examples=4)
+        check(app, cases(app), examples=2)
     with pytest.raises(CheckError) as caught:
         check(clicks.neighbours_app, cases(clicks.neighbours_app))
     assert messages_in(caught.value.test) == 2
-    check(clicks.neighbours_app, cases(clicks.neighbours_app, fields={"at": st.just(5)}), examples=4)
+    check(clicks.neighbours_app, cases(clicks.neighbours_app, fields={"at": st.just(5)}), examples=2)
 
 
 def test_a_function_that_gives_something_else_each_time_is_found() -> None:

@@ -112,6 +112,7 @@ def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.DUPLICATES.name: worker.counters.duplicates,
         metrics.GAPS.name: worker.counters.gaps,
         metrics.KEYS.name: worker.keys,
+        metrics.CREATED.name: worker.keys + worker.counters.deleted + worker.counters.expired,
         metrics.DELETED.name: worker.counters.deleted,
         metrics.EXPIRED.name: worker.counters.expired,
         metrics.LATE.name: worker.counters.late,

@@ -125,6 +125,11 @@ class _Parts:
     progress: FoldProgress
     made: dict[str, Operator] = field(default_factory=dict)
 
+    @property
+    def needs_each_watermark(self) -> bool:
+        """See OperatorParts."""
+        return self.program.stage.needs_each_watermark
+
     def calling(self, node: Stateless) -> Calling[None]:
         """See OperatorParts."""
         if node.name in self.program.kernels:

@@ -74,7 +74,7 @@ SELECT a.attname, t.typname, a.atttypmod,
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-_CREATE = sql.SQL("""
+CREATE_POSITIONS = sql.SQL("""
 CREATE TABLE IF NOT EXISTS {} (
   "application" text, "sink" text, "partition" integer, "writer" text NOT NULL, "position" bytea,
   PRIMARY KEY ("application", "sink", "partition"))
@@ -182,7 +182,7 @@ class PostgresConnector(SinkConnector[Row]):
         self._check(connection)
         if not self._columns(connection, self._positions):
             self._mapping_errors(
-                "creating its positions", lambda: connection.execute(_CREATE.format(self._positions))
+                "creating its positions", lambda: connection.execute(CREATE_POSITIONS.format(self._positions))
             )
         whose = (self._application, self._sink, self._writer, [partition for _, partition in beginnings])
         rows = self._mapping_errors(

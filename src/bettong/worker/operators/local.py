@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter, length_hint
 from typing import Any
@@ -33,15 +33,16 @@ _LARGE_BYTES = 65_536
 
 def local_operator(node: Partials, parts: OperatorParts) -> Operator:
     """Of `local`."""
-    return LocalOperator(node, parts.progress)
+    return LocalOperator(node, parts.progress, of_each=parts.needs_each_watermark)
 
 
 @dataclass(slots=True)
 class _Group:
-    """Rows of one key and class, in their order, and what they are combined to."""
+    """Rows of one key, pane and class, in their order, and what they are combined to. `step`: see `window_classes`."""
 
     rows: list[int]
     accumulator: Any
+    step: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +57,18 @@ class _Partial:
 class LocalOperator(WithoutTime):
     """See Operator. Nothing is kept from one batch to the next.
 
-    `combined`: how many messages are in what it gave, since somebody set this to 0.
+    `combined`: how many messages are in what it gave, since somebody set this to 0. `of_each`: whether
+    the watermark before each message matters behind the log: see `Stage.needs_each_watermark`.
     """
 
-    def __init__(self, node: Partials, progress: FoldProgress) -> None:
+    def __init__(self, node: Partials, progress: FoldProgress, *, of_each: bool) -> None:
         kind = node.plain.windowing.kind
         assert isinstance(kind, Ranges)  # noqa: S101 - no others are combined
         self.name = node.name
         self.combined = 0
         self._node = node
         self._key = node.plain_keyed.key
+        self._of_each = of_each
         self._progress = progress
         self._kind = kind
         self._windows = RangeWindows(kind, node.plain.windowing)
@@ -118,13 +121,14 @@ class LocalOperator(WithoutTime):
             return (batch if len(kept) == batch.length else batch.take(np.array(kept, np.int64))), keys
 
     def _groups(self, batch: Batch, keys: Sequence[Any], failures: list[Failure]) -> list[_Group]:
-        """The rows by key and class; those that cannot be added become failures."""
+        """The rows by key, pane and class; those that cannot be added become failures."""
         aggregation, latest_ns = self._aggregation, self._windows.latest_ns
         initial, update = aggregation.initial, aggregation.update
         times = batch.event_times()
-        of_rows = window_classes(self._kind, self._windows, times, batch.message_watermarks())
+        panes, steps = window_classes(self._kind, times, batch.message_watermarks(), of_each=self._of_each)
         is_checked = bool(batch.length) and int(times.max()) > latest_ns
-        groups: dict[tuple[Any, Hashable], _Group] = {}
+        groups: list[_Group] = []
+        last: dict[tuple[Any, int], _Group] = {}
         rows = iter(range(batch.length))
         messages = iter(self._progress.messages(self.name, batch, rows))
         while True:
@@ -132,10 +136,11 @@ class LocalOperator(WithoutTime):
                 for row, message in zip(rows, messages, strict=True):
                     if is_checked:
                         self._windows.check(int(times[row]))
-                    at = (keys[row], of_rows[row])
-                    group = groups.get(at)
-                    if group is None:
-                        groups[at] = _Group([row], update(initial(), message))
+                    at = (keys[row], panes[row])
+                    group = last.get(at)
+                    if group is None or group.step != steps[row]:
+                        last[at] = _Group([row], update(initial(), message), steps[row])
+                        groups.append(last[at])
                     else:
                         group.accumulator = update(group.accumulator, message)
                         group.rows.append(row)
@@ -143,7 +148,7 @@ class LocalOperator(WithoutTime):
                 failures.append((batch.length - 1 - length_hint(rows), reason_of(error)))
                 if self._node.on_error != STOP:
                     continue
-            return list(groups.values())
+            return groups
 
     def _divided(self, batch: Batch, group: _Group) -> Sequence[_Partial]:
         """A group as messages that a frame can hold. Raises what the user's functions raise, and UnfitError."""
@@ -153,7 +158,7 @@ class LocalOperator(WithoutTime):
             return [_Partial(group.rows[0], packed, count)]
         found: list[_Partial] = []
         for rows in np.array_split(np.array(group.rows, np.int64), min(count, 2 * -(-size // _SMALL_BYTES))):
-            found += self._divided(batch, _Group(rows.tolist(), self._folded(batch, rows)))
+            found += self._divided(batch, _Group(rows.tolist(), self._folded(batch, rows), group.step))
         return found
 
     def _folded(self, batch: Batch, rows: Array) -> Any:

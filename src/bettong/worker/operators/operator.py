@@ -64,6 +64,10 @@ class OperatorParts(Protocol):
         """The states of each computation."""
 
     @property
+    def needs_each_watermark(self) -> bool:
+        """See Stage."""
+
+    @property
     def references(self) -> References:
         """The reference tables as they are in the partition."""
 

@@ -1,18 +1,20 @@
 """Messages of a batch that are combined before they travel: see `application.windows.partials`.
 
-Rows are of one class when whatever is asked of them behind the log has one answer for all of them: the same pane, and
-the watermark before them within the same step of the grid of times at which that pane's windows are over. Which
-watermark counts there is `max(before, min(others, own))`, which does not part two that lie in one step. So all of a
-class are in time, late, or late for the same windows, and the first of them can stand for all.
+Rows are of one class when whatever is asked of them behind the log has one answer for all of them: they are in one
+pane, and either none is older than the watermark before it, or that watermark is the same. So all are in time, late, or
+late for the same windows, and the first of them can stand for all: which watermark counts there is
+`max(before, min(others, own))`, and where no row is older than its own, `before` alone decides.
 
-Rows of a key are combined in their order, and those of one key and pane change their class only as the watermark goes
-on. So the order in which an aggregation sees what it combines is that of the log, as without it.
+What is due behind the log fires before a row that is older than the watermark, for that tells how far the watermark has
+come. Where rows that are not older tell it, too (`Stage.needs_each_watermark`), no class goes beyond where it moves.
+
+Rows of a key and pane are combined in their order, and only with neighbours: where the class changes another partial
+begins. So the order in which an aggregation sees what it combines is that of the log, as without it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Sequence
 from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
@@ -25,8 +27,9 @@ from bettong.application.windows.windowed import Windowed
 from bettong.frames.columns import Array
 from bettong.worker.state import codec, reading
 from bettong.worker.state.classes import Classes
-from bettong.worker.windows.ranges import RangeWindows
 
+# In place of the watermark before rows that are not older.
+_IN_TIME = -1
 # Of a window without messages.
 _EMPTY = object()
 _MARK_BYTES = 8
@@ -35,15 +38,15 @@ _SIMPLE, _CODED = b"s", b"c"
 
 
 def window_classes(
-    kind: Ranges, windows: RangeWindows, times: Array, watermarks: Array
-) -> Sequence[Hashable]:
-    """By row, its class. `watermarks`: before each, as the next stage is told."""
+    kind: Ranges, times: Array, watermarks: Array, *, of_each: bool
+) -> tuple[list[int], list[int]]:
+    """By row, its pane, and a number that is another one where rows of a pane are of another class.
+
+    `watermarks`: before each, as the next stage is told. `of_each`: see the module.
+    """
     panes = (times - kind.offset_ns) // kind.pane_ns
-    dues = windows.soonest_due(times)
-    steps = np.where(watermarks < dues, 0, (watermarks - dues) // kind.slide_ns + 1)
-    if not len(times) or (steps.max() == 0 and panes.min() == panes.max()):
-        return [0] * len(times)
-    return list(zip(panes.tolist(), steps.tolist(), strict=True))
+    steps = watermarks if of_each else np.where(times < watermarks, watermarks, _IN_TIME)
+    return panes.tolist(), steps.tolist()
 
 
 class PackedAccumulators:
