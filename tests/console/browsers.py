@@ -6,13 +6,16 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 # No sandbox, for tests may run as root; and nothing that asks the network by itself.
 _FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 ]
+
+# What comes in time on a machine that is busy with other tests.
+expect.set_options(timeout=20_000)
 
 
 @contextmanager

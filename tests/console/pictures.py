@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -21,6 +21,7 @@ from tests.console.sites import recorded_site, served
 
 # By name: the place, the colours, and the height of the window.
 PICTURES: dict[str, tuple[str, Literal["light", "dark"], int]] = {
+    "console-overview": ("/", "light", 760),
     "console-application": ("/application", "light", 550),
     "console-accounts": ("/accounts", "dark", 570),
 }
@@ -28,15 +29,15 @@ _WIDTH = 1280
 
 
 @contextlib.contextmanager
-def fresh_recording() -> Iterator[str]:
-    """The address of a console that was told of the recording just now."""
+def fresh_recording() -> Iterator[tuple[str, Callable[[], None]]]:
+    """The address of a console that was told of the recording, and what tells it of the last look as of now."""
     looks = recorded("visits")
     later_s = time.time() - looks[-1].time_s
     with served(recorded_site(looks=[replace(each, time_s=each.time_s + later_s) for each in looks])) as site:
-        yield site.url
+        yield site.url, lambda: site.look(replace(looks[-1], time_s=time.time()))
 
 
-def take_pictures(browser: Browser, url: str, folder: Path) -> None:
+def take_pictures(browser: Browser, url: str, folder: Path, renew: Callable[[], None] = lambda: None) -> None:
     """One PNG each, of a console whose numbers are new."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, (place, colours, height) in PICTURES.items():
@@ -45,12 +46,16 @@ def take_pictures(browser: Browser, url: str, folder: Path) -> None:
         )
         page = context.new_page()
         page.goto(url + place)
+        renew()
         expect(page.locator(".fresh")).to_have_text("live")
         page.screenshot(path=folder / f"{name}.png", animations="disabled")
         context.close()
 
 
 if __name__ == "__main__":
-    running = contextlib.nullcontext(sys.argv[2]) if len(sys.argv) > 2 else fresh_recording()
-    with chromium() as found, running as address:
-        take_pictures(found, address, Path(sys.argv[1]))
+    with chromium() as found:
+        if len(sys.argv) > 2:
+            take_pictures(found, sys.argv[2], Path(sys.argv[1]))
+        else:
+            with fresh_recording() as (address, look_again):
+                take_pictures(found, address, Path(sys.argv[1]), look_again)

@@ -143,7 +143,7 @@ def test_what_is_new_appears_by_itself_and_is_not_old(page: Page, site: Served) 
     with served(recorded_site()) as own:
         page.goto(own.url)
         expect(page.locator("main")).to_have_attribute("data-stale", "")
-        own.look(replace(later(0), time_s=page.evaluate("Date.now() / 1000")))
+        own.look(replace(later(0), time_s=page.evaluate("Date.now() / 1000") + 15))  # a machine may be slow
         expect(page.locator(".fresh")).to_have_text("live")
         expect(page.locator("main")).not_to_have_attribute("data-stale", "")
         page.goto("about:blank")
@@ -286,8 +286,8 @@ def test_a_console_that_ends_leaves_a_page_that_says_so(page: Page, faults: list
 def test_pictures_of_the_docs_are_of_places_as_they_are_now_and_small(
     browser: Browser, tmp_path: Path
 ) -> None:
-    with fresh_recording() as url:
-        take_pictures(browser, url, tmp_path)
+    with fresh_recording() as (url, renew):
+        take_pictures(browser, url, tmp_path, renew)
     page_text = (DOCS / "console.md").read_text()
     for name in PICTURES:
         assert f"(images/{name}.png)" in page_text

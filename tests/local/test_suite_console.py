@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
@@ -15,7 +17,7 @@ from bettong.cli.main import app as command_line
 from bettong.cli.run import describe, suite_options
 from bettong.errors import SettingsError
 from bettong.inspection.deployment import DeploymentAnswers, inspection
-from bettong.inspection.services import GIVEN_UP, RUNNING, ProcessFacts, local_rows
+from bettong.inspection.services import GIVEN_UP, RUNNING, ProcessFacts, ServiceRow, local_rows
 from bettong.local import services
 from bettong.local.addresses import free_ports
 from bettong.local.directories import Directories
@@ -94,9 +96,16 @@ def test_where_it_is_left_out_or_not_installed_there_is_none(
 def test_the_commands_start_one_unless_told_otherwise_and_on_loopback_alone() -> None:
     assert options().console
     assert not options(no_console=True).console
-    assert options(console_address="127.0.0.1:7400").settings["console_listen"] == "127.0.0.1:7400"
-    with pytest.raises(SettingsError, match=r"--console 0\.0\.0\.0:7400: expected 127\.0\.0\.1:PORT"):
-        options(console_address="0.0.0.0:7400")
+    (port,) = free_ports(1)
+    address = f"127.0.0.1:{port}"
+    assert options(console_address=address).settings["console_listen"] == address
+    for wrong in ("0.0.0.0:7400", "127.0.0.1:0", "127.0.0.1:99999", "localhost:abc", "7400", ""):
+        with pytest.raises(SettingsError, match=rf"--console {re.escape(wrong)}: expected 127\.0\.0\.1:PORT"):
+            options(console_address=wrong)
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(
+        SettingsError, match=f"--console {address}: something listens there; choose another"
+    ):
+        options(console_address=address)
 
 
 def test_its_address_is_printed(made: Callable[..., Suite]) -> None:
@@ -110,11 +119,12 @@ def test_status_says_where_it_is_too(
     made: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = made(console=True).record
-    found = inspection("word-count", [], DeploymentAnswers())
     monkeypatch.setattr("bettong.local.record.find", lambda _: record)
-    monkeypatch.setattr("bettong.local.inspecting.inspect_suite", lambda _: found)
-    assert end_well(command_line, ["status"], name="bettong") == 0
-    assert f"see it at {record.console}\n" in capsys.readouterr().out
+    for state in ("running", "gone"):
+        found = inspection("word-count", [ServiceRow(CONSOLE, state)], DeploymentAnswers())
+        monkeypatch.setattr("bettong.local.inspecting.inspect_suite", lambda _, found=found: found)
+        end_well(command_line, ["status"], name="bettong")
+        assert (f"see it at {record.console}\n" in capsys.readouterr().out) == (state == "running")
 
 
 def with_console(folder: Path) -> tuple[Suite, Fragile, Fragile, list[str]]:

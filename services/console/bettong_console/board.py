@@ -35,6 +35,8 @@ class Board:
         self.version = 0
         self.history = History()
         self.known: Known | None = None
+        # Who did not answer the last time, and why.
+        self.silent: Sequence[str] = ()
         self._watched: Watched | None = None
         self._moments: deque[TimedInspection] = deque(maxlen=int(RATE_S) + 1)
 
@@ -50,6 +52,7 @@ class Board:
         charts have a hole.
         """
         self.version += 1
+        self.silent = tuple(answers.silent.values())
         was_away = self._watched is None or "redis" in self._watched.found.away
         found = inspection(self.application, remote_rows(answers.live, answers.silent), answers)
         self._watched = watched(self._watched, found, at_s=at_s, unix_s=time_s)
@@ -58,8 +61,14 @@ class Board:
                 self.known = replace(self.known, now=found)
             return
         moment = TimedInspection(time_s, found, answers)
-        measured = measures(moment, self._moments[0] if self._moments else None, self._watched.trends)
+        measured = measures(moment, self._before(time_s), self._watched.trends)
         self._moments.append(moment)
         self.known = Known(moment, measured, self._watched.accounts, found)
         # Of the time in which Redis was away nobody knows anything.
         self.history.add(time_s, series_of(measured), every_s=1 if was_away else every_s)
+
+    def _before(self, time_s: float) -> TimedInspection | None:
+        """The moment since which rates are: the last one that is as old as RATE_S, else the oldest."""
+        moments = list(self._moments)
+        newer = next((at for at, each in enumerate(moments) if each.time_s > time_s - RATE_S), len(moments))
+        return moments[max(0, newer - 1)] if moments else None

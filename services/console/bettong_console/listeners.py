@@ -59,7 +59,7 @@ class Listeners:
         version, text = self._made.get(name, (-1, ""))
         if version != self._board.version:
             if self._board.known is None:
-                raise ConsoleRequestError(503, "nobody has answered yet; come again in a second")
+                raise ConsoleRequestError(503, self._why_unknown())
             text = as_json(VIEWS[name](self._board, self._board.known, time.time()))
             self._made[name] = (self._board.version, text)
         return text
@@ -68,12 +68,23 @@ class Listeners:
         """The view now, and each newer one, until the page goes. Raises ConsoleRequestError where there is no room."""
         if name not in VIEWS:
             raise ConsoleRequestError(404, f"there is no view {name[:40]!r}, only {', '.join(VIEWS)}")
+        if self._board.version and self._board.known is None:
+            self._asked_s = time.monotonic()
+            self.wanted.set()
+            raise ConsoleRequestError(503, self._why_unknown())
         if self._count >= self._listeners_max:
             raise ConsoleRequestError(
                 503,
                 f"{self._count} pages are open, the most that BETTONG_CONSOLE_LISTENERS_MAX allows; close one",
             )
         return self._stream(name)
+
+    def _why_unknown(self) -> str:
+        """For a page that has nothing to show yet."""
+        silent = "; ".join(self._board.silent)
+        return (
+            f"nothing is known yet: {silent}" if silent else "nobody has answered yet; come again in a second"
+        )
 
     async def _stream(self, name: str) -> AsyncIterator[str]:
         if self._count >= self._listeners_max:  # others came between the question and now

@@ -128,7 +128,6 @@ def suite_options(
     announce: Path | None,
 ) -> SuiteOptions:
     """The options of a suite, from flags. Raises SettingsError for a schedule or an address that there is not."""
-    from bettong.config.endpoints import is_loopback
     from bettong.config.processor import Schedule
     from bettong.errors import SettingsError
     from bettong.local.options import SuiteOptions
@@ -136,11 +135,8 @@ def suite_options(
     if schedule not in {known.value for known in Schedule}:
         known = ", ".join(each.value for each in Schedule)
         raise SettingsError(f"--schedule {schedule}: there is no such schedule, expected {known}")
-    if console_address is not None and not is_loopback(console_address):
-        raise SettingsError(
-            f"--console {console_address}: expected 127.0.0.1:PORT; for others, by tokens and TLS, start one more with"
-            " bettong console --listen (docs/console.md)"
-        )
+    if console_address is not None:
+        _check_console(console_address)
     addresses = {"sender_listen": sender, "receiver_listen": receiver, "console_listen": console_address}
     return SuiteOptions(
         application=application,
@@ -154,6 +150,27 @@ def suite_options(
         announce=announce,
         settings={name: address for name, address in addresses.items() if address is not None},
     )
+
+
+def _check_console(address: str) -> None:
+    """SettingsError where no console of a suite could listen: its page would be nobody's, or another one's."""
+    from bettong.config.endpoints import is_loopback, listening
+    from bettong.errors import SettingsError
+    from bettong.local.addresses import is_free
+
+    try:
+        port = int(listening(address).rpartition(":")[2])
+    except ValueError:
+        port = 0
+    if not port or not is_loopback(address):
+        raise SettingsError(
+            f"--console {address}: expected 127.0.0.1:PORT; for others, by tokens and TLS, start one more with"
+            " bettong console --listen (docs/console.md)"
+        )
+    if not is_free(port):
+        raise SettingsError(
+            f"--console {address}: something listens there; choose another port, or leave the flag out for a free one"
+        )
 
 
 def describe(record: SuiteRecord, console: Console, directory: Path) -> None:

@@ -17,6 +17,7 @@ from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.latency_tables import largest_parts, latency_table
 from bettong.cli.locations import without_password_flag
 from bettong.metrics import LATENCY_WINDOW_S
+from bettong.services import CONSOLE
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,6 +78,7 @@ def status(
     """Show services, partitions, dead letters and latency. Exit code 0: all goes on; 7: something does not."""
     from rich.console import Console
 
+    from bettong.inspection.services import RUNNING
     from bettong.local.inspecting import inspect_suite
     from bettong.local.record import find
 
@@ -94,7 +96,7 @@ def status(
         console.print(nothing)
     else:
         show(found, console, each=each, accounts=accounts, computations=computations, latency=latency)
-        if page is not None:
+        if page is not None and any(row.name == CONSOLE and row.state == RUNNING for row in found.services):
             console.print(f"see it at {page}", soft_wrap=True)
     if found is None or not found.goes_on:
         raise typer.Exit(NOT_RUNNING)
