@@ -102,8 +102,9 @@ def test_the_commands_start_one_unless_told_otherwise_and_on_loopback_alone() ->
     for wrong in ("0.0.0.0:7400", "127.0.0.1:0", "127.0.0.1:99999", "localhost:abc", "7400", ""):
         with pytest.raises(SettingsError, match=rf"--console {re.escape(wrong)}: expected 127\.0\.0\.1:PORT"):
             options(console_address=wrong)
-    with socket.create_server(("127.0.0.1", port)), pytest.raises(
-        SettingsError, match=f"--console {address}: something listens there; choose another"
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        pytest.raises(SettingsError, match=f"--console {address}: something listens there; choose another"),
     ):
         options(console_address=address)
 

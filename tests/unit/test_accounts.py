@@ -310,7 +310,8 @@ def test_they_pass_as_text() -> None:
     now = partition.worker.accounts.now()
     assert partition.worker.accounts.text(1) == now.text()
     assert PartitionAccounts.of_text(now.text()) == now
-    for text in ("", "{}", "1", "[0,[1]]", '[0,["input","a",[],"",[1,"x"]]]'):
+    garbage = ("", "{}", "1", "[0,[1]]", '[0,["input","a",[],"",[1,"x"]]]', "[1e999]", "[" * 100_000)
+    for text in garbage:
         with pytest.raises(ValueError, match="accounts"):
             PartitionAccounts.of_text(text)
 

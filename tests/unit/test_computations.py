@@ -16,6 +16,7 @@ from bettong.edges.metrics_endpoint import families
 from bettong.identifiers import PartitionId
 from bettong.inspection.accounts import account_lines
 from bettong.inspection.computations import computation_lines
+from bettong.inspection.deployment import DeploymentAnswers, inspection
 from bettong.worker.stage_program import program
 from bettong.worker.stopwatch import times_of
 from bettong_processor.reporting import metrics_of
@@ -135,3 +136,20 @@ def test_what_another_version_says_of_times_is_left_out(tmp_path: Path, text: st
     lines = computation_lines(found, account_lines(found, [], are_ends_known=False))
     assert next(line for line in lines if line.name == "sums").max_us > 0
     assert families({"service": "processor"}, found)
+
+
+def test_a_worker_that_is_kept_from_one_batch_to_the_next_counts_on(tmp_path: Path) -> None:
+    (stage,) = plan(meters()).stages
+    one, process = worker(program(stage, compiled=False)), guard(tmp_path)
+    for offset in range(3):
+        process.of(one)(offset, data("readings/a", offset + 1, [Reading("ab", 4)]))
+    stopwatch = one.progress.stopwatch
+    assert stopwatch is not None
+    assert times_of(stopwatch.text())["sums"].busy_s >= 3 * SLOW_S * 0.99
+
+
+def test_nothing_is_busy_where_nobody_folds(tmp_path: Path) -> None:
+    found = records(tmp_path)
+    for live, wanted in (({"p": {"service": "processor", "lag": "0"}}, 4), ({}, 0)):
+        seen = inspection("meters", [], DeploymentAnswers(live, found))
+        assert len(seen.computations) == wanted

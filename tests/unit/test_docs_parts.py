@@ -245,7 +245,8 @@ def test_a_client_that_was_killed_goes_on_behind_the_last_line_that_is_durable(k
 
 def test_a_token_may_do_what_its_entry_names_and_nothing_else() -> None:
     (entry,) = blocks(SECURITY, "toml")
-    holder = parse(entry.replace("5c1f7a...64 digits", digest("secret"))).holder("secret")
+    tokens = entry.replace("5c1f7a...64 digits", digest("secret"))
+    holder = parse(tokens.replace("0b0e91...64 digits", digest("other"))).holder("secret")
     assert holder is not None
     assert holder.name == "feed"
     may: list[Permission] = [Write("orders", "feed-7"), Write("nbbo", "any"), Read("rejected")]

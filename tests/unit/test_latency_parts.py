@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong import metrics
-from bettong.edges.kafka_log import LogWriter, Record
+from bettong.edges.kafka_log import LogWriter, Record, reader
 from bettong.errors import LogError
 from bettong.frames.frame import Frame, decode, encode
 from bettong.identifiers import Origin, SequenceNumber, TopicPartition
@@ -351,3 +351,14 @@ def test_a_latency_of_nothing_has_no_shares() -> None:
     (found,) = sink_parts([{"latency_parts/raw": PartsOfLate(1, [0.0] * 5, [0.0] * 5).to_text()}])
     assert [each.share for each in found.parts] == [0.0] * 5
     assert not any(math.isnan(each.mean_ms) for each in found.parts)
+
+
+@pytest.mark.parametrize(
+    "error", [SystemError("no text"), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no text")]
+)
+def test_a_record_with_a_header_whose_name_is_no_text_is_read_without_times(error: Exception) -> None:
+    class Foreign:
+        def headers(self) -> None:
+            raise error
+
+    assert reader._times(cast("Any", Foreign())) == b""

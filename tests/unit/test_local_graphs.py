@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+import bettong
 from bettong.application.windows.kinds import Ranges
+from bettong.testing import CRASH, AppSession, frame
+from bettong.testing.running import ReadyApplication
+from tests.samples.windows import Amount, Values
 from tests.simulation.function_table import FUNCTIONS
 from tests.simulation.graphs import Graph, Node
 from tests.simulation.local_runs import check_with_local
 from tests.simulation.messages import KEYS, SLOTS_PER_KEY, Item
 from tests.simulation.open_windows import WindowOptions
 from tests.simulation.random_graphs import Case
+
+US = timedelta(microseconds=1)
 
 
 @dataclass
@@ -73,3 +80,38 @@ def test_local_gives_what_key_by_gives(example: Example) -> None:
     )
     cuts = tuple(number in example.cuts for number in range(len(messages)))
     assert check_with_local(Case(Graph(tuple(nodes)), messages, cuts))
+
+
+@dataclass
+class Kept:
+    count: int = 0
+
+
+@dataclass
+class Counted:
+    key: bettong.u32
+    count: int
+
+
+def count(amount: Amount, kept: Kept) -> Counted:
+    kept.count += 1
+    return Counted(amount.key, kept.count)
+
+
+def test_a_worker_that_has_saved_and_lives_on_combines_as_one_that_is_restored() -> None:
+    """When a state ends is guessed too early in the one, and known in the other."""
+    app = bettong.Application("meters")
+    source = app.source("in", schema=Amount, key="key", event_time="at", out_of_order=60 * US)
+    source.stateful(count, state=Kept, name="kept", ttl=50 * US, ttl_clock="event").sink("counts")
+    hours = Ranges(100_000_000, 100_000_000, 0, 0)
+    source.local("value").window(hours, Values(), name="hours", emit_empty=True).sink("values")
+    ready, begin = ReadyApplication(app, compiled=False), 1_000_000
+    for other in range(2, 8):  # some lie in another partition
+        session = AppSession(ready, partitions=2)
+        session.step(frame("in", Amount(1, begin, 1)))
+        session.step(frame("in", Amount(1, begin + 100_000, 1)))
+        for partition in session._processor.partitions.values():
+            partition.save()
+        late = begin + 120_000
+        session.step(frame("in", Amount(other, late, 1), Amount(1, late, 1), Amount(1, late, 1)))
+        session.step(CRASH)  # ReplayError where the two differ

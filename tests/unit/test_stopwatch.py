@@ -116,7 +116,21 @@ def test_nothing_is_timed_outside_a_frame_and_idle_partitions_say_the_same_again
     assert found["of"] == ComputationTimes(1e-6, 0.0)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "7", '{"of": 7}', '{"of": ["x"]}', '{"of": [1,2,3,4,5,6,7,8]}'])
+GARBAGE = [
+    "",
+    "[]",
+    "7",
+    '{"of": 7}',
+    '{"of": ["x"]}',
+    '{"of": [1,2,3,4,5,6,7,8]}',
+    '{"of": [NaN, 1]}',
+    '{"of": [1e999, 1]}',
+    '{"of": [1' + "0" * 400 + ", 1]}",
+    "[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("text", GARBAGE)
 def test_what_another_version_says_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         times_of(text)

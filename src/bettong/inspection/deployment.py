@@ -17,6 +17,7 @@ from bettong.inspection.overview import (
     PartitionRow,
     Record,
     StageSummary,
+    is_folded,
     overview,
     partition_rows,
     stages,
@@ -97,6 +98,6 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
         partitions=partitions,
         unknown=[f"{why}; what only it knows is left out" for why in answers.silent.values()],
         accounts=accounts,
-        computations=computation_lines(answers.partitions, accounts),
+        computations=computation_lines(answers.partitions if is_folded(answers.live) else {}, accounts),
         away=tuple(answers.silent),
     )

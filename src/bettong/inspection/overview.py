@@ -196,6 +196,12 @@ def _summary(name: str, rows: list[PartitionRow]) -> StageSummary:
     )
 
 
+def is_folded(live: Mapping[str, Record]) -> bool:
+    """Whether somebody folds: a processor that leads and is not silent."""
+    drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
+    return any(metrics.LAG.name in record and not is_silent(record) for record in drivers)
+
+
 def partition_rows(
     live: Mapping[str, Record],
     partitions: Mapping[PartitionId, Record],
@@ -214,7 +220,7 @@ def partition_rows(
     """
     drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
     reported = {name: value for record in drivers for name, value in record.items()}
-    folds = any(metrics.LAG.name in record and not is_silent(record) for record in drivers)
+    folds = is_folded(live)
     rows = []
     for stage, partition in sorted({*partitions, *(ends or ())}):
         key = PartitionId(stage, partition)

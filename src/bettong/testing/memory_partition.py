@@ -44,12 +44,16 @@ class MemoryPartition:
         self._outputs.append(self.worker.fold(self.worker.next_offset, value))
         return self._outputs[-1]
 
-    def restore(self) -> None:
-        """Saves the states, and has a new worker take them over."""
+    def save(self) -> None:
+        """Saves the states; the worker lives on."""
         if self.worker.next_offset:
             increment, stored = self.worker.increment()
             older = [each for each in self._saved if increment.root <= each[0] < increment.offset]
             self._saved = [*older, (increment.offset, stored)]
+
+    def restore(self) -> None:
+        """Saves the states, and has a new worker take them over."""
+        self.save()
         self.crash()
 
     def crash(self) -> None:

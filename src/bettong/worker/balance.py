@@ -88,7 +88,7 @@ class PartitionAccounts:
                 for kind, name, reads, of, counts in rows
             ]
             return cls(int(since), tuple(found))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(f"no accounts: {error}") from None
 
 

@@ -7,6 +7,7 @@ a millisecond, so that this costs less than 1 % however small frames are.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -153,9 +154,12 @@ class Stopwatch:
 def times_of(text: str) -> Mapping[str, ComputationTimes]:
     """What `Stopwatch.text` says, by computation or output. Raises ValueError for what it does not."""
     try:
-        return {str(name): ComputationTimes(*map(float, each)) for name, each in json.loads(text).items()}
-    except (TypeError, AttributeError) as error:
+        found = {str(name): ComputationTimes(*map(float, each)) for name, each in json.loads(text).items()}
+    except (TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"no times of computations: {error}") from None
+    if not all(map(math.isfinite, (number for each in found.values() for number in each))):
+        raise ValueError("no times of computations: a number that is not finite")
+    return found
 
 
 def _middle_ns(bucket: int) -> int:

@@ -143,7 +143,9 @@ class GuardedFold:
         self._at_work = guard.at_work
         self._deaths = deaths
         self._holds = holds
-        self._stopwatch = worker.progress.stopwatch = Stopwatch(time.perf_counter_ns)
+        # A worker that is kept from one micro-batch to the next goes on counting.
+        self._stopwatch = worker.progress.stopwatch or Stopwatch(time.perf_counter_ns)
+        worker.progress.stopwatch = self._stopwatch
         self._suspect = deaths.offset if deaths is not None and deaths.activity is Activity.FOLDING else -1
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:

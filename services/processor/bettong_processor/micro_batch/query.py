@@ -184,8 +184,9 @@ def start(
 
 
 def _times() -> Column:
-    """What `LogWriter` takes as a record's times; null of a record without. Ours have no other header."""
-    return sql.get(sql.col("headers"), sql.lit(0)).getField("value").alias("times")
+    """What `LogWriter` takes as a record's times; null of a record without."""
+    ours = sql.filter("headers", lambda header: header["key"] == TIMES_HEADER)
+    return sql.get(ours, sql.lit(0)).getField("value").alias("times")
 
 
 def _headers() -> Column:

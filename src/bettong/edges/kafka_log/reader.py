@@ -1,9 +1,9 @@
 """Reads the log from given offsets."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
 from bettong.closing import Closing
@@ -124,7 +124,7 @@ class LogReader(Closing):
                     f"{topic}/{partition}: offset {expected} is missing, the log goes on with {each.offset()};"
                     " records were deleted or compacted away, or their producer used transactions"
                 )
-            records.append(Record(topic, partition, expected, each.value() or b"", _times(each.headers())))
+            records.append(Record(topic, partition, expected, each.value() or b"", _times(each)))
             self._next[key] = expected + 1
         self._notice_absence(came=bool(records))
         return records
@@ -250,8 +250,12 @@ class LogReader(Closing):
         return ", ".join(sorted({topic for topic, _ in self._next}))
 
 
-def _times(headers: Sequence[tuple[str, bytes | None]] | None) -> bytes:
+def _times(message: Message) -> bytes:
     """Of a record's headers the one that `LogWriter` gives it; others, and none, are what other clients write."""
+    try:
+        headers = cast("Sequence[tuple[str, bytes | None]] | None", message.headers())
+    except (UnicodeDecodeError, SystemError):  # a name that is no text, which other clients can write
+        return b""
     for name, value in headers or ():
         if name == TIMES_HEADER:
             return value or b""
