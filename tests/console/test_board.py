@@ -1,4 +1,4 @@
-"""What the console knows: rates are of the last seconds however rarely it looked, and what is away is said."""
+"""What the console knows: rates are of the last seconds however rarely it polled, and what is away is said."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from bettong_console.listeners import Listeners
 from tests.samples.watched_deployment import BEGUN_S, answers
 
 
-def looked(*seconds: int) -> Board:
-    """A board that looked at the sample in these seconds, and found it as it was in the first 40."""
+def polled(*seconds: int) -> Board:
+    """A board that polled at the sample in these seconds, and found it as it was in the first 40."""
     board = Board("market-spread")
     for second in seconds:
         board.add(BEGUN_S + second, float(second), answers(min(second, 40)))
@@ -20,7 +20,7 @@ def looked(*seconds: int) -> Board:
 
 
 def test_rates_after_idle_looks_are_those_of_the_last_seconds() -> None:
-    busy, idle = looked(*range(0, 41, 10)), looked(*range(0, 91, 10))
+    busy, idle = polled(*range(0, 41, 10)), polled(*range(0, 91, 10))
     assert busy.known is not None
     assert idle.known is not None
     assert all(each.results_per_s for each in busy.known.measured.stages)

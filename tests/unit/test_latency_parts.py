@@ -357,8 +357,8 @@ def test_a_latency_of_nothing_has_no_shares() -> None:
     "error", [SystemError("no text"), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no text")]
 )
 def test_a_record_with_a_header_whose_name_is_no_text_is_read_without_times(error: Exception) -> None:
-    class Foreign:
+    class External:
         def headers(self) -> None:
             raise error
 
-    assert reader._times(cast("Any", Foreign())) == b""
+    assert reader._times(cast("Any", External())) == b""
