@@ -278,6 +278,8 @@ def test_signing_in_leads_nowhere_else(guarded: TestClient, then: str) -> None:
 def test_a_form_of_any_size_or_bytes_is_no_harm(guarded: TestClient) -> None:
     assert guarded.post("/sign-in", content=b"token=" + b"x" * 10_000).status_code == 413
     assert guarded.post("/sign-in", content=b"\xff\xfe\x00&&==%zz").headers["location"].endswith("refused=1")
+    crowded = guarded.post("/sign-in", content=b"&".join(b"a=1" for _ in range(9)))
+    assert (crowded.status_code, "at most 8 fields" in crowded.json()["error"]) == (400, True)
 
 
 def test_a_token_that_was_taken_away_ends_its_sessions() -> None:

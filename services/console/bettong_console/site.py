@@ -27,6 +27,7 @@ from bettong_console.views import View
 # The places of the page; the page itself decides what stands there.
 PAGES = ("/", "/application", "/partitions", "/accounts", "/key", "/events")
 _FORM_BYTES_MAX = 8_192
+_FORM_FIELDS_MAX = 8
 # A page that has not read for so long is gone, or asleep; it connects again by itself.
 _SEND_S_MAX = 10.0
 _PING_S = 15
@@ -61,7 +62,7 @@ class Site:
             Route("/api/dead-letters", _answered(self._dead_letters), methods=["GET"]),
             Route(ALIVE, self._alive, methods=["GET"]),
             Route(SIGN_IN, self._sign_in_page, methods=["GET"]),
-            Route(SIGN_IN, self._sign_in, methods=["POST"]),
+            Route(SIGN_IN, _answered(self._sign_in), methods=["POST"]),
             Route("/sign-out", self._sign_out, methods=["POST"]),
         ]
         return RequestGuard(
@@ -137,12 +138,7 @@ class Site:
         return self.files[_SIGN_IN_PAGE].answer(request)
 
     async def _sign_in(self, request: Request) -> Response:
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _FORM_BYTES_MAX:
-                return JSONResponse({"error": f"a form has at most {_FORM_BYTES_MAX} bytes"}, 413)
-        form = parse_qs(body.decode("ascii", "replace"), max_num_fields=8)
+        form = await _form(request)
         then = _own_path(form.get("then", ["/"])[0])
         number = self.access.sign_in(form.get("token", [""])[0].strip())
         if number is None:
@@ -168,6 +164,19 @@ def _answered(handler: Handler) -> Handler:
             return JSONResponse({"error": str(error)}, error.status)
 
     return answered
+
+
+async def _form(request: Request) -> dict[str, list[str]]:
+    """The fields of a form. Raises ConsoleRequestError for one that is larger than any of this site."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _FORM_BYTES_MAX:
+            raise ConsoleRequestError(413, f"a form has at most {_FORM_BYTES_MAX} bytes")
+    try:
+        return parse_qs(body.decode("ascii", "replace"), max_num_fields=_FORM_FIELDS_MAX)
+    except ValueError:
+        raise ConsoleRequestError(400, f"a form has at most {_FORM_FIELDS_MAX} fields") from None
 
 
 def _parameter(request: Request, name: str, default: str | None) -> str:
