@@ -68,6 +68,22 @@ def test_code_that_ends_its_process_costs_that_answer_alone(tmp_path: Path) -> N
     assert (status, "has died" in text) == (500, True)
 
 
+def test_a_process_that_dies_in_the_middle_of_its_answer_costs_that_answer_alone(tmp_path: Path) -> None:
+    application = tmp_path / "app.py"
+    # A message begins with its length: 100 bytes, of which 2 come.
+    application.write_text(
+        "import os\n"
+        "from multiprocessing.connection import Connection\n"
+        "def send(self, _):\n"
+        "    os.write(self.fileno(), bytes([0, 0, 0, 100, 1, 2]))\n"
+        "    os._exit(3)\n"
+        "Connection.send = send\n"
+        "1 / 0\n"
+    )
+    status, text = refusal(questions(application, tmp_path), ANN)
+    assert (status, "has died" in text) == (500, True)
+
+
 def test_code_that_cannot_be_loaded_is_the_answer(tmp_path: Path) -> None:
     application = tmp_path / "app.py"
     application.write_text("1 / 0\n")
