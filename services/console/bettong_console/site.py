@@ -144,7 +144,8 @@ class Site:
         if number is None:
             return RedirectResponse(f"{SIGN_IN}?{urlencode({'then': then, 'refused': '1'})}", 303)
         answer = RedirectResponse(then, 303)
-        answer.set_cookie(COOKIE, number, httponly=True, samesite="strict", secure=self.secure, path="/")
+        # Lax: a link in a chat or a mail is followed with it. What is asked by GET changes nothing, and POST is without.
+        answer.set_cookie(COOKIE, number, httponly=True, samesite="lax", secure=self.secure, path="/")
         return answer
 
     async def _sign_out(self, request: Request) -> Response:
