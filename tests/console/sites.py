@@ -86,6 +86,7 @@ class Served:
     url: str
     site: RecordedSite
     loop: asyncio.AbstractEventLoop
+    http: uvicorn.Server
     silent: SilentConnections
 
     def close_silent(self, now_s: float) -> None:
@@ -118,9 +119,8 @@ def served(site: RecordedSite) -> Iterator[Served]:
         thread = threading.Thread(target=_run, args=(loop, http, listening), name="site")
         thread.start()
         try:
-            yield Served(
-                f"http://127.0.0.1:{listening.getsockname()[1]}", site, loop, SilentConnections(http)
-            )
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield Served(url, site, loop, http, SilentConnections(http))
         finally:
             site.listeners.close()
             http.should_exit = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import socket
 import ssl
 from collections.abc import Iterator
@@ -16,8 +17,13 @@ from bettong.errors import SettingsError
 
 # Beyond this all are told 503. Each takes some 20 KB; a page has up to 7, and loads with 6 at a time.
 _CONNECTIONS_MAX = 1024
+_CONNECTIONS_MIN = 16
+# Descriptors for Redis, Kafka, files, questions, and for connections that are just told 503.
+_DESCRIPTORS_LEFT = 200
 # A request comes at once, or in a few packets; who says nothing, or half of something, takes a place of others.
 SILENT_S_MAX = 10.0
+# An answer is taken within this, also by a slow line; who does not read takes a place of others.
+UNREAD_S_MAX = 60.0
 _HEADER_BYTES_MAX = 16_384
 _GRACE_S = 3
 _BACKLOG = 128
@@ -36,7 +42,7 @@ def server(application: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Server:
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            limit_concurrency=_CONNECTIONS_MAX,
+            limit_concurrency=connections_max(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
             h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
             timeout_graceful_shutdown=_GRACE_S,
             ssl_context_factory=(lambda _config, _default: tls) if tls is not None else None,
@@ -44,22 +50,44 @@ def server(application: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Server:
     )
 
 
+def connections_max(descriptors: int) -> int:
+    """How many connections a process may have that may open so many files; a negative number stands for any number."""
+    if descriptors < 0:
+        return _CONNECTIONS_MAX
+    return max(_CONNECTIONS_MIN, min(_CONNECTIONS_MAX, descriptors - _DESCRIPTORS_LEFT))
+
+
 class SilentConnections:
-    """Connections of a server on which no request has come yet, since when; for its event loop."""
+    """Connections of a server on which no request is under way, or answers are not read, since when.
+
+    For the server's event loop.
+    """
 
     def __init__(self, http: uvicorn.Server) -> None:
         self._http = http
-        self._since_s: dict[object, float] = {}
+        # By connection and its last request.
+        self._silent_since_s: dict[tuple[H11Protocol, object], float] = {}
+        self._unread_since_s: dict[H11Protocol, float] = {}
 
     def close_old(self, now_s: float) -> None:
-        """Closes those that have been silent for SILENT_S_MAX. Call it every second or so."""
-        # Of those that had a request uvicorn ends the idle ones by itself.
-        connections = self._http.server_state.connections
-        silent = [each for each in connections if isinstance(each, H11Protocol) and each.cycle is None]
-        self._since_s = {each: self._since_s.get(each, now_s) for each in silent}
-        for each in silent:
-            if now_s - self._since_s[each] >= SILENT_S_MAX:
-                each.transport.close()
+        """Closes those that are silent for SILENT_S_MAX, and that do not read for UNREAD_S_MAX.
+
+        Call it every second or so.
+        """
+        connections = [each for each in self._http.server_state.connections if isinstance(each, H11Protocol)]
+        # uvicorn ends those that say nothing after an answer by itself, but not those that say half of something.
+        silent = [
+            (each, each.cycle) for each in connections if each.cycle is None or each.cycle.response_complete
+        ]
+        unread = [each for each in connections if each.transport.get_write_buffer_size() > 0]
+        self._silent_since_s = {each: self._silent_since_s.get(each, now_s) for each in silent}
+        self._unread_since_s = {each: self._unread_since_s.get(each, now_s) for each in unread}
+        for each, since_s in self._silent_since_s.items():
+            if now_s - since_s >= SILENT_S_MAX:
+                each[0].transport.close()
+        for each, since_s in self._unread_since_s.items():
+            if now_s - since_s >= UNREAD_S_MAX:
+                each.transport.abort()  # closing would wait for the reader
 
 
 class _Server(uvicorn.Server):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from bettong_console.views import View
 PAGES = ("/", "/application", "/partitions", "/accounts", "/key", "/events")
 _FORM_BYTES_MAX = 8_192
 _FORM_FIELDS_MAX = 8
+_FORM_S_MAX = 10.0
 # A page that has not read for so long is gone, or asleep; it connects again by itself.
 _SEND_S_MAX = 10.0
 _PING_S = 15
@@ -144,7 +146,7 @@ class Site:
         if number is None:
             return RedirectResponse(f"{SIGN_IN}?{urlencode({'then': then, 'refused': '1'})}", 303)
         answer = RedirectResponse(then, 303)
-        # Lax: a link in a chat or a mail is followed with it. What is asked by GET changes nothing, and POST is without.
+        # Lax: a link in a chat or a mail is followed with it. GET changes nothing, and POST comes without.
         answer.set_cookie(COOKIE, number, httponly=True, samesite="lax", secure=self.secure, path="/")
         return answer
 
@@ -168,12 +170,16 @@ def _answered(handler: Handler) -> Handler:
 
 
 async def _form(request: Request) -> dict[str, list[str]]:
-    """The fields of a form. Raises ConsoleRequestError for one that is larger than any of this site."""
+    """The fields of a form. Raises ConsoleRequestError for one that is larger, or slower, than any of this site."""
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _FORM_BYTES_MAX:
-            raise ConsoleRequestError(413, f"a form has at most {_FORM_BYTES_MAX} bytes")
+    try:
+        async with asyncio.timeout(_FORM_S_MAX):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _FORM_BYTES_MAX:
+                    raise ConsoleRequestError(413, f"a form has at most {_FORM_BYTES_MAX} bytes")
+    except TimeoutError:
+        raise ConsoleRequestError(408, f"a form comes within {_FORM_S_MAX:.0f} s") from None
     try:
         return parse_qs(body.decode("ascii", "replace"), max_num_fields=_FORM_FIELDS_MAX)
     except ValueError:
