@@ -69,7 +69,7 @@ class Console:
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises SettingsError where it cannot listen, or files are wrong."""
         application = self._site.application()
-        http = server(application, tls_context(self._settings))
+        http = server(application, tls_context(self._settings, self._log))
         async with health_served(self._settings.health_listen):
             with listening_socket(self._settings.console_listen) as listening:
                 await self._serve(http, listening, stop)

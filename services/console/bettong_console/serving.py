@@ -7,13 +7,16 @@ import resource
 import socket
 import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bettong.config.console import ConsoleSettings
+from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.errors import SettingsError
+from bettong.logs import Logger
 
 # Beyond this all are told 503. Each takes some 20 KB; a page has up to 7, and loads with 6 at a time.
 _CONNECTIONS_MAX = 1024
@@ -82,9 +85,9 @@ class SilentConnections:
         unread = [each for each in connections if each.transport.get_write_buffer_size() > 0]
         self._silent_since_s = {each: self._silent_since_s.get(each, now_s) for each in silent}
         self._unread_since_s = {each: self._unread_since_s.get(each, now_s) for each in unread}
-        for each, since_s in self._silent_since_s.items():
+        for (each, _), since_s in self._silent_since_s.items():
             if now_s - since_s >= SILENT_S_MAX:
-                each[0].transport.close()
+                each.transport.close()
         for each, since_s in self._unread_since_s.items():
             if now_s - since_s >= UNREAD_S_MAX:
                 each.transport.abort()  # closing would wait for the reader
@@ -114,21 +117,38 @@ def listening_socket(address: str, setting: str = "BETTONG_CONSOLE_LISTEN") -> s
     return listening
 
 
-def tls_context(settings: ConsoleSettings) -> ssl.SSLContext | None:
-    """None where there is no certificate. Raises SettingsError for files that cannot be used; it quotes none."""
-    if settings.tls_certificate is None or settings.tls_key is None:
+def tls_context(settings: ConsoleSettings, log: Logger) -> ssl.SSLContext | None:
+    """None where there is no certificate; else it follows its files, and open connections stay as they are.
+
+    Raises SettingsError for files that cannot be used; it quotes none.
+    """
+    certificate, key, clients = settings.tls_certificate, settings.tls_key, settings.tls_clients
+    if certificate is None or key is None:
         return None
+    paths = [certificate, key, *([clients] if clients else [])]
+    files = Reloaded(paths, lambda: _read_context(certificate, key, clients), log)
+
+    def turn_to_newest(connection: ssl.SSLObject, _name: str | None, _first: ssl.SSLContext) -> None:
+        connection.context = files.current()
+
+    # OpenSSL calls it in each handshake, whether the client names a server or not.
+    context = _read_context(certificate, key, clients)
+    context.sni_callback = turn_to_newest
+    return context
+
+
+def _read_context(certificate: Path, key: Path, clients: Path | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         # Without a password OpenSSL would ask for one at the terminal.
-        context.load_cert_chain(settings.tls_certificate, settings.tls_key, password="")
-        if settings.tls_clients is not None:
-            context.load_verify_locations(settings.tls_clients)
+        context.load_cert_chain(certificate, key, password="")
+        if clients is not None:
+            context.load_verify_locations(clients)
             context.verify_mode = ssl.CERT_REQUIRED
     except OSError as error:
         raise SettingsError(
-            f"BETTONG_TLS_CERTIFICATE {settings.tls_certificate}, BETTONG_TLS_KEY {settings.tls_key},"
-            f" BETTONG_TLS_CLIENTS {settings.tls_clients or '-'}: {error.strerror or error}; expected PEM files of a"
+            f"BETTONG_TLS_CERTIFICATE {certificate}, BETTONG_TLS_KEY {key},"
+            f" BETTONG_TLS_CLIENTS {clients or '-'}: {error.strerror or error}; expected PEM files of a"
             " chain, of its key without a password, and of authorities"
         ) from None
     return context
