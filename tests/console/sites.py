@@ -98,6 +98,10 @@ class Served:
         self._call(lambda: self.site.board.add(look.time_s, look.time_s, look.answers))
         self._call(self.site.listeners.wake)
 
+    def streams(self) -> int:
+        """How many pages are open."""
+        return self.site.listeners._count
+
     def close_pages(self) -> None:
         """As the console does when it stops."""
         self._call(self.site.listeners.close)

@@ -19,6 +19,7 @@ from tests.console.browsers import chromium
 from tests.console.pictures import PICTURES, fresh_recording, take_pictures
 from tests.console.recordings import Look, miscounted, recorded, timed
 from tests.console.sites import Served, recorded_site, served
+from tests.waiting import eventually
 
 PAGES = (
     "/",
@@ -146,6 +147,41 @@ def test_what_is_new_appears_by_itself_and_is_not_old(page: Page, site: Served) 
         own.look(replace(later(0), time_s=page.evaluate("Date.now() / 1000")))
         expect(page.locator(".fresh")).to_have_text("live")
         expect(page.locator("main")).not_to_have_attribute("data-stale", "")
+        page.goto("about:blank")
+
+
+def test_a_page_that_nobody_sees_holds_no_connection_and_one_that_is_seen_again_is_new(page: Page) -> None:
+    def turn(state: str) -> None:
+        page.evaluate(
+            "state => { Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });"
+            " document.dispatchEvent(new Event('visibilitychange')); }",
+            state,
+        )
+
+    with served(recorded_site()) as own:
+        page.goto(own.url)
+        expect(page.locator(".verdict")).to_be_visible()
+        assert own.streams() == 1
+        turn("hidden")
+        eventually(lambda: own.streams() == 0, what="the end of the page's stream")
+        own.look(replace(later(0), time_s=page.evaluate("Date.now() / 1000")))
+        turn("visible")
+        expect(page.locator(".fresh")).to_have_text("live")
+        assert own.streams() == 1
+        page.goto("about:blank")
+
+
+def test_a_console_that_takes_a_question_and_says_nothing_is_a_fault_that_is_shown(page: Page) -> None:
+    with served(recorded_site()) as own:
+        page.goto(f"{own.url}/application")
+        expect(page.locator(".box")).to_have_count(5)
+        page.route("**/api/history*", lambda _: None)
+        page.evaluate(
+            "const timeout = AbortSignal.timeout; AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 100);"
+        )
+        with page.expect_request("**/api/history*"):
+            page.get_by_role("link", name="1 hour").click()
+        expect(page.get_by_text("the console does not answer within 15 s")).to_be_visible()
         page.goto("about:blank")
 
 

@@ -28,7 +28,7 @@ export function applicationPlace(root, description) {
     [new Chart({ title: "Latency", note: "to durable output or delivery", show: ms, axis: (value) => (value >= 10_000 ? `${compact(value / 1000)} s` : `${compact(value)} ms`), lines: [{ label: "p50", ink: "--series-3" }, { label: "p99", ink: "--series-1" }, { label: "worst", ink: "--series-2" }] }), seriesOf.latency],
     [new Chart({ title: "Lag", note: "in records", show: (value) => `${digits(value, { whole: true })} records`, axis: compact, lines: [{ label: "in the log", ink: "--series-1" }] }), seriesOf.lag],
   ];
-  const histories = new Histories(drawCharts);
+  const histories = new Histories(drawHistory);
   const resized = () => {
     if (Math.abs(root.clientWidth - laid_px) < 20) return;
     fit();
@@ -66,6 +66,11 @@ export function applicationPlace(root, description) {
           h("a", { href: addressWith({ span: name === "5m" ? null : name }), "data-go": true, "aria-current": name === span() && "true" }, text))),
         h("span", { class: "quiet small" }, histories.fault || since(histories.data))),
       h("div", { class: "charts" }, charts.map(([chart]) => (chart.element.isConnected ? h("section", { "data-keep": chart.element.dataset.keep }) : chart.element)))));
+  }
+
+  function drawHistory() {
+    draw();
+    drawCharts();
   }
 
   function drawCharts() {

@@ -2,7 +2,7 @@
 import { choose, chosen } from "../address.js";
 import { h, morphChildren, on } from "../dom.js";
 import { count, moment } from "../format.js";
-import { ask } from "../live.js";
+import { ask, QUESTION_MS_MAX } from "../live.js";
 
 export function eventsPlace(root) {
   let view = null;
@@ -25,7 +25,7 @@ export function eventsPlace(root) {
     choose({ "dead-letters": "1" });
     draw();
     try {
-      found = await ask(`/api/dead-letters?${new URLSearchParams({ computation: chosen("computation", "") })}`, own.signal);
+      found = await ask(`/api/dead-letters?${new URLSearchParams({ computation: chosen("computation", "") })}`, own.signal, QUESTION_MS_MAX);
     } catch (error) {
       if (own.signal.aborted) return;
       fault = error.message;

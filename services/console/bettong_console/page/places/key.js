@@ -2,7 +2,7 @@
 import { choose, chosen } from "../address.js";
 import { h, morphChildren, on } from "../dom.js";
 import { moment } from "../format.js";
-import { ask } from "../live.js";
+import { ask, QUESTION_MS_MAX } from "../live.js";
 
 const KINDS = { taken: null, duplicate: "skipped: seen before", gap: "skipped: an earlier frame was lost", "time-passed": "time passed: a state ended, or a timer fired" };
 
@@ -28,7 +28,7 @@ export function keyPlace(root, description) {
     draw();
     const parameters = new URLSearchParams({ key: chosen("key", ""), stage: chosen("stage", description.stages[0] || ""), from: chosen("from", "snapshot") });
     try {
-      found = await ask(`/api/key?${parameters}`, own.signal);
+      found = await ask(`/api/key?${parameters}`, own.signal, QUESTION_MS_MAX);
     } catch (error) {
       if (own.signal.aborted) return;
       fault = error.message;
