@@ -20,6 +20,7 @@ from bettong.inspection.live.application import loaded_plan
 from bettong_console.access import Access
 from bettong_console.board import Board
 from bettong_console.errors import ConsoleRequestError
+from bettong_console.history_texts import HistoryTexts
 from bettong_console.listeners import Listeners
 from bettong_console.pages import page_files
 from bettong_console.question import DeadLettersQuestion, Question
@@ -57,6 +58,7 @@ def recorded_site(
     listeners = Listeners(board, listeners_max)
     site = Site(
         board=board,
+        histories=HistoryTexts(board.history),
         listeners=listeners,
         ask=answer_recorded,
         description=description(planned.application, graph or flow_graph(planned), OBJECTIVE_P99_MS),

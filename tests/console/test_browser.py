@@ -189,7 +189,8 @@ def test_the_graph_has_every_box_and_an_address_for_each(page: Page, site: Serve
     page.goto(f"{site.url}/application")
     expect(page.locator(".box")).to_have_count(5)
     expect(page.locator(".stage-box")).to_have_count(2)
-    page.get_by_title("Visits", exact=True).click()
+    with page.expect_request(lambda asked: "stage%2Fclicks%2Fp99_ms" in asked.url):
+        page.get_by_title("Visits", exact=True).click()
     expect(page).to_have_url(f"{site.url}/application?box=computation%3AVisits")
     expect(page.get_by_text("sessions of Visits")).to_be_visible()
     page.go_back()

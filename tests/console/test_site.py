@@ -196,6 +196,15 @@ def test_a_history_has_a_value_or_a_hole_for_each_step(plain: TestClient, span: 
     assert {len(values) for values in found["series"].values()} == {SPANS[span].values}
 
 
+def test_a_history_is_of_the_series_that_are_named_and_unknown_names_are_none(plain: TestClient) -> None:
+    whole = plain.get("/api/history?span=5m").json()["series"]
+    assert len(whole) > 10
+    found = plain.get("/api/history?span=5m&series=lag_s,nothing,stage/clicks/p99_ms").json()["series"]
+    assert found == {name: whole[name] for name in ("lag_s", "stage/clicks/p99_ms")}
+    assert plain.get("/api/history?span=5m&series=nothing").json()["series"] == {}
+    assert plain.get(f"/api/history?series={','.join('a' * 33)}").status_code == 400
+
+
 def test_what_a_question_is_refused_for_reaches_the_page(plain: TestClient) -> None:
     answer = plain.get("/api/key", params={"key": "ann", "stage": "nowhere"})
     assert (answer.status_code, "no stage" in answer.json()["error"]) == (404, True)

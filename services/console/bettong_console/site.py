@@ -20,6 +20,7 @@ from bettong_console.board import Board
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.guard import ALIVE, SIGN_IN, RequestGuard
 from bettong_console.history import SPANS
+from bettong_console.history_texts import HistoryTexts
 from bettong_console.listeners import Listeners, as_json
 from bettong_console.pages import PageFile
 from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
@@ -27,6 +28,8 @@ from bettong_console.views import View
 
 # The places of the page; the page itself decides what stands there.
 PAGES = ("/", "/application", "/partitions", "/accounts", "/key", "/events")
+# The page draws 7 at a time.
+_SERIES_MAX = 32
 _FORM_BYTES_MAX = 8_192
 _FORM_FIELDS_MAX = 8
 _FORM_S_MAX = 10.0
@@ -44,6 +47,7 @@ class Site:
     """What the addresses answer from. `ask` raises ConsoleRequestError where there is no answer."""
 
     board: Board
+    histories: HistoryTexts
     listeners: Listeners
     ask: Callable[[Question], Awaitable[str]]
     description: View
@@ -109,18 +113,11 @@ class Site:
         name = _parameter(request, "span", "5m")
         if name not in SPANS:
             raise ConsoleRequestError(400, f"span is one of {', '.join(SPANS)}, not {name[:20]!r}")
-        stretch = self.board.history.stretch(SPANS[name], time.time())
-        return _json(
-            as_json(
-                {
-                    "span": name,
-                    "step_s": stretch.span.step_s,
-                    "first_s": stretch.first_s,
-                    "dropped": self.board.history.dropped,
-                    "series": stretch.values,
-                }
-            )
-        )
+        series = _parameter(request, "series", "")
+        names = series.split(",", _SERIES_MAX) if series else None
+        if names is not None and len(names) > _SERIES_MAX:
+            raise ConsoleRequestError(400, f"series names at most {_SERIES_MAX}, or is left out for all")
+        return _json(self.histories.text(SPANS[name], names, version=self.board.version, now_s=time.time()))
 
     async def _key(self, request: Request) -> Response:
         return _json(

@@ -1,4 +1,4 @@
-// The history of all series over a span: asked for once, then grown by what comes live, and asked for anew at each step.
+// The history of the series that a place draws, over a span: asked for anew at each step.
 import { ask, seen } from "./live.js";
 
 export const SPANS = { "5m": "5 min", "1h": "1 hour", "1d": "1 day" };
@@ -7,17 +7,18 @@ export class Histories {
   constructor(onChange) {
     this._onChange = onChange;
     this._abort = null;
-    this.span = null;
+    this._query = null;
     this.data = null;
     this.fault = "";
     this._ended = new AbortController();
     document.addEventListener("visibilitychange", () => this._turn(), { signal: this._ended.signal });
   }
 
-  /** Asks for a span, and again whenever a new value of it is due. */
-  follow(span) {
-    if (span === this.span) return;
-    this.span = span;
+  /** Asks for series over a span, and again whenever a new value of it is due. */
+  follow(span, names) {
+    const query = String(new URLSearchParams({ span, series: names.join(",") }));
+    if (query === this._query) return;
+    this._query = query;
     this._turn();
   }
 
@@ -53,7 +54,7 @@ export class Histories {
     this._abort = own;
     let again_ms = 5000;
     try {
-      const found = await ask(`/api/history?span=${this.span}`, own.signal);
+      const found = await ask(`/api/history?${this._query}`, own.signal);
       if (own.signal.aborted) return;
       this.data = found;
       this.fault = "";

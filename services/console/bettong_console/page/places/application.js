@@ -38,10 +38,16 @@ export function applicationPlace(root, description) {
   fit();
   draw();
   for (const [chart] of charts) chart.begin();
-  histories.follow(span());
+  histories.follow(span(), drawnSeries());
 
   function span() {
     return chosen("span", "5m", Object.keys(SPANS));
+  }
+
+  function drawnSeries() {
+    const box = chosenBox();
+    // Since when there is a history is seen by the lag.
+    return [...new Set([...charts.flatMap(([, names]) => names(box)).filter(Boolean), "lag_records"])];
   }
 
   function fit() {
@@ -85,7 +91,7 @@ export function applicationPlace(root, description) {
       draw();
     },
     addressChanged() {
-      histories.follow(span());
+      histories.follow(span(), drawnSeries());
       draw();
       drawCharts();
     },
