@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +49,7 @@ def recorded_site(
     local: bool = True,
     looks: list[Look] | None = None,
     graph: FlowGraph | None = None,
+    ask: Callable[[Question], Awaitable[str]] | None = None,
 ) -> RecordedSite:
     """The site as it is after a recording of `examples/visits.py`, or after other looks and with another graph."""
     planned = loaded_plan(str(EXAMPLE))
@@ -60,7 +61,7 @@ def recorded_site(
         board=board,
         histories=HistoryTexts(board.history),
         listeners=listeners,
-        ask=answer_recorded,
+        ask=ask or answer_recorded,
         description=description(planned.application, graph or flow_graph(planned), OBJECTIVE_P99_MS),
         files=page_files(),
         access=Access(grants, local=local),

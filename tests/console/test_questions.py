@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
+import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,8 @@ from bettong.local.locations import FoundLocations
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
 from bettong_console.questions import AT_A_TIME_MAX, Questions
-from tests.console.sites import EXAMPLE
+from tests.console.sites import EXAMPLE, recorded_site, served
+from tests.waiting import eventually
 
 ANN = KeyQuestion("clicks", "ann", whole=True)
 
@@ -108,3 +112,28 @@ def test_only_so_many_are_answered_at_a_time_and_one_that_nobody_waits_for_ends(
 
     assert asyncio.run(crowd()) == 503
     assert not multiprocessing.active_children()
+
+
+def test_the_process_of_a_question_ends_when_the_page_that_asked_has_gone(tmp_path: Path) -> None:
+    application, written = tmp_path / "app.py", tmp_path / "pid"
+    application.write_text(
+        "import os\nfrom pathlib import Path\n"
+        f"Path({str(written)!r}).write_text(str(os.getpid()))\n"
+        "while True:\n    pass\n"
+    )
+
+    def runs() -> bool:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(written.read_text()), 0)
+            return True
+        return False
+
+    with served(recorded_site(ask=questions(application, tmp_path).ask)) as site:
+        host, port = site.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as page:
+            page.sendall(b"GET /api/key?key=ann&stage=clicks HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            eventually(
+                lambda: written.exists() and written.read_text() != "", what="the process of the question"
+            )
+            assert runs()
+        eventually(lambda: not runs(), what="the end of that process")

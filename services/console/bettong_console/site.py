@@ -120,18 +120,29 @@ class Site:
         return _json(self.histories.text(SPANS[name], names, version=self.board.version, now_s=time.time()))
 
     async def _key(self, request: Request) -> Response:
-        return _json(
-            await self.ask(
-                KeyQuestion(
-                    stage=_parameter(request, "stage", ""),
-                    key=_parameter(request, "key", None),
-                    whole=_parameter(request, "from", "snapshot") == "beginning",
-                )
-            )
+        question = KeyQuestion(
+            stage=_parameter(request, "stage", ""),
+            key=_parameter(request, "key", None),
+            whole=_parameter(request, "from", "snapshot") == "beginning",
         )
+        return await self._asked(request, question)
 
     async def _dead_letters(self, request: Request) -> Response:
-        return _json(await self.ask(DeadLettersQuestion(_parameter(request, "computation", ""))))
+        return await self._asked(request, DeadLettersQuestion(_parameter(request, "computation", "")))
+
+    async def _asked(self, request: Request, question: Question) -> Response:
+        """The answer; the question ends with who asked it, for others wait for its place."""
+        asking = asyncio.ensure_future(self.ask(question))
+        gone = asyncio.ensure_future(_gone(request))
+        try:
+            await asyncio.wait({asking, gone}, return_when=asyncio.FIRST_COMPLETED)
+            return (
+                _json(asking.result()) if asking.done() else Response(status_code=503)
+            )  # which nobody reads
+        finally:
+            asking.cancel()
+            gone.cancel()
+            await asyncio.gather(asking, gone, return_exceptions=True)
 
     async def _sign_in_page(self, request: Request) -> Response:
         return self.files[_SIGN_IN_PAGE].answer(request)
@@ -164,6 +175,12 @@ def _answered(handler: Handler) -> Handler:
             return JSONResponse({"error": str(error)}, error.status)
 
     return answered
+
+
+async def _gone(request: Request) -> None:
+    """Returns once the connection of a request has ended, or its answer was sent."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass  # its body, which says nothing
 
 
 async def _form(request: Request) -> dict[str, list[str]]:
