@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import multiprocessing
 import os
 import socket
@@ -13,6 +14,7 @@ import pytest
 
 from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.local.locations import FoundLocations
+from bettong_console.answering import newest_within
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
 from bettong_console.questions import AT_A_TIME_MAX, Questions
@@ -112,6 +114,15 @@ def test_only_so_many_are_answered_at_a_time_and_one_that_nobody_waits_for_ends(
 
     assert asyncio.run(crowd()) == 503
     assert not multiprocessing.active_children()
+
+
+def test_of_large_events_an_answer_has_the_newest_that_fit() -> None:
+    events: list[dict[str, object]] = [{"state": each * 30} for each in "abc"]
+    one = len(json.dumps(events[0]))
+    assert newest_within(events, 3 * one) == events
+    assert newest_within(events, 3 * one - 1) == events[1:]
+    assert newest_within([*events, {"state": "d" * 3 * one}], 3 * one) == []
+    assert newest_within([], 0) == []
 
 
 def test_the_process_of_a_question_ends_when_the_page_that_asked_has_gone(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ function timeline(found) {
       h("span", { class: "quiet small" }, `folded ${begun} up to offset ${found.until.toLocaleString("en")}; ${found.total > events.length ? `the last ${events.length} of ${found.total.toLocaleString("en")}` : found.total.toLocaleString("en")} of this key, the newest first`)),
     found.stopped && h("p", { class: "refused" }, `The fold stops here: ${found.stopped}`),
     events.length === 0
-      ? h("p", { class: "body empty" }, found.from_snapshot ? "No message of this key since the newest snapshot. Ask since the log begins to see what came before." : "No message of this key is in the log. See that it is written as messages have it.")
+      ? h("p", { class: "body empty" }, found.total > 0 ? "The last message of this key is too large to be shown here; bettong replay shows it." : found.from_snapshot ? "No message of this key since the newest snapshot. Ask since the log begins to see what came before." : "No message of this key is in the log. See that it is written as messages have it.")
       : h("ol", { class: "timeline" }, events.map(entry)));
 }
 
