@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -58,6 +59,18 @@ def test_a_page_gets_the_newest_view_at_once_and_each_newer_one(site: Served) ->
         site.look(later(1))
         second = next(received)
     assert first["status"]["time_s"] < second["status"]["time_s"]
+
+
+def test_what_has_not_changed_for_long_is_not_told_with_the_time_of_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listeners = recorded_site().listeners
+    monkeypatch.setattr(time, "time", lambda: 2_000_000_000.0)
+    first = listeners.view("summary")
+    monkeypatch.setattr(time, "time", lambda: 2_000_000_000.5)
+    assert listeners.view("summary") is first
+    monkeypatch.setattr(time, "time", lambda: 2_000_000_005.0)
+    assert json.loads(listeners.view("summary"))["status"]["now_s"] == 2_000_000_005.0
 
 
 def test_so_many_pages_may_be_open_and_the_next_one_is_told(address: str) -> None:
