@@ -263,6 +263,16 @@ def test_what_a_question_is_refused_for_is_shown(page: Page, site: Served, fault
     faults.clear()  # a browser says of each 404 that there was one
 
 
+@pytest.mark.parametrize("computation", ["clicks", "one that has none"])
+def test_a_computation_that_was_chosen_can_be_left_again(page: Page, site: Served, computation: str) -> None:
+    page.goto(f"{site.url}/events?dead-letters=1&computation={computation}")
+    field = page.get_by_label("Computation")
+    expect(field).to_have_value(computation)
+    field.select_option("")
+    expect(page).to_have_url(f"{site.url}/events?dead-letters=1")
+    expect(field).to_have_count(0)
+
+
 def test_colours_follow_the_system_or_a_choice(page: Page, site: Served) -> None:
     page.emulate_media(color_scheme="dark")
     page.goto(site.url)
