@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from bettong.inspection.live.application import loaded_plan
 from bettong_console.access import Access
 from bettong_console.board import Board
 from bettong_console.errors import ConsoleRequestError
+from bettong_console.history_texts import HistoryTexts
 from bettong_console.listeners import Listeners
 from bettong_console.pages import page_files
 from bettong_console.question import DeadLettersQuestion, Question
@@ -48,6 +49,7 @@ def recorded_site(
     local: bool = True,
     looks: list[Look] | None = None,
     graph: FlowGraph | None = None,
+    ask: Callable[[Question], Awaitable[str]] | None = None,
 ) -> RecordedSite:
     """The site as it is after a recording of `examples/visits.py`, or after other looks and with another graph."""
     planned = loaded_plan(str(EXAMPLE))
@@ -57,8 +59,9 @@ def recorded_site(
     listeners = Listeners(board, listeners_max)
     site = Site(
         board=board,
+        histories=HistoryTexts(board.history),
         listeners=listeners,
-        ask=answer_recorded,
+        ask=ask or answer_recorded,
         description=description(planned.application, graph or flow_graph(planned), OBJECTIVE_P99_MS),
         files=page_files(),
         access=Access(grants, local=local),
@@ -86,6 +89,7 @@ class Served:
     url: str
     site: RecordedSite
     loop: asyncio.AbstractEventLoop
+    http: uvicorn.Server
     silent: SilentConnections
 
     def close_silent(self, now_s: float) -> None:
@@ -96,6 +100,10 @@ class Served:
         """As if the console had looked once more."""
         self._call(lambda: self.site.board.add(look.time_s, look.time_s, look.answers))
         self._call(self.site.listeners.wake)
+
+    def streams(self) -> int:
+        """How many pages are open."""
+        return self.site.listeners._count
 
     def close_pages(self) -> None:
         """As the console does when it stops."""
@@ -118,9 +126,8 @@ def served(site: RecordedSite) -> Iterator[Served]:
         thread = threading.Thread(target=_run, args=(loop, http, listening), name="site")
         thread.start()
         try:
-            yield Served(
-                f"http://127.0.0.1:{listening.getsockname()[1]}", site, loop, SilentConnections(http)
-            )
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield Served(url, site, loop, http, SilentConnections(http))
         finally:
             site.listeners.close()
             http.should_exit = True

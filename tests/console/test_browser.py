@@ -19,6 +19,7 @@ from tests.console.browsers import chromium
 from tests.console.pictures import PICTURES, fresh_recording, take_pictures
 from tests.console.recordings import Look, miscounted, recorded, timed
 from tests.console.sites import Served, recorded_site, served
+from tests.waiting import eventually
 
 PAGES = (
     "/",
@@ -149,11 +150,47 @@ def test_what_is_new_appears_by_itself_and_is_not_old(page: Page, site: Served) 
         page.goto("about:blank")
 
 
+def test_a_page_that_nobody_sees_holds_no_connection_and_one_that_is_seen_again_is_new(page: Page) -> None:
+    def turn(state: str) -> None:
+        page.evaluate(
+            "state => { Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });"
+            " document.dispatchEvent(new Event('visibilitychange')); }",
+            state,
+        )
+
+    with served(recorded_site()) as own:
+        page.goto(own.url)
+        expect(page.locator(".verdict")).to_be_visible()
+        assert own.streams() == 1
+        turn("hidden")
+        eventually(lambda: own.streams() == 0, what="the end of the page's stream")
+        own.look(replace(later(0), time_s=page.evaluate("Date.now() / 1000")))
+        turn("visible")
+        expect(page.locator(".fresh")).to_have_text("live")
+        assert own.streams() == 1
+        page.goto("about:blank")
+
+
+def test_a_console_that_takes_a_question_and_says_nothing_is_a_fault_that_is_shown(page: Page) -> None:
+    with served(recorded_site()) as own:
+        page.goto(f"{own.url}/application")
+        expect(page.locator(".box")).to_have_count(5)
+        page.route("**/api/history*", lambda _: None)
+        page.evaluate(
+            "const timeout = AbortSignal.timeout; AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 100);"
+        )
+        with page.expect_request("**/api/history*"):
+            page.get_by_role("link", name="1 hour").click()
+        expect(page.get_by_text("the console does not answer within 15 s")).to_be_visible()
+        page.goto("about:blank")
+
+
 def test_the_graph_has_every_box_and_an_address_for_each(page: Page, site: Served) -> None:
     page.goto(f"{site.url}/application")
     expect(page.locator(".box")).to_have_count(5)
     expect(page.locator(".stage-box")).to_have_count(2)
-    page.get_by_title("Visits", exact=True).click()
+    with page.expect_request(lambda asked: "stage%2Fclicks%2Fp99_ms" in asked.url):
+        page.get_by_title("Visits", exact=True).click()
     expect(page).to_have_url(f"{site.url}/application?box=computation%3AVisits")
     expect(page.get_by_text("sessions of Visits")).to_be_visible()
     page.go_back()
@@ -224,6 +261,16 @@ def test_what_a_question_is_refused_for_is_shown(page: Page, site: Served, fault
     page.goto(f"{site.url}/key?key=ann&stage=nowhere")
     expect(page.get_by_role("alert")).to_contain_text("there is no stage 'nowhere'")
     faults.clear()  # a browser says of each 404 that there was one
+
+
+@pytest.mark.parametrize("computation", ["clicks", "one that has none"])
+def test_a_computation_that_was_chosen_can_be_left_again(page: Page, site: Served, computation: str) -> None:
+    page.goto(f"{site.url}/events?dead-letters=1&computation={computation}")
+    field = page.get_by_label("Computation")
+    expect(field).to_have_value(computation)
+    field.select_option("")
+    expect(page).to_have_url(f"{site.url}/events?dead-letters=1")
+    expect(field).to_have_count(0)
 
 
 def test_colours_follow_the_system_or_a_choice(page: Page, site: Served) -> None:

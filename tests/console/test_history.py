@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Collection
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bettong_console.history import SERIES_MAX, SPANS, History
+from bettong_console.history import SERIES_MAX, SPANS, History, HistoryStretch, Span
+from bettong_console.history_texts import HistoryTexts
 
 T0 = 1_800_000_000
 
@@ -85,6 +88,31 @@ def test_series_are_bounded_and_those_that_are_dropped_are_counted() -> None:
     assert history.dropped == 7
     history.add(T0 + 1, {"another": 1.0})
     assert len(history.stretch(SPANS["1d"], T0 + 1).values) == SERIES_MAX
+
+
+def test_a_series_is_written_once_a_look_in_five_digits_and_anew_when_time_passes() -> None:
+    read: list[str] = []
+
+    class Watched(History):
+        def stretch(self, span: Span, now_s: float, names: Collection[str] | None = None) -> HistoryStretch:
+            read.extend(names or ())
+            return super().stretch(span, now_s, names)
+
+    history = Watched()
+    history.add(T0, {"lag_s": 1.23456789, "p99_ms": 1_234_567.0})
+    texts = HistoryTexts(history)
+
+    def last(now_s: float, *names: str, version: int = 1) -> dict[str, float | None]:
+        found = json.loads(texts.text(SPANS["5m"], names, version=version, now_s=now_s))
+        assert found["first_s"] == int(now_s) - 299
+        return {name: each[-1] for name, each in found["series"].items()}
+
+    assert last(T0, "lag_s") == {"lag_s": 1.2346}
+    assert last(T0 + 0.5, "lag_s", "p99_ms") == {"lag_s": 1.2346, "p99_ms": 1_234_600}
+    assert read == ["lag_s", "p99_ms"]
+    history.add(T0, {"lag_s": 9.0})
+    assert last(T0, "lag_s", version=2) == {"lag_s": 9.0}
+    assert last(T0 + 1, "lag_s", version=2) == {"lag_s": None}
 
 
 def test_series_that_have_no_value_any_more_make_room() -> None:

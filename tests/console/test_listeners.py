@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ import httpx2
 import pytest
 
 from bettong.config.access import parse
-from bettong_console.serving import SILENT_S_MAX
+from bettong_console.serving import SILENT_S_MAX, UNREAD_S_MAX, connections_max
 from tests.console.recordings import Look, recorded
 from tests.console.sites import Served, recorded_site, served
 from tests.console.test_site import TEXT, TOKEN
@@ -60,6 +61,18 @@ def test_a_page_gets_the_newest_view_at_once_and_each_newer_one(site: Served) ->
     assert first["status"]["time_s"] < second["status"]["time_s"]
 
 
+def test_what_has_not_changed_for_long_is_not_told_with_the_time_of_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listeners = recorded_site().listeners
+    monkeypatch.setattr(time, "time", lambda: 2_000_000_000.0)
+    first = listeners.view("summary")
+    monkeypatch.setattr(time, "time", lambda: 2_000_000_000.5)
+    assert listeners.view("summary") is first
+    monkeypatch.setattr(time, "time", lambda: 2_000_000_005.0)
+    assert json.loads(listeners.view("summary"))["status"]["now_s"] == 2_000_000_005.0
+
+
 def test_so_many_pages_may_be_open_and_the_next_one_is_told(address: str) -> None:
     with contextlib.ExitStack() as stack:
         pages = [events(opened(stack, address)) for _ in range(LISTENERS_MAX)]
@@ -104,6 +117,55 @@ def test_connections_that_say_nothing_are_closed_and_others_stay(site: Served) -
         assert (silent.recv(1), half.recv(1)) == (b"", b"")
         site.look(later(2))
         assert next(page)["status"]["word"]
+
+
+def test_half_of_a_second_request_holds_no_connection_and_a_whole_one_stays(site: Served) -> None:
+    host, port = site.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as half, httpx2.Client() as whole:
+        half.sendall(b"GET /alive HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        assert half.recv(10_000).endswith(b"alive\n")
+        half.sendall(b"GET / HT")
+        whole.get(f"{site.url}/alive")
+        site.close_silent(1000)
+        whole.get(f"{site.url}/alive")
+        site.close_silent(1000 + SILENT_S_MAX)
+        assert half.recv(1) == b""
+        eventually(
+            lambda: len(site.http.server_state.connections) == 1, what="the end of that connection alone"
+        )
+
+
+def test_who_does_not_read_its_answers_is_cut_off(site: Served) -> None:
+    host, port = site.url.removeprefix("http://").split(":")
+    count = 100  # more than the system's buffers take
+    asked = b"GET /static/vendor/inter/inter.woff2 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+    with socket.create_connection((host, int(port)), timeout=10) as deaf:
+        deaf.sendall(asked * count)
+        eventually(
+            lambda: any(
+                each.transport.get_write_buffer_size() for each in site.http.server_state.connections
+            ),
+            what="an answer that waits for its reader",
+        )
+        site.close_silent(1000)
+        site.close_silent(1000 + UNREAD_S_MAX)
+        eventually(lambda: not site.http.server_state.connections, what="the end of that connection")
+
+
+def test_a_form_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bettong_console.site._FORM_S_MAX", 0.1)
+    with served(recorded_site(lambda: parse(TEXT))) as own:
+        host, port = own.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as slow:
+            slow.sendall(b"POST /sign-in HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\ntoken=")
+            assert slow.recv(1000).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "connections"), [(256, 56), (1024, 824), (20_000, 1024), (100, 16), (-1, 1024)]
+)
+def test_connections_leave_descriptors_for_all_else(descriptors: int, connections: int) -> None:
+    assert connections_max(descriptors) == connections
 
 
 def test_what_is_no_http_is_refused_and_harms_nobody(address: str) -> None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import multiprocessing
+import os
+import socket
 from pathlib import Path
 
 import pytest
 
 from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.local.locations import FoundLocations
+from bettong_console.answering import newest_within
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
 from bettong_console.questions import AT_A_TIME_MAX, Questions
-from tests.console.sites import EXAMPLE
+from tests.console.sites import EXAMPLE, recorded_site, served
+from tests.waiting import eventually
 
 ANN = KeyQuestion("clicks", "ann", whole=True)
 
@@ -68,6 +74,22 @@ def test_code_that_ends_its_process_costs_that_answer_alone(tmp_path: Path) -> N
     assert (status, "has died" in text) == (500, True)
 
 
+def test_a_process_that_dies_in_the_middle_of_its_answer_costs_that_answer_alone(tmp_path: Path) -> None:
+    application = tmp_path / "app.py"
+    # A message begins with its length: 100 bytes, of which 2 come.
+    application.write_text(
+        "import os\n"
+        "from multiprocessing.connection import Connection\n"
+        "def send(self, _):\n"
+        "    os.write(self.fileno(), bytes([0, 0, 0, 100, 1, 2]))\n"
+        "    os._exit(3)\n"
+        "Connection.send = send\n"
+        "1 / 0\n"
+    )
+    status, text = refusal(questions(application, tmp_path), ANN)
+    assert (status, "has died" in text) == (500, True)
+
+
 def test_code_that_cannot_be_loaded_is_the_answer(tmp_path: Path) -> None:
     application = tmp_path / "app.py"
     application.write_text("1 / 0\n")
@@ -92,3 +114,37 @@ def test_only_so_many_are_answered_at_a_time_and_one_that_nobody_waits_for_ends(
 
     assert asyncio.run(crowd()) == 503
     assert not multiprocessing.active_children()
+
+
+def test_of_large_events_an_answer_has_the_newest_that_fit() -> None:
+    events: list[dict[str, object]] = [{"state": each * 30} for each in "abc"]
+    one = len(json.dumps(events[0]))
+    assert newest_within(events, 3 * one) == events
+    assert newest_within(events, 3 * one - 1) == events[1:]
+    assert newest_within([*events, {"state": "d" * 3 * one}], 3 * one) == []
+    assert newest_within([], 0) == []
+
+
+def test_the_process_of_a_question_ends_when_the_page_that_asked_has_gone(tmp_path: Path) -> None:
+    application, written = tmp_path / "app.py", tmp_path / "pid"
+    application.write_text(
+        "import os\nfrom pathlib import Path\n"
+        f"Path({str(written)!r}).write_text(str(os.getpid()))\n"
+        "while True:\n    pass\n"
+    )
+
+    def runs() -> bool:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(written.read_text()), 0)
+            return True
+        return False
+
+    with served(recorded_site(ask=questions(application, tmp_path).ask)) as site:
+        host, port = site.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as page:
+            page.sendall(b"GET /api/key?key=ann&stage=clicks HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            eventually(
+                lambda: written.exists() and written.read_text() != "", what="the process of the question"
+            )
+            assert runs()
+        eventually(lambda: not runs(), what="the end of that process")

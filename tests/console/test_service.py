@@ -109,6 +109,42 @@ def test_by_tls_it_asks_for_a_token_and_plain_text_gets_nothing(
     asyncio.run(story())
 
 
+def test_new_certificates_and_authorities_of_clients_count_from_the_next_connection_on(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    old, new = Authority(tmp_path / "old"), Authority(tmp_path / "new")
+    pair, clients = old.issue("localhost"), tmp_path / "clients.pem"
+    clients.write_bytes(old.ca.read_bytes())
+    files = {"tls_certificate": pair.certificate, "tls_key": pair.key, "tls_clients": clients}
+
+    def shown_by(authority: Authority) -> ssl.SSLContext:
+        """Who trusts an authority alone, and shows a certificate of it."""
+        context = ssl.create_default_context(cafile=str(authority.ca))
+        shown = authority.issue("person", name="person")
+        context.load_cert_chain(shown.certificate, shown.key)
+        return context
+
+    async def story() -> None:
+        async def alive(authority: Authority) -> bool:
+            async with httpx2.AsyncClient(base_url=address, verify=shown_by(authority)) as asking:
+                try:
+                    return (await asking.get("/alive")).status_code == 200
+                except httpx2.TransportError:
+                    return False
+
+        async with running(redis_server.url, **files) as address:
+            async with httpx2.AsyncClient(base_url=address, verify=shown_by(old)) as asking:
+                await answered(asking, "/alive")
+            renewed = new.issue("localhost")
+            clients.write_bytes(new.ca.read_bytes())
+            pair.certificate.write_bytes(renewed.certificate.read_bytes())  # its key has yet to come
+            assert (await alive(old), await alive(new)) == (True, False)
+            pair.key.write_bytes(renewed.key.read_bytes())
+            assert (await alive(old), await alive(new)) == (False, True)
+
+    asyncio.run(story())
+
+
 def test_probes_are_answered_without_tls_and_learn_nothing_else(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:

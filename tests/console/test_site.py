@@ -196,6 +196,15 @@ def test_a_history_has_a_value_or_a_hole_for_each_step(plain: TestClient, span: 
     assert {len(values) for values in found["series"].values()} == {SPANS[span].values}
 
 
+def test_a_history_is_of_the_series_that_are_named_and_unknown_names_are_none(plain: TestClient) -> None:
+    whole = plain.get("/api/history?span=5m").json()["series"]
+    assert len(whole) > 10
+    found = plain.get("/api/history?span=5m&series=lag_s,nothing,stage/clicks/p99_ms").json()["series"]
+    assert found == {name: whole[name] for name in ("lag_s", "stage/clicks/p99_ms")}
+    assert plain.get("/api/history?span=5m&series=nothing").json()["series"] == {}
+    assert plain.get(f"/api/history?series={','.join('a' * 33)}").status_code == 400
+
+
 def test_what_a_question_is_refused_for_reaches_the_page(plain: TestClient) -> None:
     answer = plain.get("/api/key", params={"key": "ann", "stage": "nowhere"})
     assert (answer.status_code, "no stage" in answer.json()["error"]) == (404, True)
@@ -261,7 +270,7 @@ def test_a_browser_signs_in_once_and_out_again(guarded: TestClient) -> None:
     assert taken.headers["location"] == "/key?key=ann"
     cookie = taken.headers["set-cookie"].lower()
     assert "httponly" in cookie
-    assert "samesite=strict" in cookie
+    assert "samesite=lax" in cookie  # strict: who follows a link in a chat would be signed out
     assert TOKEN not in cookie
     assert guarded.get("/api/now").status_code == 200
     guarded.post("/sign-out")
@@ -278,6 +287,8 @@ def test_signing_in_leads_nowhere_else(guarded: TestClient, then: str) -> None:
 def test_a_form_of_any_size_or_bytes_is_no_harm(guarded: TestClient) -> None:
     assert guarded.post("/sign-in", content=b"token=" + b"x" * 10_000).status_code == 413
     assert guarded.post("/sign-in", content=b"\xff\xfe\x00&&==%zz").headers["location"].endswith("refused=1")
+    crowded = guarded.post("/sign-in", content=b"&".join(b"a=1" for _ in range(9)))
+    assert (crowded.status_code, "at most 8 fields" in crowded.json()["error"]) == (400, True)
 
 
 def test_a_token_that_was_taken_away_ends_its_sessions() -> None:

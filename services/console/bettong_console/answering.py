@@ -6,6 +6,7 @@ import itertools
 import json
 import signal
 from collections import deque
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -25,6 +26,8 @@ from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
 
 # What a person reads; `bettong replay --last` shows more.
 _EVENTS_MAX = 200
+# States may be large, and each event has two; the console holds the answer whole, and a browser draws it.
+_EVENTS_BYTES_MAX = 8_000_000
 _DEAD_LETTERS_MAX = 100
 # Above what the console waits for an answer.
 ALARM_S = 90
@@ -71,8 +74,20 @@ def _key_history(question: KeyQuestion, planned: Plan, where: FoundLocations) ->
         "begin": log.begin,
         "total": total,
         "stopped": str(history.stopped) if history.stopped is not None else None,
-        "events": [_event(each) for each in events],
+        "events": newest_within([_event(each) for each in events], _EVENTS_BYTES_MAX),
     }
+
+
+def newest_within(events: Sequence[dict[str, Any]], bytes_max: int) -> list[dict[str, Any]]:
+    """The last ones, so many that their JSON has at most so many bytes; none where the last alone has more."""
+    kept: list[dict[str, Any]] = []
+    left = bytes_max
+    for event in reversed(events):
+        left -= len(json.dumps(event))
+        if left < 0:
+            break
+        kept.append(event)
+    return kept[::-1]
 
 
 def _event(event: Event) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 SERIES_MAX = 512
@@ -59,9 +59,17 @@ class History:
         for rings in self._rings.values():
             rings.add(time_s, kept, every_s)
 
-    def stretch(self, span: Span, now_s: float) -> HistoryStretch:
-        """The span up to now."""
-        return self._rings[span.name].stretch(now_s)
+    def names(self, span: Span) -> Collection[str]:
+        """The series that the span has."""
+        return self._rings[span.name].names()
+
+    def first_s(self, span: Span, now_s: float) -> int:
+        """The time (Unix s) of the first value of the span up to now."""
+        return self._rings[span.name].first(now_s) * span.step_s
+
+    def stretch(self, span: Span, now_s: float, names: Collection[str] | None = None) -> HistoryStretch:
+        """The span up to now: all series, or those of these names, which are some of `names`."""
+        return self._rings[span.name].stretch(now_s, self.names(span) if names is None else names)
 
 
 class _Rings:
@@ -87,16 +95,19 @@ class _Rings:
             if value is not None and abs(value) <= _VALUE_MAX:  # which NaN is not
                 self._put(name, step, value, late)
 
-    def stretch(self, now_s: float) -> HistoryStretch:
-        last = max(self._step, int(now_s) // self._span.step_s)
-        first = last - self._span.values + 1
+    def names(self) -> Collection[str]:
+        return self._rings.keys()
+
+    def first(self, now_s: float) -> int:
+        return max(self._step, int(now_s) // self._span.step_s) - self._span.values + 1
+
+    def stretch(self, now_s: float, names: Collection[str]) -> HistoryStretch:
+        first = self.first(now_s)
+        steps = range(first, first + self._span.values)
         return HistoryStretch(
             self._span,
             first * self._span.step_s,
-            {
-                name: [self._at(ring, step) for step in range(first, last + 1)]
-                for name, ring in self._rings.items()
-            },
+            {name: [self._at(self._rings[name], step) for step in steps] for name in names},
         )
 
     def _at(self, ring: array[float], step: int) -> float | None:

@@ -15,12 +15,14 @@ from bettong_console.views import VIEWS
 
 # Who asks once asks again, as programs do.
 _ASKED_S = 10.0
+# A text says what time it is, by which a page knows how old its numbers are.
+_TEXT_S_MAX = 1.0
 
 
 class Listeners:
     """For one event loop. `wanted` is set while somebody is there for whom the board is to be new.
 
-    Each view is made once a version, however many pages have it open.
+    Each view is made once a version, however many pages have it open; and once more for who comes later than that.
     """
 
     def __init__(self, board: Board, listeners_max: int) -> None:
@@ -28,7 +30,7 @@ class Listeners:
         self._listeners_max = listeners_max
         self._count = 0
         self._news = asyncio.Event()
-        self._made: dict[str, tuple[int, str]] = {}
+        self._made: dict[str, tuple[int, float, str]] = {}
         self._closed = False
         self._asked_s = -math.inf
         self.wanted = asyncio.Event()
@@ -56,12 +58,13 @@ class Listeners:
             raise ConsoleRequestError(404, f"there is no view {name[:40]!r}, only {', '.join(VIEWS)}")
         self._asked_s = time.monotonic()
         self.wanted.set()
-        version, text = self._made.get(name, (-1, ""))
-        if version != self._board.version:
+        now_s = time.time()
+        version, made_s, text = self._made.get(name, (-1, 0.0, ""))
+        if version != self._board.version or abs(now_s - made_s) > _TEXT_S_MAX:
             if self._board.known is None:
                 raise ConsoleRequestError(503, self._why_unknown())
-            text = as_json(VIEWS[name](self._board, self._board.known, time.time()))
-            self._made[name] = (self._board.version, text)
+            text = as_json(VIEWS[name](self._board, self._board.known, now_s))
+            self._made[name] = (self._board.version, now_s, text)
         return text
 
     def admit(self, name: str) -> AsyncIterator[str]:

@@ -75,7 +75,7 @@ class Questions:
                     " replay, which takes as long as it takes",
                 )
             await asyncio.sleep(_POLL_S)
-        with contextlib.suppress(EOFError):
+        with contextlib.suppress(EOFError, OSError):  # OSError: it died in the middle of its answer
             status, text = await asyncio.to_thread(receiving.recv)
             return Answered(status, text)
         return Answered(500, "the process that looked for it has died: see the console's log")

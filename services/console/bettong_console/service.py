@@ -33,6 +33,7 @@ from bettong.logs import Logger
 from bettong_console.access import Access
 from bettong_console.board import Board
 from bettong_console.health import health_served
+from bettong_console.history_texts import HistoryTexts
 from bettong_console.listeners import Listeners
 from bettong_console.pages import page_files
 from bettong_console.questions import Questions
@@ -58,6 +59,7 @@ class Console:
         self._asking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="poll")
         self._site = Site(
             board=self._board,
+            histories=HistoryTexts(self._board.history),
             listeners=self._listeners,
             ask=Questions(settings.application, where).ask,
             description=description(plan.application, flow_graph(plan), settings.console_objective_p99_ms),
@@ -69,7 +71,7 @@ class Console:
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises SettingsError where it cannot listen, or files are wrong."""
         application = self._site.application()
-        http = server(application, tls_context(self._settings))
+        http = server(application, tls_context(self._settings, self._log))
         async with health_served(self._settings.health_listen):
             with listening_socket(self._settings.console_listen) as listening:
                 await self._serve(http, listening, stop)

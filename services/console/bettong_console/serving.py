@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import socket
 import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bettong.config.console import ConsoleSettings
+from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.errors import SettingsError
+from bettong.logs import Logger
 
 # Beyond this all are told 503. Each takes some 20 KB; a page has up to 7, and loads with 6 at a time.
 _CONNECTIONS_MAX = 1024
+_CONNECTIONS_MIN = 16
+# Descriptors for Redis, Kafka, files, questions, and for connections that are just told 503.
+_DESCRIPTORS_LEFT = 200
 # A request comes at once, or in a few packets; who says nothing, or half of something, takes a place of others.
 SILENT_S_MAX = 10.0
+# An answer is taken within this, also by a slow line; who does not read takes a place of others.
+UNREAD_S_MAX = 60.0
 _HEADER_BYTES_MAX = 16_384
 _GRACE_S = 3
 _BACKLOG = 128
@@ -36,7 +45,7 @@ def server(application: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Server:
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            limit_concurrency=_CONNECTIONS_MAX,
+            limit_concurrency=connections_max(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
             h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
             timeout_graceful_shutdown=_GRACE_S,
             ssl_context_factory=(lambda _config, _default: tls) if tls is not None else None,
@@ -44,22 +53,44 @@ def server(application: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Server:
     )
 
 
+def connections_max(descriptors: int) -> int:
+    """How many connections a process may have that may open so many files; a negative number stands for any number."""
+    if descriptors < 0:
+        return _CONNECTIONS_MAX
+    return max(_CONNECTIONS_MIN, min(_CONNECTIONS_MAX, descriptors - _DESCRIPTORS_LEFT))
+
+
 class SilentConnections:
-    """Connections of a server on which no request has come yet, since when; for its event loop."""
+    """Connections of a server on which no request is under way, or answers are not read, since when.
+
+    For the server's event loop.
+    """
 
     def __init__(self, http: uvicorn.Server) -> None:
         self._http = http
-        self._since_s: dict[object, float] = {}
+        # By connection and its last request.
+        self._silent_since_s: dict[tuple[H11Protocol, object], float] = {}
+        self._unread_since_s: dict[H11Protocol, float] = {}
 
     def close_old(self, now_s: float) -> None:
-        """Closes those that have been silent for SILENT_S_MAX. Call it every second or so."""
-        # Of those that had a request uvicorn ends the idle ones by itself.
-        connections = self._http.server_state.connections
-        silent = [each for each in connections if isinstance(each, H11Protocol) and each.cycle is None]
-        self._since_s = {each: self._since_s.get(each, now_s) for each in silent}
-        for each in silent:
-            if now_s - self._since_s[each] >= SILENT_S_MAX:
+        """Closes those that are silent for SILENT_S_MAX, and that do not read for UNREAD_S_MAX.
+
+        Call it every second or so.
+        """
+        connections = [each for each in self._http.server_state.connections if isinstance(each, H11Protocol)]
+        # uvicorn ends those that say nothing after an answer by itself, but not those that say half of something.
+        silent = [
+            (each, each.cycle) for each in connections if each.cycle is None or each.cycle.response_complete
+        ]
+        unread = [each for each in connections if each.transport.get_write_buffer_size() > 0]
+        self._silent_since_s = {each: self._silent_since_s.get(each, now_s) for each in silent}
+        self._unread_since_s = {each: self._unread_since_s.get(each, now_s) for each in unread}
+        for (each, _), since_s in self._silent_since_s.items():
+            if now_s - since_s >= SILENT_S_MAX:
                 each.transport.close()
+        for each, since_s in self._unread_since_s.items():
+            if now_s - since_s >= UNREAD_S_MAX:
+                each.transport.abort()  # closing would wait for the reader
 
 
 class _Server(uvicorn.Server):
@@ -86,21 +117,38 @@ def listening_socket(address: str, setting: str = "BETTONG_CONSOLE_LISTEN") -> s
     return listening
 
 
-def tls_context(settings: ConsoleSettings) -> ssl.SSLContext | None:
-    """None where there is no certificate. Raises SettingsError for files that cannot be used; it quotes none."""
-    if settings.tls_certificate is None or settings.tls_key is None:
+def tls_context(settings: ConsoleSettings, log: Logger) -> ssl.SSLContext | None:
+    """None where there is no certificate; else it follows its files, and open connections stay as they are.
+
+    Raises SettingsError for files that cannot be used; it quotes none.
+    """
+    certificate, key, clients = settings.tls_certificate, settings.tls_key, settings.tls_clients
+    if certificate is None or key is None:
         return None
+    paths = [certificate, key, *([clients] if clients else [])]
+    files = Reloaded(paths, lambda: _read_context(certificate, key, clients), log)
+
+    def turn_to_newest(connection: ssl.SSLObject, _name: str | None, _first: ssl.SSLContext) -> None:
+        connection.context = files.current()
+
+    # OpenSSL calls it in each handshake, whether the client names a server or not.
+    context = _read_context(certificate, key, clients)
+    context.sni_callback = turn_to_newest
+    return context
+
+
+def _read_context(certificate: Path, key: Path, clients: Path | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         # Without a password OpenSSL would ask for one at the terminal.
-        context.load_cert_chain(settings.tls_certificate, settings.tls_key, password="")
-        if settings.tls_clients is not None:
-            context.load_verify_locations(settings.tls_clients)
+        context.load_cert_chain(certificate, key, password="")
+        if clients is not None:
+            context.load_verify_locations(clients)
             context.verify_mode = ssl.CERT_REQUIRED
     except OSError as error:
         raise SettingsError(
-            f"BETTONG_TLS_CERTIFICATE {settings.tls_certificate}, BETTONG_TLS_KEY {settings.tls_key},"
-            f" BETTONG_TLS_CLIENTS {settings.tls_clients or '-'}: {error.strerror or error}; expected PEM files of a"
+            f"BETTONG_TLS_CERTIFICATE {certificate}, BETTONG_TLS_KEY {key},"
+            f" BETTONG_TLS_CLIENTS {clients or '-'}: {error.strerror or error}; expected PEM files of a"
             " chain, of its key without a password, and of authorities"
         ) from None
     return context

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from bettong_console.board import Board
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.guard import ALIVE, SIGN_IN, RequestGuard
 from bettong_console.history import SPANS
+from bettong_console.history_texts import HistoryTexts
 from bettong_console.listeners import Listeners, as_json
 from bettong_console.pages import PageFile
 from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
@@ -26,7 +28,11 @@ from bettong_console.views import View
 
 # The places of the page; the page itself decides what stands there.
 PAGES = ("/", "/application", "/partitions", "/accounts", "/key", "/events")
+# The page draws 7 at a time.
+_SERIES_MAX = 32
 _FORM_BYTES_MAX = 8_192
+_FORM_FIELDS_MAX = 8
+_FORM_S_MAX = 10.0
 # A page that has not read for so long is gone, or asleep; it connects again by itself.
 _SEND_S_MAX = 10.0
 _PING_S = 15
@@ -41,6 +47,7 @@ class Site:
     """What the addresses answer from. `ask` raises ConsoleRequestError where there is no answer."""
 
     board: Board
+    histories: HistoryTexts
     listeners: Listeners
     ask: Callable[[Question], Awaitable[str]]
     description: View
@@ -61,7 +68,7 @@ class Site:
             Route("/api/dead-letters", _answered(self._dead_letters), methods=["GET"]),
             Route(ALIVE, self._alive, methods=["GET"]),
             Route(SIGN_IN, self._sign_in_page, methods=["GET"]),
-            Route(SIGN_IN, self._sign_in, methods=["POST"]),
+            Route(SIGN_IN, _answered(self._sign_in), methods=["POST"]),
             Route("/sign-out", self._sign_out, methods=["POST"]),
         ]
         return RequestGuard(
@@ -106,49 +113,49 @@ class Site:
         name = _parameter(request, "span", "5m")
         if name not in SPANS:
             raise ConsoleRequestError(400, f"span is one of {', '.join(SPANS)}, not {name[:20]!r}")
-        stretch = self.board.history.stretch(SPANS[name], time.time())
-        return _json(
-            as_json(
-                {
-                    "span": name,
-                    "step_s": stretch.span.step_s,
-                    "first_s": stretch.first_s,
-                    "dropped": self.board.history.dropped,
-                    "series": stretch.values,
-                }
-            )
-        )
+        series = _parameter(request, "series", "")
+        names = series.split(",", _SERIES_MAX) if series else None
+        if names is not None and len(names) > _SERIES_MAX:
+            raise ConsoleRequestError(400, f"series names at most {_SERIES_MAX}, or is left out for all")
+        return _json(self.histories.text(SPANS[name], names, version=self.board.version, now_s=time.time()))
 
     async def _key(self, request: Request) -> Response:
-        return _json(
-            await self.ask(
-                KeyQuestion(
-                    stage=_parameter(request, "stage", ""),
-                    key=_parameter(request, "key", None),
-                    whole=_parameter(request, "from", "snapshot") == "beginning",
-                )
-            )
+        question = KeyQuestion(
+            stage=_parameter(request, "stage", ""),
+            key=_parameter(request, "key", None),
+            whole=_parameter(request, "from", "snapshot") == "beginning",
         )
+        return await self._asked(request, question)
 
     async def _dead_letters(self, request: Request) -> Response:
-        return _json(await self.ask(DeadLettersQuestion(_parameter(request, "computation", ""))))
+        return await self._asked(request, DeadLettersQuestion(_parameter(request, "computation", "")))
+
+    async def _asked(self, request: Request, question: Question) -> Response:
+        """The answer; the question ends with who asked it, for others wait for its place."""
+        asking = asyncio.ensure_future(self.ask(question))
+        gone = asyncio.ensure_future(_gone(request))
+        try:
+            await asyncio.wait({asking, gone}, return_when=asyncio.FIRST_COMPLETED)
+            return (
+                _json(asking.result()) if asking.done() else Response(status_code=503)
+            )  # which nobody reads
+        finally:
+            asking.cancel()
+            gone.cancel()
+            await asyncio.gather(asking, gone, return_exceptions=True)
 
     async def _sign_in_page(self, request: Request) -> Response:
         return self.files[_SIGN_IN_PAGE].answer(request)
 
     async def _sign_in(self, request: Request) -> Response:
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _FORM_BYTES_MAX:
-                return JSONResponse({"error": f"a form has at most {_FORM_BYTES_MAX} bytes"}, 413)
-        form = parse_qs(body.decode("ascii", "replace"), max_num_fields=8)
+        form = await _form(request)
         then = _own_path(form.get("then", ["/"])[0])
         number = self.access.sign_in(form.get("token", [""])[0].strip())
         if number is None:
             return RedirectResponse(f"{SIGN_IN}?{urlencode({'then': then, 'refused': '1'})}", 303)
         answer = RedirectResponse(then, 303)
-        answer.set_cookie(COOKIE, number, httponly=True, samesite="strict", secure=self.secure, path="/")
+        # Lax: a link in a chat or a mail is followed with it. GET changes nothing, and POST comes without.
+        answer.set_cookie(COOKIE, number, httponly=True, samesite="lax", secure=self.secure, path="/")
         return answer
 
     async def _sign_out(self, request: Request) -> Response:
@@ -168,6 +175,29 @@ def _answered(handler: Handler) -> Handler:
             return JSONResponse({"error": str(error)}, error.status)
 
     return answered
+
+
+async def _gone(request: Request) -> None:
+    """Returns once the connection of a request has ended, or its answer was sent."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass  # its body, which says nothing
+
+
+async def _form(request: Request) -> dict[str, list[str]]:
+    """The fields of a form. Raises ConsoleRequestError for one that is larger, or slower, than any of this site."""
+    body = b""
+    try:
+        async with asyncio.timeout(_FORM_S_MAX):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _FORM_BYTES_MAX:
+                    raise ConsoleRequestError(413, f"a form has at most {_FORM_BYTES_MAX} bytes")
+    except TimeoutError:
+        raise ConsoleRequestError(408, f"a form comes within {_FORM_S_MAX:.0f} s") from None
+    try:
+        return parse_qs(body.decode("ascii", "replace"), max_num_fields=_FORM_FIELDS_MAX)
+    except ValueError:
+        raise ConsoleRequestError(400, f"a form has at most {_FORM_FIELDS_MAX} fields") from None
 
 
 def _parameter(request: Request, name: str, default: str | None) -> str:

@@ -1,5 +1,5 @@
-// The history of all series over a span: asked for once, then grown by what comes live, and asked for anew at each step.
-import { ask } from "./live.js";
+// The history of the series that a place draws, over a span: asked for anew at each step.
+import { ask, seen } from "./live.js";
 
 export const SPANS = { "5m": "5 min", "1h": "1 hour", "1d": "1 day" };
 
@@ -7,23 +7,35 @@ export class Histories {
   constructor(onChange) {
     this._onChange = onChange;
     this._abort = null;
-    this.span = null;
+    this._query = null;
     this.data = null;
     this.fault = "";
+    this._ended = new AbortController();
+    document.addEventListener("visibilitychange", () => this._turn(), { signal: this._ended.signal });
   }
 
-  /** Asks for a span, and again whenever a new value of it is due. */
-  follow(span) {
-    if (span === this.span) return;
-    this.close();
-    this.span = span;
-    this._ask();
+  /** Asks for series over a span, and again whenever a new value of it is due. */
+  follow(span, names) {
+    const query = String(new URLSearchParams({ span, series: names.join(",") }));
+    if (query === this._query) return;
+    this._query = query;
+    this._turn();
   }
 
   close() {
+    this._ended.abort();
+    this._stop();
+  }
+
+  /** Asks anew, or no more while nobody sees the page. */
+  _turn() {
+    this._stop();
+    if (seen()) this._ask();
+  }
+
+  _stop() {
     clearTimeout(this._timer);
     if (this._abort) this._abort.abort();
-    this.span = null;
   }
 
   /** The times and values of a series; holes are null. */
@@ -38,21 +50,21 @@ export class Histories {
   }
 
   async _ask() {
-    const span = this.span;
-    this._abort = new AbortController();
+    const own = new AbortController();
+    this._abort = own;
     let again_ms = 5000;
     try {
-      const found = await ask(`/api/history?span=${span}`, this._abort.signal);
-      if (span !== this.span) return;
+      const found = await ask(`/api/history?${this._query}`, own.signal);
+      if (own.signal.aborted) return;
       this.data = found;
       this.fault = "";
       again_ms = Math.max(2000, (found.step_s * 1000) / 2);
       this._onChange();
     } catch (fault) {
-      if (span !== this.span) return;
+      if (own.signal.aborted) return;
       this.fault = fault.message;
+      this._onChange();
     }
-    // In a window that nobody sees, browsers run timers seldom: that is as it should be.
     this._timer = setTimeout(() => this._ask(), again_ms);
   }
 }

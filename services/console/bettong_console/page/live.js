@@ -3,6 +3,14 @@
 const AGAIN_MS_MAX = 15_000;
 // A look takes a second, and one may be late.
 export const OLD_S = 4;
+// For the title of a page that nobody sees, which holds no connection: browsers have six for all pages of a site.
+const GLANCE_MS = 30_000;
+const ANSWER_MS_MAX = 15_000;
+// What the server folds or reads a log for takes up to 60 s.
+export const QUESTION_MS_MAX = 75_000;
+
+/** Whether somebody may see the page. */
+export const seen = () => document.visibilityState !== "hidden";
 
 export class Live {
   constructor(view, onView, onAge) {
@@ -13,13 +21,28 @@ export class Live {
     this._received_ms = null;
     this._lag_s = 0;
     this._fault = "";
+    this._source = null;
+    this._ended = new AbortController();
     this._timer = setInterval(() => this._age(), 1000);
-    this._connect();
+    document.addEventListener("visibilitychange", () => this._turn(), { signal: this._ended.signal });
+    this._turn();
   }
 
   close() {
+    this._ended.abort();
     clearInterval(this._timer);
-    clearTimeout(this._retry);
+    this._disconnect();
+  }
+
+  /** A stream while the page is seen, else a look now and then. */
+  _turn() {
+    this._disconnect();
+    if (seen()) this._connect();
+    else this._again = setTimeout(() => this._glance(), this._received_ms === null ? 0 : GLANCE_MS);
+  }
+
+  _disconnect() {
+    clearTimeout(this._again);
     if (this._source) this._source.close();
     this._source = null;
   }
@@ -27,33 +50,44 @@ export class Live {
   _connect() {
     const source = new EventSource(`/api/live?view=${encodeURIComponent(this._view)}`);
     this._source = source;
-    source.onmessage = (event) => {
-      const view = JSON.parse(event.data);
-      this._again_ms = 500;
-      this._fault = "";
-      this._received_ms = performance.now();
-      this._lag_s = Math.max(0, view.status.now_s - view.status.time_s);
-      this._onView(view);
-      this._age();
-    };
+    source.onmessage = (event) => this._receive(JSON.parse(event.data));
     source.onerror = () => {
       source.close();
       this._why();
-      this._retry = setTimeout(() => this._connect(), this._again_ms);
+      this._again = setTimeout(() => this._connect(), this._again_ms);
       this._again_ms = Math.min(AGAIN_MS_MAX, this._again_ms * 2);
     };
+  }
+
+  async _glance() {
+    try {
+      const view = await ask(`/api/now?view=${encodeURIComponent(this._view)}`, this._ended.signal);
+      if (!this._ended.signal.aborted && !seen()) this._receive(view);
+    } catch (fault) {
+      this._fault = fault.message;
+    }
+    if (!this._ended.signal.aborted && !seen()) this._again = setTimeout(() => this._glance(), GLANCE_MS);
+  }
+
+  _receive(view) {
+    this._again_ms = 500;
+    this._fault = "";
+    this._received_ms = performance.now();
+    this._lag_s = Math.max(0, view.status.now_s - view.status.time_s);
+    this._onView(view);
+    this._age();
   }
 
   async _why() {
     // An EventSource does not tell why it was refused.
     try {
-      const answer = await fetch(`/api/now?view=${encodeURIComponent(this._view)}`);
+      const answer = await fetch(`/api/now?view=${encodeURIComponent(this._view)}`, { signal: limited(this._ended.signal, ANSWER_MS_MAX) });
       if (answer.status === 401) location.assign(`/sign-in?then=${encodeURIComponent(location.pathname + location.search)}`);
       else this._fault = answer.ok ? "no room for another open page" : (await answer.json()).error;
     } catch {
       this._fault = "the console does not answer";
     }
-    this._age();
+    if (!this._ended.signal.aborted) this._age();
   }
 
   _age() {
@@ -68,11 +102,22 @@ function exact(_, value, context) {
   return rounded && context && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
 }
 
-/** JSON of an address. Throws an Error with the server's reason. */
-export async function ask(path, signal) {
-  const answer = await fetch(path, { signal });
+function limited(signal, within_ms) {
+  return AbortSignal.any([...(signal ? [signal] : []), AbortSignal.timeout(within_ms)]);
+}
+
+/** JSON of an address. Throws an Error with the server's reason, or for an answer that has not come within so long. */
+export async function ask(path, signal, within_ms = ANSWER_MS_MAX) {
+  let answer;
+  let text;
+  try {
+    answer = await fetch(path, { signal: limited(signal, within_ms) });
+    text = await answer.text();
+  } catch (fault) {
+    throw fault.name === "TimeoutError" ? new Error(`the console does not answer within ${within_ms / 1000} s`) : fault;
+  }
   if (answer.status === 401) location.assign(`/sign-in?then=${encodeURIComponent(location.pathname + location.search)}`);
-  const values = JSON.parse(await answer.text(), exact);
+  const values = JSON.parse(text, exact);
   if (!answer.ok) throw new Error(values.error || `HTTP ${answer.status}`);
   return values;
 }

@@ -28,7 +28,7 @@ export function applicationPlace(root, description) {
     [new Chart({ title: "Latency", note: "to durable output or delivery", show: ms, axis: (value) => (value >= 10_000 ? `${compact(value / 1000)} s` : `${compact(value)} ms`), lines: [{ label: "p50", ink: "--series-3" }, { label: "p99", ink: "--series-1" }, { label: "worst", ink: "--series-2" }] }), seriesOf.latency],
     [new Chart({ title: "Lag", note: "in records", show: (value) => `${digits(value, { whole: true })} records`, axis: compact, lines: [{ label: "in the log", ink: "--series-1" }] }), seriesOf.lag],
   ];
-  const histories = new Histories(drawCharts);
+  const histories = new Histories(drawHistory);
   const resized = () => {
     if (Math.abs(root.clientWidth - laid_px) < 20) return;
     fit();
@@ -38,10 +38,16 @@ export function applicationPlace(root, description) {
   fit();
   draw();
   for (const [chart] of charts) chart.begin();
-  histories.follow(span());
+  histories.follow(span(), drawnSeries());
 
   function span() {
     return chosen("span", "5m", Object.keys(SPANS));
+  }
+
+  function drawnSeries() {
+    const box = chosenBox();
+    // Since when there is a history is seen by the lag.
+    return [...new Set([...charts.flatMap(([, names]) => names(box)).filter(Boolean), "lag_records"])];
   }
 
   function fit() {
@@ -68,6 +74,11 @@ export function applicationPlace(root, description) {
       h("div", { class: "charts" }, charts.map(([chart]) => (chart.element.isConnected ? h("section", { "data-keep": chart.element.dataset.keep }) : chart.element)))));
   }
 
+  function drawHistory() {
+    draw();
+    drawCharts();
+  }
+
   function drawCharts() {
     const times = histories.times();
     const box = chosenBox();
@@ -80,7 +91,7 @@ export function applicationPlace(root, description) {
       draw();
     },
     addressChanged() {
-      histories.follow(span());
+      histories.follow(span(), drawnSeries());
       draw();
       drawCharts();
     },

@@ -2,7 +2,7 @@
 import { choose, chosen } from "../address.js";
 import { h, morphChildren, on } from "../dom.js";
 import { count, moment } from "../format.js";
-import { ask } from "../live.js";
+import { ask, QUESTION_MS_MAX } from "../live.js";
 
 export function eventsPlace(root) {
   let view = null;
@@ -25,7 +25,7 @@ export function eventsPlace(root) {
     choose({ "dead-letters": "1" });
     draw();
     try {
-      found = await ask(`/api/dead-letters?${new URLSearchParams({ computation: chosen("computation", "") })}`, own.signal);
+      found = await ask(`/api/dead-letters?${new URLSearchParams({ computation: chosen("computation", "") })}`, own.signal, QUESTION_MS_MAX);
     } catch (error) {
       if (own.signal.aborted) return;
       fault = error.message;
@@ -40,12 +40,15 @@ export function eventsPlace(root) {
   }
 
   function deadLetters() {
-    const names = Object.keys(found ? found.by_computation : {});
+    const counts = found ? found.by_computation : {};
+    const wanted = chosen("computation", "");
+    // Of a computation that is chosen the answer knows that one alone, or none.
+    const names = [...new Set([...Object.keys(counts), ...(wanted ? [wanted] : [])])];
     return h("section", { class: "card" },
       h("header", {}, h("h2", {}, "Dead letters"), h("span", { class: `badge ${view.dead_letters ? "notice" : ""}` }, count(view.dead_letters)),
         h("div", { class: "controls end" },
-          names.length > 1 && h("select", { "data-computation": true, "aria-label": "Computation" }, h("option", { value: "" }, "all computations"),
-            names.map((name) => h("option", { value: name, selected: name === chosen("computation", "") }, `${name} (${found.by_computation[name].toLocaleString("en")})`))),
+          (wanted || names.length > 1) && h("select", { "data-computation": true, "aria-label": "Computation" }, h("option", { value: "" }, "all computations"),
+            names.map((name) => h("option", { value: name, selected: name === wanted }, found ? `${name} (${(counts[name] || 0).toLocaleString("en")})` : name))),
           h("button", { type: "button", "data-ask": true }, asking ? "Reading …" : found ? "Read again" : "Read them"))),
       fault && h("p", { class: "refused", role: "alert" }, fault),
       found === null

@@ -2,7 +2,7 @@
 import { choose, chosen } from "../address.js";
 import { h, morphChildren, on } from "../dom.js";
 import { moment } from "../format.js";
-import { ask } from "../live.js";
+import { ask, QUESTION_MS_MAX } from "../live.js";
 
 const KINDS = { taken: null, duplicate: "skipped: seen before", gap: "skipped: an earlier frame was lost", "time-passed": "time passed: a state ended, or a timer fired" };
 
@@ -28,7 +28,7 @@ export function keyPlace(root, description) {
     draw();
     const parameters = new URLSearchParams({ key: chosen("key", ""), stage: chosen("stage", description.stages[0] || ""), from: chosen("from", "snapshot") });
     try {
-      found = await ask(`/api/key?${parameters}`, own.signal);
+      found = await ask(`/api/key?${parameters}`, own.signal, QUESTION_MS_MAX);
     } catch (error) {
       if (own.signal.aborted) return;
       fault = error.message;
@@ -68,7 +68,7 @@ function timeline(found) {
       h("span", { class: "quiet small" }, `folded ${begun} up to offset ${found.until.toLocaleString("en")}; ${found.total > events.length ? `the last ${events.length} of ${found.total.toLocaleString("en")}` : found.total.toLocaleString("en")} of this key, the newest first`)),
     found.stopped && h("p", { class: "refused" }, `The fold stops here: ${found.stopped}`),
     events.length === 0
-      ? h("p", { class: "body empty" }, found.from_snapshot ? "No message of this key since the newest snapshot. Ask since the log begins to see what came before." : "No message of this key is in the log. See that it is written as messages have it.")
+      ? h("p", { class: "body empty" }, found.total > 0 ? "The last message of this key is too large to be shown here; bettong replay shows it." : found.from_snapshot ? "No message of this key since the newest snapshot. Ask since the log begins to see what came before." : "No message of this key is in the log. See that it is written as messages have it.")
       : h("ol", { class: "timeline" }, events.map(entry)));
 }
 

@@ -6,7 +6,7 @@ import { Histories, sparkline } from "../histories.js";
 export function overviewPlace(root, description) {
   let view = null;
   const histories = new Histories(draw);
-  histories.follow("5m");
+  histories.follow("5m", ["in_per_s", "out_per_s", "p99_ms", "lag_records"]);
 
   function draw() {
     if (!view) return;
