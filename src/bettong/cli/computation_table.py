@@ -23,24 +23,24 @@ def computations_table(found: Sequence[ComputationLine]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 1))
-    table.add_column("stage / computation", vertical="bottom")
+    table.add_column("stage / computation", vertical="bottom", min_width=18)
     for name in ("in", "out", "busy,\nof a core", "of the\nstage"):
         table.add_column(name, justify="right", no_wrap=True, vertical="bottom")
-    for name in ("a frame\np50", "\np99", "\np99.9", "\nmax"):
+    for name in ("a frame\np50", "\np99", "\nmax"):
         table.add_column(name, justify="right", no_wrap=True, vertical="bottom")
     for stage in dict.fromkeys(line.stage for line in found):
         lines = [line for line in found if line.stage == stage]
         whole, most = sum(line.busy_share for line in lines), max(line.busy_share for line in lines)
         table.add_row(f"[bold]{escape(stage)}[/bold]")
         for line in lines:
-            name = escape(line.name) if line.name else "[dim]frames read and judged[/dim]"
+            name = escape(line.name) if line.name else "[dim]frames read[/dim]"
             table.add_row(
                 f"  {name}",
                 _count(line.taken),
                 _count(line.given),
                 f"{line.busy_share:.1%}",
                 f"{line.busy_share / whole:.0%}" if whole else "",
-                *map(_duration, (line.p50_us, line.p99_us, line.p999_us, line.max_us)),
+                *map(_duration, (line.p50_us, line.p99_us, line.max_us)),
                 style="bold" if whole and line.busy_share == most else None,
             )
     return table
