@@ -26,7 +26,7 @@ demo: setup  ## Run Market Spread end to end on this machine and check its resul
 # Three files at a time, for tests wait as much as they compute; in the order of names, which puts the longest first.
 test: setup  ## Run every test (ARGS="-k word" for some)
 	@$(PYTHON) -m deploy.bootstrap --tests
-	@exec $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
+	@exec $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
 lint: packages  ## Style, formatting, layers
 	@$(BIN)/ruff check

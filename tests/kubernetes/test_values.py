@@ -365,7 +365,7 @@ def test_every_value_is_used_by_a_template() -> None:
         path.read_text()
         for folder in ("templates", "files")  # thresholds of alerts are put into a file
         for path in FOLDER.joinpath(folder).rglob("*")
-        if path.is_file()
+        if path.is_file() and path.suffix != ".pyc"
     )
     values = yaml.safe_load((FOLDER / "values.yaml").read_text())
     unused = [path for path in leaves(values) if not re.search(rf"\b{path.rpartition('.')[2]}\b", templates)]

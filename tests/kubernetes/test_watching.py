@@ -36,7 +36,8 @@ def test_every_service_of_ours_reports_its_metrics_once(chart: Chart) -> None:
     assert monitor["apiVersion"] == "monitoring.coreos.com/v1"
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
     assert monitor["spec"]["namespaceSelector"] == {"matchNames": [NAMESPACE]}
-    assert monitor["spec"]["endpoints"] == [{"port": "metrics", "interval": "15s", "scrapeTimeout": "10s"}]
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert endpoint == {"port": "metrics", "honorLabels": True, "interval": "15s", "scrapeTimeout": "10s"}
     seen = {
         owner: [
             name

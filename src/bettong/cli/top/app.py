@@ -166,6 +166,8 @@ class TopApp(App[None]):
 
     def draw(self) -> None:
         """All of the page that is on the screen, and what stands around it."""
+        if not self.query("#foot"):
+            return  # a picture came before the screen was made
         picture, unix_s = self.picture, self._unix_s()
         found = picture.found
         age_s = self._monotonic_s() - found.at_s if found is not None else 0.0
