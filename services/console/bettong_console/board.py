@@ -11,7 +11,7 @@ from bettong.inspection.changes import Change
 from bettong.inspection.deployment import DeploymentAnswers, Inspection, inspection
 from bettong.inspection.measures import Measures, TimedInspection, measures
 from bettong.inspection.services import remote_rows
-from bettong.inspection.trends import RATE_S
+from bettong.inspection.trends import RATE_S, of_late
 from bettong.inspection.watched import Watched, watched
 from bettong_console.history import History
 from bettong_console.series import series_of
@@ -38,7 +38,7 @@ class Board:
         # Who did not answer the last time, and why.
         self.silent: Sequence[str] = ()
         self._watched: Watched | None = None
-        self._moments: deque[TimedInspection] = deque(maxlen=int(RATE_S) + 1)
+        self._moments: deque[TimedInspection] = deque(maxlen=int(RATE_S) + 2)
 
     @property
     def changes(self) -> Sequence[Change]:
@@ -61,14 +61,9 @@ class Board:
                 self.known = replace(self.known, now=found)
             return
         moment = TimedInspection(time_s, found, answers)
-        measured = measures(moment, self._before(time_s), self._watched.trends)
         self._moments.append(moment)
+        before = of_late(tuple(self._moments), lambda each: each.time_s)[0]
+        measured = measures(moment, before, self._watched.trends)
         self.known = Known(moment, measured, self._watched.accounts, found)
         # Of the time in which Redis was away nobody knows anything.
         self.history.add(time_s, series_of(measured), every_s=1 if was_away else every_s)
-
-    def _before(self, time_s: float) -> TimedInspection | None:
-        """The moment since which rates are: the last one that is as old as RATE_S, else the oldest."""
-        moments = list(self._moments)
-        newer = next((at for at, each in enumerate(moments) if each.time_s > time_s - RATE_S), len(moments))
-        return moments[max(0, newer - 1)] if moments else None

@@ -54,10 +54,8 @@ class Listeners:
 
     def view(self, name: str) -> str:
         """A view as JSON. Raises ConsoleRequestError for a name that there is not, and before the first look."""
-        if name not in VIEWS:
-            raise ConsoleRequestError(404, f"there is no view {name[:40]!r}, only {', '.join(VIEWS)}")
-        self._asked_s = time.monotonic()
-        self.wanted.set()
+        _check_name(name)
+        self._note_asked()
         now_s = time.time()
         version, made_s, text = self._made.get(name, (-1, 0.0, ""))
         if version != self._board.version or abs(now_s - made_s) > _TEXT_S_MAX:
@@ -69,11 +67,9 @@ class Listeners:
 
     def admit(self, name: str) -> AsyncIterator[str]:
         """The view now, and each newer one, until the page goes. Raises ConsoleRequestError where there is no room."""
-        if name not in VIEWS:
-            raise ConsoleRequestError(404, f"there is no view {name[:40]!r}, only {', '.join(VIEWS)}")
+        _check_name(name)
         if self._board.version and self._board.known is None:
-            self._asked_s = time.monotonic()
-            self.wanted.set()
+            self._note_asked()
             raise ConsoleRequestError(503, self._why_unknown())
         if self._count >= self._listeners_max:
             raise ConsoleRequestError(
@@ -81,6 +77,11 @@ class Listeners:
                 f"{self._count} pages are open, the most that BETTONG_CONSOLE_LISTENERS_MAX allows; close one",
             )
         return self._stream(name)
+
+    def _note_asked(self) -> None:
+        """For a while the board is to be new."""
+        self._asked_s = time.monotonic()
+        self.wanted.set()
 
     def _why_unknown(self) -> str:
         """For a page that has nothing to show yet."""
@@ -104,6 +105,11 @@ class Listeners:
                 await news.wait()
         finally:
             self._count -= 1
+
+
+def _check_name(name: str) -> None:
+    if name not in VIEWS:
+        raise ConsoleRequestError(404, f"there is no view {name[:40]!r}, only {', '.join(VIEWS)}")
 
 
 def as_json(values: Mapping[str, Any]) -> str:

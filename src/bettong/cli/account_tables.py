@@ -49,13 +49,17 @@ def accounts_table(found: Sequence[AccountLine]) -> Table:
             stage = line.stage
             table.add_row(f"[bold]{escape(stage)}[/bold]")
         colour = "red" if line.differences else ""
-        mark = {"input": "> ", "output": "< "}.get(line.kind, "  ")
         table.add_row(
-            f"{mark}{escape(line.name)}",
+            escape(marked_name(line)),
             *(_number(name, read(line)) for name, read in shown),
             style=colour or None,
         )
     return table
+
+
+def marked_name(line: AccountLine) -> str:
+    """The name, with a sign before what comes into a stage and what leaves it."""
+    return {"input": "> ", "output": "< "}.get(line.kind, "  ") + line.name
 
 
 def differences(found: Sequence[AccountLine]) -> list[str]:

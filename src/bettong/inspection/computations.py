@@ -44,18 +44,16 @@ def computation_lines(
     for (stage, _), record in partitions.items():
         for name, each in _times_in(record).items():
             times.setdefault((stage, name), []).append(each)
-    counts = {(line.stage, line.name): line for line in accounts if line.kind != "input"}
-    stages = dict.fromkeys(line.stage for line in accounts)
-    wanted = [(stage, name) for stage in stages for name in (OWN_WORK, *_names(stage, accounts))]
-    return [_line(key, times[key], counts.get(key)) for key in wanted if key in times]
-
-
-def _names(stage: str, accounts: Sequence[AccountLine]) -> list[str]:
-    return [line.name for line in accounts if line.stage == stage and line.kind != "input"]
+    counts: dict[tuple[str, str], AccountLine | None] = {}
+    for line in accounts:
+        counts.setdefault((line.stage, OWN_WORK), None)
+        if line.kind != "input":
+            counts[line.stage, line.name] = line
+    return [_line(key, times[key], line) for key, line in counts.items() if key in times]
 
 
 def _times_in(record: Record) -> Mapping[str, ComputationTimes]:
-    """None where it has none, or what another version of Bettong wrote."""
+    """Nothing where it has none, or what another version of Bettong wrote."""
     try:
         return times_of(record.get(metrics.TIMES.name) or "{}")
     except ValueError:

@@ -87,7 +87,7 @@ def _latest(measured: Measures) -> SlowestPart | None:
     if not stages:
         return None
     stage = max(stages, key=lambda each: each.p99_ms or 0.0)
-    before = max(each.p99_ms or 0.0 for each in stages)
+    before = stage.p99_ms or 0.0
     sinks = [each for each in measured.sinks if each.p99_ms is not None]
     sink = max(sinks, key=lambda each: each.p99_ms or 0.0, default=None)
     if sink is not None and (sink.p99_ms or 0.0) - before > before:

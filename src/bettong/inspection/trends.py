@@ -6,12 +6,15 @@ where a log ended, each partition.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from bettong.identifiers import PartitionId
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.overview import PartitionRow
+
+_Sample = TypeVar("_Sample")
 
 # Services write what they count once a second: over less a rate would jump, over more a burst would hide.
 RATE_S = 10.0
@@ -119,7 +122,7 @@ def trends(before: Trends, found: Inspection, at_s: float) -> Trends:
         found.overview.results,
         {row.id: row.messages for row in found.partitions},
     )
-    samples = _of_late((*before.samples, sample))
+    samples = of_late((*before.samples, sample), lambda each: each.at_s)[-_SAMPLES_MAX:]
     seen = {row.id: _seen(before.seen.get(row.id), row, at_s) for row in found.partitions}
     return Trends(
         rate((each.at_s, each.messages) for each in samples),
@@ -180,11 +183,11 @@ def lag_since(marks: tuple[LogMark, ...], row: PartitionRow, at_s: float) -> Sin
     return Since(max(0.0, at_s - marks[0].at_s), marks[0].is_first)
 
 
-def _of_late(samples: tuple[CountSample, ...]) -> tuple[CountSample, ...]:
-    """The samples of the last RATE_S, and the one before them: what it grew since."""
-    first = samples[-1].at_s - RATE_S
-    newer = [index for index, each in enumerate(samples) if each.at_s > first]
-    return samples[max(0, newer[0] - 1) :][-_SAMPLES_MAX:]
+def of_late(samples: Sequence[_Sample], at_s: Callable[[_Sample], float]) -> tuple[_Sample, ...]:
+    """The samples of the last RATE_S, up to the newest one, and the one before them: what counters grew since."""
+    first = at_s(samples[-1]) - RATE_S
+    newer = next(index for index, each in enumerate(samples) if at_s(each) > first)
+    return tuple(samples[max(0, newer - 1) :])
 
 
 def _seen(before: SeenPartition | None, row: PartitionRow, at_s: float) -> SeenPartition:

@@ -211,10 +211,7 @@ class StageRun:
         clock = self._event_clock
         if batch.watermarks is None or clock is None or not self._soonest_due:
             return ()
-        at_each = self._stage.needs_each_watermark
-        # Whether something is due already may be guessed too early, and otherwise after a restart; where the parts of a
-        # frame show, as those of `local` do, they begin with its first row whatever is due.
-        due_ns = 0 if at_each else self.due_by_event_ns
+        due_ns, at_each = self.due_by_event_ns, self._stage.needs_each_watermark
         return watermark_steps(batch, clock.watermark_ns, self._soonest_due, due_ns=due_ns, at_each=at_each)
 
     def _fold_in_parts(

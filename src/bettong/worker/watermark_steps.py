@@ -47,14 +47,15 @@ def watermark_steps(
     if batch.watermarks is None or batch.watermarks.are_one:
         return []
     watermarks, times = batch.message_watermarks(), batch.event_times()
-    late = np.flatnonzero(
-        _may_be_due(watermarks, _soonest(times, soonest_due), due_ns) if at_each else times < watermarks
-    )
-    highest = np.maximum.accumulate(watermarks[late])
-    rows = late[np.diff(highest, prepend=reached_ns) > 0]
+    soonest = _soonest(times, soonest_due)
+    if at_each:
+        rises = _rises(watermarks, reached_ns)
+        rows = rises[_may_be_due(rises, watermarks, soonest, due_ns)]
+    else:
+        late = np.flatnonzero(times < watermarks)
+        rows = late[_rises(watermarks[late], reached_ns)]
     if not len(rows):
         return []
-    soonest = _soonest(times, soonest_due)
     begins = [0, *rows[:-1].tolist()]
     running = np.maximum.accumulate(np.concatenate(([reached_ns], watermarks)))
     return [
@@ -69,10 +70,20 @@ def watermark_steps(
     ]
 
 
-def _may_be_due(watermarks: Array, soonest: Array, due_ns: int) -> Array:
-    """By row, whether something may be due by the watermark before it: of before the frame, or of rows before it."""
+def _rises(watermarks: Array, reached_ns: int) -> Array:
+    """Where the watermark is higher than ever before."""
+    return np.flatnonzero(np.diff(np.maximum.accumulate(watermarks), prepend=reached_ns) > 0)
+
+
+def _may_be_due(rises: Array, watermarks: Array, soonest: Array, due_ns: int) -> Array:
+    """By rise, whether something may be due by it before the next one: of before the frame, or of rows up to there.
+
+    `due_ns` may be guessed too early, and be another guess after a restart. So that decides whether a frame is folded
+    in two parts at a rise, never at which row of those that have one watermark: what `local` combines must not differ.
+    """
     before = np.minimum.accumulate(np.concatenate(([due_ns], soonest[:-1])))
-    return np.asarray(before <= watermarks)
+    last = np.append(rises[1:], len(watermarks)) - 1
+    return np.asarray(before[last] <= watermarks[rises])
 
 
 def _soonest(times: Array, soonest_due: Sequence[SoonestDue]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bettong.cli.account_tables import marked_name
 from bettong.cli.top.column_kinds import named, number
 from bettong.cli.top.columns import Column, SortOrder
 from bettong.cli.top.lines import OrderedAccount
@@ -77,7 +78,7 @@ ACCOUNTS: Table[OrderedAccount] = Table(
     (
         Column(
             "computation",
-            lambda row: printable({"input": "> ", "output": "< "}.get(row.line.kind, "  ") + row.line.name),
+            lambda row: printable(marked_name(row.line)),
             lambda row: row.number,
             first=0,
             right=False,
