@@ -144,7 +144,7 @@ class Setup:
         self._forget("archives")  # Java knows the jars of an archive by their times
 
     def _make_archives(self) -> None:
-        self.run("archives", [str(self.tree.python), "-m", "deploy.class_archives"])
+        self.run("archives", [str(self.tree.python), "-m", "bettong_processor.recording"])
 
     def _make_helm(self) -> None:
         pinned = json.loads((self.tree.root / "deploy/helm-package.json").read_text())

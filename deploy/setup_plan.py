@@ -273,7 +273,9 @@ class Tree:
     def _java_steps(self) -> list[Step]:
         here, jars = self._here(), self.share / "jars"
         wanted = self._texts("deploy/jars/**/pom.xml", "deploy/jars/jars.sha256")
-        recorder = self._texts("deploy/class_archives.py", "src/bettong/class_archives.py")
+        recorder = self._texts(
+            "services/processor/bettong_processor/record*.py", "src/bettong/class_archives.py"
+        )
         archives = (*here, *self._texts("requirements.lock"), *wanted, *recorder, java_identity())
         return [
             Step(

@@ -1,8 +1,8 @@
 """Class-data archives: what a JVM of ours loads at its start, parsed and verified once, at setup.
 
-`deploy/class_archives.py`, which `make setup` calls, makes them. Java takes an archive only when it was made by this
-very Java from these very jars; else it loads the classes as ever, and says so. So an archive never changes what
-happens, only how long it takes. The rule: JEP 350, Dynamic CDS Archives.
+`bettong_processor.recording`, which `bettong setup` and `make setup` call, makes them. Java takes an archive only when
+it was made by this very Java from these very jars; else it loads the classes as ever, and says so. So an archive never
+changes what happens, only how long it takes. The rule: JEP 350, Dynamic CDS Archives.
 
 A change of the class path of Kafka or Spark needs a new VERSION; then every tree records its archives again.
 """

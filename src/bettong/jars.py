@@ -1,4 +1,7 @@
-"""Where jars lie in this environment. `make setup` fills both folders (deploy/jars), an image the connector's alone."""
+"""Where jars lie in this environment.
+
+The package bettong-jars brings both folders; `make setup` fills them (deploy/jars); an image has the connector's alone.
+"""
 
 import sys
 from pathlib import Path

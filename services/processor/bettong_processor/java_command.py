@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bettong.errors import SettingsError
+from bettong.java import find_java, java_program
 
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
 _SHELL = "pyspark-shell"
@@ -29,6 +30,8 @@ _FOR_LAUNCHER = (
     _ARGUMENTS,
 )
 _LEFT_OUT = "spark-mllib_"
+# Spark's launcher asks for it, and Spark does without where a Java has been made without it.
+_VECTORS = "jdk.incubator.vector"
 # As Spark's launcher has it (`JavaModuleOptions`); `tests/unit/test_processor_java.py` compares.
 _OPENED = (
     "java.base/java.lang",
@@ -49,7 +52,6 @@ _OPENED = (
 )
 _OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
-    "--add-modules=jdk.incubator.vector",
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.allocator.type=pooled",
@@ -70,14 +72,16 @@ def java_command(conf: Mapping[str, str], environment: Mapping[str, str]) -> lis
     if is_configured or not is_alone:
         arguments = shlex.split(environment.get(_ARGUMENTS, _SHELL))
         return [str(home / "bin" / "spark-submit"), *settings, *arguments]
-    java_home = environment.get("JAVA_HOME")
+    java = find_java(environment)
+    vectors = () if java is not None and java.modules and _VECTORS not in java.modules else (_VECTORS,)
     jars = [str(jar) for jar in sorted((home / "jars").glob("*.jar")) if not jar.name.startswith(_LEFT_OUT)]
     return [
-        str(Path(java_home) / "bin" / "java") if java_home else "java",
+        java_program(environment),
         *("-cp", os.pathsep.join([conf["spark.driver.extraClassPath"], *jars])),
         *shlex.split(environment.get("SPARK_SUBMIT_OPTS", "")),
         f"-Xmx{conf['spark.driver.memory']}",
         *shlex.split(conf["spark.driver.extraJavaOptions"]),
+        *(f"--add-modules={module}" for module in vectors),
         *_OPTIONS,
         *(_MAIN, *settings, _SHELL),
     ]

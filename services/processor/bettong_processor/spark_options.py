@@ -76,6 +76,6 @@ def connector_jars(settings: ProcessorSettings) -> list[Path]:
     jars = sorted(folder.glob("*.jar"))
     if not jars:
         raise SettingsError(
-            f"{PREFIX}JARS: {folder} holds no jars of Spark's Kafka connector; run `make setup`, or name the folder"
+            f"{PREFIX}JARS: {folder} holds no jars of Spark's Kafka connector; run `bettong setup`, or name the folder"
         )
     return jars

@@ -12,9 +12,11 @@ from bettong.cli.chaos import chaos
 from bettong.cli.check import check
 from bettong.cli.console import console
 from bettong.cli.dead_letters.commands import dead_letters
+from bettong.cli.doctor import doctor
 from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
 from bettong.cli.health import health
+from bettong.cli.init import init
 from bettong.cli.k8s.commands import k8s
 from bettong.cli.log import log
 from bettong.cli.repartition import repartition
@@ -22,6 +24,7 @@ from bettong.cli.replay import replay
 from bettong.cli.run import run
 from bettong.cli.send import send
 from bettong.cli.services import STUB, run_service
+from bettong.cli.setup import setup
 from bettong.cli.state.commands import state
 from bettong.cli.status import status
 from bettong.cli.tail import tail
@@ -55,11 +58,14 @@ def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = Fal
         typer.echo(context.get_help())
 
 
-for _command in (check, run, up, status, top, console, down, send, tail, replay, log, chaos):
-    app.command(rich_help_panel="Applications on this machine")(_command)
-app.add_typer(dead_letters, name="dead-letters", rich_help_panel="Applications on this machine")
-app.command(rich_help_panel="Applications on this machine")(repartition)
-app.add_typer(state, name="state", rich_help_panel="Applications on this machine")
+_ON_THIS_MACHINE = "Applications on this machine"
+for _command in (setup, doctor, init):
+    app.command(rich_help_panel="This machine")(_command)
+for _working in (check, run, up, status, top, console, down, send, tail, replay, log, chaos):
+    app.command(rich_help_panel=_ON_THIS_MACHINE)(_working)
+app.add_typer(dead_letters, name="dead-letters", rich_help_panel=_ON_THIS_MACHINE)
+app.command(rich_help_panel=_ON_THIS_MACHINE)(repartition)
+app.add_typer(state, name="state", rich_help_panel=_ON_THIS_MACHINE)
 app.add_typer(k8s, name="k8s", rich_help_panel="Applications on Kubernetes")
 for _service in SERVICES.values():
     app.command(

@@ -1,6 +1,7 @@
 """A real Kafka broker for one machine: one node that is broker and controller (KRaft)."""
 
 import base64
+import os
 import shutil
 import uuid
 from pathlib import Path
@@ -9,6 +10,7 @@ from bettong.class_archives import KAFKA, reading
 from bettong.config.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity
 from bettong.errors import LocalError
 from bettong.jars import BROKER_JARS
+from bettong.java import java_program
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import kafka_answers
 from bettong.local.processes import Command, Process
@@ -104,7 +106,7 @@ class KafkaBroker(Server):
     """A broker with its data in `directory`, listening on the loopback interface only.
 
     The ports stay over a stop and a start; a broker made anew over the same directory has other ports and the same
-    data. `jars` is the folder of Kafka's jars, by default the one that `make setup` fills. The log of the broker is
+    data. `jars` is the folder of Kafka's jars, by default those of this environment. The log of the broker is
     `directory/broker.log`; what it says to its terminal, errors among it, `directory/terminal.log`. `password_file`:
     without the password in it nobody is answered at any of its ports; with none, everybody on this machine is.
     """
@@ -121,7 +123,7 @@ class KafkaBroker(Server):
         self._password_file = password_file
         self.port, self._controller_port = free_ports(2)
         self._jars = jars if jars is not None else BROKER_JARS
-        self._java = shutil.which("java") or "java"
+        self._java = java_program(os.environ)
         directories = (
             f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
             f"-Djava.io.tmpdir={directory}",  # its native libraries, which a killed JVM leaves behind
@@ -157,7 +159,9 @@ class KafkaBroker(Server):
         With what `keep_checkpoint` has kept, else by Kafka's tool: about a second of Java.
         """
         if not any(self._jars.glob("kafka-server-*.jar")):
-            raise LocalError(f"Kafka's jars are not in {self._jars}: run `make setup`")
+            raise LocalError(
+                f"Kafka's jars are not in {self._jars}: run `bettong setup` (in a source tree `make setup`)"
+            )
         self.directory.mkdir(parents=True, exist_ok=True)
         settings = {**_SETTINGS, **self.addresses(), **self._closing(), "log.dirs": str(self._data)}
         lines = "".join(f"{name}={value}\n" for name, value in settings.items())

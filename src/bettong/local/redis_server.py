@@ -32,7 +32,9 @@ class RedisServer(Server):
     ) -> None:
         program = shutil.which("redis-server")
         if program is None:
-            raise LocalError("redis-server is not installed: run `apt-get install redis-server` as root")
+            raise LocalError(
+                "redis-server is not installed: run `bettong setup` as root, or `apt-get install redis-server`"
+            )
         self.directory = directory
         self.port = port if port is not None else free_ports(1)[0]
         self._password_file = password_file

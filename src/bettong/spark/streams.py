@@ -64,7 +64,7 @@ def connector_jars() -> str:
     jars = sorted(CONNECTOR_JARS.glob("*.jar"))
     if not jars:
         raise SettingsError(
-            f"{CONNECTOR_JARS} holds no jars of Spark's Kafka connector: run `make setup`, or give Spark the package"
+            f"{CONNECTOR_JARS} holds no jars of Spark's Kafka connector: run `bettong setup`, or give Spark the package"
             " org.apache.spark:spark-sql-kafka-0-10"
         )
     return ",".join(map(str, jars))

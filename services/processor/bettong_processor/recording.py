@@ -1,7 +1,8 @@
-"""Records the class-data archives of Kafka and Spark: `python -m deploy.class_archives`, which `make setup` calls.
+"""Records the class-data archives of Kafka and Spark: `python -m bettong_processor.recording`.
 
-Runs the word count once, on a broker and a Spark session that write down at their end what classes they have loaded.
-See `bettong.class_archives`. A Java that can't record leaves no archive: then both start as slowly as ever.
+`bettong setup` and `make setup` call it. Counts words once, on a broker and a Spark session that write down at their
+end what classes they have loaded. See `bettong.class_archives`. A Java that can't record leaves no archive: then both
+start as slowly as ever.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from bettong_processor.java import Java, set_environment
 from bettong_processor.micro_batch.query import start
 from bettong_processor.warming import warm_up
 
-_APPLICATION = Path(__file__).parents[1] / "examples" / "word_count.py"
+_APPLICATION = Path(__file__).with_name("recorded_application.py")
 _END_S_MAX = 120.0  # of a JVM that writes its archive; it needs seconds
 
 
@@ -58,7 +59,7 @@ def main() -> None:
         finally:
             broker.kill()
     for name in (KAFKA, SPARK):
-        print(
+        print(  # noqa: T201 - a program of its own, whose output a setup shows or keeps
             f"{name}: {archive(name).stat().st_size >> 20} MiB" if archive(name).exists() else f"{name}: none"
         )
 
@@ -104,7 +105,11 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
         with LogWriter(kafka, frame_bytes_max=settings.frame_bytes_max, buffer_bytes_max=1 << 24) as log:
             for sequence in (1, 2):
                 answers: list[int | LogError] = []
-                log.append(TopicPartition(next(iter(stages)), 0), line(sequence), on_done=answers.append)
+                log.append(
+                    TopicPartition(next(iter(stages)), 0),
+                    line(SequenceNumber(sequence)),
+                    on_done=answers.append,
+                )
                 log.flush(60)
                 if isinstance(answers[0], LogError):
                     raise answers[0]
@@ -112,14 +117,14 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
         run.stop(_END_S_MAX)
 
 
-def line(sequence: int) -> bytes:
+def line(sequence: SequenceNumber) -> bytes:
     """A frame of the source, as a sender writes it."""
     (source,) = plan(load(str(_APPLICATION))).sources
     columns = Columns.of_messages(source.schema, [source.schema.message(text="to be or not to be")])
     return encode(
         Frame(
             origin=Origin(f"{source.name}/setup"),
-            sequence=SequenceNumber(sequence),
+            sequence=sequence,
             previous=SequenceNumber(sequence - 1),
             count=1,
             schema=source.schema.fingerprint,

