@@ -121,9 +121,9 @@ class Setup:
     def _make_packages(self) -> None:
         # Byte code too: where Python may not write it (PYTHONDONTWRITEBYTECODE, a read-only tree), each of our
         # processes would compile thousands of files anew at every start.
-        self._uv("packages", "sync", "--require-hashes", "--compile-bytecode", "requirements.lock")
-        # The sync has removed the editable installs; they come back even when their inputs did not change.
-        self._forget("projects", "archives")
+        # Not `sync`, which would remove what a user has added.
+        self._uv("packages", "install", "--require-hashes", "--compile-bytecode", "-r", "requirements.lock")
+        self._forget("archives")  # Java knows the jars of Spark by their times
 
     def _make_protos(self) -> None:
         self.run("protos", [str(self.tree.python), "hatch_build.py"])

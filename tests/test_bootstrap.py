@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tarfile
 from dataclasses import replace
@@ -297,3 +298,19 @@ def test_the_lock_fits_the_manifest(name: str) -> None:
         and version(requirement.name) not in requirement.specifier
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_pip_of_the_environment_installs_into_the_environment() -> None:
+    """Without one there, `pip install` in it was that of the machine, behind its user's back."""
+    pip = Path(sys.prefix) / "bin" / "pip"
+    said = subprocess.run([pip, "--version"], check=True, capture_output=True, text=True).stdout
+    assert f" from {sys.prefix}/" in said
+
+
+def test_packages_that_a_user_has_added_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only uv's `sync` removes what is not in its list."""
+    called: list[tuple[str, ...]] = []
+    monkeypatch.setattr(Setup, "_uv", lambda _, *words: called.append(words))
+    Setup(Tree(tmp_path), GOOD)._make_packages()
+    ((_, verb, *_),) = called
+    assert verb == "install"
