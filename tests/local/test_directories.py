@@ -107,3 +107,30 @@ def test_the_logs_of_the_last_runs_are_kept(tmp_path: Path) -> None:
         log.write_text(f"run {run}")
     found = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert found == {"suite.log": "run 8"} | {f"suite.log.{back}": f"run {8 - back}" for back in range(1, 6)}
+
+
+def test_a_folder_is_one_applications_until_it_is_removed(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    for _ in range(2):
+        first = Directories(kept)
+        first.reserve("totals")
+        first.remove()
+    other = Directories(kept)
+    with pytest.raises(
+        LocalError, match=r"kept holds application 'totals': give 'clicks' a folder .*--dir DIR"
+    ):
+        other.reserve("clicks")
+    other.remove()
+    remove_suite(kept)
+    anew = Directories(kept)
+    anew.reserve("clicks")
+    anew.remove()
+
+
+def test_a_folder_whose_application_is_not_known_is_taken_over(tmp_path: Path) -> None:
+    """As older versions left it."""
+    claim(tmp_path / "kept")
+    old = Directories(tmp_path / "kept")
+    old.reserve("totals")
+    old.remove()
+    assert (tmp_path / "kept" / ".bettong-suite").read_text() == "totals\n"

@@ -50,6 +50,20 @@ class Directories:
         """Where the processes write what they say."""
         return self.root / "logs"
 
+    def reserve(self, application: str) -> None:
+        """The folder is that application's from now on. Raises LocalError when it is another one's.
+
+        A log holds records of one application; another one would find topics and states that are none of its own.
+        """
+        mark = self.root / _MARK
+        holder = mark.read_text().strip()
+        if holder and holder != application:
+            raise LocalError(
+                f"{self.root} holds application {holder!r}: give {application!r} a folder of its own with --dir DIR"
+                f" (of `bettong run`: --keep DIR), or remove what is there with `bettong down --remove`"
+            )
+        mark.write_text(f"{application}\n")
+
     def remove(self) -> None:
         """Removes what is temporary and gives up the rest. Does nothing the second time."""
         for directory in self._temporary:

@@ -151,6 +151,7 @@ class Suite:
         check_options(self._options)
         directories = Directories(self._options.keep)
         try:
+            directories.reserve(application)
             self._make(application, directories)
             self._launch()
             self._started.set()
