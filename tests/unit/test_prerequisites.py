@@ -1,11 +1,14 @@
 """`bettong doctor` and `bettong setup`: what is missing, and what is done about it."""
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bettong.cli.ending import end_well
+from bettong.cli.main import app
 from bettong.errors import LocalError
 from bettong.java import InstalledJava
 from bettong.local.prerequisites import (
@@ -173,14 +176,43 @@ def test_what_a_step_says_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said == ["one", "two"]
 
 
-def test_a_step_that_fails_shows_its_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    step = step_of(monkeypatch, "sh", "-c", "seq 100; echo no room >&2; exit 3")
-    with pytest.raises(LocalError) as caught:
-        perform(step, READY, say=lambda _: None)
-    lines = str(caught.value).splitlines()
-    assert "failed (exit code 3)" in lines[0]
-    assert lines[-1].strip() == "no room"
-    assert len(lines) < 20
+def test_a_step_that_fails_shows_its_last_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step_of(monkeypatch, "sh", "-c", "seq 100; echo no [room] >&2; exit 3")
+    monkeypatch.setattr("bettong.local.machine_facts.inspect_machine", lambda *_: FRESH)
+    assert end_well(app, ["setup"], name="bettong") == LocalError.exit_code
+    output, complaint = capsys.readouterr()
+    assert output.splitlines()[-15:] == [*map(str, range(87, 101)), "no [room]"]
+    assert complaint.startswith("bettong: error: `sh -c ")
+    assert complaint.endswith("failed (exit code 3): its last lines are above\n")
+
+
+def test_setup_says_what_it_would_do_and_does_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step_of(monkeypatch, "false")
+    monkeypatch.setattr("bettong.local.machine_facts.inspect_machine", lambda *_: FRESH)
+    assert end_well(app, ["setup", "--dry-run"], name="bettong") == LocalError.exit_code
+    output = capsys.readouterr().out
+    assert "Spark, Kafka and Bettong's services and Java 21 (pip)" in output
+    assert "about 654 MB to download, 1,205 MB on disk" in output
+
+
+def test_doctor_has_a_form_for_scripts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bettong.local.machine_facts.inspect_machine", lambda *_: READY)
+    assert end_well(app, ["doctor", "--json"], name="bettong") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["grade"] for row in rows} == {"good"}
+    assert rows[0] == {"name": "python", "grade": "good", "text": "Python 3.12", "remedy": ""}
+
+
+def test_doctor_finds_what_this_machine_has(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where tests run, everything is there."""
+    assert end_well(app, ["doctor"], name="bettong") == 0
+    assert "missing" not in capsys.readouterr().out
 
 
 def test_a_program_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

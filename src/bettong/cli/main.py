@@ -34,9 +34,7 @@ from bettong.services import SERVICES
 _SUMMARY = "Bettong, a stream processor: state next to the code that uses it, right through crashes."
 _EPILOG = "Exit codes:\n\n" + "\n\n".join(f"{code:>3}  {meaning}" for code, meaning in MEANINGS.items())
 
-app = typer.Typer(
-    epilog=_EPILOG, add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False
-)
+app = typer.Typer(epilog=_EPILOG, rich_markup_mode="rich", pretty_exceptions_enable=False)
 
 
 def print_version(wanted: bool) -> None:  # noqa: FBT001 - the option's callback takes its value

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bettong.cli.doctor import table
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+
+    from bettong.local.prerequisites import MachineFacts, SetupStep
+
 _DRY_RUN = typer.Option("--dry-run", help="Only say what would be done, and how large it is.")
 _NO_ARCHIVES = typer.Option(
     "--no-archives", help="Leave out the class-data archives: a minute now, half of each start later."
 )
-_LINE_MAX = 200
+_LINE_MAX, _LINES_AFTER_FAILURE = 200, 15
 
 
 def setup(
@@ -34,7 +40,6 @@ def setup(
     from bettong.local.interrupts import terminable
     from bettong.local.machine_facts import inspect_machine
     from bettong.local.prerequisites import Grade, blocked, examine, steps
-    from bettong.local.setting_up import perform
 
     console = Console(highlight=False)
     facts = inspect_machine(Path.cwd(), os.environ)
@@ -50,11 +55,34 @@ def setup(
             for step in todo:
                 begin = time.monotonic()
                 with console.status(escape(step.title)) as shown:
-                    perform(step, facts, say=lambda line: shown.update(escape(line[:_LINE_MAX])))
+                    _perform(step, facts, console, shown)
                 console.print(f"done: {escape(step.title)}, {time.monotonic() - begin:.0f} s")
         facts = inspect_machine(Path.cwd(), os.environ)
-    findings = examine(facts)
-    console.print(table([each for each in findings if each.grade is not Grade.GOOD]))
+    findings = [each for each in examine(facts) if each.grade is not Grade.GOOD]
+    if findings:
+        console.print(table(findings))
     if blocked(findings):
         raise typer.Exit(LocalError.exit_code)
     console.print("ready: bettong init NAME makes a project, bettong up APP.py runs one")
+
+
+def _perform(step: SetupStep, facts: MachineFacts, console: Console, shown: Status) -> None:
+    """Does a step, its newest line beside the spinner; of one that fails the last lines stay."""
+    from collections import deque
+
+    from rich.markup import escape
+
+    from bettong.errors import LocalError
+    from bettong.local.setting_up import perform
+
+    last: deque[str] = deque(maxlen=_LINES_AFTER_FAILURE)
+
+    def say(line: str) -> None:
+        last.append(line[:_LINE_MAX])
+        shown.update(escape(last[-1]))
+
+    try:
+        perform(step, facts, say=say)
+    except LocalError:
+        console.print(*map(escape, last), sep="\n")
+        raise

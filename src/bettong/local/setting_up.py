@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from bettong.errors import LocalError
 from bettong.local.prerequisites import Installer, MachineFacts, SetupStep, requirement
 
-_TAIL_LINES = 15
 _STEP_S_MAX = 3600.0  # half a gigabyte over a slow line
 _RECORDER = "bettong_processor.recording"
 
@@ -32,14 +30,13 @@ def perform(step: SetupStep, facts: MachineFacts, *, say: Callable[[str], None])
     """Does a step; `say` gets each line that its commands print.
 
     A step that was interrupted is done again as a whole; what an installer has downloaded it does not download again.
-    Raises LocalError, with the last lines, where a command fails.
+    Raises LocalError where a command fails.
     """
     for command in commands(step, facts):
         _run(command, say)
 
 
 def _run(command: Sequence[str], say: Callable[[str], None]) -> None:
-    last: deque[str] = deque(maxlen=_TAIL_LINES)
     try:
         with subprocess.Popen(
             command,
@@ -52,11 +49,9 @@ def _run(command: Sequence[str], say: Callable[[str], None]) -> None:
         ) as running:
             assert running.stdout is not None  # noqa: S101 - a pipe was asked for
             for line in running.stdout:
-                last.append(line.rstrip())
-                say(last[-1])
+                say(line.rstrip())
             status = running.wait(_STEP_S_MAX)
     except OSError as error:
         raise LocalError(f"{command[0]} cannot be started: {error.strerror}") from None
     if status:
-        tail = "\n  ".join(last)
-        raise LocalError(f"`{' '.join(command)}` failed (exit code {status}); its last lines:\n  {tail}")
+        raise LocalError(f"`{' '.join(command)}` failed (exit code {status}): its last lines are above")
