@@ -9,6 +9,7 @@ from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import Clock
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.references.versions import ReferenceTables, StoredVersions
 from bettong.worker.stage_program import StageProgram
 from bettong.worker.state.records import RecordTable
 from tests.samples.state_tables import small_increments
@@ -20,8 +21,11 @@ _SAVES, _DIES = 0.3, 0.15
 class LivingPartition:
     """The log of a partition, what its records led to, and the worker of the moment."""
 
-    def __init__(self, program: StageProgram, of: Assignment, random: Random) -> None:
-        self.worker = PartitionWorker(program, of)
+    def __init__(
+        self, program: StageProgram, of: Assignment, random: Random, references: StoredVersions
+    ) -> None:
+        self.worker = PartitionWorker(program, of, ReferenceTables(references))
+        self._references = references
         self._program = program
         self._of = of
         self._random = random
@@ -69,7 +73,7 @@ class LivingPartition:
 
     def _restore(self) -> None:
         before = self._state()
-        self.worker = PartitionWorker(self._program, self._of)
+        self.worker = PartitionWorker(self._program, self._of, ReferenceTables(self._references))
         root = self._saved[-1][0] if self._saved else 0
         for _, offset, stored in self._saved:
             if offset >= root:
