@@ -166,15 +166,7 @@ def application(graph: Graph, name: str) -> Application:
                     left, right, combine, kind, how, lifetime=node.lifetime, **options
                 )
             elif node.joining is not None:
-                table = TABLES[node.joining.row]
-                made[node.name] = parents[0].join_reference(
-                    table.first,
-                    functions[_class(graph, node.parents[0])],
-                    key=table.key,
-                    on=node.joining.on,
-                    how=node.joining.how,
-                    **options,
-                )
+                made[node.name] = _with_rows(graph, node, parents[0])
             elif node.local is not None:
                 made[node.name] = _local_window(app, node, parents[0])
             elif node.windows is not None:
@@ -211,6 +203,21 @@ def waits_for_itself(graph: Graph) -> bool:
             return True
         raise
     return False
+
+
+def _with_rows(graph: Graph, node: Node, parent: Stream[Any]) -> Stream[Any]:
+    assert node.function is not None
+    assert node.joining is not None
+    table = TABLES[node.joining.row]
+    return parent.join_reference(
+        table.first,
+        node.function.python[_class(graph, node.parents[0])],
+        key=table.key,
+        on=node.joining.on,
+        how=node.joining.how,
+        name=node.name,
+        on_error=node.on_error,
+    )
 
 
 def _window(app: Application, node: Node, parent: Stream[Any]) -> WindowedStream[Any, Any]:
