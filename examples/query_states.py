@@ -4,8 +4,9 @@
     bettong send payments payments.jsonl
     python examples/query_states.py hello.py lake
 
-Writes all results there were, and what each account holds now, as Parquet into the folder `lake`. Run it again and it
-writes both anew. Nothing that runs is disturbed. More: docs/spark.md.
+Writes all results there were, and what each account holds now, as tables of Parquet into the folder `lake`, or with
+`--format delta` of Delta Lake. Run it again and it writes both anew. Nothing that runs is disturbed. More:
+docs/spark.md.
 """
 
 import argparse
@@ -27,17 +28,17 @@ def local_session() -> SparkSession:
     return SparkSession.builder.master("local[*]").appName("query states").getOrCreate()
 
 
-def write(app: str, folder: Path, spark: SparkSession) -> None:
-    """Results and states as tables of Parquet; earlier ones are replaced."""
+def write(app: str, folder: Path, spark: SparkSession, form: str = "parquet") -> None:
+    """Results and states as tables of a form that Spark knows; earlier ones are replaced."""
     totals = bettong.spark.batch(app, spark)["totals"]
     accounts = bettong.spark.state(app, spark, "add")
-    totals.write.mode("overwrite").parquet(str(folder / "totals"))
-    accounts.write.mode("overwrite").parquet(str(folder / "accounts"))
+    totals.write.format(form).mode("overwrite").save(str(folder / "totals"))
+    accounts.write.format(form).mode("overwrite").save(str(folder / "accounts"))
 
 
-def top_accounts(folder: Path, spark: SparkSession) -> DataFrame:
+def top_accounts(folder: Path, spark: SparkSession, form: str = "parquet") -> DataFrame:
     """The accounts that hold most, as they were written."""
-    spark.read.parquet(str(folder / "accounts")).createOrReplaceTempView("accounts")
+    spark.read.format(form).load(str(folder / "accounts")).createOrReplaceTempView("accounts")
     return spark.sql(TOP)
 
 
@@ -46,10 +47,11 @@ def main() -> None:
     options = argparse.ArgumentParser(description="Ask Spark SQL about the states of an application.")
     options.add_argument("app", help="The application's file, as `bettong up` was given it.")
     options.add_argument("folder", type=Path, help="Where the tables go.")
+    options.add_argument("--format", default="parquet", help="Of tables; delta where Spark has Delta Lake.")
     chosen = options.parse_args()
     spark = local_session()
-    write(chosen.app, chosen.folder, spark)
-    top_accounts(chosen.folder, spark).show()
+    write(chosen.app, chosen.folder, spark, chosen.format)
+    top_accounts(chosen.folder, spark, chosen.format).show()
     spark.stop()
 
 

@@ -42,6 +42,7 @@ from bettong.worker.exclusions import Exclusion
 from bettong.worker.output.numbering import PARTS_MAX
 from bettong_processor.references.loading import loaded_bytes
 from examples.query_states import top_accounts, write
+from tests.integration.delta_lake import delta_jars, delta_options
 from tests.integration.log_parts import FRAME_BYTES_MAX, delete_below
 from tests.integration.recorded_run import BEGIN, PARTITIONS, RecordedRun
 from tests.samples.page_code import FENCE
@@ -55,7 +56,7 @@ NUMBERING = ["_origin", "_sequence", "_index"]
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session as docs/spark.md makes it. Its Java ends with it."""
+    """A session as docs/spark.md makes it, with Delta Lake where that is at hand. Its Java ends with it."""
     scratch = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as environment:
         for name, value in spark_folders(scratch).items():
@@ -63,9 +64,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         environment.setenv("PYSPARK_PYTHON", sys.executable)
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         environment.setenv("BETTONG_STATE_DIR", str(scratch / "shared"))
-        builder = SparkSession.builder.master("local[2]").config("spark.jars", bettong.spark.connector_jars())
+        jars = [bettong.spark.connector_jars(), *map(str, delta_jars())]
+        builder = SparkSession.builder.master("local[2]").config("spark.jars", ",".join(jars))
         options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}
         options |= {"spark.sql.warehouse.dir": str(scratch / "warehouse"), "spark.driver.memory": "512m"}
+        options |= delta_options() if delta_jars() else {}
+        options["spark.databricks.delta.snapshotPartitions"] = "1"
         # Java runs for seconds here: its second compiler would only take time.
         options["spark.driver.extraJavaOptions"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
         for name, value in options.items():
@@ -235,6 +239,22 @@ def test_the_example_asks_spark_for_the_accounts_that_hold_most(
     found = [(row.account, row.total) for row in top_accounts(tmp_path, spark).collect()]
     shown = [(account, state["total"]) for account, state in world.outcome.states["add"].items()]
     assert found == sorted(shown, key=lambda each: (-each[1], each[0]))[:3]
+
+
+@pytest.mark.skipif(not delta_jars(), reason="Delta Lake's jars, see docs/spark.md, are not on this machine")
+def test_the_example_keeps_versions_of_its_tables_in_delta_lake(
+    spark: SparkSession, world: RecordedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BETTONG_KAFKA", world.kafka.bootstrap)
+    monkeypatch.setenv("BETTONG_REDIS", world.redis.url)
+    monkeypatch.chdir(tmp_path)
+    write(str(world.app), tmp_path, spark)
+    expected = top_accounts(tmp_path, spark).collect()
+    for _ in range(2):
+        write(str(world.app), tmp_path / "delta", spark, "delta")
+    assert top_accounts(tmp_path / "delta", spark, "delta").collect() == expected
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{tmp_path}/delta/totals`").collect()
+    assert sorted(each.version for each in history) == [0, 1]
 
 
 def test_what_the_processor_left_out_is_left_out(spark: SparkSession, other: RecordedRun) -> None:

@@ -16,14 +16,19 @@ import pytest
 
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
-from bettong.frames.frame import FrameKind, decode
+from bettong.frames.frame import FrameKind, decode, reference_record
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.snapshots.references import next_version
+from bettong.testing import Reference
 from bettong.testing.inputs import ClientFrame
 from bettong.testing.memory_clients import MemoryClients
 from bettong.topics import sink_topic, stage_topic
+from bettong.worker.references.loaded import loaded_table
+from bettong.worker.references.table import fingerprint_of
 from tests.integration.both_schedules import (
     Output,
+    Record,
     append,
     await_rest,
     by_origin,
@@ -32,7 +37,8 @@ from tests.integration.both_schedules import (
     run_micro_batch,
 )
 from tests.integration.resident_slots import World, programs_of
-from tests.samples.time_cases import CASES, TURN_NS, TimeCase, application
+from tests.samples.time_case import TURN_NS, TimeCase, application
+from tests.samples.time_cases import CASES
 from tests.samples.time_pipelines import START_NS, Event, Line
 
 SEED = 20_261_126
@@ -75,7 +81,9 @@ def test_what_goes_by_time_is_the_same_under_both_schedules_with_a_crash_at_ever
     assert lines_of(planned, resident) == {f"{case.name}-out": sorted(case.lines) for case in cases}
     inputs = [each for each in log if each[0] in stages]
     assert resident == by_origin(
-        run_micro_batch(programs, kafka, inputs, tmp_path, partitions=partitions, crashes=True)
+        run_micro_batch(
+            programs, kafka, inputs, tmp_path, world.references, partitions=partitions, crashes=True
+        )
     )
 
 
@@ -83,6 +91,9 @@ def run_resident(world: World, cases: Sequence[TimeCase], chance: random.Random)
     """A turn of all cases, then a crash; every second task has saved nothing of it."""
     now_ns = START_NS
     world.machine_ns = lambda: now_ns
+    for stage in world.programs.plan.stages:
+        for join, source in stage.references.items():
+            assert list(switched(world, Reference(join, source.load()), now_ns))
     clients = MemoryClients(world.programs.plan, world.partitions)
     everything = [ClientFrame(f"{case.name}-in", ()) for case in cases]
     append(world, ((each.topic, each.partition, each.value) for each in clients.connect(everything, now_ns)))
@@ -92,31 +103,44 @@ def run_resident(world: World, cases: Sequence[TimeCase], chance: random.Random)
         world.group.assign({0: list(range(world.partitions))})
         # What was due in between comes first.
         await_rest(world, soon_ns=now_ns + 1, is_saved=False)
-        frames = list(turn(cases, number, chance))
-        append(
-            world,
-            (
-                (each.topic, each.partition, each.value)
-                for frame in frames
-                for each in clients.send(frame, now_ns)
-            ),
-        )
+        for step in turn(cases, number, chance):
+            if isinstance(step, Reference):
+                append(world, switched(world, step, now_ns))
+            else:
+                sent = clients.send(step, now_ns)
+                append(world, ((each.topic, each.partition, each.value) for each in sent))
         await_rest(world, soon_ns=now_ns + 1, is_saved=is_saved)
         world.kill(slot)
         now_ns += TURN_NS if number + 1 < TURNS else TURN_NS // 10
 
 
-def turn(cases: Sequence[TimeCase], number: int, chance: random.Random) -> Iterator[ClientFrame]:
+def switched(world: World, to: Reference, now_ns: int) -> Iterator[Record]:
+    """Stores a version of a reference table, if it is another one than before; the records that name it."""
+    (stage,) = (each for each in world.programs.plan.stages if to.join in each.references)
+    source = stage.references[to.join]
+    series, data = source.series(to.join), loaded_table(source, to.table).encode()
+    version = next_version(series, world.kept_tables.versions(series), fingerprint_of(data))
+    if version is not None:
+        world.kept_tables.save(version, data)
+        for partition in range(world.partitions):
+            topic = stage_topic(world.programs.plan.application, stage.name)
+            yield topic, partition, reference_record(stage.name, now_ns, version)
+
+
+def turn(cases: Sequence[TimeCase], number: int, chance: random.Random) -> Iterator[ClientFrame | Reference]:
     """Of all cases, cut into frames at random."""
     for case in cases:
-        events: list[Event] = []
-        for event in case.turns[number] if number < len(case.turns) else ():
-            if events and chance.random() < 0.5:
-                yield ClientFrame(f"{case.name}-in", tuple(events))
+        source, events = f"{case.name}-in", list[Event]()
+        for each in case.turns[number] if number < len(case.turns) else ():
+            if events and (isinstance(each, Reference) or chance.random() < 0.5):
+                yield ClientFrame(source, tuple(events))
                 events = []
-            events.append(event)
+            if isinstance(each, Reference):
+                yield each
+            else:
+                events.append(each)
         if events:
-            yield ClientFrame(f"{case.name}-in", tuple(events))
+            yield ClientFrame(source, tuple(events))
 
 
 def lines_of(planned: Plan, output: Output) -> dict[str, list[str]]:

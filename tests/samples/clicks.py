@@ -191,6 +191,29 @@ def of_crashes() -> Application:
     return counting(count_beside, "crashes")
 
 
+class Purse:
+    """Empties itself when it is saved: who lives on has less than what was saved."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def __getstate__(self) -> dict[str, int]:
+        saved, self.total = {"total": self.total}, 0
+        return saved
+
+
+def count_in_purse(click: Click, purse: Purse) -> Total:
+    purse.total += 1
+    return Total(click.user, purse.total)
+
+
+def of_saves() -> Application:
+    app = Application("saves")
+    clicks = app.source("clicks", schema=Click, key="user")
+    clicks.stateful(count_in_purse, state=Purse, name="counted", state_codec=bettong.Pickle).sink("counts")
+    return app
+
+
 # What the decoder remembers becomes the key: a frame that is sent again goes elsewhere.
 _TURNS: dict[bytes, int] = {}
 
@@ -255,6 +278,7 @@ hours_by_page_app = hourly_by_page()
 frames_app = of_frames()
 partitions_app = of_partitions()
 crashes_app = of_crashes()
+saves_app = of_saves()
 repetitions_app = of_repetitions()
 speeds_app = of_speeds()
 neighbours_app = of_neighbours()

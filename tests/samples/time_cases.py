@@ -1,16 +1,8 @@
-"""Small cases of all that goes by time: what happens in turns of ten seconds, and what must come of it.
-
-Each case is a pipeline of its own, so that one application may hold them all. Results are written out by hand, from
-what docs/semantics.md says.
-"""
+"""Small cases of all that goes by time. Results are written out by hand, from what docs/semantics.md says."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import bettong
-from bettong import Application
 from tests.samples.fast_time_pipelines import (
     TIMERS,
     Number,
@@ -21,56 +13,23 @@ from tests.samples.fast_time_pipelines import (
     lasting_fast,
     waiting,
 )
+from tests.samples.join_cases import JOIN_CASES
+from tests.samples.time_case import TimeCase
 from tests.samples.time_pipelines import (
     COMPILED,
     MINUTE,
-    S_NS,
-    Build,
-    Event,
     Group,
-    as_of,
     combined_before,
     event_timer,
-    in_window,
     lasting,
-    latest,
-    latest_for_a_while,
     left,
     log_timer,
-    right,
     s,
     tops,
     total_line,
     windows,
     with_late,
-    within,
-    within_compiled,
 )
-
-TURN_NS = 10 * S_NS
-
-
-@dataclass(frozen=True)
-class TimeCase:
-    """`turns`: the events of each turn, which begins TURN_NS behind the one before. `lines`: in any order."""
-
-    name: str
-    build: Build
-    turns: Sequence[Sequence[Event]]
-    lines: Sequence[str]
-    out_of_order_s: float = 0
-
-
-def application(cases: Sequence[TimeCase], name: str = "time-cases") -> Application:
-    """Each case from a source to a sink of its name."""
-    app = bettong.Application(name)
-    for case in cases:
-        events = app.source(
-            f"{case.name}-in", schema=Event, key="key", event_time="at", out_of_order=s(case.out_of_order_s)
-        )
-        case.build(events).sink(f"{case.name}-out")
-    return app
-
 
 LATE_TURNS = (
     [left(1, 1, 1), left(2, 2, 2)],
@@ -79,35 +38,12 @@ LATE_TURNS = (
     [left(3, 30, 7)],
 )
 IN_TIME = ["2 from 0 to 10: 2", "1 from 0 to 10: 1 3", "2 from 10 to 20: 6"]
-PAIR_TURNS = (
-    [left(1, 10, 1), right(2, 10, 2)],
-    [right(1, 15, 3), right(1, 4, 4), left(2, 21, 5)],  # 4 is late: left ones of before 10 are gone at 15
-    [right(1, 16, 6)],
-    [left(3, 60, 7)],
-)
 SLIDING_TURNS = (
     [left(1, 5, 1)],
     [left(1, 15, 2)],
     [left(1, 42, 3)],
     [left(1, 25, 4), left(1, 35, 5)],  # late; and partly late
     [left(2, 90, 6)],
-)
-TABLE_TURNS = (
-    [left(1, 0, 1), right(1, 0, 2), left(1, 0, 3)],
-    [left(1, 10, 4), right(1, 10, 5), right(2, 10, 6)],
-    [left(1, 20, 7), right(1, 20, 8, gone=True), left(1, 20, 9), left(2, 20, 10)],
-)
-VERSION_TURNS = (
-    [right(1, 0, 1), left(1, 6, 2)],
-    [right(1, 5, 3)],  # late, for what is older than the watermark
-    [right(1, 8, 4), left(1, 9, 5), left(1, 30, 6)],
-    [left(2, 60, 7)],
-    [left(2, 90, 8)],
-)
-WINDOW_TURNS = (
-    [left(1, 1, 1), right(1, 2, 2), right(1, 3, 3)],
-    [left(1, 9, 4), right(1, 11, 5), left(2, 12, 6)],
-    [left(3, 30, 7)],
 )
 DELETED_TURNS = ([left(1, 0, 1)], [left(1, 10, 2), left(2, 10, 3)], [left(1, 20, 4)])
 LOG_TTL_TURNS = ([left(1, 0, 1), left(2, 0, 2)], [left(1, 10, 3)], [left(1, 20, 4), left(2, 20, 5)])
@@ -273,55 +209,7 @@ CASES = (
             "1 from 30: 1, highest 5",
         ],
     ),
-    TimeCase("within", within("inner", "within"), PAIR_TURNS, ["1 3"]),
-    TimeCase("within-compiled", within_compiled, PAIR_TURNS, ["1 3"]),
-    TimeCase("left-within", within("left", "left-within"), PAIR_TURNS, ["1 3", "5 -"]),
-    TimeCase("right-within", within("right", "right-within"), PAIR_TURNS, ["1 3", "- 2", "- 6"]),
-    TimeCase("within-outer", within("outer", "within-outer"), PAIR_TURNS, ["1 3", "- 2", "5 -", "- 6"]),
-    TimeCase("latest", latest("left", "latest"), TABLE_TURNS, ["1 -", "3 2", "4 2", "7 5", "9 -", "10 6"]),
-    TimeCase("latest-inner", latest("inner", "latest-inner"), TABLE_TURNS, ["3 2", "4 2", "7 5", "10 6"]),
-    TimeCase(
-        "latest-ttl",
-        latest_for_a_while,
-        ([right(1, 0, 1), left(1, 0, 2)], [left(1, 10, 3)], [left(1, 20, 4)]),
-        ["2 1", "3 1", "4 -"],
-    ),
-    TimeCase("as-of", as_of("left", "as-of"), VERSION_TURNS, ["2 3", "5 4", "6 -", "7 -"], out_of_order_s=5),
-    TimeCase("as-of-inner", as_of("inner", "as-of-inner"), VERSION_TURNS, ["2 3", "5 4"], out_of_order_s=5),
-    TimeCase(
-        "in-window",
-        in_window(MINUTE, "outer", "in-window"),
-        WINDOW_TURNS,
-        ["1 2", "1 3", "4 2", "4 3", "- 5", "6 -"],
-    ),
-    TimeCase(
-        "in-window-inner",
-        in_window(MINUTE, "inner", "in-window-inner"),
-        WINDOW_TURNS,
-        ["1 2", "1 3", "4 2", "4 3"],
-    ),
-    TimeCase(
-        "in-sliding",
-        in_window(bettong.sliding(s(20), s(10)), "left", "in-sliding"),
-        WINDOW_TURNS,
-        [
-            *("1 2", "1 3", "4 2", "4 3"),  # from -10
-            *("1 2", "1 3", "1 5", "4 2", "4 3", "4 5", "6 -"),  # from 0
-            "6 -",  # from 10
-        ],
-    ),
-    TimeCase(
-        "in-session",
-        in_window(bettong.sessions(s(10)), "inner", "in-session"),
-        (
-            [left(1, 0, 1), right(1, 8, 2), left(2, 0, 3)],
-            [right(1, 25, 4)],
-            [left(1, 17, 5)],  # makes one session of two
-            [left(3, 60, 6)],
-        ),
-        ["1 2", "1 4", "5 2", "5 4"],
-        out_of_order_s=10,
-    ),
+    *JOIN_CASES,
     TimeCase(
         "event-timer",
         event_timer,

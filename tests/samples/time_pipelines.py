@@ -43,6 +43,14 @@ def right(key: int, at_s: float, value: int, *, gone: bool = False) -> Event:
     return Event(key, START_NS + int(at_s * S_NS), value, right=True, gone=gone)
 
 
+@dataclass(frozen=True)
+class KeyName:
+    """A row of a reference table."""
+
+    key: bettong.u32
+    name: str
+
+
 def s(count: float) -> timedelta:
     return timedelta(seconds=count)
 
@@ -204,6 +212,52 @@ def in_window(windows: Ranges | Sessions, how: How, name: str) -> Build:
         return one.join_window(other, windows, pair, how=how, name=name)
 
     return build
+
+
+def first_names() -> list[KeyName]:
+    return [KeyName(1, "one"), KeyName(2, "two")]
+
+
+def named_line(event: Event, row: KeyName | None) -> Line:
+    return Line(f"{event.value} {'-' if row is None else row.name}")
+
+
+def reference(how: Literal["inner", "left"], name: str) -> Build:
+    def build(events: Stream[Event]) -> Stream[Line]:
+        return events.join_reference(first_names, named_line, key="key", how=how, name=name)
+
+    return build
+
+
+@dataclass
+class NamedEvent:
+    key: bettong.u32
+    name: str
+
+
+def named_event(event: Event, row: KeyName) -> NamedEvent:
+    return NamedEvent(event.key, f"{event.value}={row.name}")
+
+
+class Names:
+    """The names of a window's messages, in their order."""
+
+    def initial(self) -> list[str]:
+        return []
+
+    def update(self, accumulator: list[str], event: NamedEvent) -> list[str]:
+        return [*accumulator, event.name]
+
+    def combine(self, older: list[str], newer: list[str]) -> list[str]:
+        return [*older, *newer]
+
+    def output(self, key: int, accumulator: list[str], window: bettong.Window) -> Line:
+        return Line(f"{key} from {since_start(window.start)}: {' '.join(accumulator)}")
+
+
+def reference_before_windows(events: Stream[Event]) -> Stream[Line]:
+    named = events.join_reference(first_names, named_event, key="key", name="reference-window")
+    return named.window(MINUTE, Names(), name="names")
 
 
 @dataclass

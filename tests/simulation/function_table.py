@@ -17,6 +17,7 @@ from bettong.application.windows.aggregated import Aggregated
 from tests.simulation import dead_letter_functions as d
 from tests.simulation import functions as f
 from tests.simulation import join_functions as j
+from tests.simulation import reference_rows as r
 from tests.simulation import timer_functions as t
 from tests.simulation import window_functions as w
 from tests.simulation.messages import Alarm, Held, Item, Kept, Note, Part, Reminder
@@ -42,7 +43,7 @@ class Function:
     # Of windows, by mode: what `forms` has the `update` of. Built-in aggregates have no result of no message.
     aggregations: Mapping[ExecutionMode, Any] = field(default_factory=dict)
     is_built_in: bool = False
-    # Of joins: the class of the right side.
+    # Of joins: the class of the right side, or of a reference table's rows.
     right: type[Any] | None = None
 
     @property
@@ -220,5 +221,9 @@ FUNCTIONS: dict[str, Function] = {
         _aggregation("part_totals", Part, Item, w.part_totals, compiled=True),
         _join(Part, j.meet, j.meet_both, Item),
         _join(Item, j.weigh, j.weigh_both, Part),
+        _function("reference", Part, {Item: r.grade}, right=r.Grade),
+        _function("reference", Part, {Part: r.lift}, right=r.Place),
+        _function("reference", Note, {Note: r.sign}, right=r.Grade),
+        _function("reference", Item, {Item: r.move}, right=r.Place),
     )
 }

@@ -10,20 +10,18 @@ die between records: see `living_partition`.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from bettong import DeadLetter
-from bettong.application.nodes.keyed import Keyed
-from bettong.application.plan import Plan, plan
+from bettong.application.plan import plan
 from bettong.errors import PoisonError
-from bettong.frames.frame import Frame, FrameKind, decode, tick_record
+from bettong.frames.frame import Frame, FrameKind, decode, reference_record, tick_record
 from bettong.frames.times import encode_times
-from bettong.identifiers import Origin, partition_origin
+from bettong.identifiers import Origin, ReferenceVersion, partition_origin
 from bettong.routing import partition_of
+from bettong.testing.memory_references import MemoryReferences, load_rows
 from bettong.topics import dead_letter_topic, sink_topic, stage_of_topic, stage_topic
 from bettong.worker.balance import AccountKind, balance, differences
 from bettong.worker.kernel import KernelCache
@@ -31,7 +29,7 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import program
 from tests.samples.worker import FRAME_BYTES_MAX, data
-from tests.simulation.dead_letter_functions import key_and_slot
+from tests.simulation.delivered import COUNTERS, Delivered, expected, is_ordered
 from tests.simulation.frame_contents import (
     APPLICATION,
     dead_letters_in,
@@ -41,58 +39,25 @@ from tests.simulation.frame_contents import (
     shown_index,
 )
 from tests.simulation.graphs import Graph, application
-from tests.simulation.interpreter import Interpreter, MessageOutcome, StoppedError
+from tests.simulation.interpreter import Interpreter
 from tests.simulation.living_partition import LivingPartition
+from tests.simulation.message_outcome import MessageOutcome, StoppedError
 from tests.simulation.message_values import key_of
 from tests.simulation.open_windows import is_group
 from tests.simulation.random_graphs import Case
 from tests.simulation.record_meaning import meaning_of
 
-COUNTERS = (
-    "messages",
-    "results",
-    "dead_letters",
-    "skipped",
-    "late",
-    "partly_late",
-    "deleted",
-    "expired",
-    "duplicates",
-    "gaps",
-)
 # Behind all messages, when what is set has come; in steps that are long enough for a stage to tell the next one.
 _END_NS = 10**9
+# Messages come in as much time.
+_VERSION_NS_MAX = 300
 
 # By output, its messages in order: a sink's messages by class, those of a key_by by partition.
 Results = dict[tuple[str, Any], list[Any]]
-DeadLetterFields = tuple[str, str, str]  # computation, reason, message
 
 
 class Stop(Exception):
     """A partition stopped where it should."""
-
-
-@dataclass
-class Delivered:
-    """What a graph gives as a whole. `results`: by sink, class and slot. `counters`: the sum of all partitions."""
-
-    results: dict[tuple[str, str, int], list[Any]] = field(default_factory=lambda: defaultdict(list))
-    dead_letters: Counter[DeadLetterFields] = field(default_factory=Counter)
-    counters: Counter[str] = field(default_factory=Counter)
-
-    def add(self, sink: str, result: Any) -> None:
-        """Takes one result of a sink."""
-        if isinstance(result, DeadLetter):
-            _, slot = key_and_slot(result)
-        else:
-            slot = int(result.split(b":")[0]) if isinstance(result, bytes) else result.slot
-        self.results[sink, type(result).__name__, slot].append(result)
-
-    def count(self, counters: Any) -> None:
-        """Adds the counters of a partition, but for those of faults."""
-        read = counters.get if isinstance(counters, Counter) else lambda name, _: getattr(counters, name)
-        for name in COUNTERS[:-2]:
-            self.counters[name] += read(name, 0)
 
 
 def check(case: Case, *, cache: KernelCache | None = None) -> GraphRun | None:
@@ -105,54 +70,11 @@ def check(case: Case, *, cache: KernelCache | None = None) -> GraphRun | None:
         run.fold_all()
     except Stop:
         return None
-    # Each partition has a log clock of its own.
-    if is_ordered(run.plan) and not case.graph.is_timed:
+    # Each partition has a log clock of its own, and comes to versions of tables at a time of its own.
+    if is_ordered(run.plan) and not case.graph.is_timed and not case.versions:
         whole = expected(case)
         assert run.delivered == whole, f"gave {run.delivered}, not {whole}"
     return run
-
-
-def expected(case: Case) -> Delivered:
-    """What the graph gives when each message passes all stages before the next one comes."""
-    interpreter, found = Interpreter(case.graph), Delivered()
-
-    def pass_on(source: str, message: Any) -> None:
-        outcome = interpreter.take(source, message)
-        for computation, reason in outcome.dead_letters:
-            found.dead_letters[computation, reason, outcome.text] += 1
-        for target, result in outcome.results:
-            if case.graph[target].kind == "key_by":
-                pass_on(target, result)
-            else:
-                found.add(target, result)
-
-    for source, message in case.messages:
-        pass_on(source, message)
-    found.count(interpreter.counters)
-    return found
-
-
-def is_ordered(of: Plan) -> bool:
-    """Whether the log alone decides the order of each slot's results, and neither partitions nor schedules do.
-
-    Not where sources have no key or `key_by` brings together what was apart, nor where a sink or a stage gets what
-    several stages write.
-    """
-    keys = [entry.key for stage in of.stages for entry in stage.inputs]
-    keyed = [
-        output.target for stage in of.stages for output in stage.outputs if isinstance(output.target, Keyed)
-    ]
-    finest = ("slot", "by_slot", ("key", "slot"), "by_both")
-    finer = all(getattr(node.key, "__name__", node.key) in finest for node in keyed)
-    writers: defaultdict[str, set[str]] = defaultdict(set)
-    for stage in of.stages:
-        for output in stage.outputs:
-            writers[output.target.name].add(stage.name)
-    sources = {source.name for source in of.sources}
-    single_entry = all(
-        len(stage.inputs) == 1 or all(each.stream in sources for each in stage.inputs) for stage in of.stages
-    )
-    return None not in keys and finer and single_entry and all(len(each) == 1 for each in writers.values())
 
 
 class GraphRun:
@@ -169,6 +91,11 @@ class GraphRun:
         self._timed = {
             output.target.name for stage in self.plan.stages for output in stage.outputs if output.needs_time
         }
+        self._references = MemoryReferences(self.plan, load_rows)
+        self._references.begin()
+        # What is to come; and what has come, with the join whose rows they are.
+        self._coming = deque(case.versions)
+        self._versions: dict[ReferenceVersion, tuple[str, int, list[Any]]] = {}
         self.partitions = {}
         sources = {source.name for source in self.plan.sources}
         for stage in self.plan.stages:
@@ -176,7 +103,7 @@ class GraphRun:
             for partition in range(case.partitions):
                 of = Assignment(APPLICATION, partition, case.partitions, FRAME_BYTES_MAX)
                 self.partitions[stage.name, partition] = (
-                    LivingPartition(ready, of, self._random),
+                    LivingPartition(ready, of, self._random, self._references),
                     Interpreter(
                         case.graph,
                         [name for each in stage.inputs for name in each.producers],
@@ -229,6 +156,19 @@ class GraphRun:
             self.fold(channel[0], channel[1], value)
             if self._random.random() < 0.05:
                 self.fold(channel[0], channel[1], value)
+            if self._coming and self._random.random() < 0.1:
+                self._name_version(*self._coming.popleft())
+
+    def _name_version(self, join: str, rows: list[Any]) -> None:
+        """Each partition gets a record that names a version; at times before the one of the version before."""
+        if (stored := self._references.store(join, rows)) is None:
+            return
+        stage, version = stored
+        self._versions[version] = join, version.number, rows
+        value = reference_record(stage, self._random.randrange(_VERSION_NS_MAX), version)
+        for partition in range(self.case.partitions):
+            channel = self._channels[stage, partition, "references"]
+            channel.insert(0 if self._random.random() < 0.2 else len(channel), value)
 
     def _sent(self) -> list[tuple[str, int, bytes]]:
         """The frames of sources, as a sender cuts and partitions them."""
@@ -301,7 +241,7 @@ class GraphRun:
         except PoisonError as error:
             poison = error
         try:
-            outcomes.extend(meaning_of(interpreter, frame, self.plan.stage(stage)))
+            outcomes.extend(meaning_of(interpreter, frame, self.plan.stage(stage), self._versions))
         except StoppedError as error:
             stopped = (error.computation, error.index)
         if poison is not None:

@@ -21,6 +21,7 @@ from bettong.application.windows.windowed import windowed
 from tests.simulation.function_table import Function
 from tests.simulation.key_joins import join_streams
 from tests.simulation.open_windows import WindowOptions
+from tests.simulation.reference_rows import TABLES, Joining
 
 INPUTS = ("source", "key_by")
 OUTPUTS = ("key_by", "sink")
@@ -49,6 +50,8 @@ class Node:
     out_of_order_ns: int | None = None
     windows: WindowOptions | None = None
     join: tuple[JoinKind, How] | None = None
+    # Of a join with a reference table.
+    joining: Joining | None = None
     # Of states, and of the table of `join_latest`.
     lifetime: Lifetime | None = None
     # Of a branch: the first one of those that divide the same stream.
@@ -69,6 +72,7 @@ class Node:
         reported += [f"behind {self.first}" * (self.first not in ("", self.name))]
         reported += [str(self.windows) * (self.windows is not None), str(self.join) * (self.join is not None)]
         reported += [f"ttl={self.lifetime}" * (self.lifetime is not None)]
+        reported += [str(self.joining) * (self.joining is not None)]
         reported += [f"on_error={self.on_error}" * (self.on_error != DEAD_LETTER)]
         return f"{self.name} = {'+'.join(self.parents)}.{self.kind}({', '.join(filter(None, reported))})"
 
@@ -161,6 +165,8 @@ def application(graph: Graph, name: str) -> Application:
                 made[node.name] = join_streams(
                     left, right, combine, kind, how, lifetime=node.lifetime, **options
                 )
+            elif node.joining is not None:
+                made[node.name] = _with_rows(graph, node, parents[0])
             elif node.local is not None:
                 made[node.name] = _local_window(app, node, parents[0])
             elif node.windows is not None:
@@ -197,6 +203,21 @@ def waits_for_itself(graph: Graph) -> bool:
             return True
         raise
     return False
+
+
+def _with_rows(graph: Graph, node: Node, parent: Stream[Any]) -> Stream[Any]:
+    assert node.function is not None
+    assert node.joining is not None
+    table = TABLES[node.joining.row]
+    return parent.join_reference(
+        table.first,
+        node.function.python[_class(graph, node.parents[0])],
+        key=table.key,
+        on=node.joining.on,
+        how=node.joining.how,
+        name=node.name,
+        on_error=node.on_error,
+    )
 
 
 def _window(app: Application, node: Node, parent: Stream[Any]) -> WindowedStream[Any, Any]:

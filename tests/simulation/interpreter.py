@@ -21,12 +21,13 @@ It is the specification that random graphs are held to:
 - what hangs on a message has its event time, what hangs on a timer the time when that was due, and what a window gives
   the last one of the window, early results that of the oldest open window; it is late by where the watermark was before
   it moved to where it is now
+- a message meets the row of a reference table as the newest version says that its record has come behind; what fires
+  by the log clock in the record that names a version still meets the one before
 """
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count, groupby
@@ -40,37 +41,14 @@ from bettong.application.windows.kinds import Counts
 from tests.simulation.graphs import Graph, Node
 from tests.simulation.key_joins import Due, KeyJoin, key_join
 from tests.simulation.key_states import KeyStates
+from tests.simulation.message_outcome import MessageOutcome, StoppedError
 from tests.simulation.message_values import key_of, own, schema_violation, text_of
 from tests.simulation.open_windows import OpenWindows, WindowedMessage
 from tests.simulation.origins import Origins
+from tests.simulation.reference_rows import TABLES
 
 # Within a record nothing is due by the log clock.
 _NO_TIME = -(2**63)
-
-
-class StoppedError(Exception):
-    """A message that a computation with on_error="stop" cannot process, by its index; -1: a timer that fired."""
-
-    def __init__(self, computation: str) -> None:
-        self.computation = computation
-        self.index = -1
-
-
-@dataclass
-class MessageOutcome:
-    """What one message led to: (output, message or its bytes), and (computation, reason).
-
-    Of a timer, `index` counts those that fired in the computation, and `text` stands in dead letters. `at_ns`: event
-    time; `watermark_ns`: what is older is late.
-    """
-
-    at_ns: int = 0
-    watermark_ns: int = 0
-    index: int = 0
-    text: str = ""
-
-    results: list[tuple[str, Any]] = field(default_factory=list)
-    dead_letters: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Interpreter:
@@ -83,6 +61,11 @@ class Interpreter:
         self.states = KeyStates()
         self.windows: dict[tuple[str, Any], OpenWindows] = {}
         self.joins: dict[tuple[str, Any], KeyJoin] = {}
+        # By computation, the number of the version that messages meet, and its rows by their keys.
+        self.tables: dict[str, tuple[int, dict[Any, Any]]] = {}
+        for node in graph.nodes:
+            if node.joining is not None:
+                self.switch(node.name, 1, TABLES[node.joining.row].first())
         self.watermark_ns = 0
         self.counters: Counter[str] = Counter()
         self.log_ns = 0
@@ -98,6 +81,14 @@ class Interpreter:
         self.counters["gaps"] += previous > highest
         self._highest[origin] = sequence if taken else highest
         return taken
+
+    def switch(self, computation: str, number: int, rows: Sequence[Any]) -> None:
+        """Messages meet these rows from now on, unless they meet those of a newer version."""
+        joining = self.graph[computation].joining
+        assert joining is not None
+        if number > self.tables.get(computation, (0,))[0]:
+            key = TABLES[joining.row].key
+            self.tables[computation] = number, {getattr(row, key): row for row in rows}
 
     def take(self, source: str, message: Any, at_ns: int = 0, watermark_ns: int = 0) -> MessageOutcome:
         """All that one message leads to, up to sinks and other stages. Raises StoppedError.
@@ -341,6 +332,8 @@ class Interpreter:
             return [own(function(message))]
         if node.kind == "flat_map":
             return [own(each) for each in function(message) if each is not None]
+        if node.joining is not None:
+            return self._with_row(node, row, key, function)
         assert node.function.state is not None
         if isinstance(row, Fired):
             state = self.states.kept[node.name, key]
@@ -356,6 +349,21 @@ class Interpreter:
             self.states.delete(node, key)
             self.counters["deleted"] += 1
         return found
+
+    def _with_row(self, node: Node, message: Any, key: Any, combine: Any) -> list[Any]:
+        """What is made of a message and its row."""
+        assert node.joining is not None
+        on, field = node.joining.on, TABLES[node.joining.row].key
+        if on is None:
+            of = getattr(message, field, key)
+        else:
+            of = getattr(message, on) if isinstance(on, str) else on(own(message))
+        _, rows = self.tables[node.name]
+        row = rows.get(of)
+        if row is None and node.joining.how == "inner":
+            return []
+        result = combine(own(message), None if row is None else own(row))
+        return [] if result is None else [own(result)]
 
     def _leave(self, node: Node, row: Any) -> None:
         try:

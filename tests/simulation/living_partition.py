@@ -1,4 +1,7 @@
-"""A partition whose workers die between records: each new one takes over what was saved, and folds the rest again."""
+"""A partition whose workers die between records: each new one takes over what was saved, and folds the rest again.
+
+A worker that has saved lives on. What it saves next goes on from that, where these are increments of a chain.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import Clock
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.references.versions import ReferenceTables, StoredVersions
 from bettong.worker.stage_program import StageProgram
 from bettong.worker.state.records import RecordTable
 from tests.samples.state_tables import small_increments
@@ -20,8 +24,11 @@ _SAVES, _DIES = 0.3, 0.15
 class LivingPartition:
     """The log of a partition, what its records led to, and the worker of the moment."""
 
-    def __init__(self, program: StageProgram, of: Assignment, random: Random) -> None:
-        self.worker = PartitionWorker(program, of)
+    def __init__(
+        self, program: StageProgram, of: Assignment, random: Random, references: StoredVersions
+    ) -> None:
+        self.worker = PartitionWorker(program, of, ReferenceTables(references))
+        self._references = references
         self._program = program
         self._of = of
         self._random = random
@@ -41,8 +48,10 @@ class LivingPartition:
         )
         self._log: list[bytes] = []
         self._given: list[list[OutputRecord]] = []
-        # A snapshot, or the increments of a chain, oldest first: (root, offset, bytes) of each.
+        # The increments of a chain, oldest first, which may begin with a snapshot: (root, offset, bytes) of each.
         self._saved: list[tuple[int, int, bytes]] = []
+        # Of the worker of the moment, which has lived on since.
+        self._snapshot: tuple[int, bytes] | None = None
 
     def fold(self, value: bytes) -> list[OutputRecord]:
         """Folds the next record. Raises as PartitionWorker does."""
@@ -60,16 +69,18 @@ class LivingPartition:
 
     def _save(self) -> None:
         if self._random.random() < 0.3:
-            self._saved = [(0, self.worker.next_offset, self.worker.snapshot())]
-            # What goes on from a snapshot are increments of a worker that was made from it.
-            self._restore()
+            self._snapshot = (self.worker.next_offset, self.worker.snapshot())
             return
         increment, stored = self.worker.increment()
         self._saved.append((increment.root, increment.offset, stored))
 
     def _restore(self) -> None:
         before = self._state()
-        self.worker = PartitionWorker(self._program, self._of)
+        if self._snapshot is not None and self._random.random() < 0.7:
+            # What goes on from a snapshot are increments of a worker that was made from it.
+            self._saved = [(0, *self._snapshot)]
+        self._snapshot = None
+        self.worker = PartitionWorker(self._program, self._of, ReferenceTables(self._references))
         root = self._saved[-1][0] if self._saved else 0
         for _, offset, stored in self._saved:
             if offset >= root:

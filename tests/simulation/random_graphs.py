@@ -11,20 +11,21 @@ from hypothesis import strategies as st
 
 from bettong import DeadLetter
 from bettong.application.execution_mode import ExecutionMode
-from bettong.application.joins.kinds import AsOf, How, InWindow, JoinKind, Latest, Within, in_window
+from bettong.application.joins.kinds import InWindow, Latest, Within
+from bettong.application.joins.referenced import ReferenceHow
 from bettong.application.key import Key
 from bettong.application.lifetime import Lifetime
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.application.timers import Clock
-from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions
-from bettong.application.windows.windowing import Late
+from bettong.application.windows.kinds import Counts, Ranges, Sessions
 from tests.simulation.function_table import FUNCTIONS, Function
 from tests.simulation.functions import by_both, by_key, by_slot, coded
 from tests.simulation.graphs import INPUTS, SIDES, Graph, Node, waits_for_itself
-from tests.simulation.join_functions import is_gone
 from tests.simulation.local_graphs import LOCAL
 from tests.simulation.messages import Item, Note, Part, random_message
 from tests.simulation.open_windows import WindowOptions
+from tests.simulation.random_options import join_kind, lifetime, ranges_and_sessions, window_options
+from tests.simulation.reference_rows import Joining, ons_of, random_rows
 
 _PAIR = ("key", "slot")
 # Keys by which the messages of a key stay in one partition from source to sink, and keys that mix them anew.
@@ -32,8 +33,6 @@ _FINER: tuple[Key, ...] = ("slot", by_slot, _PAIR, by_both)
 _COARSER: tuple[Key, ...] = ("key", by_key, ())
 _TEXT_KEYS: tuple[Key, ...] = ("key", by_key)
 _COMPUTATIONS = ("map", "filter", "flat_map", "stateful", "window", "window")
-# A key's only window has fired, and no other is open.
-_NO_OLDEST = ("oldest", Ephemeral)
 # From one message to the next event time goes on by so much.
 _STEPS_NS = (0, 1, 3, 10, 40)
 
@@ -44,6 +43,7 @@ class Case:
 
     `messages`: of which source each is. `boundaries`: whether a frame ends behind the message. `compiled`: whether
     what is marked so is compiled. `seed` decides which partition is folded next, and what comes twice or too early.
+    `versions`: of reference tables, by join: their rows, which come at any time.
     """
 
     graph: Graph
@@ -52,11 +52,13 @@ class Case:
     partitions: int = 1
     compiled: bool = True
     seed: int = 0
+    versions: tuple[tuple[str, list[Any]], ...] = ()
 
     def __str__(self) -> str:
         frames = [f"{source} {message}{' |' * cut}" for (source, message), cut in self._rows()]
         reported = f"{self.partitions} partitions, compiled={self.compiled}, seed={self.seed}"
-        return "\n".join([str(self.graph), *frames, reported])
+        versions = [f"{join}: {rows}" for join, rows in self.versions]
+        return "\n".join([str(self.graph), *frames, *versions, reported])
 
     def _rows(self) -> list[tuple[tuple[str, Any], bool]]:
         return list(zip(self.messages, self.boundaries, strict=True))
@@ -86,6 +88,13 @@ def cases(draw: st.DrawFn) -> Case:
         older_ns = random.choice([0, 0, random.randrange(60)]) if source.out_of_order_ns else 0
         messages.append((source.name, random_message(source.message, random, max(now_ns - older_ns, 0))))
         boundaries.append(random.random() < 0.3)
+    tables = [node for node in growing.graph.nodes if node.joining is not None]
+    versions: list[tuple[str, list[Any]]] = []
+    for choice in draw(st.lists(_CHOICES, max_size=5)) if tables else ():
+        random = Random(choice)
+        node = random.choice(tables)
+        assert node.joining is not None
+        versions.append((node.name, random_rows(node.joining.row, random)))
     return Case(
         growing.graph,
         tuple(messages),
@@ -93,6 +102,7 @@ def cases(draw: st.DrawFn) -> Case:
         draw(st.integers(1, 3)),
         draw(st.booleans()),
         draw(_CHOICES),
+        tuple(versions),
     )
 
 
@@ -126,7 +136,10 @@ class _Growing:
     def add_stream(self) -> None:
         """One more stream behind any of those that are there, if there is one of the drawn kind."""
         kind = self.random.choice(
-            [*_COMPUTATIONS, "stateful", "merge", "merge", "key_by", "branch", "join", "join", "local"]
+            [
+                *(*_COMPUTATIONS, "stateful", "merge", "merge", "key_by", "branch"),
+                *("join", "join", "local", "reference"),
+            ]
         )
         if kind == "branch":
             self._add_branches()
@@ -138,6 +151,8 @@ class _Growing:
             self._add_join()
         elif kind == "local":
             self._add_local()
+        elif kind == "reference":
+            self._add_reference()
         else:
             self._add_computation(kind)
 
@@ -162,10 +177,10 @@ class _Growing:
             mode = self.random.choice([mode for mode in ExecutionMode if mode in choices])
             stream, function = self.random.choice(choices[mode])
             name = f"{function.name}{len(self.nodes)}"
-            windows = self._windows(function, mode) if kind == "window" else None
-            lifetime = self._lifetime() if kind == "stateful" else None
+            windows = window_options(self.random, function, mode) if kind == "window" else None
+            ends = lifetime(self.random) if kind == "stateful" else None
             node = Node(
-                name, kind, (stream,), function, mode, self._on_error(), windows=windows, lifetime=lifetime
+                name, kind, (stream,), function, mode, self._on_error(), windows=windows, lifetime=ends
             )
             self._add(node, {function.returns}, self._keys_into[stream])
             if windows is not None and windows.late == "side":
@@ -198,42 +213,6 @@ class _Growing:
             refused = Node(f"{node.name}-dead-letters", "dead_letters", (node.name,))
             self._add(refused, {DeadLetter}, self._keys_into[node.name])
 
-    def _lifetime(self) -> Lifetime | None:
-        if self.random.random() < 0.6:
-            return None
-        return Lifetime(self.random.choice([1, 10, 60]), self.random.choice(list(Clock)))
-
-    def _windows(self, function: Function, mode: ExecutionMode) -> WindowOptions:
-        """Windows that a function can read: some are for what comes in one order alone, or have a compiled form."""
-        tumbling, sliding, sessions = self._ranges_and_sessions()
-        counts = Counts(self.random.randrange(1, 5), self.random.choice([None, 1, 40]))
-        ephemeral = Ephemeral(self.random.randrange(1, 20), self.random.choice([0, 4, 30]))
-        kinds: list[Ranges | Sessions | Counts | Ephemeral] = [tumbling, counts, ephemeral, ephemeral]
-        if mode is ExecutionMode.COMPILED:
-            kinds = [tumbling, sliding]
-        elif function.name != "sequences":
-            kinds += [sliding, sessions]
-        kind = self.random.choice(kinds)
-        if isinstance(kind, Counts):
-            return WindowOptions(kind)
-        late = self.random.choice([each for each in get_args(Late) if (each, type(kind)) != _NO_OLDEST])
-        # What is ranked has no greatest key in a window without messages.
-        fills_empty = not function.is_built_in and isinstance(kind, Ranges)
-        emit_empty = fills_empty and self.random.random() < 0.3
-        is_early = mode is ExecutionMode.PYTHON and self.random.random() < 0.4
-        early_ns = self.random.choice([1, 10, 40, 100]) if is_early else None
-        return WindowOptions(kind, late, emit_empty, early_ns)
-
-    def _ranges_and_sessions(self) -> tuple[Ranges, Ranges, Sessions]:
-        """One that is tumbling, one that is sliding, and sessions."""
-        slide_ns = self.random.randrange(1, 20)
-        delay_ns = self.random.choice([0, 0, 4, 30])
-        tumbling = Ranges(slide_ns, slide_ns, self.random.randrange(slide_ns), delay_ns)
-        sliding = Ranges(
-            slide_ns * self.random.randrange(2, 9) // 2, slide_ns, self.random.randrange(slide_ns), delay_ns
-        )
-        return tumbling, sliding, Sessions(self.random.randrange(1, 20), delay_ns)
-
     def _add_join(self) -> None:
         """Of two streams whose messages may meet; one of them may be both."""
         functions = [each for each in FUNCTIONS.values() if each.kind == "join"]
@@ -251,19 +230,17 @@ class _Growing:
         if not choices:
             return
         left, right, function = self.random.choice(choices)
-        name, join = f"{function.name}{len(self.nodes)}", self._join()
-        lifetime = None
+        name, join = f"{function.name}{len(self.nodes)}", join_kind(self.random)
+        ends = None
         if isinstance(join[0], Latest) and self.random.random() < 0.5:
-            lifetime = Lifetime(self.random.choice([1, 10, 60]), Clock.LOG)
+            ends = Lifetime(self.random.choice([1, 10, 60]), Clock.LOG)
         mode = ExecutionMode.PYTHON
         fixed = all(self._can_keep(each, function, ExecutionMode.COMPILED) for each in (left, right))
         if isinstance(join[0], Within) and fixed:
             mode = self.random.choice([mode, ExecutionMode.COMPILED, ExecutionMode.COMPILED])
         if mode is ExecutionMode.COMPILED:
             join = (join[0], "inner")
-        node = Node(
-            name, "join", (left, right), function, mode, self._on_error(), join=join, lifetime=lifetime
-        )
+        node = Node(name, "join", (left, right), function, mode, self._on_error(), join=join, lifetime=ends)
         keys = self._keys_into[left] | self._keys_into[right]
         self._add(node, {function.returns}, keys)
         for side, stream in (("left", left), ("right", right)):
@@ -271,15 +248,25 @@ class _Growing:
                 self._add(Node(f"{name}-late-{side}", "late", (name,)), self._mixed[stream], keys)
         self._add_dead_letters(node)
 
-    def _join(self) -> tuple[JoinKind, How]:
-        lower_ns = self.random.randrange(-30, 30)
-        within = Within(lower_ns, lower_ns + self.random.randrange(40))
-        latest = Latest(self.random.choice([None, is_gone]))
-        kinds: list[JoinKind] = [within, within, AsOf(self.random.choice([None, 0, 5, 30])), latest]
-        kinds.append(in_window("join", self.random.choice(self._ranges_and_sessions())))
-        kind = self.random.choice(kinds)
-        hows = get_args(How)
-        return kind, self.random.choice(hows if isinstance(kind, Within | InWindow) else hows[:2])
+    def _add_reference(self) -> None:
+        """A join with a table."""
+        choices = [
+            (stream, function)
+            for stream, found in self._mixed.items()
+            for function in FUNCTIONS.values()
+            if function.kind == "reference" and set(function.python) == found
+        ]
+        if not choices:
+            return
+        stream, function = self.random.choice(choices)
+        (message,) = function.python
+        assert function.right is not None
+        on = self.random.choice(ons_of(function.right, message, self._keys_into[stream]))
+        joining = Joining(function.right, on, self.random.choice(get_args(ReferenceHow)))
+        name = f"{function.name}{len(self.nodes)}"
+        node = Node(name, "reference", (stream,), function, on_error=self._on_error(), joining=joining)
+        self._add(node, {function.returns}, self._keys_into[stream])
+        self._add_dead_letters(node)
 
     def _add_merge(self) -> None:
         """Of streams whose messages may meet in a state, none of them twice."""
@@ -332,7 +319,7 @@ class _Growing:
             on_error=self._on_error(),
         )
         self.nodes.append(keyed)
-        kind = self.random.choice(self._ranges_and_sessions()[:2])
+        kind = self.random.choice(ranges_and_sessions(self.random)[:2])
         emit_empty = not function.is_built_in and self.random.random() < 0.3
         early_ns = self.random.choice([None, None, 1, 40])
         windows = WindowOptions(kind, "drop", emit_empty, early_ns)

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from bettong.application.plan import Stage
 from bettong.application.timers import Clock
 from bettong.frames.frame import Frame, FrameKind
+from bettong.identifiers import ReferenceVersion
 from tests.simulation.frame_contents import event_times_in, messages_in
-from tests.simulation.interpreter import Interpreter, MessageOutcome, StoppedError
+from tests.simulation.interpreter import Interpreter
+from tests.simulation.message_outcome import MessageOutcome, StoppedError
 
 
-def meaning_of(interpreter: Interpreter, frame: Frame, stage: Stage) -> Iterator[MessageOutcome]:
-    """What a record leads to. Raises StoppedError.
+def meaning_of(
+    interpreter: Interpreter,
+    frame: Frame,
+    stage: Stage,
+    versions: Mapping[ReferenceVersion, tuple[str, int, Sequence[Any]]],
+) -> Iterator[MessageOutcome]:
+    """What a record leads to. Raises StoppedError. `versions`: of reference tables; see `Interpreter.switch`.
 
     Where a message is late, all that was due by the watermark before it has fired; else when it does makes no odds,
     unless windows that are not open matter, too: see `Stage.needs_each_watermark`.
     """
     yield from interpreter.advance(interpreter.watermark_ns, frame.ingest_ns)
     interpreter.end_states(Clock.LOG)
+    if frame.reference is not None:
+        interpreter.switch(*versions[frame.reference])
     before_ns = interpreter.watermark_ns
     is_data = frame.kind is FrameKind.DATA
     if is_data and interpreter.admits(frame.origin, frame.sequence, frame.previous):

@@ -38,6 +38,7 @@ from tests.samples.reference_join import (
     Price,
     Priced,
     app_of,
+    priced_or_not,
     prices,
 )
 from tests.samples.worker import FRAME_BYTES_MAX, data, fold, results
@@ -147,6 +148,33 @@ def test_a_record_that_names_a_version_is_no_word_of_a_client_that_is_called_so(
     stored = Snapshot.FromString(worker.snapshot()[8:])
     assert [(each.origin, each.heard_ns) for each in stored.event_clock.origins] == [("ats/reference", 10)]
     assert stored.now_ns == 20
+
+
+@dataclass
+class Waiting:
+    due_at: bettong.LogTimer = bettong.NEVER
+
+
+def wait(order: Order, waiting: Waiting) -> None:
+    waiting.due_at = 5
+
+
+def reminder(fired: bettong.Fired[str], waiting: Waiting) -> Order:
+    return Order(fired.key, "x", fired.at)
+
+
+def test_what_is_due_in_the_record_that_names_a_version_meets_the_one_before() -> None:
+    app = bettong.Application("shop")
+    orders = app.source("orders", schema=Order, key="sku")
+    due = orders.stateful(wait, state=Waiting, timers={"due_at": reminder})
+    due.join_reference(prices, priced_or_not, key="sku", how="left", name="priced").sink("out")
+    (stage,) = plan(app).stages
+    ready, store = program(stage, compiled=False), Kept()
+    _, two = (store.add(ready, number, [Price("a", number)]) for number in (1, 2))
+    worker = worker_of(ready, store)
+    assert cents(fold(worker, [order_of(1)])) == []
+    assert cents(fold(worker, [reference_record("orders", 10, two)])) == [1]
+    assert cents(fold(worker, [order_of(2)])) == [2]
 
 
 def test_a_version_that_is_gone_stops_the_fold_before_anything_has_changed() -> None:

@@ -22,7 +22,7 @@ from bettong.identifiers import NO_SEQUENCE, Origin, ReferenceVersion, SequenceN
 from bettong.snapshots import snapshot as codec
 from bettong.worker.generations import is_outdated
 from bettong.worker.partition import PartitionWorker
-from tests.samples.time_cases import TimeCase, application
+from tests.samples.time_case import TimeCase, application
 from tests.samples.time_pipelines import MINUTE, S_NS, START_NS, left, windows
 from tests.samples.worker import data, fold, python, worker
 

@@ -16,12 +16,13 @@ from hypothesis import given, note, settings
 from bettong import Application, ApplicationError, Stream
 from bettong.application.execution_mode import ExecutionMode
 from bettong.edges.kernel_cache import KernelFolder
+from tests.simulation.delivered import expected
 from tests.simulation.function_table import FUNCTIONS
 from tests.simulation.functions import coded
-from tests.simulation.graph_runs import check, expected
+from tests.simulation.graph_runs import check
 from tests.simulation.graphs import Graph, Node
-from tests.simulation.interpreter import StoppedError
 from tests.simulation.local_runs import check_with_local
+from tests.simulation.message_outcome import StoppedError
 from tests.simulation.messages import Item
 from tests.simulation.random_graphs import Case, cases
 

@@ -25,7 +25,8 @@ from bettong.v1.ingest_pb2 import IngestFrame
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.repartitioning.states import with_states
 from tests.samples.reference_join import Order, Price, app_of
-from tests.samples.time_cases import CASES, TURN_NS, TimeCase, application
+from tests.samples.time_case import TURN_NS, TimeCase, application
+from tests.samples.time_cases import CASES
 from tests.samples.time_pipelines import S_NS, START_NS, Line, left, windows
 from tests.simulation.repartitioned import RepartitionedSession
 
@@ -33,10 +34,9 @@ by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASE
 
 
 def turns(case: TimeCase) -> Iterator[list[object]]:
-    """What happens in each turn: time passes, and a frame comes."""
-    for number, events in enumerate(case.turns):
-        frame = [(f"{case.name}-in", list(events))] if events else []
-        yield [clock(at=START_NS + number * TURN_NS), *frame]
+    """What happens in each turn: time passes, and frames come."""
+    for number in range(len(case.turns)):
+        yield [clock(at=START_NS + number * TURN_NS), *case.inputs(number)]
 
 
 def outcome(

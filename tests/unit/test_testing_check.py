@@ -15,8 +15,20 @@ import pytest
 from hypothesis import strategies as st
 
 from bettong import Application
-from bettong.testing import CRASH, CaseError, CheckError, cases, check, clock, frame, run, watermark
-from bettong.testing.inputs import ClientFrame, Step
+from bettong.testing import (
+    CRASH,
+    IDLE,
+    AtEachRecord,
+    CaseError,
+    CheckError,
+    cases,
+    check,
+    clock,
+    frame,
+    run,
+    watermark,
+)
+from bettong.testing.inputs import ClientFrame, Moment, Step
 from bettong.testing.pasted_test import case_test
 from bettong.testing.smallest import smallest
 from bettong.testing.variations import PARTITIONS, Variation, one_message_a_frame, variations
@@ -38,6 +50,7 @@ PLANTED = {
     "neighbours": (clicks.neighbours_app, many(), "how messages are divided into frames", 2),
     "partitions": (clicks.partitions_app, many(40), "the number of partitions, and frames", 3),
     "crashes": (clicks.crashes_app, many(), "crashes and restarts", 2),
+    "saves": (clicks.saves_app, many(), "crashes and restarts", 3),
     "repetitions": (clicks.repetitions_app, [("lines", b"%d" % each) for each in range(8)], "repetitions", 1),
     "speeds": (
         clicks.speeds_app,
@@ -181,7 +194,8 @@ def test_every_kind_of_variation_is_tried() -> None:
     assert len(steps) == 7
     found = list(variations(steps, has_compiled=True))
     assert {each.partitions for each in found} == {1, *PARTITIONS}
-    assert {each.at_each_record for each in found} >= {None}
+    assert {each.at_each_record for each in found} == {None, *AtEachRecord}
+    assert {moment for each in found for moment in each.between} == {*Moment} - {IDLE}
     sizes = [
         [len(step.messages) for step in each.inputs(steps) if isinstance(step, ClientFrame)] for each in found
     ]

@@ -20,6 +20,7 @@ from bettong.testing import (
     IDLE,
     RESEND,
     RESTORE,
+    SAVE,
     AppSession,
     AtEachRecord,
     CaseError,
@@ -65,7 +66,13 @@ def test_messages_in_results_out() -> None:
 
 def test_a_crash_a_restart_and_a_resend_change_nothing() -> None:
     a, b = ("clicks", Click("a")), ("clicks", [Click("b"), Click("a")])
-    for inputs in ([a, CRASH, b], [a, RESTORE, b], [a, RESTORE, b, CRASH], [a, RESEND, b, RESEND, CRASH]):
+    for inputs in (
+        [a, CRASH, b],
+        [a, RESTORE, b],
+        [a, RESTORE, b, CRASH],
+        [a, SAVE, b, CRASH],
+        [a, RESEND, b, RESEND, CRASH],
+    ):
         assert run(counting_app, inputs).outputs["counts"] == totals("a", "b", "a"), inputs
 
 

@@ -7,20 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from bettong.testing import check, clock, run
-from tests.samples.time_cases import CASES, TURN_NS, TimeCase, application
+from tests.samples.time_case import TURN_NS, TimeCase, application
+from tests.samples.time_cases import CASES
 from tests.samples.time_pipelines import START_NS, Line
 
 by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
 
 def inputs(case: TimeCase) -> Iterator[object]:
-    """What `run` takes: a frame a turn."""
-    yield clock(at=START_NS)
-    for number, events in enumerate(case.turns):
-        if number:
-            yield clock(at=START_NS + number * TURN_NS)
-        if events:
-            yield f"{case.name}-in", list(events)
+    """What `run` takes, turn by turn."""
+    for number in range(len(case.turns)):
+        yield clock(at=START_NS + number * TURN_NS)
+        yield from case.inputs(number)
 
 
 @by_name

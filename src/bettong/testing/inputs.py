@@ -27,12 +27,14 @@ class Moment(Enum):
 
     | CRASH   | every worker is killed; new ones take over what was saved last, and fold the log behind it again     |
     | RESTORE | all states are saved, and new workers take them over: a restart, or a move to another machine        |
+    | SAVE    | all states are saved, and the workers live on: a crash later takes over what they saved               |
     | RESEND  | every client connects again, and sends its last frame once more, as one that got no receipt does     |
     | IDLE    | nobody sends anything for so long that all clients count as idle                                     |
     """
 
     CRASH = "CRASH"
     RESTORE = "RESTORE"
+    SAVE = "SAVE"
     RESEND = "RESEND"
     IDLE = "IDLE"
 
@@ -40,7 +42,7 @@ class Moment(Enum):
         return self.value
 
 
-CRASH, RESTORE, RESEND, IDLE = Moment
+CRASH, RESTORE, SAVE, RESEND, IDLE = Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,7 @@ def _read(plan: Plan, sources: dict[str, Source], each: object) -> Step:
     if not isinstance(each, ClientFrame):
         raise CaseError(
             f"{each!r}: expected ('source', message), ('source', [message, ...]), frame(...), watermark(...),"
-            " end_stream(...), clock(...), Reference(...), CRASH, RESTORE, RESEND or IDLE"
+            " end_stream(...), clock(...), Reference(...), CRASH, RESTORE, SAVE, RESEND or IDLE"
         )
     _check_messages(_source(sources, each.source), each.messages)
     return each

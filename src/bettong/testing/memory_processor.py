@@ -34,10 +34,15 @@ FRAME_BYTES_MAX = 1024 * 1024
 
 
 class AtEachRecord(Enum):
-    """What happens before each record of each partition; see `Moment`. TWICE: the record comes twice."""
+    """What happens before each record of each partition; see `Moment`.
+
+    SAVE: before every second one its worker saves and lives on, before the others it crashes. TWICE: the record comes
+    twice.
+    """
 
     CRASH = "CRASH"
     RESTORE = "RESTORE"
+    SAVE = "SAVE"
     TWICE = "TWICE"
 
     def __repr__(self) -> str:
@@ -95,6 +100,11 @@ class MemoryProcessor:
         for partition in self.partitions.values() if self.stopped is None else ():
             partition.restore()
 
+    def save(self) -> None:
+        """Every worker saves its states, and lives on. Nothing, once a partition has stopped."""
+        for partition in self.partitions.values() if self.stopped is None else ():
+            partition.save()
+
     def _take(self, topic: str, partition: int, value: bytes) -> None:
         if topic not in self._stages:
             self._deliver(topic, partition, value)
@@ -104,6 +114,10 @@ class MemoryProcessor:
             memory.crash()
         elif self._at_each_record is AtEachRecord.RESTORE:
             memory.restore()
+        elif self._at_each_record is AtEachRecord.SAVE and memory.worker.next_offset % 2:
+            memory.save()
+        elif self._at_each_record is AtEachRecord.SAVE:
+            memory.crash()
         try:
             records = memory.fold(value)
         except PoisonError as error:

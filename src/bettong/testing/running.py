@@ -25,6 +25,7 @@ from bettong.testing.inputs import (
     CRASH,
     RESEND,
     RESTORE,
+    SAVE,
     ClientFrame,
     ClockStep,
     EndOfStream,
@@ -195,6 +196,8 @@ class AppSession:
             self._processor.crash()
         elif step is RESTORE:
             self._processor.restore()
+        elif step is SAVE:
+            self._processor.save()
         elif step is RESEND:
             self._append(self._clients.resend(now_ns))
         else:
@@ -260,13 +263,15 @@ def run(
     """Runs an application in memory over these inputs, and gives what came of them.
 
     An input is `("source", message)`, `("source", [message, ...])` for one frame of several, `frame(...)`,
-    `watermark(...)`, `end_stream(...)`, `clock(...)`, `Reference(...)`, CRASH, RESTORE, RESEND or IDLE.
+    `watermark(...)`, `end_stream(...)`, `clock(...)`, `Reference(...)`, CRASH, RESTORE, SAVE, RESEND or
+    IDLE.
     `until`: how far event time comes behind them (END: all windows are over). Without `clock(at=...)` as the first
     input the log clock begins at the newest event time of the messages. `load()` of a `join_reference` is called once,
     before the first message, unless a `Reference` to it comes first.
 
     `compiled`: as machine code, where functions are marked; compiling takes seconds. `at_each_record`: before each
-    record of each partition its worker crashes, or saves and is restored; or each record comes twice.
+    record of each partition its worker crashes, or saves and is restored, or saves and lives on until it crashes before
+    the next one; or each record comes twice.
 
     Raises CaseError for inputs that the application cannot meet, and ReplayError, an AssertionError, where a function
     gives something else when it runs over the same messages again.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from random import Random
 
-from bettong.testing.inputs import CRASH, RESEND, RESTORE, ClientFrame, Moment, Step
+from bettong.testing.inputs import CRASH, RESEND, RESTORE, SAVE, ClientFrame, Moment, Step
 from bettong.testing.memory_processor import AtEachRecord
 
 PARTITIONS = (2, 3, 4, 5)
@@ -68,9 +68,9 @@ def variations(case: Sequence[Step], *, has_compiled: bool) -> Iterator[Variatio
     everywhere = (True,) * len(case)
     yield Variation("which run it is: the same case, run twice, gives two results")
     crash = "crashes and restarts"
-    for at_each_record in (AtEachRecord.CRASH, AtEachRecord.RESTORE):
+    for at_each_record in (AtEachRecord.CRASH, AtEachRecord.RESTORE, AtEachRecord.SAVE):
         yield Variation(crash, at_each_record=at_each_record)
-    for between in ((CRASH,), (RESTORE, CRASH), (CRASH, RESTORE, CRASH)):
+    for between in ((CRASH,), (RESTORE, CRASH), (CRASH, RESTORE, CRASH), (SAVE, SAVE, CRASH)):
         yield Variation(crash, between=between)
     repeats = "repetitions: frames that come twice"
     yield Variation(repeats, at_each_record=AtEachRecord.TWICE)
