@@ -50,7 +50,7 @@ def check_compiled(
         filled = aggregated.fields.get(field.name)
         if isinstance(filled, _OF_ITEMS) and kind.panes > 1:
             raise ApplicationError(
-                f"{owner}: {field.name}={type(filled).__name__}(...): only tumbling windows have a compiled form of it; take"
+                f"{owner}: {field.name}={type(filled).__name__}(...) is compiled in tumbling windows alone; take"
                 " off bettong.compiled"
             )
         if type(filled) is Top:
@@ -107,7 +107,7 @@ def _check_top(owner: str, field: Field, top: Top, schema: Schema) -> None:
         size += -(-read.dtype.itemsize // _WORD_BYTES) * _WORD_BYTES
     if top.count * size > _TOP_BYTES_MAX:
         raise ApplicationError(
-            f"{owner}: {top.count} values of {size} bytes, with what they go by, are more than {_TOP_BYTES_MAX} a window;"
+            f"{owner}: {top.count} values of {size} bytes, with what they go by, take more than {_TOP_BYTES_MAX} bytes;"
             f" have at most {_TOP_BYTES_MAX // size}, or take off bettong.compiled"
         )
 

@@ -21,8 +21,8 @@ from bettong.frames.columns import Array
 # What becomes of the number of an item that is there already. Of those that keep it, each is how many came before.
 COUNTED, GREATEST, KEPT = range(3)
 # Of a row of `Folds.items`: which word of a pane, from its accumulators on, has the segment (the next one has how many
-# items there are); which row of what is loaded has the number, 0 of what is not added (the next ones have the item); how
-# many words an item has; and what becomes of its number.
+# items there are); which row of what is loaded has the number, 0 of what is not added (the next ones have the item);
+# how many words an item has; and what becomes of its number.
 WORD, LOADED, ITEM_WORDS, NUMBERS = range(4)
 # The words of a pane for each kind.
 PANE_WORDS = 2

@@ -124,8 +124,8 @@ class PanePool:
         room = int(np.where(counts == DENSE, REGISTERS, counts).sum())
         found = np.zeros((room, 3 + width), np.int64)
         found = found[: _list_all(np.ascontiguousarray(tables), self.kinds, self.items.words, found)]
-        # Of equal panes, tables may be in another order: what was kept is put into new ones.
-        return found[np.lexsort(found.T[np.r_[found.shape[1] - 1 : 2 : -1, 1, 0]])]
+        # Tables with the same items may have them in another order. Those that are numbered come as they came.
+        return found[np.lexsort(found.T[::-1])]
 
     def are_items(self, items: Array, panes: int) -> bool:
         """Whether `items_of` could have given these for so many panes. Others may have written them."""

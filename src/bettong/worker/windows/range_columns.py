@@ -160,6 +160,12 @@ class RangeColumns:
         slots = np.empty(0, np.int32)
         self.add(self._accumulators.nothing, slots, rows)
         self._fire(slots, none, 0)
+        self._accumulators.results(
+            self._table.keys_at(slots), none, none, self.alone(self._accumulators.nothing)
+        )
+        if len((panes := self._table.panes).kinds):
+            panes.put_items(none, panes.items_of(none))
+            panes.give_back(none)
 
     def _fire(self, slots: Array, dues: Array, watermark_ns: int) -> tuple[_Found, int]:
         """The windows of these keys that are over, and how many they are. `dues` are changed."""

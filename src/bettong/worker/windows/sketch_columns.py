@@ -22,7 +22,7 @@ from bettong.application.windows.quantile import (
 )
 from bettong.frames.columns import Array
 from bettong.schema.fields import Kind
-from bettong.worker.state.item_tables import DENSE, REGISTERS, list_items
+from bettong.worker.state.item_tables import DENSE, NUMBER_LIMIT, REGISTERS, list_items
 from bettong.worker.windows.value_hashes import hashes_of
 
 
@@ -46,25 +46,21 @@ def buckets_of(column: Array) -> Array:
 
 def estimates(aggregate: ApproxDistinct, tables: Array, items: Array) -> Array:
     """See `ApproxDistinct.result`."""
-    found = tables[:, 1].copy()
-    registers = np.zeros((1, 2 * REGISTERS), np.int64).reshape(REGISTERS, 2)
-    for row, count in enumerate(found.tolist()):
-        if count and (few := _few(aggregate, count)) is not None:
-            found[row] = few
-        elif count:
-            listed = list_items(tables[row, 0], count, 1, items, registers)
-            few = _few(aggregate, listed)
-            kept = dict(registers[:listed, ::-1].tolist())
-            found[row] = aggregate.result(kept) if few is None else few
+    counts = np.empty(len(tables), np.int64)
+    _count_registers(tables, items, counts)
+    touched, which = np.unique(counts, return_inverse=True)
+    known = [_estimate_of(aggregate, count) for count in touched.tolist()]
+    found = np.array([-1 if each is None else each for each in known], np.int64)[which]
+    for row in np.flatnonzero(found < 0).tolist():
+        registers = dict(items_in(tables[row], 1, items)[:, ::-1].tolist())
+        found[row] = aggregate.result(registers)
     return found
 
 
 @cache  # no more than there are registers
-def _few(aggregate: ApproxDistinct, registers: int) -> int | None:
-    """What so many registers say whatever their numbers are; None where these matter."""
-    if registers == DENSE:
-        return None
-    least, most = (dict.fromkeys(range(registers), number) for number in (1, 64 - REGISTER_BITS + 1))
+def _estimate_of(aggregate: ApproxDistinct, registers: int) -> int | None:
+    """What so many registers say, whatever their numbers are; None where these matter."""
+    least, most = (dict.fromkeys(range(registers), number) for number in (1, NUMBER_LIMIT - 1))
     found = aggregate.result(least)
     return found if found == aggregate.result(most) else None
 
@@ -98,6 +94,16 @@ def _rank(hashes: Any, ranks: Any) -> None:
             left >>= np.uint64(1)
             rank -= 1
         ranks[row] = rank
+
+
+@numba.njit(cache=True)
+def _count_registers(tables: Any, items: Any, counts: Any) -> None:
+    """How many registers each window has that are not 0."""
+    room = np.empty((REGISTERS, 2), np.int64)
+    for row in range(len(tables)):
+        counts[row] = tables[row, 1]
+        if counts[row] == DENSE:
+            counts[row] = list_items(tables[row, 0], DENSE, 1, items, room)
 
 
 @numba.njit(cache=True)

@@ -55,7 +55,8 @@ def hashes_of(kind: Kind, column: Array) -> Array:
     if kind is Kind.FLOAT:
         _hash_floats(column.astype(np.float64), found)
     elif kind in (Kind.TEXT, Kind.BYTES):
-        raw = np.ascontiguousarray(column).view(np.uint8).reshape(rows, column.dtype.itemsize)
+        # A copy: Numba would compile it a second time for what nobody may write.
+        raw = np.array(column).view(np.uint8).reshape(rows, column.dtype.itemsize)
         _hash_bytes(raw, kind is Kind.TEXT, found)
     else:
         _hash_integers(column.astype(np.int64), column.dtype == np.uint64, found)
