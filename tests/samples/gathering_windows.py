@@ -63,7 +63,7 @@ class Gathered:
     about_tags: int
     new_larges: int
     median: float
-    longest: bettong.f32
+    longest: float
     sixth: float
     top: list[int]
 

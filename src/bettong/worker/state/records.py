@@ -19,7 +19,14 @@ from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
-from bettong.worker.fired import DueTimers, fired_schema, rows_of_column
+from bettong.worker.fired import (
+    DueTimers,
+    fired_of_parts,
+    fired_schema,
+    rows_of_column,
+    rows_of_parts,
+    types_of,
+)
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.event_lifetimes import EventSlotLifetimes
 from bettong.worker.state.key_table import KeyTable, words_per_key
@@ -64,6 +71,7 @@ class RecordTable:
         self.first = first_state(node) if first is None else first
         self._key = key
         self._parts = parts
+        self._fired_parts = fired_of_parts(types_of(parts)) if parts is not None else None
         self._table = KeyTable(words_per_key(key))
         self.states = self._fresh(0)
         self._deleted = 0
@@ -93,7 +101,7 @@ class RecordTable:
 
     def _column_of(self, batch: Batch) -> Array:
         """The keys of a batch. Those of what fired are values, for a timer knows no fields of its key."""
-        if self._parts is None or not batch.keys.are_fired:
+        if self._parts is None or not batch.keys.are_fired or batch.keys.columns.schema == self._fired_parts:
             return batch.key_column()
         packed = (packed_key(self._parts, key) for key in batch.key_values())
         return np.concatenate([np.empty(0, self._key), *(each for each in packed if each is not None)])
@@ -128,11 +136,16 @@ class RecordTable:
                 if len(own):
                     keys, times = self._keys_at(slots[own]).astype(self.fired.fields[0].dtype), at_ns[own]
                     order = np.lexsort((keys, times))
-                    rows = rows_of_column(self.fired, keys[order], times[order])
-                    found.append(DueTimers(timer.field, rows))
+                    found.append(DueTimers(timer.field, self._fired_rows(keys[order], times[order])))
             if found:
                 return found
         return []
+
+    def _fired_rows(self, keys: Array, at_ns: Array) -> Batch:
+        if self._parts is None:
+            return rows_of_column(self.fired, keys, at_ns)
+        assert self._fired_parts is not None  # noqa: S101 - it is of the same parts
+        return rows_of_parts(self._fired_parts, self._parts, keys, at_ns)
 
     def _outlives(self, slots: Array, at_ns: Array, timer: StateTimer) -> Array:
         """Which timers are due after their states have ended, though both have come with the same record."""
