@@ -323,6 +323,30 @@ def test_a_compiled_timer_of_a_tuple_fires_as_in_plain_python() -> None:
         assert compiled.keys == python.keys
 
 
+def test_a_vectorized_timer_of_a_tuple_gets_a_tuple_of_columns() -> None:
+    @bettong.vectorized
+    def watch_all(lots: Lot, kept: Watch, rows: RowIndexes) -> None:
+        due = np.array(kept.due)
+        due[np.asarray(rows)] = np.asarray(lots.at) + 2
+        kept.due = due  # type: ignore[assignment] # a column
+
+    @bettong.vectorized
+    def ring_all(fired: Fired[Any], kept: Watch, rows: RowIndexes) -> Rung:
+        symbols, venues, sides = fired.key
+        return Rung(symbols, venues, sides, fired.at, kept.seen)
+
+    app = Application("meters")
+    source = app.source("in", schema=Lot, key=("symbol", "venue", "is_buy"), event_time="at")
+    source.stateful(watch_all, state=Watch, timers={"due": ring_all, "again": ring_all}).sink("out")
+    (stage,) = plan(app).stages
+    lots = [
+        Lot(symbol, venue, 1, b"abc", is_buy=True, at=5) for symbol, venue in [("b", 1), ("a", 2), ("a", -2)]
+    ]
+    records = fold(worker(program(stage, compiled=True)), [data("in/a", 1, lots, watermark_ns=9)])
+    found = results(records, "meters.sink.out", Rung)
+    assert found == [Rung(*each, is_buy=True, at=7, seen=0) for each in [("a", -2), ("a", 2), ("b", 1)]]
+
+
 def test_a_compiled_timer_of_a_key_of_no_field_fires() -> None:
     @bettong.compiled
     def set_one(lot: Lot, kept: Watch) -> None:

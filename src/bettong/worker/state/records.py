@@ -71,7 +71,7 @@ class RecordTable:
         self.first = first_state(node) if first is None else first
         self._key = key
         self._parts = parts
-        self._fired_parts = fired_of_parts(types_of(parts)) if parts is not None else None
+        self.fired_parts = fired_of_parts(types_of(parts)) if parts is not None else None
         self._table = KeyTable(words_per_key(key))
         self.states = self._fresh(0)
         self._deleted = 0
@@ -101,7 +101,7 @@ class RecordTable:
 
     def _column_of(self, batch: Batch) -> Array:
         """The keys of a batch. Those of what fired are values, for a timer knows no fields of its key."""
-        if self._parts is None or not batch.keys.are_fired or batch.keys.columns.schema == self._fired_parts:
+        if self._parts is None or not batch.keys.are_fired or batch.keys.columns.schema == self.fired_parts:
             return batch.key_column()
         packed = (packed_key(self._parts, key) for key in batch.key_values())
         return np.concatenate([np.empty(0, self._key), *(each for each in packed if each is not None)])
@@ -144,8 +144,8 @@ class RecordTable:
     def _fired_rows(self, keys: Array, at_ns: Array) -> Batch:
         if self._parts is None:
             return rows_of_column(self.fired, keys, at_ns)
-        assert self._fired_parts is not None  # noqa: S101 - it is of the same parts
-        return rows_of_parts(self._fired_parts, self._parts, keys, at_ns)
+        assert self.fired_parts is not None  # noqa: S101 - it is of the same parts
+        return rows_of_parts(self.fired_parts, self._parts, keys, at_ns)
 
     def _outlives(self, slots: Array, at_ns: Array, timer: StateTimer) -> Array:
         """Which timers are due after their states have ended, though both have come with the same record."""
