@@ -43,6 +43,8 @@ _ORDERS = np.array(
     np.uint8,
 )
 _ROUNDS, _BLOCK_BYTES, _HASH_BYTES = 12, 128, 8
+# What MessagePack takes for a number at most.
+_NUMBER_BYTES = 9
 # No key, one result of 8 bytes, no tree: RFC 7693, 2.5.
 _PARAMETERS = np.uint64(0x01010000 + _HASH_BYTES)
 _BIN, _FLOAT, _UNSIGNED, _SIGNED, _STR = 0xC4, 0xCB, 0xCC, 0xD0, 0xD9
@@ -65,17 +67,19 @@ def hashes_of(kind: Kind, column: Array) -> Array:
 
 @numba.njit(cache=True)
 def _hash_integers(values: Any, are_unsigned: Any, found: Any) -> None:
-    block, work = np.zeros(_BLOCK_BYTES, np.uint8), np.empty(40, np.uint64)
+    block, work = np.zeros(_BLOCK_BYTES, np.uint8), np.empty(24, np.uint64)
     for row in range(len(values)):
+        block[:_NUMBER_BYTES] = 0
         length = _pack_integer(values[row], values[row] < 0 and not are_unsigned, block)
-        found[row] = _hash(block, length, work)
+        found[row] = _hash(block.view(np.uint64), length, work)
 
 
 @numba.njit(cache=True)
 def _hash_floats(values: Any, found: Any) -> None:
-    block, work, bits = np.zeros(_BLOCK_BYTES, np.uint8), np.empty(40, np.uint64), values.view(np.uint64)
+    block, work, bits = np.zeros(_BLOCK_BYTES, np.uint8), np.empty(24, np.uint64), values.view(np.uint64)
     for row in range(len(values)):
         value = values[row]
+        block[:_NUMBER_BYTES] = 0
         # Integers are hashed as such: they are equal to them.
         if value == np.floor(value) and -(2.0**63) <= value < 2.0**64:
             is_wide = value >= 2.0**63
@@ -84,16 +88,18 @@ def _hash_floats(values: Any, found: Any) -> None:
         else:
             block[0] = _FLOAT
             _put(bits[row], 8, block)
-            length = 9
-        found[row] = _hash(block, length, work)
+            length = _NUMBER_BYTES
+        found[row] = _hash(block.view(np.uint64), length, work)
 
 
 @numba.njit(cache=True)
 def _hash_bytes(values: Any, are_text: Any, found: Any) -> None:
     width = values.shape[1]
-    block, work = np.zeros(width + 3 + _BLOCK_BYTES, np.uint8), np.empty(40, np.uint64)
+    room = (width + 3 + _BLOCK_BYTES - 1) // _BLOCK_BYTES * _BLOCK_BYTES
+    block, work = np.zeros(room, np.uint8), np.empty(24, np.uint64)
     for row in range(len(values)):
         length = width
+        block[:] = 0
         # Text ends before the NULs that fill it up.
         while are_text and length and values[row, length - 1] == 0:
             length -= 1
@@ -107,7 +113,7 @@ def _hash_bytes(values: Any, are_text: Any, found: Any) -> None:
             _put(np.uint64(length), 2, block)
         for index in range(length):
             block[head + index] = values[row, index]
-        found[row] = _hash(block, head + length, work)
+        found[row] = _hash(block.view(np.uint64), head + length, work)
 
 
 @numba.njit(cache=True)
@@ -137,20 +143,14 @@ def _put(bits: Any, count: Any, block: Any) -> None:
 
 
 @numba.njit(cache=True)
-def _hash(data: Any, length: Any, work: Any) -> Any:
-    """Of the first bytes of `data`, which has room for a whole block behind them. `work`: room for 40 words."""
-    state, vector, words = work[:8], work[8:24], work[24:]
+def _hash(words: Any, length: Any, work: Any) -> Any:
+    """Of so many bytes, of which `words` hold whole blocks, NULs behind the last one. `work`: room for 24 words."""
+    state, vector = work[:8], work[8:]
     state[:] = _INITIAL
     state[0] ^= _PARAMETERS
     start = 0
     while True:
-        for index in range(16):
-            word = np.uint64(0)
-            for byte in range(8):
-                at = start + 8 * index + byte
-                if at < length:
-                    word |= np.uint64(data[at]) << np.uint64(8 * byte)
-            words[index] = word
+        block = words[start // 8 : start // 8 + 16]
         is_last = start + _BLOCK_BYTES >= length
         start += _BLOCK_BYTES
         vector[:8], vector[8:] = state, _INITIAL
@@ -160,10 +160,10 @@ def _hash(data: Any, length: Any, work: Any) -> Any:
         for number in range(_ROUNDS):
             order = _ORDERS[number % 10]
             for column in range(4):
-                _mix(vector, column, column + 4, column + 8, column + 12, words, order, 2 * column)
+                _mix(vector, column, column + 4, column + 8, column + 12, block, order, 2 * column)
             for column in range(4):
                 one, two, three = 4 + (column + 1) % 4, 8 + (column + 2) % 4, 12 + (column + 3) % 4
-                _mix(vector, column, one, two, three, words, order, 8 + 2 * column)
+                _mix(vector, column, one, two, three, block, order, 8 + 2 * column)
         for index in range(8):
             state[index] ^= vector[index] ^ vector[index + 8]
         if is_last:
@@ -173,11 +173,16 @@ def _hash(data: Any, length: Any, work: Any) -> Any:
 @numba.njit(cache=True, inline="always")
 def _mix(vector: Any, a: Any, b: Any, c: Any, d: Any, words: Any, order: Any, at: Any) -> None:
     """RFC 7693, 3.1."""
-    for index, (first, second) in enumerate(((32, 24), (16, 63))):
-        vector[a] += vector[b] + words[order[at + index]]
-        vector[d] = _turned(vector[d] ^ vector[a], first)
-        vector[c] += vector[d]
-        vector[b] = _turned(vector[b] ^ vector[c], second)
+    one, two, three, four = vector[a], vector[b], vector[c], vector[d]
+    one += two + words[order[at]]
+    four = _turned(four ^ one, 32)
+    three += four
+    two = _turned(two ^ three, 24)
+    one += two + words[order[at + 1]]
+    four = _turned(four ^ one, 16)
+    three += four
+    two = _turned(two ^ three, 63)
+    vector[a], vector[b], vector[c], vector[d] = one, two, three, four
 
 
 @numba.njit(cache=True, inline="always")
