@@ -75,7 +75,7 @@ def speed(name: str, events: int) -> tuple[float, float]:
     aggregate, result = AGGREGATES[name]
     row = make_dataclass("Row", [("key", bettong.i64), ("end", bettong.i64), ("found", result)])
     app = bettong.Application("window-aggregates")
-    source = app.source("visits", schema=Visit, key="key", event_time="at")
+    source: Any = app.source("visits", schema=Visit, key="key", event_time="at")
     made: Any = bettong.compiled(bettong.aggregate(row, found=aggregate))
     source.window(bettong.tumbling(timedelta(seconds=1)), made, name="rows").sink("out")
     application = plan(app)

@@ -96,7 +96,7 @@ GATHERED = {
     "sixth": bettong.Quantile("small", 0.17),
     "top": bettong.Top(2, "small", by="took"),
 }
-AGGREGATES = {Ranks: RANKS, Gathered: GATHERED}
+AGGREGATES: dict[type[Any], dict[str, Any]] = {Ranks: RANKS, Gathered: GATHERED}
 
 
 @cache

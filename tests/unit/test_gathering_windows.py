@@ -293,7 +293,7 @@ def test_a_snapshot_with_items_of_no_aggregate_is_refused() -> None:
         wrong[row, column] = value
         assert not pool.are_items(wrong, 1)
     assert not pool.are_items(items[:, 1:], 1)
-    table_of(saved).panes.items_of = lambda _: items[:, 1:]  # type: ignore[method-assign]
+    table_of(saved).panes.items_of = lambda panes: items[:, 1:]  # type: ignore[method-assign] # noqa: ARG005
     fresh = table_of(worker(ready(TUMBLING, "drop", Gathered, compiled=True)))
     with pytest.raises(SnapshotError, match="items of no aggregate"):
         fresh.load(table_of(saved).dump(), log_ns=0, begins=True)

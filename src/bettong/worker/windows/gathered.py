@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from bettong.application.windows.aggregate import Aggregate
 from bettong.application.windows.aggregates import Distinct
 from bettong.application.windows.approx_distinct import ApproxDistinct
 from bettong.application.windows.quantile import Quantile
@@ -31,37 +30,12 @@ from bettong.worker.windows.sketch_columns import (
 from bettong.worker.windows.value_words import ordered_words, python_values, raw_words, values_in, words_for
 
 
-class Gathered(Protocol):
-    """One aggregate. Its words of a window begin at `word`, what is loaded of a row at row `row`."""
-
-    aggregate: Aggregate
-    word: int
-    row: int
-
-    @property
-    def words(self) -> int:
-        """How many words a window has for it."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows of words are loaded."""
-
-    def load(self, columns: Columns, into: Array) -> None:
-        """Fills its rows; the first one is 0 where a message is not added."""
-
-    def refused(self, columns: Columns) -> Iterable[tuple[int, str]]:
-        """The messages whose value it refuses, and why."""
-
-    def values(self, messages: Array, words: Array, items: Array) -> tuple[Kind, Array | list[Any]]:
-        """The results of windows. `items`: all tables."""
-
-    def shown(self, words: Array, items: Array) -> Any:
-        """What a window keeps, as `Aggregate` would keep it."""
-
-
 @dataclass(frozen=True, slots=True)
 class RankedValues:
-    """See Gathered: of `Top`, whose values are of `of`, and go by those of `by`."""
+    """Of one `Top`, whose values are of `of`, and go by those of `by`.
+
+    Its words of a window begin at `word`, what is loaded of a row at row `row`.
+    """
 
     aggregate: Top
     of: Field
@@ -72,12 +46,12 @@ class RankedValues:
 
     @property
     def words(self) -> int:
-        """See Gathered."""
+        """How many words a window has for it."""
         return 1 + self.aggregate.count * (self._rank_words + words_for(self.of))
 
     @property
     def rows(self) -> int:
-        """See Gathered."""
+        """How many rows of words are loaded."""
         return 1 + self._rank_words + words_for(self.of)
 
     @property
@@ -90,14 +64,14 @@ class RankedValues:
         return words_for(self.by)
 
     def load(self, columns: Columns, into: Array) -> None:
-        """See Gathered."""
+        """Fills its rows; the first one is 0 where a message is not added."""
         into[0] = _added(columns, self.condition)
         ranks = ordered_words(self.by, _column(columns, self.by))
         into[1 : 1 + self._rank_words] = ranks if self.aggregate.smallest else ~ranks
         into[1 + self._rank_words :] = raw_words(self.of, _column(columns, self.of))
 
     def refused(self, columns: Columns) -> Iterable[tuple[int, str]]:
-        """See Gathered. What is NaN."""
+        """The messages whose value it refuses, and why: what is NaN."""
         if self.by.kind is not Kind.FLOAT:
             return ()
         ranks = _column(columns, self.by)
@@ -105,7 +79,7 @@ class RankedValues:
         return _reasons(self.aggregate, bad, ranks)
 
     def values(self, messages: Array, words: Array, items: Array) -> tuple[Kind, Array | list[Any]]:  # noqa: ARG002
-        """See Gathered."""
+        """The results of windows. `items`: all tables."""
         held = words[:, self.word]
         entries = self._entries(words)[np.arange(self.aggregate.count) < held[:, None]]
         values = python_values(self.of.kind, values_in(self.of, entries[:, self._rank_words :]))
@@ -115,7 +89,7 @@ class RankedValues:
         ]
 
     def shown(self, words: Array, items: Array) -> Any:  # noqa: ARG002
-        """See Gathered."""
+        """What a window keeps, as `Aggregate` would keep it."""
         entries = self._entries(words.reshape(1, -1))[0, : words[self.word]]
         values = python_values(self.of.kind, values_in(self.of, entries[:, self._rank_words :]))
         ranks = entries[:, : self._rank_words]
@@ -136,7 +110,7 @@ class RankedValues:
 
 @dataclass(frozen=True, slots=True)
 class ItemValues:
-    """See Gathered: of aggregates that keep items. `spare`: the word of NaNs, each of which is another one."""
+    """See RankedValues: of an aggregate that keeps items. `spare`: the word of NaNs, each of which is another one."""
 
     aggregate: Distinct | ApproxDistinct | Quantile
     of: Field
@@ -145,11 +119,11 @@ class ItemValues:
     row: int
     spare: int | None
 
-    words = PANE_WORDS
+    words: ClassVar[int] = PANE_WORDS
 
     @property
     def rows(self) -> int:
-        """See Gathered."""
+        """See RankedValues."""
         return 1 + self._item_words
 
     @property
@@ -163,7 +137,7 @@ class ItemValues:
         return words_for(self.of) if isinstance(self.aggregate, Distinct) else 1
 
     def load(self, columns: Columns, into: Array) -> None:
-        """See Gathered."""
+        """See RankedValues."""
         column, added = _column(columns, self.of), _added(columns, self.condition)
         into[0] = added
         if isinstance(self.aggregate, ApproxDistinct):
@@ -180,10 +154,11 @@ class ItemValues:
 
     def nans(self, columns: Columns) -> Array:
         """By row, whether it adds one."""
-        return np.isnan(_column(columns, self.of)) & (_added(columns, self.condition) != 0)
+        found: Array = np.isnan(_column(columns, self.of)) & (_added(columns, self.condition) != 0)
+        return found
 
     def refused(self, columns: Columns) -> Iterable[tuple[int, str]]:
-        """See Gathered. What is not finite has no quantile."""
+        """See RankedValues. What is not finite has no quantile."""
         if not isinstance(self.aggregate, Quantile) or self.of.kind is not Kind.FLOAT:
             return ()
         column = _column(columns, self.of)
@@ -191,7 +166,7 @@ class ItemValues:
         return _reasons(self.aggregate, bad, column)
 
     def values(self, messages: Array, words: Array, items: Array) -> tuple[Kind, Array | list[Any]]:
-        """See Gathered."""
+        """See RankedValues."""
         own = np.ascontiguousarray(words[:, self.word : self.word + PANE_WORDS])
         if isinstance(self.aggregate, Quantile):
             return Kind.FLOAT, quantiles(self.aggregate, messages, own, items)
@@ -200,7 +175,7 @@ class ItemValues:
         return Kind.INT, own[:, 1] + (words[:, self.spare] if self.spare is not None else 0)
 
     def shown(self, words: Array, items: Array) -> Any:
-        """See Gathered."""
+        """See RankedValues."""
         found = items_in(words[self.word : self.word + PANE_WORDS], self._item_words, items)
         nans = int(words[self.spare]) if self.spare is not None else 0
         if isinstance(self.aggregate, Distinct):
@@ -211,6 +186,9 @@ class ItemValues:
         for number, item in found.tolist():
             joined = _with_item(self.aggregate, joined, item, number)
         return joined
+
+
+Gathered: TypeAlias = RankedValues | ItemValues
 
 
 def _with_item(aggregate: ApproxDistinct | Quantile, joined: Any, item: int, number: int) -> Any:
@@ -229,7 +207,7 @@ def _added(columns: Columns, condition: Field | None) -> Array:
     """By row, 1 where the message is added."""
     if condition is None:
         return np.ones(columns.length, np.int64)
-    return (_column(columns, condition) != 0).astype(np.int64)
+    return np.asarray(_column(columns, condition) != 0, np.int64)
 
 
 def _reasons(aggregate: Top | Quantile, rows: Array, column: Array) -> Sequence[tuple[int, str]]:
