@@ -108,19 +108,16 @@ def rows_of_keys(keys: Sequence[Any], at_ns: Sequence[int], field: Field | None)
     return found
 
 
-def rows_of_column(schema: Schema, keys: Array, at_ns: Array) -> Batch:
-    """The rows for keys of a fixed width. `schema`: what `fired_schema` gives for them."""
-    columns = Columns(schema, len(keys), (keys, at_ns))
-    return Batch(columns, FrameKeys(_input(columns), columns, are_fired=True), times=_event_times(at_ns))
+def rows_of_column(
+    schema: Schema, keys: Array, at_ns: Array, parts: tuple[Field, ...] | None = None
+) -> Batch:
+    """The rows for keys of a fixed width. `schema`: what `fired_schema` gives for them.
 
-
-def rows_of_parts(schema: Schema, parts: tuple[Field, ...], keys: Array, at_ns: Array) -> Batch:
-    """The rows for keys that are tuples. `schema`: of `fired_of_parts`; `keys`: see `composite_keys`."""
-    own = [
-        column.astype(field.dtype)
-        for field, column in zip(schema.fields, unpacked_columns(parts, keys), strict=False)
-    ]
-    columns = Columns(schema, len(keys), (*own, at_ns))
+    `parts`: of keys that are tuples, as `composite_keys` has them, where `schema` is of `fired_of_parts`.
+    """
+    own = [keys] if parts is None else unpacked_columns(parts, keys)
+    held = [column.astype(field.dtype, copy=False) for field, column in zip(schema.fields, own, strict=False)]
+    columns = Columns(schema, len(keys), (*held, at_ns))
     return Batch(columns, FrameKeys(_input(columns), columns, are_fired=True), times=_event_times(at_ns))
 
 
@@ -149,18 +146,17 @@ def fired_schema(kind: Kind, dtype: np.dtype[Any]) -> Schema:
     return schema_of(make_dataclass("Fired", [("key", annotation), ("at", int)], bases=(Fired,)))
 
 
-@cache  # one class for each type of key that an application has
-def fired_of_parts(parts: tuple[tuple[Kind, np.dtype[Any]], ...]) -> Schema:
+def fired_of_parts(parts: tuple[Field, ...]) -> Schema:
     """The same of keys that are tuples: of their parts, each a field. `key` of such a message is the tuple."""
+    return _fired_of_types(tuple((field.kind, field.dtype) for field in parts if field.dtype is not None))
+
+
+@cache  # one class for each type of key that an application has
+def _fired_of_types(parts: tuple[tuple[Kind, np.dtype[Any]], ...]) -> Schema:
     names = [f"key_{index}" for index in range(len(parts))]
     fields = [*zip(names, itertools.starmap(_annotation, parts), strict=True), ("at", int)]
     key = property(lambda fired: tuple(getattr(fired, name) for name in names))
     return schema_of(make_dataclass("Fired", fields, namespace={"key": key, KEY_PARTS: len(parts)}))
-
-
-def types_of(parts: tuple[Field, ...]) -> tuple[tuple[Kind, np.dtype[Any]], ...]:
-    """Of the fields that are parts of a key, what `fired_of_parts` goes by."""
-    return tuple((field.kind, field.dtype) for field in parts if field.dtype is not None)
 
 
 def _annotation(kind: Kind, dtype: np.dtype[Any]) -> Any:

@@ -26,7 +26,7 @@ from bettong.worker.calling.compiled import CompiledCalling, PairCalling
 from bettong.worker.calling.messages import StatefulMessages, messages_calling
 from bettong.worker.calling.results import Calling
 from bettong.worker.compiling import compile_join, compile_node, compile_timers
-from bettong.worker.fired import fired_of_parts, fired_schema, of_any_key, types_of
+from bettong.worker.fired import fired_of_parts, fired_schema, of_any_key
 from bettong.worker.joins.sides import SideReads, StreamReads
 from bettong.worker.joins.within_columns import try_join
 from bettong.worker.kernel import Kernel, KernelCache
@@ -270,7 +270,7 @@ def _key_part(node: Stateful, stream: str, field: Field) -> tuple[Kind, np.dtype
 def _fired_schema(stage: Stage, node: Stateful) -> Schema:
     """What the functions of timers take. Raises as `key_type`."""
     key = key_type(stage, node)
-    return fired_schema(key.kind, key.dtype) if key.parts is None else fired_of_parts(types_of(key.parts))
+    return fired_schema(key.kind, key.dtype) if key.parts is None else fired_of_parts(key.parts)
 
 
 def _try_state(stage: Stage, node: Stateful, mode: ExecutionMode, state_key: bytes | None) -> None:

@@ -19,14 +19,7 @@ from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
-from bettong.worker.fired import (
-    DueTimers,
-    fired_of_parts,
-    fired_schema,
-    rows_of_column,
-    rows_of_parts,
-    types_of,
-)
+from bettong.worker.fired import DueTimers, fired_of_parts, fired_schema, rows_of_column
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.event_lifetimes import EventSlotLifetimes
 from bettong.worker.state.key_table import KeyTable, words_per_key
@@ -71,7 +64,7 @@ class RecordTable:
         self.first = first_state(node) if first is None else first
         self._key = key
         self._parts = parts
-        self.fired_parts = fired_of_parts(types_of(parts)) if parts is not None else None
+        self.fired_parts = fired_of_parts(parts) if parts is not None else None
         self._table = KeyTable(words_per_key(key))
         self.states = self._fresh(0)
         self._deleted = 0
@@ -136,16 +129,12 @@ class RecordTable:
                 if len(own):
                     keys, times = self._keys_at(slots[own]).astype(self.fired.fields[0].dtype), at_ns[own]
                     order = np.lexsort((keys, times))
-                    found.append(DueTimers(timer.field, self._fired_rows(keys[order], times[order])))
+                    fired = self.fired_parts or self.fired
+                    rows = rows_of_column(fired, keys[order], times[order], self._parts)
+                    found.append(DueTimers(timer.field, rows))
             if found:
                 return found
         return []
-
-    def _fired_rows(self, keys: Array, at_ns: Array) -> Batch:
-        if self._parts is None:
-            return rows_of_column(self.fired, keys, at_ns)
-        assert self.fired_parts is not None  # noqa: S101 - it is of the same parts
-        return rows_of_parts(self.fired_parts, self._parts, keys, at_ns)
 
     def _outlives(self, slots: Array, at_ns: Array, timer: StateTimer) -> Array:
         """Which timers are due after their states have ended, though both have come with the same record."""

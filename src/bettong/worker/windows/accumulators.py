@@ -229,7 +229,11 @@ class Accumulators:
         values: list[tuple[Kind, Array | list[Any]]] = []
         for field in self.schema.fields:
             if (gathered := self._gathered.get(field.name)) is not None:
-                values.append(gathered.values(words[:, 0], words[:, 1:], kept.items))
+                values.append(
+                    (Kind.INT, gathered.values(words[:, 1:]))
+                    if isinstance(gathered, RankedValues)
+                    else gathered.values(words[:, 0], words[:, 1:], kept.items)
+                )
             elif (found := self._found.get(field.name)) is not None:
                 kind = Kind.INT if found.field is None else found.field.kind
                 kind = Kind.FLOAT if isinstance(found.aggregate, Mean) else kind
@@ -253,7 +257,9 @@ class Accumulators:
         row, found = words.reshape(1, -1), list[Any]()
         for name in self._names:
             if name in self._gathered:
-                found.append(self._gathered[name].shown(words[1:], items))
+                own = self._gathered[name]
+                kept = words[1:]
+                found.append(own.shown(kept) if isinstance(own, RankedValues) else own.shown(kept, items))
                 continue
             each = self._found[name]
             added = int(words[0] if each.condition is None else words[1 + each.stop])

@@ -78,17 +78,15 @@ class RankedValues:
         bad = np.flatnonzero(np.isnan(ranks) & (_added(columns, self.condition) != 0))
         return _reasons(self.aggregate, bad, ranks)
 
-    def values(self, messages: Array, words: Array, items: Array) -> tuple[Kind, Array | list[Any]]:  # noqa: ARG002
-        """The results of windows. `items`: all tables."""
+    def values(self, words: Array) -> list[Any]:
+        """The results of windows."""
         held = words[:, self.word]
         entries = self._entries(words)[np.arange(self.aggregate.count) < held[:, None]]
         values = python_values(self.of.kind, values_in(self.of, entries[:, self._rank_words :]))
         stops = np.cumsum(held).tolist()
-        return Kind.INT, [
-            values[stop - count : stop] for stop, count in zip(stops, held.tolist(), strict=True)
-        ]
+        return [values[stop - count : stop] for stop, count in zip(stops, held.tolist(), strict=True)]
 
-    def shown(self, words: Array, items: Array) -> Any:  # noqa: ARG002
+    def shown(self, words: Array) -> Any:
         """What a window keeps, as `Aggregate` would keep it."""
         entries = self._entries(words.reshape(1, -1))[0, : words[self.word]]
         values = python_values(self.of.kind, values_in(self.of, entries[:, self._rank_words :]))
@@ -165,8 +163,8 @@ class ItemValues:
         bad = np.flatnonzero(~np.isfinite(column) & (_added(columns, self.condition) != 0))
         return _reasons(self.aggregate, bad, column)
 
-    def values(self, messages: Array, words: Array, items: Array) -> tuple[Kind, Array | list[Any]]:
-        """See RankedValues."""
+    def values(self, messages: Array, words: Array, items: Array) -> tuple[Kind, Array]:
+        """See RankedValues. `messages`: how many windows have; `items`: all tables."""
         own = np.ascontiguousarray(words[:, self.word : self.word + PANE_WORDS])
         if isinstance(self.aggregate, Quantile):
             return Kind.FLOAT, quantiles(self.aggregate, messages, own, items)

@@ -69,10 +69,10 @@ def quantiles(aggregate: Quantile, messages: Array, tables: Array, items: Array)
     """See `Quantile.result`. `messages`: how many each window has."""
     share = Fraction(str(aggregate.q))
     counts, which = np.unique(messages, return_inverse=True)
-    places = np.array([max(1, ceil(share * count)) for count in counts.tolist()], np.int64)[which]
+    targets = np.array([max(1, ceil(share * count)) for count in counts.tolist()], np.int64)[which]
     found = np.zeros((len(tables), 2), np.int64)
     room = np.empty((int(tables[:, 1].max(initial=0)), 2), np.int64)
-    _find_buckets(places, tables, items, room, found)
+    _find_buckets(targets, tables, items, room, found)
     buckets, which = np.unique(found, axis=0, return_inverse=True)
     return np.array([middle(*each) for each in buckets.tolist()])[which.reshape(-1)]
 
@@ -107,15 +107,15 @@ def _count_registers(tables: Any, items: Any, counts: Any) -> None:
 
 
 @numba.njit(cache=True)
-def _find_buckets(places: Any, tables: Any, items: Any, room: Any, found: Any) -> None:
-    """Of each window the bucket of the number at its place, and how often buckets were halved in number."""
+def _find_buckets(targets: Any, tables: Any, items: Any, room: Any, found: Any) -> None:
+    """Of each window the bucket of its so many-th number, and how often buckets were halved in number."""
     for row in range(len(tables)):
         count = list_items(tables[row, 0], tables[row, 1], 1, items, room)
         order = np.argsort(room[:count, 1])
         halvings = 0
         while _touched(room, order, halvings) > BUCKETS_MAX:
             halvings += 1
-        left = places[row]
+        left = targets[row]
         for at in order:
             left -= room[at, 0]
             if left <= 0:

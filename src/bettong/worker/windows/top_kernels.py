@@ -23,17 +23,17 @@ def add_ranked(top: Any, words: Any, row: Any, at: Any, loaded: Any, first: Any,
     Its rank begins at `loaded[first]`; each word is a `step` behind the one before.
     """
     held, entry, begin = words[row, at + top[WORD]], top[ENTRY_WORDS], at + top[WORD] + 1
-    place = held
-    while place > 0 and _is_before(top, words, row, begin + (place - 1) * entry, loaded, first, step):
-        place -= 1
-    if place == top[COUNT_MAX]:
+    index = held
+    while index > 0 and _is_before(top, words, row, begin + (index - 1) * entry, loaded, first, step):
+        index -= 1
+    if index == top[COUNT_MAX]:
         return
     held = min(held + 1, top[COUNT_MAX])
     words[row, at + top[WORD]] = held
-    for word in range(begin + held * entry - 1, begin + (place + 1) * entry - 1, -1):
+    for word in range(begin + held * entry - 1, begin + (index + 1) * entry - 1, -1):
         words[row, word] = words[row, word - entry]
-    for index in range(entry):
-        words[row, begin + place * entry + index] = loaded[first + step * index]
+    for word in range(entry):
+        words[row, begin + index * entry + word] = loaded[first + step * word]
 
 
 @numba.njit(cache=True)
