@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from bettong.identifiers import Origin
+
 # Of a record: an input or a computation more than these is left out.
 INPUTS_MAX = 32
 DUE_MAX = 32
@@ -35,7 +37,7 @@ class InputProgress:
     producer: str
     live: int
     awaited: int
-    origin: str
+    origin: Origin
     watermark_ns: int
     heard_ns: int
     moved_ns: int
@@ -104,7 +106,7 @@ class EventProgress:
                 InputProgress(
                     _text(producer),
                     *map(_whole, (live, awaited)),
-                    _text(origin),
+                    Origin(_text(origin)),
                     *map(_whole, (at_ns, heard_ns, moved_ns)),
                     _maybe(idle_ns),
                 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from bettong.event_progress import DueComputation, DueKind, EventProgress, InputProgress
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.hot_keys import HotKey, HotKeys
-from bettong.identifiers import PartitionId
+from bettong.identifiers import Origin, PartitionId
 from bettong.inspection.dead_letters import Found
 from bettong.inspection.deployment import DeploymentAnswers, Inspection, Logs, inspection
 from bettong.inspection.reason_counts import ReasonCounts, counted
@@ -94,7 +94,7 @@ def _event_progress(at_ns: int, behind_s: int, number: int) -> str:
     reached_ns, minute_ns = at_ns - behind_s * 10**9, 60 * 10**9
     moved_ns = int((BEGUN_S + HELD_BACK_S) * 1e9) if is_held_back else at_ns
     origin = f"spreads/orders/{3 if is_held_back else number}"
-    own = InputProgress("spreads/orders", PARTITIONS, 0, origin, reached_ns, moved_ns, moved_ns, None)
+    own = InputProgress("spreads/orders", PARTITIONS, 0, Origin(origin), reached_ns, moved_ns, moved_ns, None)
     start_ns = reached_ns // minute_ns * minute_ns
     end_ns = start_ns + minute_ns
     due = DueComputation("spread", DueKind.WINDOW, end_ns, start_ns, end_ns)

@@ -9,12 +9,9 @@ from io import StringIO
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
 import bettong
-from bettong import metrics
 from bettong.application.plan import plan
 from bettong.cli.status import show_watermarks
 from bettong.cli.watermark_texts import clock_text, window_texts
@@ -34,7 +31,6 @@ from bettong.inspection.overview import PartitionRow, partition_rows
 from bettong.schema.schema import schema_of
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
-from bettong.worker.watermarks import INSPECTED_MAX, Watermarks
 from bettong_processor.reporting import metrics_of
 from tests.samples.event_time import STAGE, Visit, programs, visits
 from tests.samples.worker import fold, tick, worker
@@ -335,7 +331,7 @@ def test_status_shows_it_in_80_columns() -> None:
     text = shown([row(held())], at_s(347))
     assert max(map(len, text.splitlines())) <= 80
     head, orders, returns = (line.split() for line in text.splitlines()[:3])
-    assert head == ["input", "of", "event", "time", "behind", "held", "by", "since", "silent"]
+    assert head == ["input", ">", "read", "by", "event", "time", "behind", "held", "by", "since", "silent"]
     assert orders[0] == "orders"
     assert orders[3:] == ["12:04:31", "76", "s", "feed-2", "12:05:09", "38", "s"]
     assert returns[3:] == ["none", "live"]
@@ -348,7 +344,7 @@ def test_status_says_so_where_nothing_goes_by_event_time_or_is_open() -> None:
 
 
 def test_names_are_no_markup_for_the_terminal() -> None:
-    own = InputProgress("[red]in", 1, 0, "[red]in/[bold]a", at_s(1), at_s(2), at_s(2), None)
+    own = InputProgress("[red]in", 1, 0, Origin("[red]in/[bold]a"), at_s(1), at_s(2), at_s(2), None)
     due = DueComputation("[blink]w", DueKind.TIMER, at_s(9))
     progress = EventProgress(at_s(3), (own,), (due,))
     text = shown(
@@ -368,44 +364,3 @@ def test_times_of_other_days_have_their_date() -> None:
     assert clock_text(at_s(1.25), at_s(0)) == "12:00:01.250"
     assert clock_text(at_s(-86_400), at_s(0)) == "2027-01-14 12:00:00"
     assert clock_text(2**63 - 1, at_s(0)) == "2262-04-11 23:47:16.854"
-
-
-def test_a_record_of_an_older_worker_or_of_garbage_says_nothing() -> None:
-    for text in (
-        "",
-        "{}",
-        "[]",
-        "null",
-        '{"log":"x","inputs":[],"due":[]}',
-        '{"log":1,"inputs":[[1]],"due":[]}',
-    ):
-        (found,) = partition_rows({}, {PartitionId("s", 0): {metrics.EVENT_PROGRESS.name: text}})
-        assert found.event_progress is None
-        assert open_windows([found], 5) == ()
-
-
-NAMES = st.text(max_size=8)
-TIMES = st.integers(-(2**63), 2**63 - 1)
-INPUTS = st.builds(InputProgress, NAMES, *[st.integers(0, 9)] * 2, NAMES, *[TIMES] * 3, st.none() | TIMES)
-DUES = st.builds(DueComputation, NAMES, st.sampled_from(DueKind), TIMES, st.none() | TIMES, st.none() | TIMES)
-
-
-@given(
-    st.builds(
-        EventProgress, TIMES, st.lists(INPUTS, max_size=4).map(tuple), st.lists(DUES, max_size=4).map(tuple)
-    )
-)
-def test_what_is_written_is_read_and_any_of_it_is_shown(progress: EventProgress) -> None:
-    assert EventProgress.parse(progress.to_text()) == progress
-    of = PartitionRow("s", 0, 0, None, 0, 0, None, None, None, event_progress=progress)
-    found: tuple[OpenWindow, ...] = open_windows([of], at_s(0))
-    assert len(window_texts(found, at_s(0))) == len(found) <= len(progress.due)
-    assert shown([of], at_s(0))
-
-
-def test_of_very_many_origins_the_one_that_holds_is_still_named() -> None:
-    of = Watermarks({"in": None})
-    for number in range(INSPECTED_MAX + 1):
-        of.reach(Origin(f"in/{number}"), 1000 - number % 700)
-    (found,) = of.inputs
-    assert (found.origin, found.watermark_ns, found.live) == ("in/699", 301, INSPECTED_MAX + 1)

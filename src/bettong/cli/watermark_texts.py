@@ -27,20 +27,20 @@ def watermarks_table(found: Sequence[InputWatermark], now_ns: int) -> Table:
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 1))
-    for column in ("input of", "event time", "behind", "held by", "since", "silent"):
+    for column in ("input > read by", "event time", "behind", "held by", "since", "silent"):
         table.add_column(column, justify="right" if column in ("behind", "silent") else "left")
     for each in found:
         known = each.watermark_ns > 0
         since = ("≤ " if each.at_least else "") + clock_text(each.since_ns, now_ns) if each.since_ns else ""
         table.add_row(
-            escape(f"{_cut(each.source)} > {_cut(str(each.id))}"),
+            escape(f"{_truncated(each.source)} > {_truncated(str(each.id))}"),
             clock_text(each.watermark_ns, now_ns)
             if known
             else "none live"
             if not _counts(each)
             else "unknown",
             _seconds((now_ns - each.watermark_ns) / _NS) if known else "",
-            escape(_cut(_stream(each))),
+            escape(_truncated(_stream(each))),
             since,
             _seconds(each.silent_s) if each.silent_s is not None else "",
         )
@@ -143,7 +143,7 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _cut(name: str) -> str:
+def _truncated(name: str) -> str:
     return name if len(name) <= _NAME_CHARACTERS_MAX else f"{name[: _NAME_CHARACTERS_MAX - 1]}…"
 
 

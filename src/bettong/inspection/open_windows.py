@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from bettong.event_progress import DueComputation, DueKind, EventProgress, InputProgress
-from bettong.identifiers import PartitionId
+from bettong.identifiers import Origin, PartitionId
 from bettong.inspection.overview import PartitionRow
 
 # What a person reads, the oldest first; the rest waits behind these.
@@ -43,7 +44,7 @@ class InputWatermark:
 
     id: PartitionId
     producer: str
-    origin: str
+    origin: Origin
     live: int
     awaited: int
     watermark_ns: int
@@ -102,6 +103,14 @@ class OpenWindow:
     hold: Hold
 
 
+class _Wait(NamedTuple):
+    """What is one, of however many partitions."""
+
+    due_ns: int
+    stage: str
+    computation: str
+
+
 def open_windows(
     rows: Iterable[PartitionRow], now_ns: int, at_most: int = WINDOWS_MAX
 ) -> tuple[OpenWindow, ...]:
@@ -109,11 +118,11 @@ def open_windows(
 
     Windows, joins and timers alike. Of one partition: give its row alone.
     """
-    found: dict[tuple[str, str, int], list[tuple[PartitionRow, DueComputation]]] = {}
+    found: dict[_Wait, list[tuple[PartitionRow, DueComputation]]] = {}
     for row in rows:
         for due in row.event_progress.due if row.event_progress is not None else ():
-            found.setdefault((row.stage, due.computation, due.due_ns), []).append((row, due))
-    oldest = sorted(found, key=lambda each: (each[2], each[0], each[1]))[: max(0, at_most)]
+            found.setdefault(_Wait(due.due_ns, row.stage, due.computation), []).append((row, due))
+    oldest = sorted(found)[: max(0, at_most)]
     return tuple(_window(found[key], now_ns) for key in oldest)
 
 
@@ -123,7 +132,7 @@ def window_of(row: PartitionRow, due: DueComputation, now_ns: int) -> OpenWindow
 
 
 def input_watermarks(rows: Iterable[PartitionRow], now_ns: int) -> tuple[InputWatermark, ...]:
-    """By stage and input, of the partition in which the input has come least far; none that never had an origin."""
+    """By stage and input, of the partition in which it has come least far; inputs without a live origin, too."""
     lowest: dict[tuple[str, str], InputWatermark] = {}
     for row in rows:
         for each in _inputs(row, now_ns):

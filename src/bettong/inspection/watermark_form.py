@@ -13,7 +13,7 @@ class InputWatermarkStatus(Described):
     input: str = unit_field("name", "The source, or the stage before.")
     is_of_stage: bool = unit_field("true or false", "Whether the stage before writes it, else clients do.")
     partition: int = unit_field("number", "The partition of `stage` in which it has come least far.")
-    origin: str = unit_field(
+    stream: str = unit_field(
         "name", "Who has come least far there: a client's stream, or a partition of the stage before."
     )
     live_origins: int = unit_field("origins", "That count there.")
@@ -64,7 +64,7 @@ def input_watermark_status(found: InputWatermark) -> InputWatermarkStatus:
         input=found.source,
         is_of_stage=found.is_of_stage,
         partition=found.id.partition,
-        origin=found.stream,
+        stream=found.stream,
         live_origins=found.live,
         awaited_partitions=found.awaited,
         watermark_ns=found.watermark_ns or None,

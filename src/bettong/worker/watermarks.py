@@ -130,7 +130,7 @@ class Watermarks:
     ) -> InputProgress:
         idle_ns = self._idle_ns[producer]
         if awaited or lowest is None:
-            first = awaited[0] if awaited else ""
+            first = awaited[0] if awaited else Origin("")
             return InputProgress(producer, live, len(awaited), first, 0, 0, 0, idle_ns)
         clock = self._origins[lowest]
         return InputProgress(
