@@ -104,11 +104,14 @@ class EventProgress:
             found = json.loads(text)
             inputs = tuple(
                 InputProgress(
-                    _text(producer),
-                    *map(_whole, (live, awaited)),
-                    Origin(_text(origin)),
-                    *map(_whole, (at_ns, heard_ns, moved_ns)),
-                    _maybe(idle_ns),
+                    producer=_text(producer),
+                    live=_whole(live),
+                    awaited=_whole(awaited),
+                    origin=Origin(_text(origin)),
+                    watermark_ns=_whole(at_ns),
+                    heard_ns=_whole(heard_ns),
+                    moved_ns=_whole(moved_ns),
+                    idle_ns=_maybe(idle_ns),
                 )
                 for producer, live, awaited, origin, at_ns, heard_ns, moved_ns, idle_ns in found["inputs"]
             )

@@ -222,9 +222,9 @@ def test_the_parts_of_the_latency_are_a_bar_and_words_that_add_up(page: Page) ->
         for number, (said, each) in enumerate(
             zip(found.locator("li").all_inner_texts(), sink["parts"], strict=True), 1
         ):
-            part, mean_ms, percent = re.fullmatch(
-                rf"{number}(\D+) ([\d.]+)ms ([\d.]+)%", said.strip()
-            ).groups()
+            words = re.fullmatch(rf"{number}(\D+) ([\d.]+)ms ([\d.]+)%", said.strip())
+            assert words is not None, said
+            part, mean_ms, percent = words.groups()
             assert part == each["part"]
             assert float(mean_ms) == pytest.approx(each["mean_ms"], abs=0.006)
             assert float(percent) == pytest.approx(100 * each["share"], abs=0.06)

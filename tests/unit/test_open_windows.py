@@ -13,6 +13,7 @@ from rich.console import Console
 
 import bettong
 from bettong.application.plan import plan
+from bettong.application.windows.kinds import WindowKind
 from bettong.cli.status import show_watermarks
 from bettong.cli.watermark_texts import clock_text, window_texts
 from bettong.event_progress import DueComputation, DueKind, EventProgress, InputProgress
@@ -56,7 +57,7 @@ class Count:
     count: bettong.i64
 
 
-def counted(kind: bettong.WindowKind, *, compiled: bool = False) -> StageProgram:
+def counted(kind: WindowKind, *, compiled: bool = False) -> StageProgram:
     """Orders and returns of clients, counted by windows."""
     app = bettong.Application("meters")
     idle = timedelta(seconds=IDLE_S)
