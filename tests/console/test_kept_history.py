@@ -137,9 +137,8 @@ def kept(
 
     def make(writer: str) -> tuple[History, KeptHistory]:
         history = History()
-        found = KeptHistory(
-            history, RedisConnection(redis_server.url), application, writer, CapturingLogger()
-        )  # type: ignore[arg-type]
+        redis, silent = RedisConnection(redis_server.url), CapturingLogger()
+        found = KeptHistory(history, redis, application, writer, silent)  # type: ignore[arg-type]
         made.append(found)
         return history, found
 
@@ -196,10 +195,7 @@ def test_rings_that_are_full_stay_small_in_redis(
                 of.note_written()
     with RedisStore(redis_server.url, of._store._application) as store:
         keys = [store.key("history", name) for name in SPANS]
-        used = [
-            store.ask("measuring", lambda client, key=key: client.memory_usage(key, samples=0))
-            for key in keys
-        ]
+        used = store.ask("measuring", lambda client: [client.memory_usage(key, samples=0) for key in keys])
     assert 4_000_000 < sum(used) < 6_000_000, used
 
 

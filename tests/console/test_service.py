@@ -244,10 +244,10 @@ def test_a_console_that_starts_anew_goes_on_with_the_history_of_the_one_before(
     async def first_value_s() -> int:
         async with running(redis_server.url) as address, httpx2.AsyncClient(base_url=address) as asking:
             async with asyncio.timeout(30), asking.stream("GET", "/api/live", timeout=30) as page:
-                told = 0
+                views = 0
                 async for line in page.aiter_lines():
-                    told += line.startswith("data:")
-                    if told == 3:  # what was seen before this look is kept
+                    views += line.startswith("data:")
+                    if views == 3:  # what was seen before this look is kept
                         break
             found = (await answered(asking, "/api/history?span=5m")).json()
         values = found["series"]["p99_ms"]

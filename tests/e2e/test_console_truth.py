@@ -11,12 +11,8 @@ import re
 import signal
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import httpx2
 import psutil
@@ -25,105 +21,23 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
-from bettong.client import Sender
 from bettong.edges.redis_store import RedisStore
-from bettong.edges.redis_store.membership import Holders, read_holders
+from bettong.edges.redis_store.membership import Holders
 from bettong.local.options import Restarts, SuiteOptions
 from bettong.local.suite import Suite
 from bettong.services import CONSOLE, PROCESSOR
 from tests.console.browsers import chromium
+from tests.e2e.noted import APPLICATION, MENDED_S, World, answers
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 # What a person sees is true within this.
 TRUE_S = 2.0
-MENDED_S = 120.0
 # Of 50 pages open: 5 % of a core in two minutes of a machine that does nothing else.
 PAGES, PAGES_S, PAGES_LONG_S = 50, 10.0, 120.0
 CPU_SHARE_MAX = 0.05
 CLIENTS = 5
-
-APPLICATION = """
-import os
-from dataclasses import dataclass
-import bettong
-
-@dataclass
-class Note:
-    who: str
-    amount: bettong.i64
-
-@dataclass
-class Total:
-    sum: int = 0
-
-def add(note: Note, total: Total) -> Note:
-    if note.amount == 13 and os.path.exists({broken!r}):
-        raise ValueError("thirteen <b>is</b> unlucky")
-    total.sum += note.amount
-    return Note(note.who, total.sum)
-
-app = bettong.Application("noted")
-notes = app.source("notes", schema=Note, key="who")
-notes.stateful(add, state=Total, name="add").sink("totals")
-"""
-
-
-@dataclass
-class World:
-    """The suite, and what must have come of all that was sent."""
-
-    suite: Suite
-    folder: Path
-    program: Path
-    broken: Path
-    sums: Counter[str] = field(default_factory=Counter)
-    results: list[tuple[str, int]] = field(default_factory=list)
-    sent: int = 0
-
-    @property
-    def url(self) -> str:
-        found = self.suite.record.console
-        assert found is not None
-        return found
-
-    def pid(self, service: str) -> int:
-        return self.suite.record.services[service].pid
-
-    def feed(self, *notes: tuple[str, int]) -> None:
-        """Sends notes, and says what must come of them; of 13 nothing, while that cannot be processed."""
-        with Sender(self.suite.record.sender, "notes") as sender:
-            sender.send_columns({"who": [who for who, _ in notes], "amount": [amount for _, amount in notes]})
-            sender.flush(60)
-        self.sent += len(notes)
-        for who, amount in notes:
-            if amount != 13:
-                self.take(who, amount)
-
-    def take(self, who: str, amount: int) -> None:
-        self.sums[who] += amount
-        self.results.append((who, self.sums[who]))
-
-    def delivered(self) -> list[tuple[str, int]]:
-        """In the order of keys; each key's in theirs."""
-        files = sorted((self.folder / "results" / "totals").glob("*.jsonl"))
-        lines = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
-        return sorted(((each["who"], each["amount"]) for each in lines), key=lambda each: each[0])
-
-    def await_all(self) -> None:
-        """Returns once what must come has come, and fails for anything else."""
-        wanted = sorted(self.results, key=lambda each: each[0])
-        eventually(lambda: len(self.delivered()) >= len(wanted), seconds=MENDED_S, what="all results")
-        assert self.delivered() == wanted
-
-    def asked(self, view: str) -> dict[str, Any]:
-        found: dict[str, Any] = httpx2.get(f"{self.url}/api/now?view={view}", timeout=30).json()
-        return found
-
-    def holders(self) -> Holders:
-        with RedisStore(self.suite.record.redis_connection, "noted") as store:
-            return read_holders(store)
 
 
 @pytest.fixture(scope="module")
@@ -144,13 +58,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         found = World(stack.enter_context(Suite(options)), folder, program, broken)
         eventually(lambda: answers(found.url), seconds=MENDED_S, what="the console")
         yield found
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx2.get(f"{url}/api/now", timeout=30).status_code == 200
-    except httpx2.TransportError:
-        return False
 
 
 @pytest.fixture(scope="module")
@@ -360,29 +267,29 @@ def test_50_pages_open_for_two_minutes_cost_less_than_a_twentieth_of_a_core(worl
 def open_pages(world: World, page: Page, seconds: float, *, share_max: float | None) -> None:
     """One in a browser, the others as a browser's stream is: each gets a view a second."""
     views = ("summary", "application", "partitions", "accounts", "events")
-    told = [0] * (PAGES - 1)
+    seen = [0] * (PAGES - 1)
     stopped = threading.Event()
 
     def listen(number: int) -> None:
         address = f"{world.url}/api/live?view={views[number % len(views)]}"
         with httpx2.stream("GET", address, timeout=60) as answer:
             for line in answer.iter_lines():
-                told[number] += line.startswith("data:")
+                seen[number] += line.startswith("data:")
                 if stopped.is_set():
                     return
 
     page.goto(world.url)
-    listeners = [threading.Thread(target=listen, args=(number,)) for number in range(len(told))]
+    listeners = [threading.Thread(target=listen, args=(number,)) for number in range(len(seen))]
     for each in listeners:
         each.start()
     try:
-        eventually(lambda: min(told) > 0, seconds=60, what="each page was told something")
-        console, before = psutil.Process(world.pid(CONSOLE)), list(told)
+        eventually(lambda: min(seen) > 0, seconds=60, what="each page was told something")
+        console, before = psutil.Process(world.pid(CONSOLE)), list(seen)
         began_s, busy_s = time.monotonic(), cpu_s(console)
         eventually(lambda: time.monotonic() - began_s >= seconds, seconds=seconds + 60)
         passed_s = time.monotonic() - began_s
         share = (cpu_s(console) - busy_s) / passed_s
-        assert min(now - was for now, was in zip(told, before, strict=True)) >= passed_s / 2 - 1
+        assert min(now - was for now, was in zip(seen, before, strict=True)) >= passed_s / 2 - 1
         live(page)
         assert share_max is None or share < share_max, f"{share:.1%} of a core"
     finally:
