@@ -7,7 +7,8 @@ from pathlib import Path
 
 from bettong.cli.top.app import TopApp
 from bettong.cli.top.lines import Picture
-from bettong.inspection.status_form import PARTS, VERSION, Described, StatusForm
+from bettong.inspection.described_form import Described
+from bettong.inspection.status_form import PARTS, VERSION, StatusForm
 from tests.samples.watched_deployment import BEGUN_S, watched_for
 
 HERE = Path(__file__).parent
@@ -23,6 +24,8 @@ _TITLES = {
     "SinkStatus": "A sink, in `sinks`",
     "PartStatus": "A part of its latency, in `parts`",
     "ComputationStatus": "A computation, in `computations`",
+    "InputWatermarkStatus": "An input by event time, in `input_watermarks`",
+    "OpenWindowStatus": "A window, in `open_windows`",
 }
 
 

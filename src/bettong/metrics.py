@@ -131,6 +131,12 @@ WATERMARK_HELD_BY = Metric(
     "text",
     "the origin of a partition that has come least far: a client's stream, or a partition of the stage before",
 )
+EVENT_PROGRESS = Metric(
+    "event_progress",
+    "JSON",
+    "what event time waits for in a partition, and what waits for it: of each input the origin that has come least far,"
+    " of each computation its first window, join or timer that is due: see `bettong status --watermarks`",
+)
 REFERENCES = Metric(
     "references",
     "text",

@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from bettong import metrics
+from bettong.event_progress import DueComputation, DueKind, EventProgress, InputProgress
 from bettong.hot_keys import HotKey, HotKeys
-from bettong.identifiers import PartitionId
+from bettong.identifiers import PartitionId, partition_origin
 from bettong.inspection.deployment import DeploymentAnswers, Logs
 from bettong.inspection.live.application import loaded_plan
 from bettong.inspection.live.deployment import LiveDeployment
+from bettong.inspection.overview import Record
+from bettong.latency_parts import PartsOfLate
 from bettong.local.locations import found_locations
 from bettong.worker.balance import AccountKind, PartitionAccounts
 
@@ -70,6 +73,37 @@ def timed(look: Look) -> Look:
         for id_, record in look.answers.partitions.items()
     }
     return replace(look, answers=replace(look.answers, partitions=partitions))
+
+
+def explained(look: Look) -> Look:
+    """The look, had the receiver told the parts of its latency, and `clicks-by-page` what holds its hours open."""
+    at_ns, hour_ns = int(look.time_s * 1e9), 3600 * 10**9
+    parts = PartsOfLate(5322, [2.6, 26.6, 10.6, 21.3, 5.3], [1.2, 41.0, 8.0, 33.0, 3.0])
+    receiver = {**look.answers.live["receiver"], f"{metrics.LATENCY_PARTS.name}/visits": parts.to_text()}
+
+    def held(id_: PartitionId, record: Record) -> Record:
+        reached_ns = int(record[metrics.WATERMARK.name])
+        moved_ns = at_ns - (38 * 10**9 if id_.partition == 3 else 10**9)
+        own = InputProgress(
+            "clicks-by-page/clicks",
+            8,
+            0,
+            partition_origin("clicks-by-page/clicks", id_.partition),
+            reached_ns,
+            moved_ns,
+            moved_ns,
+            None,
+        )
+        start_ns = reached_ns // hour_ns * hour_ns
+        due = DueComputation("hours", DueKind.WINDOW, start_ns + hour_ns, start_ns, start_ns + hour_ns)
+        return {**record, metrics.EVENT_PROGRESS.name: EventProgress(at_ns, (own,), (due,)).to_text()}
+
+    partitions = {
+        id_: held(id_, record) if id_.stage == "clicks-by-page" else record
+        for id_, record in look.answers.partitions.items()
+    }
+    answers = replace(look.answers, live={**look.answers.live, "receiver": receiver}, partitions=partitions)
+    return replace(look, answers=answers)
 
 
 def _read(values: dict[str, Any]) -> Look:

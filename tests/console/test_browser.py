@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from bettong.inspection.flow_graph import Arrow, Box, BoxKind, FlowGraph
 from bettong.inspection.overview import service_of
 from tests.console.browsers import chromium
 from tests.console.pictures import PICTURES, fresh_recording, take_pictures
-from tests.console.recordings import Look, miscounted, recorded, timed
+from tests.console.recordings import Look, explained, miscounted, recorded, timed
 from tests.console.sites import Served, recorded_site, served
 from tests.waiting import eventually
 
@@ -208,6 +209,61 @@ def test_a_computation_says_how_busy_it_is_and_what_a_frame_takes_there(page: Pa
         expect(numbers).to_contain_text("0.61ms")
         expect(numbers).to_contain_text("3.10ms")
         expect(page.get_by_title("Hour", exact=True)).not_to_contain_text("busy")
+        page.goto("about:blank")
+
+
+def test_the_parts_of_the_latency_are_a_bar_and_words_that_add_up(page: Page) -> None:
+    looks = recorded("visits")
+    with served(recorded_site(looks=[*looks[:-1], explained(looks[-1])])) as own:
+        page.goto(own.url)
+        (sink,) = httpx2.get(f"{own.url}/api/now?view=summary").json()["latency_parts"]
+        found = page.locator(".latency")
+        expect(found.locator("p")).to_have_text("visits 12.5ms, most of it log to worker")
+        for number, (said, each) in enumerate(
+            zip(found.locator("li").all_inner_texts(), sink["parts"], strict=True), 1
+        ):
+            words = re.fullmatch(rf"{number}(\D+) ([\d.]+)ms ([\d.]+)%", said.strip())
+            assert words is not None, said
+            part, mean_ms, percent = words.groups()
+            assert part == each["part"]
+            assert float(mean_ms) == pytest.approx(each["mean_ms"], abs=0.006)
+            assert float(percent) == pytest.approx(100 * each["share"], abs=0.06)
+        expect(found.locator("li.largest")).to_contain_text("log to worker")
+        widths = found.locator(".parts i").evaluate_all("all => all.map((each) => each.offsetWidth)")
+        whole = sum(widths)
+        for width, each in zip(widths, sink["parts"], strict=True):
+            assert width / whole == pytest.approx(each["share"], abs=0.02)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            fits(page)
+        for colours in COLOURS:
+            page.emulate_media(color_scheme=colours)
+            report = Axe().run(page)
+            assert report.violations_count == 0, f"{colours}: {report.generate_report()}"
+        page.goto("about:blank")
+
+
+def test_open_windows_are_shown_with_who_holds_them_and_follow_the_stage(page: Page) -> None:
+    looks = recorded("visits")
+    with served(recorded_site(looks=[*looks[:-1], explained(looks[-1])])) as own:
+        page.goto(f"{own.url}/partitions")
+        windows = httpx2.get(f"{own.url}/api/now?view=partitions").json()["windows"]
+        rows = page.locator("table.windows tbody tr")
+        expect(rows).to_have_count(len(windows))
+        held_by = windows[0]["held_by"]
+        expect(rows.first).to_contain_text(f"partition {held_by['stream']} of stage clicks")
+        expect(rows.first).to_contain_text("are not folded yet")
+        expect(rows.first.locator("time").first).to_have_attribute("title", re.compile("UTC$"))
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            fits(page)
+        for colours in COLOURS:
+            page.emulate_media(color_scheme=colours)
+            report = Axe().run(page)
+            assert report.violations_count == 0, f"{colours}: {report.generate_report()}"
+        page.goto(f"{own.url}/partitions?stage=clicks")
+        expect(page.locator("tbody tr").first).to_be_visible()
+        expect(page.locator("table.windows")).to_have_count(0)
         page.goto("about:blank")
 
 

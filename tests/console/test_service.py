@@ -24,6 +24,7 @@ from bettong.local.addresses import free_ports
 from bettong.local.locations import found_locations
 from bettong.local.redis_server import RedisServer
 from bettong.logs import configure
+from bettong_console.history import SPANS
 from bettong_console.service import IDLE_S, Console, until_next
 from tests.console.sites import EXAMPLE
 from tests.servers.certificates import Authority
@@ -229,3 +230,31 @@ def test_it_looks_rarely_while_nobody_is_there_and_every_second_for_a_page(redis
     times = asyncio.run(story())
     # The first is what was known, the second that of a look for this page. A Kafka that is away costs each look 1.5 s.
     assert times[2] - times[1] < IDLE_S / 2
+
+
+def test_a_console_that_starts_anew_goes_on_with_the_history_of_the_one_before(
+    redis_server: RedisServer,
+) -> None:
+    def forget() -> None:
+        with RedisStore(redis_server.url, "visits") as store:
+            rings = [store.key("history", name) for name in SPANS]
+            store.ask("forgetting the history", lambda client: client.delete(*rings))
+            LiveMetrics(store).write_live("receiver", {"service": "receiver", "latency_p99_ms": 7}, 60)
+
+    async def first_value_s() -> int:
+        async with running(redis_server.url) as address, httpx2.AsyncClient(base_url=address) as asking:
+            async with asyncio.timeout(30), asking.stream("GET", "/api/live", timeout=30) as page:
+                views = 0
+                async for line in page.aiter_lines():
+                    views += line.startswith("data:")
+                    if views == 3:  # what was seen before this look is kept
+                        break
+            found = (await answered(asking, "/api/history?span=5m")).json()
+        values = found["series"]["p99_ms"]
+        return int(found["first_s"]) + next(at for at, value in enumerate(values) if value is not None)
+
+    forget()
+    first_s = asyncio.run(first_value_s())
+    assert asyncio.run(first_value_s()) == first_s
+    forget()
+    assert asyncio.run(first_value_s()) > first_s, "a Redis that lost it has a hole"

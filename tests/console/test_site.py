@@ -15,12 +15,14 @@ from starlette.testclient import TestClient
 from bettong.config.access import Grants, digest, parse
 from bettong.inspection.accounts import shown
 from bettong.inspection.deployment import DeploymentAnswers, inspection
+from bettong.inspection.latency_parts import sink_parts
 from bettong.inspection.services import remote_rows
+from bettong.inspection.status_form import status_form
 from bettong_console.access import COOKIE, SESSIONS_MAX, Access, is_loopback_name
 from bettong_console.history import SPANS
 from bettong_console.site import PAGES
 from bettong_console.views import VIEWS
-from tests.console.recordings import miscounted, recorded, timed
+from tests.console.recordings import explained, miscounted, recorded, timed
 from tests.console.sites import RecordedSite, recorded_site
 
 URL = "http://127.0.0.1:7400"
@@ -159,6 +161,36 @@ def test_computations_are_as_busy_as_the_terminal_says() -> None:
         "": pytest.approx(partitions * 0.02),
         "Visits": pytest.approx(partitions * 0.03),
     }
+
+
+def test_the_parts_of_the_latency_are_those_that_the_status_has() -> None:
+    looks = [explained(each) for each in recorded("visits")]
+    with client(recorded_site(looks=looks)) as asking:
+        view = asking.get("/api/now?view=summary").json()
+    (sink,) = sink_parts(looks[-1].answers.live.values())
+    (own,) = view["latency_parts"]
+    assert (own["sink"], own["mean_ms"], own["largest"]) == ("visits", sink.mean_ms, "log to worker")
+    assert [each["mean_ms"] for each in own["parts"]] == [each.mean_ms for each in sink.parts]
+    assert sum(each["share"] for each in own["parts"]) == pytest.approx(1)
+    assert view["sinks_left_out"] == 0
+
+
+def test_open_windows_are_those_that_the_status_has() -> None:
+    look = explained(recorded("visits")[-1])
+    site = recorded_site(looks=[look])
+    with client(site) as asking:
+        found = asking.get("/api/now?view=partitions").json()["windows"]
+    assert site.board.known is not None
+    status = status_form(site.board.known.moment.found, look.time_s).open_windows
+    assert len(found) == len(status) > 0
+    for own, said in zip(found, status, strict=True):
+        assert (own["computation"], own["due_s"], own["partitions"]) == (
+            said.computation,
+            said.due_ns / 1e9,
+            said.partitions,
+        )
+        assert (own["waits_for"], own["partition"]) == (said.waits_for, said.partition)
+        assert own["held_by"]["stream"] == (said.held_by and said.held_by.stream)
 
 
 def test_what_does_not_add_up_twice_in_a_row_is_said_of_its_line_and_needs_a_person() -> None:

@@ -140,16 +140,19 @@ def test_a_slot_that_still_holds_what_another_one_is_refused_keeps_it(members: R
 def test_who_looks_on_sees_which_slots_hold_what_and_live(
     members: RedisMembership, members_store: RedisStore
 ) -> None:
-    assert read_holders(members_store) == {}
+    assert read_holders(members_store).slots == {}
     members.send_heartbeat(task_of(0), 0, wanted=[CHECK[0]])
     members.send_heartbeat(task_of(7), 0, wanted=[CHECK[1]])
     holders = members_store.key("resident", "holders")
     garbage = {b"check": b"0:1", b"check/2": b"x:\xff", b"\xff/3": b"0:1", b"check/3": b"12"}
     members_store.ask("writing garbage", lambda client: client.hset(holders, mapping=garbage))
-    assert read_holders(members_store) == {CHECK[0]: 0, CHECK[1]: 7}
+    found = read_holders(members_store)
+    assert found.slots == {CHECK[0]: 0, CHECK[1]: 7}
+    assert found.incarnations.keys() == {0, 7}
+    assert found.incarnations[7] > found.incarnations[0]
 
     def left() -> bool:
         members.send_heartbeat(task_of(7), 0, wanted=[CHECK[1]])
-        return read_holders(members_store) == {CHECK[1]: 7}
+        return read_holders(members_store).slots == {CHECK[1]: 7}
 
     eventually(left, what="slot 0 is silent and holds nothing any more")

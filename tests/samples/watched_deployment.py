@@ -5,9 +5,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from bettong.event_progress import DueComputation, DueKind, EventProgress, InputProgress
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.hot_keys import HotKey, HotKeys
-from bettong.identifiers import PartitionId
+from bettong.identifiers import Origin, PartitionId
 from bettong.inspection.dead_letters import Found
 from bettong.inspection.deployment import DeploymentAnswers, Inspection, Logs, inspection
 from bettong.inspection.reason_counts import ReasonCounts, counted
@@ -81,9 +82,23 @@ def partition(stage: str, number: int, second: int) -> dict[str, str]:
         "latency_p99_ms": f"{6.1 + number / 3:.2f}",
         "watermark_ns": str(at_ns - behind_s * 10**9) if stage == "spreads" else "0",
         "watermark_held_by": f"spreads/orders/{3 if is_held_back else number}" if stage == "spreads" else "",
+        "event_progress": _event_progress(at_ns, behind_s, number) if stage == "spreads" else "",
         "accounts": _accounts(stage, 22_000_000 + second * _A_SECOND),
         "times": json.dumps({"": [900.5, 0.02, 90.0, 140.0, 150.0, 150.0, 160.0], **_TIMES[stage]}),
     }
+
+
+def _event_progress(at_ns: int, behind_s: int, number: int) -> str:
+    """A minute is open; of the partition that is held back since it is."""
+    is_held_back = behind_s > 1
+    reached_ns, minute_ns = at_ns - behind_s * 10**9, 60 * 10**9
+    moved_ns = int((BEGUN_S + HELD_BACK_S) * 1e9) if is_held_back else at_ns
+    origin = f"spreads/orders/{3 if is_held_back else number}"
+    own = InputProgress("spreads/orders", PARTITIONS, 0, Origin(origin), reached_ns, moved_ns, moved_ns, None)
+    start_ns = reached_ns // minute_ns * minute_ns
+    end_ns = start_ns + minute_ns
+    due = DueComputation("spread", DueKind.WINDOW, end_ns, start_ns, end_ns)
+    return EventProgress(at_ns, (own,), (due,)).to_text()
 
 
 def _accounts(stage: str, taken: int) -> str:

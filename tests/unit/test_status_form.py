@@ -30,6 +30,7 @@ NUMBERS = {
     "messages/s",
     "partitions",
     "restarts",
+    "origins",
     "0 to 1",
     "cores",
     "us",
@@ -70,6 +71,7 @@ def test_the_page_lists_each_field_that_is_printed_and_no_other() -> None:
     lists = (values[name][0] for name in ("stages", "partitions"))
     hot_key, sink = values["partitions"][0]["hot_keys"][0], values["sinks"][0]
     more = (hot_key, sink, sink["parts"][0], values["computations"][0])
+    more = (*more, values["input_watermarks"][0], values["open_windows"][0])
     parts = (values, values["services"][0], values["total"], *lists, *more)
     page = described()
     assert len(page) == len(parts)

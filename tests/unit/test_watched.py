@@ -121,6 +121,15 @@ def test_partitions_that_move_stand_still_or_lose_a_frame_are_changes() -> None:
     assert text == "partitions: stand still: spreads/2 at offset 120,622"
 
 
+def test_a_task_that_follows_another_one_in_its_slot_is_a_change() -> None:
+    before = watched(
+        None, inspected(replace(answers(0), incarnations={0: 5, 1: 6})), at_s=0.0, unix_s=BEGUN_S
+    )
+    followed = inspected(replace(answers(1), incarnations={0: 5, 1: 9, 2: 7}))
+    assert new_texts(before, followed) == ["workers: ended, and others are at work: slot 1"]
+    assert new_texts(before, inspected(answers(1))) == [], "who lives no more is told by partitions"
+
+
 def test_dead_letters_that_keep_coming_are_one_change() -> None:
     changes = [each for each in watched_for(45).changes if each.what == "dead letters"]
     assert [each.text.partition(",")[0] for each in changes] == ["4 in all", "5 in all"], "20 s apart"

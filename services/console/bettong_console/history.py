@@ -1,14 +1,14 @@
 """The last day in rings of memory: a value a second for 5 minutes, one each 10 s for an hour, one a minute for a day.
 
 Bounded by SERIES_MAX series of 2,100 values of 4 bytes and a header each: 4.5 MB. A value that was not known is NaN, a
-hole. It is this process's own: a console that starts anew begins anew.
+hole. What a console before this one knew is in Redis: see `kept_history`.
 """
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 SERIES_MAX = 512
@@ -71,6 +71,14 @@ class History:
         """The span up to now: all series, or those of these names, which are some of `names`."""
         return self._rings[span.name].stretch(now_s, self.names(span) if names is None else names)
 
+    def steps(self, span: Span, after: int, at_most: int) -> Iterator[tuple[int, Mapping[str, float]]]:
+        """The newest steps behind one, `at_most` of them, and their values; NaN for none."""
+        return self._rings[span.name].steps(after, at_most)
+
+    def restore(self, span: Span, now_s: float, found: Mapping[int, Mapping[str, float]]) -> None:
+        """Takes values of steps up to now where it has none of its own."""
+        self._rings[span.name].restore(int(now_s) // span.step_s, found)
+
 
 class _Rings:
     """The series of one span, as rings over one run of steps."""
@@ -110,6 +118,26 @@ class _Rings:
             {name: [self._at(self._rings[name], step) for step in steps] for name in names},
         )
 
+    def steps(self, after: int, at_most: int) -> Iterator[tuple[int, Mapping[str, float]]]:
+        for step in range(max(after + 1, self._step - at_most + 1), self._step + 1):
+            position = step % self._span.values
+            yield step, {name: ring[position] for name, ring in self._rings.items()}
+
+    def restore(self, last: int, found: Mapping[int, Mapping[str, float]]) -> None:
+        kept = {step: found[step] for step in found if last - self._span.values < step <= last}
+        if not kept:
+            return
+        self._pass_to(max(self._step, *kept))
+        for step, values in kept.items():
+            position = step % self._span.values
+            for name, value in values.items():
+                ring = self._ring(name) if abs(value) <= _VALUE_MAX else None  # which NaN is not
+                if ring is None or self._at(ring, step) is not None or step <= self._step - self._span.values:
+                    continue
+                ring[position] = value
+                if step == self._step:
+                    self._counts.setdefault(name, 1)
+
     def _at(self, ring: array[float], step: int) -> float | None:
         if not self._step - self._span.values < step <= self._step:
             return None
@@ -128,12 +156,17 @@ class _Rings:
         if step % self._span.values == 0:
             self._rings = {name: ring for name, ring in self._rings.items() if not all(map(math.isnan, ring))}
 
-    def _put(self, name: str, step: int, value: float, late: Iterable[int]) -> None:
+    def _ring(self, name: str) -> array[float] | None:
+        """Of a series; None where there is no room: others had these names before, and go when they are empty."""
         ring = self._rings.get(name)
-        if ring is None:
-            if len(self._rings) >= SERIES_MAX:  # others had these names before: they go when they are empty
-                return
+        if ring is None and len(self._rings) < SERIES_MAX:
             ring = self._rings[name] = array("f", [math.nan] * self._span.values)
+        return ring
+
+    def _put(self, name: str, step: int, value: float, late: Iterable[int]) -> None:
+        ring = self._ring(name)
+        if ring is None:
+            return
         position = step % self._span.values
         count = self._counts[name] = self._counts.get(name, 0) + 1
         if count == 1:

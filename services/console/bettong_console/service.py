@@ -3,7 +3,8 @@
     starting ──> serving ──(SIGTERM)──> stopping: open pages are ended, then the server
 
 It looks once a second while a page is open, else every 10 s, for the history alone: it is to cost next to nothing
-where nobody looks. A Redis or a Kafka that is away ends nothing: pages say what is not known, and since when.
+where nobody looks. The history is kept in Redis. A Redis or a Kafka that is away ends nothing: pages say what is not
+known, and since when.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import contextlib
 import math
 import socket
 import time
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,6 +36,7 @@ from bettong_console.access import Access
 from bettong_console.board import Board
 from bettong_console.health import health_served
 from bettong_console.history_texts import HistoryTexts
+from bettong_console.kept_history import KeptHistory
 from bettong_console.listeners import Listeners
 from bettong_console.pages import page_files
 from bettong_console.questions import Questions
@@ -56,6 +59,9 @@ class Console:
         self._board = Board(plan.application)
         self._listeners = Listeners(self._board, settings.console_listeners_max)
         self._live = LiveDeployment(plan.application, where.redis, where.kafka)
+        # Drawn once: see `edges.redis_store.lease`.
+        writer = f"{socket.gethostname()}/{uuid.uuid4().hex}"
+        self._kept = KeptHistory(self._board.history, where.redis, plan.application, writer, log)
         self._asking = ThreadPoolExecutor(max_workers=1, thread_name_prefix="poll")
         self._site = Site(
             board=self._board,
@@ -92,6 +98,7 @@ class Console:
             stopped.cancel()
             await asyncio.gather(serving, polling, stopped, return_exceptions=True)
             await asyncio.get_running_loop().run_in_executor(self._asking, self._live.close)
+            await asyncio.get_running_loop().run_in_executor(self._asking, self._kept.close)
             self._asking.shutdown(wait=False)
             self._log.info("stopped")
         for each in (polling, serving):
@@ -109,8 +116,17 @@ class Console:
             answers: DeploymentAnswers = await loop.run_in_executor(self._asking, self._ask)
             self._board.add(time.time(), time.monotonic(), answers, every_s=every_s)
             self._listeners.wake()
+            if "redis" not in answers.silent:
+                await self._keep(loop)
             silent.close_old(loop.time())
             every_s = await self._rest()
+
+    async def _keep(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The history goes on where a console before this one ended, and the next one goes on with this one's."""
+        self._kept.restore(await loop.run_in_executor(self._asking, self._kept.read), time.time())
+        changes = self._kept.changes()
+        if await loop.run_in_executor(self._asking, self._kept.write, changes):
+            self._kept.note_written()
 
     async def _rest(self) -> int:
         """Waits for the next look, and returns how long that may have been; a page that is opened ends a long wait."""

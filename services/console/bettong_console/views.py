@@ -12,16 +12,21 @@ from typing import Any
 
 from bettong.inspection.accounts import differences, shown
 from bettong.inspection.flow_graph import FlowGraph
+from bettong.inspection.latency_parts import SinkParts
 from bettong.inspection.measures import Measures, PartitionMeasures, StageMeasures
+from bettong.inspection.open_windows import open_windows
 from bettong.inspection.overall_state import needs, overall_state
 from bettong.inspection.overview import stands_still
 from bettong.inspection.slowest_part import heavy_partitions, slowest_part
 from bettong_console.board import Board, Known
+from bettong_console.window_views import window_view
 
 # A table that a person looks at; of more partitions those are sent that are furthest behind.
 PARTITIONS_MAX = 1_000
 _CHANGES_MAX = 100
 _HOT_KEYS_MAX = 3
+# Of a page that is seen at a glance; `bettong status --latency` has all.
+_SINKS_MAX = 4
 
 View = dict[str, Any]
 
@@ -43,6 +48,8 @@ def summary(board: Board, known: Known, now_s: float) -> View:
             "skipped": overview.skipped,
         },
         "needs": [asdict(need) for need in needs(known.now, measured, known.accounts)],
+        "latency_parts": [_parts(each) for each in overview.latency_parts[:_SINKS_MAX]],
+        "sinks_left_out": max(0, len(overview.latency_parts) - _SINKS_MAX),
         "services": [
             {"name": row.name, "state": row.state, "since_s": row.since_s, "detail": row.detail}
             for row in known.now.services
@@ -70,6 +77,7 @@ def partitions(board: Board, known: Known, now_s: float) -> View:
     """Partitions, the furthest behind of all if they are many; and the slots that hold them."""
     del board
     rows = known.measured.partitions
+    windows = open_windows(known.moment.found.partitions, int(known.moment.time_s * 1e9))
     if len(rows) > PARTITIONS_MAX:
         rows = tuple(sorted(rows, key=_trouble, reverse=True)[:PARTITIONS_MAX])
     return _head(known, now_s) | {
@@ -77,6 +85,7 @@ def partitions(board: Board, known: Known, now_s: float) -> View:
         "rows": [_partition(each) for each in rows],
         "heavy": [asdict(each) for each in heavy_partitions(known.measured)[:3]],
         "workers": _workers(known.measured),
+        "windows": [window_view(each) for each in windows],
     }
 
 
@@ -126,6 +135,20 @@ def _head(known: Known, now_s: float) -> View:
 def _measures(measured: Measures) -> View:
     names = ("in_per_s", "out_per_s", "lag", "lag_s", "p50_ms", "p99_ms", "max_ms")
     return {name: getattr(measured, name) for name in names}
+
+
+def _parts(sink: SinkParts) -> View:
+    """The parts of a sink's latency as `bettong status --latency` has them."""
+    return {
+        "sink": sink.sink,
+        "messages": sink.messages,
+        "mean_ms": sink.mean_ms,
+        "largest": sink.largest.part.words,
+        "parts": [
+            {"part": row.part.words, "mean_ms": row.mean_ms, "share": row.share, "p99_ms": row.p99_ms}
+            for row in sink.parts
+        ],
+    }
 
 
 def _stage(each: StageMeasures) -> View:

@@ -124,6 +124,7 @@ def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.DUE.name: "" if worker.due_ns is None else worker.due_ns,
         metrics.WATERMARK.name: watermark_ns,
         metrics.WATERMARK_HELD_BY.name: held_by or "",
+        metrics.EVENT_PROGRESS.name: progress.to_text() if (progress := worker.event_progress) else "",
         metrics.FAULT.name: "",
     }
     if saved_offset is not None:

@@ -48,6 +48,10 @@ _COMPUTATIONS = typer.Option(
     "--computations",
     help="Show how busy each computation is and what a frame takes there: where does the time go?",
 )
+_WATERMARKS = typer.Option(
+    "--watermarks",
+    help="Show which windows are open, and which origin of which source holds each of them open, since when.",
+)
 _JSON = typer.Option(
     "--json", help="Print one JSON object, partitions included, for scripts: see docs/status-json.md."
 )
@@ -73,6 +77,7 @@ def status(
     accounts: Annotated[bool, _ACCOUNTS] = False,
     latency: Annotated[bool, _LATENCY] = False,
     computations: Annotated[bool, _COMPUTATIONS] = False,
+    watermarks: Annotated[bool, _WATERMARKS] = False,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Show services, partitions, dead letters and latency. Exit code 0: all goes on; 7: something does not."""
@@ -95,7 +100,15 @@ def status(
     elif found is None:
         console.print(nothing)
     else:
-        show(found, console, each=each, accounts=accounts, computations=computations, latency=latency)
+        show(
+            found,
+            console,
+            each=each,
+            accounts=accounts,
+            computations=computations,
+            latency=latency,
+            watermarks=watermarks,
+        )
         if page is not None and any(row.name == CONSOLE and row.state == RUNNING for row in found.services):
             console.print(f"see it at {page}", soft_wrap=True)
     if found is None or not found.goes_on:
@@ -140,9 +153,10 @@ def show(
     accounts: bool = False,
     computations: bool = False,
     latency: bool = False,
+    watermarks: bool = False,
 ) -> None:
     """Prints what is known; `each`: of every partition; `accounts`, `computations`: of every computation; `latency`: of
-    its parts.
+    its parts; `watermarks`: of open windows.
     """
     from rich.markup import escape
 
@@ -158,11 +172,32 @@ def show(
         console.print(computations_table(found.computations))
     if latency and found.overview.latency_parts:
         console.print(latency_table(found.overview.latency_parts))
+    if watermarks:
+        show_watermarks(found.partitions, console, time.time_ns())
     if "redis" not in found.away:  # else nothing is known of these
         for text in (*summary(found.overview), *stalled(found.partitions), *differences(found.accounts)):
             console.print(text, soft_wrap=True)
     for text in found.unknown:
         console.print(f"[red]{escape(text)}[/red]", soft_wrap=True)
+
+
+def show_watermarks(found: list[PartitionRow], console: Console, now_ns: int) -> None:
+    """Prints how far the inputs of stages are in event time, and the oldest windows that are open."""
+    from bettong.cli.watermark_texts import watermarks_table, window_texts
+    from bettong.inspection.open_windows import WINDOWS_MAX, input_watermarks, open_windows
+
+    inputs = input_watermarks(found, now_ns)
+    if not inputs:
+        console.print("nothing goes by event time here, as far as partitions say")
+        return
+    console.print(watermarks_table(inputs, now_ns))
+    windows = open_windows(found, now_ns, WINDOWS_MAX + 1)
+    for text in window_texts(windows[:WINDOWS_MAX], now_ns):
+        console.print(text, markup=False, soft_wrap=True)
+    if not windows:
+        console.print("no window is open")
+    if len(windows) > WINDOWS_MAX:
+        console.print(f"and later ones: these are the {WINDOWS_MAX} oldest")
 
 
 def services_table(rows: list[ServiceRow], now_s: float) -> Table:

@@ -38,7 +38,8 @@ def changes_between(before: Inspection, now: Inspection, at_s: float) -> list[Ch
     if not {"redis"} & {*before.away, *now.away}:  # else nothing is known of these, and that is no change
         changes += [
             Change(at_s, what, text)
-            for what, text in (*_partitions(before, now), *_alarms(before, now), *_dead_letters(before, now))
+            for found in (_workers, _partitions, _alarms, _dead_letters)
+            for what, text in found(before, now)
         ]
     return changes
 
@@ -83,6 +84,16 @@ def _answering(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]
         yield name, "does not answer"
     for name in set(before.away) - set(now.away):
         yield name, "answers again"
+
+
+def _workers(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
+    """Tasks that follow another one in their slot. Where it took longer than from one inspection to the next, its
+    partitions had nobody meanwhile: see `_partitions`.
+    """
+    old = before.incarnations
+    new = sorted(slot for slot, task in now.incarnations.items() if slot in old and old[slot] != task)
+    if new:
+        yield "workers", "ended, and others are at work: " + _together([f"slot {slot}" for slot in new])
 
 
 def _partitions(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:

@@ -42,7 +42,8 @@ class Logs:
 class DeploymentAnswers:
     """What services (by name) and partitions have said, and where logs end; `logs` is None where nobody was asked.
 
-    `slots`: which one holds each partition, under the resident schedule. `silent`: of kafka and redis those that do
+    `slots`: which one holds each partition, under the resident schedule, and `incarnations`: which of its tasks, one
+    after the other, is at work in each slot. `silent`: of kafka and redis those that do
     not answer, and why.
     """
 
@@ -50,12 +51,16 @@ class DeploymentAnswers:
     partitions: Mapping[PartitionId, Record] = field(default_factory=dict)
     logs: Logs | None = None
     slots: Mapping[PartitionId, int] = field(default_factory=dict)
+    incarnations: Mapping[int, int] = field(default_factory=dict)
     silent: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """`unknown`: what does not answer, and so what is not known, in a line each. `away`: of kafka and redis those."""
+    """`unknown`: what does not answer, and so what is not known, in a line each. `away`: of kafka and redis those.
+
+    `incarnations`: see DeploymentAnswers.
+    """
 
     application: str
     services: list[ServiceRow]
@@ -66,6 +71,7 @@ class Inspection:
     accounts: list[AccountLine] = field(default_factory=list)
     computations: list[ComputationLine] = field(default_factory=list)
     away: tuple[str, ...] = ()
+    incarnations: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def goes_on(self) -> bool:
@@ -100,4 +106,5 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
         accounts=accounts,
         computations=computation_lines(answers.partitions if is_folded(answers.live) else {}, accounts),
         away=tuple(answers.silent),
+        incarnations=answers.incarnations,
     )

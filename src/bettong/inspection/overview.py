@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bettong import metrics
+from bettong.event_progress import EventProgress
 from bettong.hot_keys import HotKey
 from bettong.identifiers import PartitionId
 from bettong.inspection.hot_keys import hot_keys_of, skews
@@ -83,6 +84,7 @@ class PartitionRow:
     `stalled_s`: for how long it has not moved although records wait; infinite when nobody folds at all.
     `watermark_ns`: 0 where nothing goes by event time. `slot`: the task that holds it, under the resident schedule.
     `fault`: what holds it up; `gap`: the frame that it waits for. `hot_keys`: the heaviest first, of late.
+    `event_progress`: None where nothing goes by event time, or a worker of an older version folds it.
     """
 
     stage: str
@@ -108,6 +110,7 @@ class PartitionRow:
     fault: str = ""
     gap: str = ""
     hot_keys: tuple[HotKey, ...] = ()
+    event_progress: EventProgress | None = None
 
     @property
     def id(self) -> PartitionId:
@@ -272,6 +275,7 @@ def _folded(id_: PartitionId, record: Record, of_late: Record) -> PartitionRow:
         fault=record.get(metrics.FAULT.name, ""),
         gap=record.get(metrics.GAP.name, ""),
         hot_keys=hot_keys_of(of_late),
+        event_progress=EventProgress.found(record.get(metrics.EVENT_PROGRESS.name, "")),
     )
 
 

@@ -8,31 +8,26 @@ docs/status.schema.json are rendered from here. Pure.
 from __future__ import annotations
 
 import math
-from typing import Any, Final, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Final, Literal
 
 from bettong.inspection.computations import ComputationLine
 from bettong.inspection.deployment import Inspection
+from bettong.inspection.described_form import Described, unit_field
 from bettong.inspection.latency_parts import SinkParts
+from bettong.inspection.open_windows import WINDOWS_MAX, input_watermarks, open_windows
 from bettong.inspection.overview import Overview, PartitionRow, StageSummary, stands_still
 from bettong.inspection.services import ServiceRow
+from bettong.inspection.watermark_form import (
+    InputWatermarkStatus,
+    OpenWindowStatus,
+    input_watermark_status,
+    open_window_status,
+)
 from bettong.latency_parts import PARTS as LATENCY_PARTS
 from bettong.metrics import LATENCY_WINDOW_S
 
 VERSION: Final = 1
 _OF_LATE = "of late; null where nothing was put out of late, or the schedule does not measure it"
-
-
-def unit_field(unit: str, description: str) -> Any:
-    """A field with a unit: of a number what it counts, else what the text is."""
-    return Field(description=description, json_schema_extra={"unit": unit})
-
-
-class Described(BaseModel):
-    """A part of the form."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 class ServiceStatus(Described):
@@ -229,6 +224,12 @@ class StatusForm(Described):
     computations: list[ComputationStatus] = unit_field(
         "list", "A computation or output each, and what workers do themselves, by stage."
     )
+    input_watermarks: list[InputWatermarkStatus] = unit_field(
+        "list", "An input each of a stage that goes by event time."
+    )
+    open_windows: list[OpenWindowStatus] = unit_field(
+        "list", f"The oldest windows that are open, joins and timers that wait, {WINDOWS_MAX} at most."
+    )
     gaps: list[str] = unit_field("texts", "Partitions that wait for a lost frame.")
     skews: list[str] = unit_field(
         "texts",
@@ -252,12 +253,15 @@ PARTS: tuple[type[Described], ...] = (
     SinkStatus,
     PartStatus,
     ComputationStatus,
+    InputWatermarkStatus,
+    OpenWindowStatus,
 )
 
 
 def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = "") -> StatusForm:
     """An inspection in this form; None: nothing runs, as `nothing` says."""
     overview = found.overview if found is not None else None
+    rows, now_ns = found.partitions if found is not None else (), int(asked_unix_s * 1e9)
     return StatusForm(
         version=VERSION,
         asked_unix_s=asked_unix_s,
@@ -270,6 +274,8 @@ def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = ""
         partitions=list(map(_partition, found.partitions)) if found is not None else [],
         sinks=list(map(_sink, overview.latency_parts)) if overview is not None else [],
         computations=list(map(_computation, found.computations)) if found is not None else [],
+        input_watermarks=list(map(input_watermark_status, input_watermarks(rows, now_ns))),
+        open_windows=list(map(open_window_status, open_windows(rows, now_ns))),
         gaps=list(overview.gaps) if overview is not None else [],
         skews=list(overview.skews) if overview is not None else [],
         left_out=list(overview.left_out) if overview is not None else [],

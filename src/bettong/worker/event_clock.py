@@ -6,6 +6,7 @@ from functools import partial
 from bettong.application.plan import Stage
 from bettong.application.timers import NEVER
 from bettong.delivery import DeliveryTable
+from bettong.event_progress import InputProgress
 from bettong.frames.frame import CLOCK_NS_MAX, Frame, FrameKind
 from bettong.identifiers import Origin, partition_origin, producer_of
 from bettong.v1 import snapshot_pb2
@@ -40,6 +41,11 @@ class EventClock:
     def slowest(self) -> Origin | None:
         """The live origin that holds the watermark; None when none does."""
         return self._watermarks.slowest
+
+    @property
+    def inputs(self) -> tuple[InputProgress, ...]:
+        """See Watermarks."""
+        return self._watermarks.inputs
 
     def pass_time(self, log_ns: int) -> None:
         """Moves the log clock: an idle origin holds nothing back, and with no live origin the watermark moves.

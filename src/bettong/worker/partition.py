@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bettong.application.timers import NEVER, Clock
 from bettong.delivery import DeliveryTable, Gap, Verdict
 from bettong.errors import FrameError, LogTruncatedError, SnapshotError, StateChangedError
+from bettong.event_progress import EventProgress
 from bettong.frames.frame import UNREADABLE, Frame, FrameKind, decode
 from bettong.identifiers import Origin, PartitionId, SequenceNumber
 from bettong.snapshots import snapshot as codec
@@ -119,6 +120,11 @@ class PartitionWorker:
         return (0, None) if clock is None else (clock.watermark_ns, clock.slowest)
 
     @property
+    def event_progress(self) -> EventProgress | None:
+        """What event time waits for here, and what waits for it; None where nothing goes by event time."""
+        return self._stage_run.event_progress(self._now_ns)
+
+    @property
     def gap(self) -> Gap | None:
         """The oldest gap in what an origin sent that is not filled."""
         return self._delivery.gap
@@ -158,7 +164,7 @@ class PartitionWorker:
         try:
             frame = decode(value)
         except FrameError as error:
-            unreadable = self._emitter(offset, UNREADABLE, self._watermark_ns)
+            unreadable = self._emitter(offset, UNREADABLE, self._stage_run.watermark_ns)
             return self._stage_run.refuse(unreadable, value, str(error))
         if frame.repartition is not None:
             self._generation = generation_behind(self._generation, offset, frame.repartition, self.id)
@@ -172,7 +178,7 @@ class PartitionWorker:
             return self._messages(offset, frame, value, 0) if self._deliver(frame) else []
         records = self._pass_time(offset, frame)
         self._switch(frame)
-        is_taken, before_ns = self._deliver(frame), self._watermark_ns
+        is_taken, before_ns = self._deliver(frame), self._stage_run.watermark_ns
         if is_taken:
             records += self._messages(offset, frame, value, before_ns)
         clock = self._event_clock
@@ -191,13 +197,12 @@ class PartitionWorker:
 
     def _pass_time(self, offset: int, frame: Frame) -> list[OutputRecord]:
         """The log clock is where a record has brought it. What is due by it fires, and by a watermark that it moves."""
-        clock, before_ns = self._event_clock, self._watermark_ns
+        clock, before_ns = self._event_clock, self._stage_run.watermark_ns
         if clock is not None:
             clock.pass_time(self._now_ns)
         records = self._fire(offset, frame, before_ns, before_ns)
-        if self._expiring:
-            self._expire()
-        if self._watermark_ns > before_ns:
+        self._expire()
+        if self._stage_run.watermark_ns > before_ns:
             self._stage_run.expire_by_event()
         return records
 
@@ -229,7 +234,14 @@ class PartitionWorker:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
         elif frame.kind is FrameKind.END:
             self._delivery.end(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
-        return frame.kind is FrameKind.DATA and self._take(frame)
+        if frame.kind is not FrameKind.DATA:
+            return False
+        verdict = self._delivery.take(
+            frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=frame.ingest_ns
+        )
+        self.counters.duplicates += verdict is Verdict.DUPLICATE
+        self.counters.gaps += verdict is Verdict.GAP
+        return verdict is Verdict.TAKE
 
     def fold_part(self, offset: int, value: bytes, indexes: Sequence[int]) -> None:
         """Folds only the messages at these indexes of the record's frame. Spoils the worker: to see whether it lives.
@@ -376,20 +388,6 @@ class PartitionWorker:
         """The log clock is at `now_ns`: ends the states that have outlived their time to live."""
         for table in self._expiring:
             self.counters.expired += table.expire(self._now_ns)
-
-    @property
-    def _watermark_ns(self) -> int:
-        return 0 if self._event_clock is None else self._event_clock.watermark_ns
-
-    def _take(self, frame: Frame) -> bool:
-        verdict = self._delivery.take(
-            frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=frame.ingest_ns
-        )
-        if verdict is Verdict.DUPLICATE:
-            self.counters.duplicates += 1
-        elif verdict is Verdict.GAP:
-            self.counters.gaps += 1
-        return verdict is Verdict.TAKE
 
     def _emitter(self, offset: int, frame: Frame, watermark_ns: int) -> FrameEmitter:
         """Of frames that carry that watermark, where the stage needs time."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bettong.application.plan import StageInput
 from bettong.application.timers import NEVER, Clock
 from bettong.errors import FrameError
+from bettong.event_progress import EventProgress
 from bettong.frames.refused import unpack
 from bettong.identifiers import Origin
 from bettong.v1.frame_pb2 import RefusedMessages
@@ -18,6 +19,7 @@ from bettong.v1.snapshot_pb2 import Counters
 from bettong.worker.accounts import Account, StageAccounts
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
+from bettong.worker.due_computations import due_computation
 from bettong.worker.entering import admitted_rows, entering_columns
 from bettong.worker.event_clock import EventClock
 from bettong.worker.event_times import event_times_of
@@ -101,6 +103,18 @@ class StageRun:
             min((each.log_ns for each in due), default=NEVER),
             min((each.watermark_ns for each in due), default=NEVER),
         )
+
+    def event_progress(self, log_ns: int) -> EventProgress | None:
+        """What event time waits for, and what waits for it; None where nothing goes by event time."""
+        if self._event_clock is None:
+            return None
+        found = [
+            due_computation(self._stage.operators[at].node, each.watermark_ns)
+            for at in self._timed
+            if (each := self._operators[at][1].due) is not None and each.watermark_ns != NEVER
+        ]
+        found.sort(key=lambda each: each.due_ns)
+        return EventProgress(log_ns, self._event_clock.inputs, tuple(found))
 
     @property
     def due_by_event_ns(self) -> int:
@@ -236,7 +250,7 @@ class StageRun:
             waiting.clear()
             return self._leave(emitter, flows, dead_letters)
 
-        start, soonest_ns, judged_ns = 0, NEVER, self._watermark_ns
+        start, soonest_ns, judged_ns = 0, NEVER, self.watermark_ns
         for step in steps:
             soonest_ns = min(soonest_ns, step.soonest_ns)
             if min(soonest_ns, self.due_by_event_ns) <= step.watermark_ns:
@@ -268,7 +282,8 @@ class StageRun:
             clock.reach(origin, watermarks.own_ns(batch.source(row)))
 
     @property
-    def _watermark_ns(self) -> int:
+    def watermark_ns(self) -> int:
+        """How far event time has come; 0 while unknown, and where nothing goes by it."""
         return 0 if self._event_clock is None else self._event_clock.watermark_ns
 
     def fire(
@@ -286,7 +301,7 @@ class StageRun:
         now. `exclusion`: of the record, which may say that some of it, or all, is not called. `before`: asked for what
         leaves first, where something fires.
         """
-        watermark_ns = self._watermark_ns
+        watermark_ns = self.watermark_ns
         records: list[OutputRecord] = []
         for at in self._timed:
             _, operator, account = self._operators[at]

@@ -15,6 +15,7 @@
 | `bettong:{application}:lease:{source}/{s}`    | string | who feeds it (`leases`); goes by itself                    |
 | `bettong:{application}:epoch`                 | hash   | which run of Redis this is, and since when                 |
 | `bettong:{application}:deaths`                | zset   | frames that senders died over (`deaths`); goes by itself   |
+| `bettong:{application}:history:{span}`        | hash   | rings of a console's history (`rings`); goes by itself     |
 | `bettong:{application}:lead`                  | string | which processor is at work (`lead`); goes by itself        |
 
 | name             | what it is for                                             |
@@ -26,6 +27,7 @@
 | `RedisDeaths`    | what senders share of frames that kill           |
 | `RedisLead`      | which of several processors is at work                     |
 | `LiveMetrics`    | what services say of themselves, for people to see         |
+| `RedisRings`     | the history of consoles, beyond their processes            |
 | `RedisSink`      | results and the position they reach, in one transaction    |
 | `RedisFaults`    | a server disturbed on purpose                              |
 
@@ -38,6 +40,7 @@ from bettong.edges.redis_store.faults import RedisFaults
 from bettong.edges.redis_store.lead import RedisLead
 from bettong.edges.redis_store.leases import Answer, Claim, Granted, Held, RedisLeases, Settling
 from bettong.edges.redis_store.live import LiveMetrics, ttl_of
+from bettong.edges.redis_store.rings import RedisRings, RingChange
 from bettong.edges.redis_store.sink import RedisSink
 from bettong.edges.redis_store.snapshots import RedisSnapshots
 from bettong.edges.redis_store.versions import RedisVersions
@@ -53,10 +56,12 @@ __all__ = [
     "RedisFaults",
     "RedisLead",
     "RedisLeases",
+    "RedisRings",
     "RedisSink",
     "RedisSnapshots",
     "RedisStore",
     "RedisVersions",
+    "RingChange",
     "Settling",
     "ttl_of",
 ]

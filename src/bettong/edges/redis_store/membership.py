@@ -23,6 +23,7 @@ holds or wants it.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bettong.edges.redis_store.connection import Client, RedisStore, clock_ns
 from bettong.edges.redis_store.lease import LEASE
@@ -275,18 +276,29 @@ class RedisMembership:
         return self._store.key("resident", str(slot))
 
 
-def read_holders(store: RedisStore, *, attempts_s: float = _ATTEMPTS_S) -> dict[PartitionId, int]:
+class Holders(NamedTuple):
     """The slot that holds each partition now, whoever the driver is; without those whose slot lives no more.
 
-    Empty under another schedule. Raises StoreError.
+    `incarnations`: of the task that is at work in each of these slots. Both empty under another schedule.
     """
 
-    def command(client: Client) -> dict[PartitionId, int]:
+    slots: dict[PartitionId, int]
+    incarnations: dict[int, int]
+
+
+def read_holders(store: RedisStore, *, attempts_s: float = _ATTEMPTS_S) -> Holders:
+    """Who holds what. Raises StoreError."""
+
+    def command(client: Client) -> Holders:
         found = list(filter(None, map(_held, client.hgetall(store.key("resident", "holders")).items())))
         slots = sorted({slot for _, slot, _ in found})
         keys = [store.key("resident", str(slot)) for slot in slots]
         lives = dict(zip(slots, client.mget(keys), strict=True)) if keys else {}
-        return {partition: slot for partition, slot, incarnation in found if lives[slot] == incarnation}
+        held = [(partition, slot, task) for partition, slot, task in found if lives[slot] == task]
+        return Holders(
+            {partition: slot for partition, slot, _ in held},
+            {slot: int(task) for _, slot, task in held if task.isdigit()},
+        )
 
     return store.ask("reading who holds what", command, attempts_s=attempts_s)
 

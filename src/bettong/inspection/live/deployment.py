@@ -82,10 +82,12 @@ class LiveDeployment(Closing):
 
     def _said(self) -> DeploymentAnswers:
         metrics = LiveMetrics(self._store)
+        holders = read_holders(self._store, attempts_s=_ATTEMPTS_S)
         return DeploymentAnswers(
             live=metrics.live(attempts_s=_ATTEMPTS_S),
             partitions=metrics.partitions(attempts_s=_ATTEMPTS_S),
-            slots=read_holders(self._store, attempts_s=_ATTEMPTS_S),
+            slots=holders.slots,
+            incarnations=holders.incarnations,
         )
 
     def _logs(self, admin: LogAdmin, kafka: KafkaConnection) -> tuple[Logs, int | None]:

@@ -107,7 +107,7 @@ function since(data) {
   if (!data) return "";
   const first = (data.series.lag_records || []).findIndex((value) => value !== null);
   const steps = data.step_s === 1 ? "a value a second" : data.step_s === 10 ? "each 10 s: rates are means, the rest maxima" : "each minute: rates are means, the rest maxima";
-  return first > 0 ? h("span", {}, `${steps}; kept since `, moment(data.first_s + first * data.step_s, { day: true }), ", when this console began or a hole ended") : steps;
+  return first > 0 ? h("span", {}, `${steps}; kept since `, moment(data.first_s + first * data.step_s, { day: true }), ", when a console began or a hole ended") : steps;
 }
 
 function slowest(view) {

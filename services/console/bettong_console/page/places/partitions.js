@@ -2,6 +2,7 @@
 import { addressWith, choose, chosen } from "../address.js";
 import { h, morphChildren, on } from "../dom.js";
 import { amount, count, digits, duration, durationText, milliseconds, rate } from "../format.js";
+import { openWindows } from "../open_windows.js";
 
 const SHOWN_MAX = 200;
 const by = (name) => (row) => row[name];
@@ -90,7 +91,12 @@ export function partitionsPlace(root, description) {
     const known = view.rows.some((row) => row.hot_keys.length > 0);
     const columns = COLUMNS.filter(([id]) => (timed || !["watermark", "holder", "late"].includes(id)) && (known || id !== "hot"));
     const found = rows(columns);
-    morphChildren(root, h("div", {}, heavy(view.heavy), workers(view.workers), table(columns, found)));
+    morphChildren(root, h("div", {}, heavy(view.heavy), workers(view.workers), table(columns, found), openWindows(windows())));
+  }
+
+  function windows() {
+    const stage = chosen("stage", "");
+    return view.windows.filter((each) => !stage || each.stage === stage);
   }
 
   function table(columns, found) {

@@ -1,0 +1,25 @@
+// Where the latency of results goes: a bar in parts, and each part in words. Numbers join the two, not colours alone.
+import { h } from "./dom.js";
+import { milliseconds, percent } from "./format.js";
+
+// Narrower parts have no room for their number; they are in the list.
+const NUMBERED_FROM = 0.06;
+
+export function latencyParts(sinks, left_out) {
+  return h("section", { class: "card" },
+    h("header", {}, h("h2", {}, "Where the latency goes"), h("span", { class: "quiet small" }, "client to delivery, means of the last minute")),
+    sinks.length === 0
+      ? h("p", { class: "body empty" }, "Nothing was delivered in the last minute.")
+      : h("div", { class: "body latencies ages" }, sinks.map(sinkParts), left_out > 0 && h("p", { class: "quiet small" }, `${left_out} sinks more: bettong status --latency`)));
+}
+
+function sinkParts(sink) {
+  return h("div", { class: "latency" },
+    h("p", { class: "wrap" }, h("strong", {}, sink.sink), " ", milliseconds(sink.mean_ms), h("span", { class: "quiet" }, `, most of it ${sink.largest}`)),
+    h("div", { class: "parts", "aria-hidden": "true" }, sink.parts.map((each, index) =>
+      h("i", { class: `part-${index + 1}`, title: each.part, vars: { "--part": String(each.share) } }, each.share >= NUMBERED_FROM ? String(index + 1) : ""))),
+    h("ol", {}, sink.parts.map((each, index) =>
+      h("li", { class: each.part === sink.largest ? "largest" : "", title: `99 of 100 take less than ${each.p99_ms.toFixed(2)} ms here` },
+        h("span", { class: `number-of part-${index + 1}`, "aria-hidden": "true" }, String(index + 1)),
+        h("span", {}, each.part), " ", h("span", { class: "quiet" }, milliseconds(each.mean_ms)), " ", h("span", { class: "quiet" }, percent(each.share))))));
+}
