@@ -35,6 +35,7 @@ class WorkerLimits:
 
     partitions: int
     frame_bytes_max: int
+    measures: bool = True
 
 
 class Restoring:
@@ -60,7 +61,12 @@ class Restoring:
         assignment = Assignment(
             self.application, partition.partition, self._limits.partitions, self._limits.frame_bytes_max
         )
-        return PartitionWorker(self._programs.stages[partition.stage], assignment, self._references)
+        return PartitionWorker(
+            self._programs.stages[partition.stage],
+            assignment,
+            self._references,
+            samples_keys=self._limits.measures,
+        )
 
     def newest(
         self,

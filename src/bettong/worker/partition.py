@@ -19,6 +19,7 @@ from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.event_clock import EventClock
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.generations import generation_behind, is_outdated, only_time
+from bettong.worker.hot_keys import KeySample
 from bettong.worker.output.dead_letters import DeadLetterFraming
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
@@ -45,11 +46,16 @@ class PartitionWorker:
 
     `id`: the partition. `references`: where its stage's reference tables come from; None for a worker that is only
     looked at. `exclusions`: by offset, what is left out of records, for it killed a worker. `progress` may be read by
-    any thread. `key_sample`: of what it has folded, and no part of the state.
+    any thread. `key_sample`: of what it has folded, and no part of the state; None without `samples_keys`.
     """
 
     def __init__(
-        self, program: StageProgram, assignment: Assignment, references: ReferenceTables | None = None
+        self,
+        program: StageProgram,
+        assignment: Assignment,
+        references: ReferenceTables | None = None,
+        *,
+        samples_keys: bool = True,
     ) -> None:
         self.program = program
         self.assignment = assignment
@@ -75,6 +81,7 @@ class PartitionWorker:
             if stage.needs_time
             else None
         )
+        self.key_sample = KeySample() if samples_keys else None
         self._stage_run = StageRun(
             program,
             self._tables,
@@ -85,8 +92,8 @@ class PartitionWorker:
             progress=self.progress,
             counters=self.counters,
             accounts=self.accounts,
+            key_sample=self.key_sample,
         )
-        self.key_sample = self._stage_run.key_sample
         # Else nothing here ever happens but by messages.
         self._has_time = stage.needs_time or self._stage_run.is_timed or bool(self._expiring)
         # Of the last increment: see `snapshots.chain`.

@@ -64,6 +64,7 @@ class StageRun:
         progress: FoldProgress,
         counters: Counters,
         accounts: StageAccounts,
+        key_sample: KeySample | None,
     ) -> None:
         self._stage = program.stage
         self._event_clock = event_clock
@@ -86,7 +87,7 @@ class StageRun:
         self._on_error = program.on_error()
         self._progress = progress
         self._counters = counters
-        self.key_sample = KeySample()
+        self._key_sample = key_sample
 
     @property
     def is_timed(self) -> bool:
@@ -204,7 +205,8 @@ class StageRun:
             records = self._leave(emitter, [self._pass(entry.stream, batch, dead_letters)], dead_letters)
         if self._stage.needs_each_watermark and batch.length:
             self._reach(frame.origin, batch, batch.length - 1)
-        self.key_sample.note(batch.keys, columns.length)
+        if self._key_sample is not None:
+            self._key_sample.note(batch.keys, columns.length)
         return records + self._finish(emitter, dead_letters, message_text(columns))
 
     def _steps(self, batch: Batch) -> Sequence[WatermarkStep]:
