@@ -177,11 +177,11 @@ def settings(monkeypatch: pytest.MonkeyPatch, **values: str) -> ServiceSettings:
 def test_there_are_no_traces_by_default_nor_where_nothing_is_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    threads = threading.active_count()
+    before = set(threading.enumerate())
     for own in ({}, {"TRACE_ENDPOINT": "http://127.0.0.1:4317", "MEASURES": "off"}):
         with exporting(settings(monkeypatch, **own), "sender", "shop", SILENT) as report:
             assert report is None
-    assert threading.active_count() == threads
+    assert not set(threading.enumerate()) - before
 
 
 def test_an_endpoint_is_all_that_traces_need(

@@ -30,9 +30,10 @@ from bettong.traces import (
 from bettong.v1.ingest_pb2 import Hello
 from bettong_processor.stamping import Stamping
 from bettong_receiver.delivery.connector import FrameMessages, MovingPosition, SinkBatch
-from bettong_receiver.delivery.tracing import DeliveryTracing, SubscriberTracing
+from bettong_receiver.delivery.tracing import DeliveryTracing
 from bettong_receiver.positions import PositionKey
 from bettong_receiver.progress import DeliveryProgress, SinkPartition
+from bettong_receiver.tracing import SubscriberTracing
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.status import SenderStatus
 from bettong_sender.tracing import SenderTracing

@@ -18,7 +18,6 @@ from bettong.ingest.refusal import Refusal
 from bettong.logs import Logger
 from bettong.traces import Report
 from bettong.v1 import subscribe_pb2 as pb
-from bettong_receiver.delivery.tracing import SubscriberTracing
 from bettong_receiver.formats import SinkFormat
 from bettong_receiver.progress import DeliveryProgress
 from bettong_receiver.room import Guest, Room
@@ -31,6 +30,7 @@ from bettong_receiver.subscriptions import (
     held_ahead,
     starts,
 )
+from bettong_receiver.tracing import SubscriberTracing
 
 _CODES = {
     SubscriptionRefusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,

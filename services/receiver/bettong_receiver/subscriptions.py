@@ -16,9 +16,9 @@ from bettong.frames.frame import ORIGIN_CHARACTERS_MAX, Frame
 from bettong.identifiers import Origin, SequenceNumber, TopicPartition
 from bettong.traces import RecordPlace
 from bettong.v1 import subscribe_pb2 as pb
-from bettong_receiver.delivery.tracing import SubscriberTracing
 from bettong_receiver.formats import SinkFormat, frame_of
 from bettong_receiver.progress import DeliveryProgress
+from bettong_receiver.tracing import SubscriberTracing
 
 # How long a reader waits for results before it checks whether its subscriber is still there.
 _POLL_MS = 200
