@@ -17,7 +17,8 @@ def hidden(package: str) -> Iterator[None]:
     if package in sys.modules:
         yield
         return
-    sys.modules[package] = None  # type: ignore[assignment] - Python's own sign for it
+    modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]
+    modules[package] = None  # Python's own sign for what must not be found
     try:
         yield
     finally:

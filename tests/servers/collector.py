@@ -76,7 +76,7 @@ def _value(value: AnyValue) -> Any:
 def collecting(port: int = 0) -> Iterator[tuple[Collector, str]]:
     """A collector that serves, and its endpoint."""
     collector, server = Collector(), grpc.server(futures.ThreadPoolExecutor(2))
-    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(collector, server)
+    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(collector, server)  # type: ignore[no-untyped-call]
     bound = server.add_insecure_port(f"127.0.0.1:{port}")
     server.start()
     try:

@@ -12,6 +12,7 @@ from bettong import metrics
 from bettong.frames.frame import Frame
 from bettong.identifiers import NO_SEQUENCE, Origin, PartitionId, SequenceNumber
 from bettong.latency import LatencyCounts
+from bettong.worker.stage_program import program
 from bettong_processor.programs import Programs
 from bettong_processor.reporting import metrics_of
 from bettong_processor.restoring import Restoring, WorkerLimits
@@ -19,7 +20,7 @@ from bettong_receiver.delivery.connector import FrameMessages, MovingPosition, S
 from bettong_receiver.delivery.observations import DeliveryObserver
 from bettong_receiver.positions import PositionKey
 from bettong_receiver.progress import DeliveryProgress, SinkPartition
-from tests.samples.worker import FRAME_BYTES_MAX, Reading, data, meters, program
+from tests.samples.worker import FRAME_BYTES_MAX, Reading, data, meters
 from tests.simulation.crash_guards import guard
 
 SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])

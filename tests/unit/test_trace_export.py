@@ -141,10 +141,12 @@ def test_a_collector_that_refuses_costs_its_spans_and_takes_those_after_it(
 def test_all_threads_may_report_at_once_and_none_is_lost_uncounted(collector: tuple[Collector, str]) -> None:
     _, endpoint = collector
     with TraceExport(endpoint, REPORTER, queue_spans_max=50) as export:
-        threads = [
-            threading.Thread(target=lambda: [export.report(span(index)) for index in range(500)])
-            for _ in range(4)
-        ]
+
+        def report_many() -> None:
+            for index in range(500):
+                export.report(span(index))
+
+        threads = [threading.Thread(target=report_many) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:

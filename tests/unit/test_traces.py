@@ -28,6 +28,7 @@ from bettong.traces import (
     fold_span,
 )
 from bettong.v1.ingest_pb2 import Hello
+from bettong.worker.stage_program import program
 from bettong_processor.stamping import Stamping
 from bettong_receiver.delivery.connector import FrameMessages, MovingPosition, SinkBatch
 from bettong_receiver.delivery.tracing import DeliveryTracing
@@ -38,7 +39,7 @@ from bettong_sender.intake import Intake, Limits
 from bettong_sender.status import SenderStatus
 from bettong_sender.tracing import SenderTracing
 from tests.samples.sender import orders, route, rows_frame
-from tests.samples.worker import Reading, data, meters, program, worker
+from tests.samples.worker import Reading, data, meters, worker
 
 FEED = Origin("orders/feed-1")
 ALL = FrameSampling(1.0)

@@ -68,7 +68,7 @@ class ServiceSettings(ConnectionSettings):
     measures: bool = Field(
         default=True,
         description="Measure where the time goes: latency's parts, computations, hot keys, traces; off measures none of"
-        " these. docs/metrics.md.",
+        " these. docs/traces.md.",
     )
     trace_endpoint: Annotated[str, AfterValidator(collector)] | None = Field(
         None,

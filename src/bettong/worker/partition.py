@@ -19,7 +19,6 @@ from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.event_clock import EventClock
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.generations import generation_behind, is_outdated, only_time
-from bettong.worker.hot_keys import KeySample
 from bettong.worker.output.dead_letters import DeadLetterFraming
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
@@ -39,6 +38,7 @@ class Assignment:
     partition: int
     partitions: int
     frame_bytes_max: int
+    samples_keys: bool = True
 
 
 class PartitionWorker:
@@ -46,16 +46,11 @@ class PartitionWorker:
 
     `id`: the partition. `references`: where its stage's reference tables come from; None for a worker that is only
     looked at. `exclusions`: by offset, what is left out of records, for it killed a worker. `progress` may be read by
-    any thread. `key_sample`: of what it has folded, and no part of the state; None without `samples_keys`.
+    any thread. `key_sample`: of what it has folded, and no part of the state; None if unwanted.
     """
 
     def __init__(
-        self,
-        program: StageProgram,
-        assignment: Assignment,
-        references: ReferenceTables | None = None,
-        *,
-        samples_keys: bool = True,
+        self, program: StageProgram, assignment: Assignment, references: ReferenceTables | None = None
     ) -> None:
         self.program = program
         self.assignment = assignment
@@ -76,12 +71,9 @@ class PartitionWorker:
         self._clocked = [*self._expiring, *(self._tables[name] for name in program.clocked())]
         own, stage = assignment, program.stage
         router = program.router(own.application, own.partition, own.partitions)
-        self._event_clock = (
-            EventClock(stage, router.timed_destinations(stage.outputs), own.partitions)
-            if stage.needs_time
-            else None
-        )
-        self.key_sample = KeySample() if samples_keys else None
+        self._event_clock = None
+        if stage.needs_time:
+            self._event_clock = EventClock(stage, router.timed_destinations(stage.outputs), own.partitions)
         self._stage_run = StageRun(
             program,
             self._tables,
@@ -92,8 +84,9 @@ class PartitionWorker:
             progress=self.progress,
             counters=self.counters,
             accounts=self.accounts,
-            key_sample=self.key_sample,
+            samples_keys=assignment.samples_keys,
         )
+        self.key_sample = self._stage_run.key_sample
         # Else nothing here ever happens but by messages.
         self._has_time = stage.needs_time or self._stage_run.is_timed or bool(self._expiring)
         # Of the last increment: see `snapshots.chain`.
