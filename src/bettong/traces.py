@@ -112,7 +112,7 @@ class SpanKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TraceSpan:
     """What a service reports. Unix ns. `parent`: the id of the span above it; empty of a root. `failed`: why, if so."""
 
     name: str
@@ -126,15 +126,15 @@ class Span:
 
 
 # Takes a span and returns at once. Safe to use from several threads.
-Report = Callable[[Span], None]
+Report = Callable[[TraceSpan], None]
 
 
 def send_span(
     trace_id: bytes, origin: Origin, sequence: SequenceNumber, *, messages: int, begun_ns: int, ended_ns: int
-) -> Span:
+) -> TraceSpan:
     """A client had a frame taken."""
     name, about = f"send {stream_of(origin)}", _frame(origin, sequence) | {MESSAGES: messages}
-    return Span(name, SpanKind.PRODUCER, client_context(trace_id), b"", begun_ns, ended_ns, about)
+    return TraceSpan(name, SpanKind.PRODUCER, client_context(trace_id), b"", begun_ns, ended_ns, about)
 
 
 def accept_context(trace_id: bytes) -> TraceContext:
@@ -152,9 +152,9 @@ def accept_span(
     begun_ns: int,
     ended_ns: int,
     failed: str,
-) -> Span:
+) -> TraceSpan:
     """A sender took a frame in. `client_traces`: whether the client reports a span of it, too."""
-    return Span(
+    return TraceSpan(
         f"accept {stream_of(origin)}",
         SpanKind.SERVER,
         accept_context(trace_id),
@@ -172,10 +172,10 @@ def append_context(accept: TraceContext, to: TopicPartition) -> TraceContext:
 
 
 def append_span(
-    accept: TraceContext, record: RecordPlace, *, begun_ns: int, ended_ns: int, failed: str
-) -> Span:
+    accept: TraceContext, record: RecordPosition, *, begun_ns: int, ended_ns: int, failed: str
+) -> TraceSpan:
     """A sender appended a record; without an offset (below 0) where that failed."""
-    return Span(
+    return TraceSpan(
         f"append {record.topic}",
         SpanKind.PRODUCER,
         append_context(accept, TopicPartition(record.topic, record.partition)),
@@ -189,21 +189,21 @@ def append_span(
 
 def fold_span(
     before: TraceContext,
-    record: RecordPlace,
+    record: RecordPosition,
     partition: PartitionId,
     *,
     messages: int,
     results: int,
     begun_ns: int,
     ended_ns: int,
-) -> Span:
+) -> TraceSpan:
     """A worker folded a record. `before`: of its header. Its context is what the header of its output holds."""
     about = record.attributes | {
         MESSAGES: messages,
         "bettong.stage": partition.stage,
         "bettong.records": results,
     }
-    return Span(
+    return TraceSpan(
         f"fold {partition.stage}",
         SpanKind.CONSUMER,
         before.span("fold", *partition, record.offset),
@@ -216,17 +216,17 @@ def fold_span(
 
 def deliver_span(
     before: TraceContext,
-    record: RecordPlace,
+    record: RecordPosition,
     sink: str,
     to: str,
     *,
     messages: int,
     begun_ns: int,
     ended_ns: int,
-) -> Span:
+) -> TraceSpan:
     """A destination, by its name for people, has the messages of a result. `before`: of its header."""
     about = record.attributes | {MESSAGES: messages, "bettong.sink": sink, "bettong.destination": to}
-    return Span(
+    return TraceSpan(
         f"deliver {sink}",
         SpanKind.CONSUMER,
         before.span("deliver", sink, to, record.partition, record.offset),
@@ -237,7 +237,7 @@ def deliver_span(
     )
 
 
-class RecordPlace(NamedTuple):
+class RecordPosition(NamedTuple):
     """Where a record lies in the log."""
 
     topic: str

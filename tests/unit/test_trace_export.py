@@ -19,22 +19,22 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 from bettong.config.reading import read
 from bettong.config.service import ServiceSettings
 from bettong.edges import trace_export
-from bettong.edges.trace_export import Reporter, TraceExport, exporting, require_exporter
+from bettong.edges.trace_export import ReportingService, TraceExport, exporting, require_exporter
 from bettong.errors import SettingsError
-from bettong.traces import Span, SpanKind, TraceContext
+from bettong.traces import SpanKind, TraceContext, TraceSpan
 from tests.servers.closed_port import closed_port
 from tests.servers.collector import Collector, collecting
 from tests.waiting import eventually
 
 SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
-REPORTER = Reporter("sender", "sender-1", "shop")
+REPORTER = ReportingService("sender", "sender-1", "shop")
 T_NS = 1_700_000_000_000_000_000
 
 
-def span(index: int = 0, *, parent: bytes = b"", failed: str = "") -> Span:
+def span(index: int = 0, *, parent: bytes = b"", failed: str = "") -> TraceSpan:
     context = TraceContext(bytes(range(16)), index.to_bytes(8))
     about: dict[str, str | int] = {"bettong.origin": "orders/feed", "bettong.sequence": index}
-    return Span("accept orders", SpanKind.SERVER, context, parent, T_NS, T_NS + 5, about, failed)
+    return TraceSpan("accept orders", SpanKind.SERVER, context, parent, T_NS, T_NS + 5, about, failed)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_collector_gets_all_that_a_span_says(collector: tuple[Collector, str])
 def test_each_kind_of_span_is_one_of_opentelemetrys(collector: tuple[Collector, str], kind: SpanKind) -> None:
     taken, endpoint = collector
     with TraceExport(endpoint, REPORTER) as export:
-        export.report(Span("x", kind, TraceContext(b"1" * 16, b"2" * 8), b"", T_NS, T_NS))
+        export.report(TraceSpan("x", kind, TraceContext(b"1" * 16, b"2" * 8), b"", T_NS, T_NS))
     assert WireSpan.SpanKind.Name(taken.spans[0].span.kind) == f"SPAN_KIND_{kind.name}"
 
 

@@ -19,9 +19,9 @@ from bettong.topics import stage_topic
 from bettong.traces import (
     NO_SAMPLING,
     FrameSampling,
-    RecordPlace,
-    Span,
+    RecordPosition,
     TraceContext,
+    TraceSpan,
     accept_context,
     append_context,
     client_context,
@@ -167,9 +167,9 @@ class Log:
 
 def taken_in(
     sampling: FrameSampling, client: FrameSampling, frames: int, fault: LogError | None = None
-) -> tuple[list[Span], Log]:
+) -> tuple[list[TraceSpan], Log]:
     """What a sender reports of so many frames, each `sent_ns` its number, and what it appends."""
-    spans: list[Span] = []
+    spans: list[TraceSpan] = []
 
     async def session() -> Log:
         tracing = SenderTracing(sampling, spans.append, Clock())
@@ -241,7 +241,7 @@ def test_a_record_that_the_log_refuses_is_an_error_and_so_is_its_frame() -> None
 
 
 def test_a_client_reports_frames_that_have_their_receipt() -> None:
-    spans: list[Span] = []
+    spans: list[TraceSpan] = []
     tracing = StreamTracing(FEED, ALL, spans.append, clock_ns=Clock())
     for each in (1, 2, 5):
         tracing.begin(each, sent_ns=each, messages=3)
@@ -274,7 +274,7 @@ def folded(stamping: Stamping, headers: Sequence[bytes]) -> list[tuple[bytes, by
 
 
 def test_a_worker_reports_the_fold_of_a_traced_record_and_hands_the_trace_on() -> None:
-    spans: list[Span] = []
+    spans: list[TraceSpan] = []
     beside = folded(Stamping(report=spans.append), [b"", CONTEXT.traceparent, b"nonsense", b""])
     (span,) = spans
     assert [traceparent for _, traceparent in beside] == [b"", span.context.traceparent, b"", b""]
@@ -296,7 +296,7 @@ def test_a_worker_reports_the_fold_of_a_traced_record_and_hands_the_trace_on() -
 
 
 def test_a_replay_hands_the_same_trace_on() -> None:
-    spans: list[Span] = []
+    spans: list[TraceSpan] = []
     runs = [folded(Stamping(report=spans.append), [CONTEXT.traceparent] * 3) for _ in range(2)]
     headers = [[traceparent for _, traceparent in run] for run in runs]
     assert headers[0] == headers[1]
@@ -314,8 +314,8 @@ def test_a_worker_that_measures_nothing_puts_nothing_beside_its_records() -> Non
 def test_each_partition_stage_and_offset_has_a_span_of_its_own() -> None:
     def fold(stage: int, partition: int, offset: int) -> bytes:
         own = worker(program(meters().stages[stage], compiled=False), partition=partition, partitions=2)
-        place = RecordPlace("t", partition, offset)
-        span = fold_span(CONTEXT, place, own.id, messages=1, results=1, begun_ns=2, ended_ns=1)
+        position = RecordPosition("t", partition, offset)
+        span = fold_span(CONTEXT, position, own.id, messages=1, results=1, begun_ns=2, ended_ns=1)
         assert span.ended_ns == 2, "a clock that was set back counts as no time"
         return span.context.span_id
 
@@ -336,7 +336,7 @@ def batch(headers: Sequence[bytes]) -> SinkBatch[Any]:
 
 
 def test_a_receiver_reports_the_delivery_of_a_traced_result_to_each_destination() -> None:
-    spans: list[Span] = []
+    spans: list[TraceSpan] = []
     for to in ("files and Redis", "Postgres"):
         tracing = DeliveryTracing(spans.append, {"raw": "app.sink.raw"}, to, clock_ns=Clock())
         tracing.delivered([batch([b"", CONTEXT.traceparent, b"?"])], 0.25)
@@ -352,9 +352,9 @@ def test_a_receiver_reports_the_delivery_of_a_traced_result_to_each_destination(
 
 
 def test_a_subscriber_has_a_result_when_its_response_was_handed_over() -> None:
-    spans: list[Span] = []
+    spans: list[TraceSpan] = []
     tracing = SubscriberTracing(spans.append, "raw", "subscriber 1", clock_ns=Clock())
-    tracing.read(CONTEXT.traceparent, RecordPlace("app.sink.raw", 0, 7), 2)
+    tracing.read(CONTEXT.traceparent, RecordPosition("app.sink.raw", 0, 7), 2)
     tracing.delivered(0, 7)
     tracing.delivered(1, 8)
     assert not spans, "other responses"

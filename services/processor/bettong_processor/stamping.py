@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bettong.edges.kafka_log import Record
 from bettong.latency_parts import stamped
-from bettong.traces import RecordPlace, Report, TraceContext, fold_span
+from bettong.traces import RecordPosition, Report, TraceContext, fold_span
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Fold
@@ -63,7 +63,7 @@ class Stamping:
             return StampedOutput(records, times)
         span = fold_span(
             before,
-            RecordPlace(record.topic, record.partition, record.offset),
+            RecordPosition(record.topic, record.partition, record.offset),
             worker.id,
             messages=worker.counters.messages - messages,
             results=len(records),

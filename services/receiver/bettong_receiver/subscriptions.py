@@ -14,7 +14,7 @@ from bettong.edges.kafka_log import LogReader, Record
 from bettong.errors import FrameError
 from bettong.frames.frame import ORIGIN_CHARACTERS_MAX, Frame
 from bettong.identifiers import Origin, SequenceNumber, TopicPartition
-from bettong.traces import RecordPlace
+from bettong.traces import RecordPosition
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat, frame_of
 from bettong_receiver.progress import DeliveryProgress
@@ -221,8 +221,8 @@ class Subscription:
         except FrameError:
             return None
         if record.traceparent and self._tracing is not None:
-            place = RecordPlace(record.topic, record.partition, record.offset)
-            self._tracing.read(record.traceparent, place, len(messages))
+            position = RecordPosition(record.topic, record.partition, record.offset)
+            self._tracing.read(record.traceparent, position, len(messages))
         return self._response(record.partition, messages, frame)
 
     def _response(

@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bettong.traces import RecordPlace, Report, TraceContext, deliver_span
+from bettong.traces import RecordPosition, Report, TraceContext, deliver_span
 
 
 class _Waiting(NamedTuple):
     before: TraceContext
-    place: RecordPlace
+    position: RecordPosition
     messages: int
     begun_ns: int
 
@@ -30,11 +30,11 @@ class SubscriberTracing:
         # By partition and the offset behind the record.
         self._waiting: dict[tuple[int, int], _Waiting] = {}
 
-    def read(self, traceparent: bytes, place: RecordPlace, messages: int) -> None:
+    def read(self, traceparent: bytes, position: RecordPosition, messages: int) -> None:
         """A result of a sampled frame is about to be sent."""
         if (before := TraceContext.parse(traceparent)) is not None:
-            waiting = _Waiting(before, place, messages, self._clock_ns())
-            self._waiting[place.partition, place.offset + 1] = waiting
+            waiting = _Waiting(before, position, messages, self._clock_ns())
+            self._waiting[position.partition, position.offset + 1] = waiting
 
     def delivered(self, partition: int, offset: int) -> None:
         """GRPC has taken the response behind which the partition stands at `offset`."""
@@ -43,7 +43,7 @@ class SubscriberTracing:
             self._report(
                 deliver_span(
                     found.before,
-                    found.place,
+                    found.position,
                     self._sink,
                     self._to,
                     messages=found.messages,

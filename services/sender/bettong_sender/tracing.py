@@ -15,7 +15,7 @@ from bettong.errors import LogError
 from bettong.identifiers import Origin, SequenceNumber, TopicPartition
 from bettong.traces import (
     FrameSampling,
-    RecordPlace,
+    RecordPosition,
     Report,
     accept_context,
     accept_span,
@@ -86,7 +86,7 @@ class TracedFrame:
         self._tracing.report(
             append_span(
                 self._accept,
-                RecordPlace(*to, offset),
+                RecordPosition(*to, offset),
                 begun_ns=begun_ns,
                 ended_ns=self._tracing.clock_ns(),
                 failed=failed,

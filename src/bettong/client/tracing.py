@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bettong.closing import Closing
 from bettong.config.reading import read_client
-from bettong.edges.trace_export import Reporter, TraceExport, require_exporter
+from bettong.edges.trace_export import ReportingService, TraceExport, require_exporter
 from bettong.identifiers import Origin, SequenceNumber
 from bettong.traces import FrameSampling, Report, send_span
 
@@ -51,7 +51,9 @@ class StreamTracing(Closing):
             return None
         require_exporter(settings.trace_endpoint, "BETTONG_CLIENT_TRACE_ENDPOINT")
         resources = ExitStack()
-        export = resources.enter_context(TraceExport(settings.trace_endpoint, Reporter("client", instance)))
+        export = resources.enter_context(
+            TraceExport(settings.trace_endpoint, ReportingService("client", instance))
+        )
         return cls(origin, FrameSampling(settings.trace_ratio), export.report, resources=resources)
 
     def begin(self, sequence: int, sent_ns: int, messages: int) -> None:

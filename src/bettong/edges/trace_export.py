@@ -21,7 +21,7 @@ from bettong.config.service import ServiceSettings
 from bettong.errors import SettingsError
 from bettong.logs import Logger
 from bettong.threads import BlockThread
-from bettong.traces import Report, Span
+from bettong.traces import Report, TraceSpan
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -40,7 +40,7 @@ _EXPORTER = "opentelemetry.exporter.otlp.proto.grpc"
 
 
 @dataclass(frozen=True, slots=True)
-class Reporter:
+class ReportingService:
     """Whose spans these are: `service` as OpenTelemetry is to name it, `application` where there is one."""
 
     service: str
@@ -75,7 +75,7 @@ def exporting(
         yield None
         return
     require_exporter(settings.trace_endpoint, "BETTONG_TRACE_ENDPOINT")
-    reporter = Reporter(service, instance or settings.instance, application)
+    reporter = ReportingService(service, instance or settings.instance, application)
     with TraceExport(settings.trace_endpoint, reporter, log) as export:
         yield export.report
 
@@ -89,7 +89,7 @@ class TraceExport(BlockThread):
     def __init__(
         self,
         endpoint: str,
-        reporter: Reporter,
+        reporter: ReportingService,
         log: Logger | None = None,
         *,
         queue_spans_max: int = QUEUE_SPANS_MAX,
@@ -100,14 +100,14 @@ class TraceExport(BlockThread):
         self._endpoint = endpoint
         self._reporter = reporter
         self._log = log
-        self._queue: deque[Span] = deque()
+        self._queue: deque[TraceSpan] = deque()
         self._queue_spans_max = queue_spans_max
         self._lock = threading.Lock()
         self._full = threading.Event()
         self._is_away = False
         self._pid = os.getpid()
 
-    def report(self, span: Span) -> None:
+    def report(self, span: TraceSpan) -> None:
         """Takes a span, or drops it; never blocks, never raises. From any thread. In a fork it does nothing."""
         if os.getpid() != self._pid:
             return
@@ -147,15 +147,15 @@ class TraceExport(BlockThread):
             else:
                 with self._lock:
                     self.dropped += len(batch)
-            self._tell(is_away=not taken)
+            self._log_change(is_away=not taken)
             if not taken and self._stopping.is_set():
                 return
 
-    def _next(self) -> list[Span]:
+    def _next(self) -> list[TraceSpan]:
         with self._lock:
             return [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH_SPANS_MAX))]
 
-    def _tell(self, *, is_away: bool) -> None:
+    def _log_change(self, *, is_away: bool) -> None:
         """Says it when a collector goes, and when it is back."""
         if is_away is self._is_away:
             return
@@ -174,7 +174,7 @@ class TraceExport(BlockThread):
 class SpanExporter:
     """OpenTelemetry's exporter, for spans of ours. For one thread."""
 
-    def __init__(self, endpoint: str, reporter: Reporter) -> None:
+    def __init__(self, endpoint: str, reporter: ReportingService) -> None:
         """Loads OpenTelemetry, which takes a third of a second; connects with the first spans."""
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
@@ -192,7 +192,7 @@ class SpanExporter:
             }
         )
 
-    def export(self, spans: Sequence[Span]) -> bool:
+    def export(self, spans: Sequence[TraceSpan]) -> bool:
         """Whether a collector has taken them. Blocks for `_EXPORT_S_MAX` at most, and tries again meanwhile."""
         from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -202,7 +202,7 @@ class SpanExporter:
         """Ends the connection."""
         self._exporter.shutdown()
 
-    def _readable(self, span: Span) -> "ReadableSpan":
+    def _readable(self, span: TraceSpan) -> "ReadableSpan":
         from opentelemetry.sdk.trace import ReadableSpan
         from opentelemetry.trace import SpanKind
         from opentelemetry.trace.status import Status, StatusCode

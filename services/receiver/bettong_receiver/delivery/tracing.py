@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bettong.traces import RecordPlace, Report, TraceContext, deliver_span
+from bettong.traces import RecordPosition, Report, TraceContext, deliver_span
 from bettong_receiver.delivery.connector import SinkBatch
 
 
@@ -38,7 +38,7 @@ class DeliveryTracing:
                 self._report(
                     deliver_span(
                         before,
-                        RecordPlace(self._topics[sink], partition, each.offset),
+                        RecordPosition(self._topics[sink], partition, each.offset),
                         sink,
                         self._to,
                         messages=len(each.messages),
