@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import grpc
@@ -21,6 +22,7 @@ from bettong.config.service import ServiceSettings
 from bettong.edges import trace_export
 from bettong.edges.trace_export import ReportingService, TraceExport, exporting, require_exporter
 from bettong.errors import SettingsError
+from bettong.loaded_modules import hidden
 from bettong.traces import SpanKind, TraceContext, TraceSpan
 from tests.servers.closed_port import closed_port
 from tests.servers.collector import Collector, collecting
@@ -215,3 +217,14 @@ def test_nothing_of_opentelemetry_is_loaded_where_there_are_no_traces() -> None:
         " sys.exit(any(each.split('.')[0] == 'opentelemetry' for each in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=120).returncode == 0
+
+
+def test_a_package_is_hidden_while_the_block_lasts_and_there_again_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    with hidden("colorsys"), pytest.raises(ImportError):
+        import_module("colorsys")
+    assert import_module("colorsys").ONE_THIRD
+    with hidden("colorsys"):
+        assert import_module("colorsys").ONE_THIRD, "what is loaded stays"
