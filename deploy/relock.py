@@ -23,7 +23,9 @@ OWN = ("--no-emit-package", "bettong")
 # What images hold is what the tests ran on.
 LIKE_TESTED = ("--constraints", "requirements.lock")
 BUILDERS = ("hatchling", "grpcio-tools", "mypy-protobuf", "setuptools")  # of our wheels, and of pyspark's
-REQUIREMENTS_OF_IMAGES = {"processor": ("s3fs",)}  # snapshots and checkpoints in S3
+TRACES = ("opentelemetry-exporter-otlp-proto-grpc", "opentelemetry-sdk")
+# Snapshots and checkpoints in S3; BETTONG_TRACE_ENDPOINT.
+REQUIREMENTS_OF_IMAGES = {"processor": ("s3fs", *TRACES), "receiver": TRACES, "sender": TRACES}
 
 
 def relock(setup: Setup, options: Sequence[str]) -> None:

@@ -45,6 +45,9 @@ class HotKeys:
         return cls(messages, keys)
 
 
+NO_HOT_KEYS = HotKeys(0)
+
+
 def _checked(key: object) -> str:
     if not isinstance(key, str):
         raise TypeError(f"a key that is {type(key).__name__}")

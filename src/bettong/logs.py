@@ -79,5 +79,7 @@ def configure(settings: ServiceSettings, service: str) -> Logger:
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     # kafka-python logs every attempt to connect as an error; the edges say once that they wait.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    # So does OpenTelemetry where its collector is away; `edges.trace_export` says so once.
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
     logger: Logger = structlog.get_logger().bind(service=service, instance=settings.instance)
     return logger

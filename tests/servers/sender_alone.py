@@ -46,7 +46,15 @@ class _KeepsNothing:
         self._ends: Counter[TopicPartition] = Counter()
         self._answered_bytes_max = int(os.environ[_ANSWERED_BYTES_MAX])
 
-    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
+    def append(
+        self,
+        to: TopicPartition,
+        value: bytes,
+        on_done: Callable[[int | LogError], None],
+        *,
+        traceparent: bytes = b"",
+    ) -> None:
+        assert not traceparent
         self._ends[to] += 1
         if len(value) <= self._answered_bytes_max:
             on_done(self._ends[to])

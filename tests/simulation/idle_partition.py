@@ -83,8 +83,10 @@ class Log:
         on_done: Callable[[int | LogError], None],
         *,
         times: bytes = b"",
+        traceparent: bytes = b"",
     ) -> None:
         assert not times, "nothing is put out but ticks"
+        assert not traceparent
         assert to == PARTITION
         if self.failure is not None:
             raise self.failure

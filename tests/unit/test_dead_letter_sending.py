@@ -40,9 +40,16 @@ class KeptLog:
     frames: list[int] = field(default_factory=list)
     _end: int = 0
 
-    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
+    def append(
+        self,
+        to: TopicPartition,
+        value: bytes,
+        on_done: Callable[[int | LogError], None],
+        *,
+        traceparent: bytes = b"",
+    ) -> None:
         """See Log."""
-        del to
+        del to, traceparent
         frame = decode(value)
         if frame.kind is FrameKind.SENT_AGAIN:
             self.marks.append(frame.previous)

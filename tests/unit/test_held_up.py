@@ -1,6 +1,7 @@
 """What holds partitions up: reported in the processor's state, and forgotten when they go on."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, cast
 
 import structlog
@@ -13,6 +14,7 @@ from bettong_processor.crashes.guard import Guard
 from bettong_processor.micro_batch.task import WorkerProcess
 from bettong_processor.progress import Progress
 from bettong_processor.reporting import held_up, metrics_of
+from bettong_processor.stamping import Stamping
 from tests.samples.worker import meters, worker
 
 FAULT = metrics.FAULT.name
@@ -89,7 +91,9 @@ class Asked:
 def test_a_task_asks_for_exclusions_where_there_may_be_news_and_not_else() -> None:
     asked = Asked()
     guard = Guard(cast("Any", None), cast("Any", asked), cast("Any", None), structlog.get_logger())
-    process = WorkerProcess(cast("Any", None), cast("Any", None), cast("Any", None), guard)
+    process = WorkerProcess(
+        cast("Any", None), cast("Any", None), cast("Any", None), guard, Stamping(), ExitStack()
+    )
     asks = []
     for begun_ms, attempt in ((5, 0), (5, 0), (5, 1), (5, 0), (6, 0), (6, 0)):
         process.follow(begun_ms, attempt)

@@ -23,6 +23,7 @@ from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_processor.micro_batch.task import _Piece
 from bettong_processor.resident.active_partition import ActivePartition, OutputBuffer
+from bettong_processor.stamping import StampedOutput
 from bettong_receiver.delivery.connector import FrameMessages
 from bettong_receiver.delivery.observations import DeliveryObserver
 from bettong_receiver.latency_parts import PartedLatency, divided
@@ -144,8 +145,15 @@ class Put:
         self.records: list[tuple[TopicPartition, bytes, bytes]] = []
 
     def append(
-        self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None], *, times: bytes
+        self,
+        to: TopicPartition,
+        value: bytes,
+        on_done: Callable[[int | LogError], None],
+        *,
+        times: bytes,
+        traceparent: bytes,
     ) -> None:
+        assert not traceparent
         self.records.append((to, value, times))
         on_done(len(self.records))
 
@@ -187,10 +195,11 @@ def test_micro_batches_hand_on_the_stamps_of_each_record() -> None:
     assert len(records) == 2
     piece = _Piece()
     for index, record in enumerate(records):
-        piece.add(record, times_of(T_NS + index, index))
+        piece.add(record, StampedOutput([record], times_of(T_NS + index, index), b"%d" % index))
     found = piece.take().to_pylist()
     assert [each["value"] for each in found] == [each.value for each in records]
     assert [WorkerTimes.parse(each["times"]) for each in found] == [(T_NS, 0), (T_NS + 1, 1)]
+    assert [each["traceparent"] for each in found] == [b"0", b"1"]
     assert piece.take().num_rows == 0
 
 
@@ -361,4 +370,4 @@ def test_a_record_with_a_header_whose_name_is_no_text_is_read_without_times(erro
         def headers(self) -> None:
             raise error
 
-    assert reader._times(cast("Any", External())) == b""
+    assert reader._beside(cast("Any", External())) == (b"", b"")

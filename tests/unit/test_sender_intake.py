@@ -37,9 +37,16 @@ class PromptLog:
         self._loop = loop
         self._ends: Counter[TopicPartition] = Counter()
 
-    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
+    def append(
+        self,
+        to: TopicPartition,
+        value: bytes,
+        on_done: Callable[[int | LogError], None],
+        *,
+        traceparent: bytes = b"",
+    ) -> None:
         """See Log."""
-        del value
+        del value, traceparent
         offset = self._ends[to]
         self._ends[to] += 1
         self._loop.call_soon_threadsafe(threading.Event().wait, 0.05)
@@ -100,8 +107,16 @@ class SilentLog:
     def __init__(self) -> None:
         self.values: list[bytes] = []
 
-    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
+    def append(
+        self,
+        to: TopicPartition,
+        value: bytes,
+        on_done: Callable[[int | LogError], None],
+        *,
+        traceparent: bytes = b"",
+    ) -> None:
         """See Log."""
+        assert not traceparent
         del to, on_done
         self.values.append(value)
 

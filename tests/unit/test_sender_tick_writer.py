@@ -41,8 +41,16 @@ class ListedLog:
         self.has_ticks = threading.Event()  # one for each partition that got no frame
         self._ends: Counter[int] = Counter()
 
-    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
+    def append(
+        self,
+        to: TopicPartition,
+        value: bytes,
+        on_done: Callable[[int | LogError], None],
+        *,
+        traceparent: bytes = b"",
+    ) -> None:
         """See Log."""
+        assert not traceparent
         if self.refuses:
             raise LogError("it is closed")
         if self.fault is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from bettong.config.processor import ProcessorSettings, Schedule
-from bettong.config.reading import read
+from bettong.config.reading import read, read_client
 from bettong.config.receiver import ReceiverSettings
 from bettong.config.sender import SenderSettings
 from bettong.config.service import PREFIX, LogFormat, ServiceSettings
@@ -215,3 +216,46 @@ def test_a_url_of_snapshots_is_checked_and_a_password_in_it_never_reported() -> 
     reported = faults(ProcessorSettings, snapshots="s3://id:secret@bucket/folder")
     assert "BETTONG_SNAPSHOTS: expected no password in it" in reported
     assert "secret" not in reported
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fault"),
+    [
+        ("TRACE_ENDPOINT", "collector:4317", "TRACE_ENDPOINT: expected http://host:port, or https://"),
+        ("TRACE_ENDPOINT", "http://collector", "TRACE_ENDPOINT: expected http://host:port"),
+        ("TRACE_ENDPOINT", "grpc://collector:4317", "TRACE_ENDPOINT: expected http://host:port"),
+        ("TRACE_ENDPOINT", "http://collector:4317/v1/traces", "TRACE_ENDPOINT: expected http://host:port"),
+        ("TRACE_ENDPOINT", "http://collector:70000", "TRACE_ENDPOINT: expected http://host:port"),
+        ("TRACE_RATIO", "1.5", "TRACE_RATIO: Input should be less than or equal to 1"),
+        ("TRACE_RATIO", "-0.1", "TRACE_RATIO: Input should be greater than or equal to 0"),
+        ("TRACE_RATIO", "nan", "TRACE_RATIO: "),
+        ("TRACE_RATIO", "1%", "TRACE_RATIO: Input should be a valid number"),
+        ("MEASURES", "some", "MEASURES: Input should be a valid boolean"),
+    ],
+)
+def test_settings_of_traces_that_make_no_sense_are_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, fault: str
+) -> None:
+    for prefix in ("BETTONG_", "BETTONG_CLIENT_"):
+        if prefix == "BETTONG_CLIENT_" and name == "MEASURES":
+            continue
+        monkeypatch.setenv(prefix + name, value)
+        with pytest.raises(SettingsError, match=re.escape(prefix + fault)):
+            _ = read_client() if prefix == "BETTONG_CLIENT_" else read(ServiceSettings)
+        monkeypatch.delenv(prefix + name)
+
+
+@pytest.mark.parametrize("endpoint", ["http://collector:4317", " https://[::1]:4317/ "])
+def test_an_endpoint_of_traces_is_a_url_of_a_host_and_a_port(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    monkeypatch.setenv("BETTONG_TRACE_ENDPOINT", endpoint)
+    assert read(ServiceSettings).trace_endpoint == endpoint.strip().rstrip("/")
+
+
+def test_everything_is_measured_but_nothing_traced_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = read(ServiceSettings)
+    assert (found.measures, found.trace_endpoint, found.trace_ratio) == (True, None, 0.01)
+    assert read_client().trace_endpoint is None
+    monkeypatch.setenv("BETTONG_MEASURES", "off")
+    assert not read(ServiceSettings).measures

@@ -8,6 +8,7 @@
     resident    the default schedule: long-running tasks
     micro_batch the other one: a Structured Streaming query, for work that feeds Spark SQL
     restoring   workers made of saved increments
+    stamping    what lies beside the output of a record: its times, and its trace
     programs    the application's stages, loaded and compiled once a process
     daemon      loads them before Spark forks its Python workers
     reporting   live metrics of partitions

@@ -17,5 +17,10 @@ def guarded(settings: ProcessorSettings, application: str, metrics: PartitionMet
         settings.kafka_connection, application, frame_bytes_max=settings.frame_bytes_max
     )
     return Guard(
-        Marks(folder, settings.partitions), exclusions, metrics, log, limit_ms=settings.message_ms_max
+        Marks(folder, settings.partitions),
+        exclusions,
+        metrics,
+        log,
+        limit_ms=settings.message_ms_max,
+        measures=settings.measures,
     )

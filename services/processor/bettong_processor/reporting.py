@@ -8,6 +8,7 @@ from bettong.delivery import Gap
 from bettong.edges.redis_store import LiveMetrics
 from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import StoreError
+from bettong.hot_keys import NO_HOT_KEYS
 from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 from bettong.worker.partition import PartitionWorker
@@ -101,7 +102,7 @@ def gap_text(gap: Gap | None) -> str:
 def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
     """What its record says, but for gaps."""
     watermark_ns, held_by = worker.watermark
-    hot_keys = worker.key_sample.found()
+    hot_keys = worker.key_sample.found() if worker.key_sample is not None else NO_HOT_KEYS
     metric_values: dict[str, str | int | float] = {
         metrics.OFFSET.name: worker.next_offset,
         metrics.FRAMES.name: worker.counters.frames,

@@ -35,6 +35,7 @@ class WorkerLimits:
 
     partitions: int
     frame_bytes_max: int
+    measures: bool = True
 
 
 class Restoring:
@@ -57,8 +58,13 @@ class Restoring:
 
     def fresh(self, partition: PartitionId) -> PartitionWorker:
         """A worker at offset 0, without any state."""
+        limits = self._limits
         assignment = Assignment(
-            self.application, partition.partition, self._limits.partitions, self._limits.frame_bytes_max
+            self.application,
+            partition.partition,
+            limits.partitions,
+            limits.frame_bytes_max,
+            samples_keys=limits.measures,
         )
         return PartitionWorker(self._programs.stages[partition.stage], assignment, self._references)
 

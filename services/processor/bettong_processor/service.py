@@ -18,6 +18,7 @@ from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.partitioning_log import prepare_topics
 from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisStore
 from bettong.edges.snapshot_stores import local_states, prepare, snapshot_store
+from bettong.edges.trace_export import require_exporter
 from bettong.errors import BettongError
 from bettong.identifiers import PartitionId
 from bettong.logs import Logger, configure
@@ -47,6 +48,8 @@ from bettong_processor.warming import warm_up
 def run(settings: ProcessorSettings, java: Java) -> None:
     """Runs until SIGTERM or SIGINT. Raises a BettongError that says what to do when it cannot go on."""
     prepare(settings.snapshots)
+    if settings.measures:
+        require_exporter(settings.trace_endpoint, "BETTONG_TRACE_ENDPOINT")
     log = configure(settings, PROCESSOR.name)
     planned = plan(load(settings.application))
     admin, store = (

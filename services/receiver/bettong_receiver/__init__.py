@@ -18,6 +18,7 @@ It decides nothing about streams but what the delivery rule says, and never runs
 | `background`    | one job at a time on a thread of its own                                  |
 | `latency`       | the client's send time to delivery, in histograms                         |
 | `latency_parts` | its parts, from the client over log and worker to the sink                |
+| `tracing`       | spans of what subscribers get, of sampled frames                          |
 | `status`        | what the receiver reports of itself                                       |
 | `reporting`     | reports it: the live record in Redis, and how far behind the log it is    |
 | `subscriptions` | where a subscriber starts (pure), and its way through the log             |

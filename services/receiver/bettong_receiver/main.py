@@ -9,6 +9,7 @@ from bettong.application.plan import Plan, plan
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
 from bettong.edges.application_file import load
+from bettong.edges.trace_export import exporting
 from bettong.garbage import collect_rarely
 from bettong.logs import Logger, configure
 from bettong.services import RECEIVER
@@ -29,4 +30,5 @@ async def _run(settings: ReceiverSettings, planned: Plan, log: Logger) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await Receiver(settings, planned, log).run(stop)
+    with exporting(settings, RECEIVER.name, planned.application, log) as report:
+        await Receiver(settings, planned, log, report).run(stop)

@@ -23,6 +23,7 @@ from bettong.edges.serving import Serving
 from bettong.errors import BettongError, SettingsError
 from bettong.logs import Logger
 from bettong.services import RECEIVER
+from bettong.traces import Report
 from bettong_receiver.delivery.tasks import SinkTasks
 from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening
@@ -53,7 +54,10 @@ _OPTIONS = (
 class Receiver:
     """One receiver process. Make it where its event loop runs; `run` it once."""
 
-    def __init__(self, settings: ReceiverSettings, plan: Plan, log: Logger) -> None:
+    def __init__(
+        self, settings: ReceiverSettings, plan: Plan, log: Logger, report: Report | None = None
+    ) -> None:
+        """`report`: None where spans are not wanted."""
         self._settings = settings
         self._log = log
         self._security = ServerSecurity(
@@ -71,6 +75,8 @@ class Receiver:
             open_writer=self._opening.writer,
             status=self._status,
             log=log,
+            measures=settings.measures,
+            report=report,
         )
         live = LiveMetrics(self._store)
         self._metrics = MetricsEndpoint(
@@ -101,6 +107,7 @@ class Receiver:
             open_admin=self._opening.admin,
             open_reader=self._opening.subscriber_reader,
             log=log,
+            report=report,
         )
         self._beside: list[asyncio.Task[None]] = []
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import itertools
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from bettong.errors import LogError, LogTruncatedError
 from bettong.identifiers import TopicPartition
 from bettong.ingest.refusal import Refusal
 from bettong.logs import Logger
+from bettong.traces import Report
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat
 from bettong_receiver.progress import DeliveryProgress
@@ -28,6 +30,7 @@ from bettong_receiver.subscriptions import (
     held_ahead,
     starts,
 )
+from bettong_receiver.tracing import SubscriberTracing
 
 _CODES = {
     SubscriptionRefusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
@@ -91,7 +94,11 @@ class SubscribeServicer:
         open_admin: Callable[[], LogAdmin],
         open_reader: Callable[[Mapping[TopicPartition, int]], LogReader],
         log: Logger,
+        report: Report | None = None,
     ) -> None:
+        """`report`: None where spans are not wanted."""
+        self._report = report
+        self._subscriptions = itertools.count(1)
         self._formats = formats
         self._subscribers_max = subscribers_max
         self._shares = shares
@@ -204,12 +211,12 @@ class SubscribeServicer:
 
         `sent`: the offset behind what gRPC has taken, by partition.
         """
-        loop = asyncio.get_running_loop()
+        loop, peer = asyncio.get_running_loop(), context.peer()
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="subscriber")
         opened: list[Subscription] = []
         try:
             await self._room.hold(guest, held_ahead(self._ahead_bytes_max) + guest.positions)
-            await loop.run_in_executor(thread, lambda: opened.append(self._subscribe(request, newest)))
+            await loop.run_in_executor(thread, lambda: opened.append(self._subscribe(request, newest, peer)))
             (subscription,) = opened
             await self._write(subscription, subscription.opening(), context, guest, sent)
             while not self._stopping.is_set():
@@ -234,6 +241,7 @@ class SubscribeServicer:
             self._room.hands(guest)
             await context.write(each.data)
             self._room.handed(guest)
+            subscription.handed(each)
             sent[each.partition] = each.offset
 
     async def _end(self, sink: str, context: Context, guest: Guest, sent: Mapping[int, int]) -> None:
@@ -259,7 +267,7 @@ class SubscribeServicer:
         finally:
             pressed.cancel()
 
-    def _subscribe(self, request: pb.SubscribeRequest, newest: Newest) -> Subscription:
+    def _subscribe(self, request: pb.SubscribeRequest, newest: Newest, peer: str) -> Subscription:
         sink_format = self._formats[request.sink]
         with self._open_admin() as admin:
             facts = LogFacts(
@@ -267,7 +275,14 @@ class SubscribeServicer:
                 ends=_of_one_topic(admin.ends([sink_format.topic])),
             )
         progress = starts(request, facts=facts, newest=newest(request.sink))
-        return Subscription(sink_format, progress, self._open_reader, ahead_bytes_max=self._ahead_bytes_max)
+        report, name = self._report, f"subscriber {next(self._subscriptions)} at {peer}"
+        return Subscription(
+            sink_format,
+            progress,
+            self._open_reader,
+            ahead_bytes_max=self._ahead_bytes_max,
+            tracing=SubscriberTracing(report, request.sink, name) if report is not None else None,
+        )
 
 
 def _of_one_topic(offsets: Mapping[TopicPartition, int]) -> dict[int, int]:

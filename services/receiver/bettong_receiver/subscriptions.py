@@ -14,9 +14,11 @@ from bettong.edges.kafka_log import LogReader, Record
 from bettong.errors import FrameError
 from bettong.frames.frame import ORIGIN_CHARACTERS_MAX, Frame
 from bettong.identifiers import Origin, SequenceNumber, TopicPartition
+from bettong.traces import RecordPosition
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat, frame_of
 from bettong_receiver.progress import DeliveryProgress
+from bettong_receiver.tracing import SubscriberTracing
 
 # How long a reader waits for results before it checks whether its subscriber is still there.
 _POLL_MS = 200
@@ -148,8 +150,10 @@ class Subscription:
         open_reader: Callable[[Mapping[TopicPartition, int]], LogReader],
         *,
         ahead_bytes_max: int,
+        tracing: SubscriberTracing | None = None,
     ) -> None:
         """`open_reader(starts)` connects; what it raises passes through. It reads ahead `ahead_bytes_max`."""
+        self._tracing = tracing
         self.held = held_ahead(ahead_bytes_max)
         self._responses: Iterator[pb.SubscribeResponse] = iter(())
         self._format = sink_format
@@ -195,6 +199,11 @@ class Subscription:
                 yield response
         yield from (self._response(partition) for partition in silent)
 
+    def handed(self, response: OutgoingResponse) -> None:
+        """GRPC has taken a response. From any thread."""
+        if self._tracing is not None:
+            self._tracing.delivered(response.partition, response.offset)
+
     def close(self) -> None:
         """Closes the reader of the log."""
         self._reader.close()
@@ -211,6 +220,9 @@ class Subscription:
             messages = self._format.messages(frame)
         except FrameError:
             return None
+        if record.traceparent and self._tracing is not None:
+            position = RecordPosition(record.topic, record.partition, record.offset)
+            self._tracing.read(record.traceparent, position, len(messages))
         return self._response(record.partition, messages, frame)
 
     def _response(

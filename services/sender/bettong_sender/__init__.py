@@ -11,6 +11,7 @@
 | `readers`                                                     | what reads each kind of external system |
 | `source_feed`                                                 | feeds a source from an external system |
 | `log_keeper`                                                  | Kafka: waited for, and opened again |
+| `tracing`                                                     | spans of sampled frames             |
 | `live`                                                        | metrics in Redis                    |
 | `main`                                                        | settings, wiring, signals           |
 

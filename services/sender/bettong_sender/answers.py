@@ -14,7 +14,14 @@ _Answer = TypeVar("_Answer")
 class Log(Protocol):
     """What an intake needs of the log; see `LogWriter`."""
 
-    def append(self, to: TopicPartition, value: bytes, on_done: Callable[[int | LogError], None]) -> None:
+    def append(
+        self,
+        to: TopicPartition,
+        value: bytes,
+        on_done: Callable[[int | LogError], None],
+        *,
+        traceparent: bytes = b"",
+    ) -> None:
         """Takes a record; `on_done` is called once, from another thread. Raises LogError."""
 
 

@@ -12,6 +12,7 @@ from bettong.identifiers import NO_SEQUENCE, SequenceNumber
 from bettong.ingest.refusal import Refusal, refused_by_log
 from bettong.ingest.requests import read_frame
 from bettong.ingest.session import NO_PARTITION, Session, SourceRoute, Taken
+from bettong.traces import FrameSampling
 from bettong.v1.ingest_pb2 import IngestFrame, Receipt
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.ownership import Lease
@@ -31,14 +32,22 @@ class Feed:
     """One client's session, from hello to the end of its call. `client`: see `Intake.open`."""
 
     def __init__(
-        self, intake: "Intake", route: SourceRoute, session: Session, client: str, *, claimed: SequenceNumber
+        self,
+        intake: "Intake",
+        route: SourceRoute,
+        session: Session,
+        client: str,
+        *,
+        claimed: SequenceNumber,
+        client_sampling: FrameSampling,
     ) -> None:
-        """`claimed`: up to where the client says that it holds receipts."""
+        """`claimed`: up to where the client says that it holds receipts; `client_sampling`: what it traces itself."""
         self.route = route
         self.origin = session.origin
         self.client = client
         self.claimed = claimed
         self._intake = intake
+        self._client_sampling = client_sampling
         self._session = session
         self._ledger = Ledger(session.origin, window=intake.limits.credits)
         # How far it has come in event time, where its stage needs to know.
@@ -110,7 +119,8 @@ class Feed:
         if self._failure is not None:
             raise self._failure
         entry = self._ledger.spend(NO_SEQUENCE, size)
-        work = partial(self._split, read, entry, oversized)
+        begun_ns = self._intake.tracing.clock_ns() if self._intake.tracing is not None else 0
+        work = partial(self._split, read, entry, oversized, begun_ns)
         try:
             taken = await self._intake.hand_over(self, entry, work)
         except Refusal:
@@ -125,10 +135,15 @@ class Feed:
         read: Callable[[], IngestFrame],
         entry: Entry,
         oversized: Mapping[int, str],
+        begun_ns: int,
     ) -> Number:
         """In the splitter's thread."""
         frame = read()
         entry.sequence = SequenceNumber(frame.sequence)
+        if self._intake.tracing is not None:
+            entry.traced = self._intake.tracing.frame(
+                self.origin, entry.sequence, frame.sent_ns, self._client_sampling, begun_ns
+            )
         guard = self._intake.guards.of(self.route.source.name)
         care = guard.begin(self.origin, entry.sequence)
         try:

@@ -19,6 +19,7 @@ from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import TopicPartition
 from bettong.ingest.refusal import Code, Refusal, exhausted, refused_by_log, unavailable
 from bettong.ingest.session import Session, SourceRoute, Taken
+from bettong.traces import NO_SAMPLING, FrameSampling
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.answers import Answers, Log
 from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, SplittingProgress
@@ -28,6 +29,7 @@ from bettong_sender.ledger import Entry
 from bettong_sender.splitting import CLOSE_S_MAX, Splitter
 from bettong_sender.status import SenderStatus
 from bettong_sender.ticker import Ticker
+from bettong_sender.tracing import Answer, SenderTracing
 
 # While it is not known whether what the log takes counts: see `generation_watch`, which asks each second.
 _ASK_AGAIN_S = 0.2
@@ -76,8 +78,10 @@ class Intake:
         *,
         clock: Callable[[], int],
         guards: Guards | None = None,
+        tracing: SenderTracing | None = None,
     ) -> None:
         """`clock` gives Unix nanoseconds; here they never go back."""
+        self.tracing = tracing
         self.guards = guards or Guards(routes)
         self.routes = routes
         self.limits = limits
@@ -110,15 +114,18 @@ class Intake:
         share = max(1, limits.buffer_bytes_max // max(1, len(routes)))
         self._splitters = {name: Splitter(name, share, self._split) for name in routes}
 
-    def open(self, hello: Hello, client: str) -> "Feed":
-        """A new feed of a client. Raises Refusal. Close it when the call ends. `client`: whose turn its frames take."""
+    def open(self, hello: Hello, client: str, sampling: FrameSampling = NO_SAMPLING) -> "Feed":
+        """A new feed of a client. Raises Refusal. Close it when the call ends. `client`: whose turn its frames take.
+
+        `sampling`: which frames the client traces itself.
+        """
         route = self._route_of(hello)
         if len(self._clients) >= self.limits.sessions_max:
             raise exhausted(
                 f"this sender serves {self.limits.sessions_max} sessions (BETTONG_SENDER_SESSIONS_MAX) and has no"
                 " room for another; connect to another sender, or later"
             )
-        feed = self._open(route, hello, client)
+        feed = self._open(route, hello, client, sampling)
         self._clients.add(feed)
         self.status.sessions = len(self._clients)
         return feed
@@ -233,10 +240,12 @@ class Intake:
             )
         return route
 
-    def _open(self, route: SourceRoute, hello: Hello, client: str) -> "Feed":
+    def _open(
+        self, route: SourceRoute, hello: Hello, client: str, sampling: FrameSampling = NO_SAMPLING
+    ) -> "Feed":
         self._present_log()
         session = Session(route, hello, self._ends[route.stage_topic], generation=self._generation)
-        feed = Feed(self, route, session, client, claimed=session.claimed)
+        feed = Feed(self, route, session, client, claimed=session.claimed, client_sampling=sampling)
         self._feeds.add(feed)
         if feed.origin_progress is not None:
             self.ticker.add(feed.origin_progress)
@@ -256,6 +265,8 @@ class Intake:
         except BaseException:
             piece.entry.failed = True
             piece.entry.appends = 0
+            if piece.entry.traced is not None:
+                piece.entry.traced.finish(0, "the frame was refused")
             raise
         finally:
             self.progress.ends()
@@ -267,18 +278,24 @@ class Intake:
 
     def _append(self, log: Log, appender: Appender, entry: Entry, number: Number) -> Taken:
         """In a splitter's thread, or another, while no other is here."""
-        appended, whole = 0, False
+        appended, whole, messages = 0, False, 0
         try:
             self._now_ns = self.now_ns()
             taken = number(self._loop.time(), self._now_ns)
+            messages = taken.messages
             entry.dead_letters = len(taken.refused)
             entry.watermark_ns = taken.watermark_ns
             if taken.appends:
                 entry.appended = True
                 self.progress.add_pending(self._loop.time())
             for each in taken.appends:
-                on_done = partial(self._answer, appender, entry, each.numbered_in, each.opens)
-                log.append(TopicPartition(each.topic, each.partition), each.value, on_done)
+                on_done: Answer = partial(self._answer, appender, entry, each.numbered_in, each.opens)
+                to = TopicPartition(each.topic, each.partition)
+                if entry.traced is None or each.opens:
+                    log.append(to, each.value, on_done)
+                else:
+                    traceparent, on_done = entry.traced.append(to, on_done)
+                    log.append(to, each.value, on_done, traceparent=traceparent)
                 appended += 1
             whole = True
         except LogError as error:
@@ -288,6 +305,8 @@ class Intake:
             if not whole:
                 entry.failed = True
             entry.appends = appended
+            if entry.traced is not None:
+                entry.traced.finish(messages, "" if whole else "not all of its records were appended")
         return taken
 
     def _answer(

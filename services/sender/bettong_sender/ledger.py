@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from bettong.identifiers import NO_SEQUENCE, Origin, SequenceNumber
 from bettong.ingest.refusal import exhausted
 from bettong.v1.ingest_pb2 import Receipt
+from bettong_sender.tracing import TracedFrame
 
 
 @dataclass(slots=True, eq=False)
@@ -20,7 +21,7 @@ class Entry:
 
     `sequence` is 0 until its frame was parsed. `size`: bytes that it counts for in the sender's buffer, until
     `released`. `appended`: the log has been given a part of it, so its answers are pending. `watermark_ns`: that of
-    its records.
+    its records. `traced`: of a sampled frame, once it was parsed.
     """
 
     sequence: SequenceNumber
@@ -33,6 +34,7 @@ class Entry:
     released: bool = False
     dead_letters: int = 0
     watermark_ns: int = 0
+    traced: TracedFrame | None = None
 
     @property
     def is_answered(self) -> bool:

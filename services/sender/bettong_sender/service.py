@@ -20,11 +20,13 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
+from bettong.edges.trace_export import exporting
 from bettong.errors import SettingsError
 from bettong.ingest.body import warm
 from bettong.ingest.session import SourceRoute, messages_that_fit
 from bettong.services import SENDER
 from bettong.topics import dead_letter_topic, stage_topic
+from bettong.traces import FrameSampling
 from bettong_sender.external_sources import external_sources
 from bettong_sender.guards import Guards
 from bettong_sender.ingest_clock import IngestClock
@@ -37,6 +39,7 @@ from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
 from bettong_sender.source_feed import SourceFeed
 from bettong_sender.status import SenderStatus, State
 from bettong_sender.tick_writer import TickWriter
+from bettong_sender.tracing import SenderTracing
 
 # gRPC itself refuses messages beyond the frame limit and this; up to there the sender does, and names the limit.
 _TRANSPORT_BYTES = 1024 * 1024
@@ -113,6 +116,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     security = ServerSecurity(settings, PERMISSIONS, receiving, logger)
     identity = Identity(SENDER.name, plan.application, settings.instance)
     with (
+        exporting(settings, SENDER.name, plan.application, logger) as report,
         RedisStore(settings.redis_connection, plan.application) as store,
         contextlib.closing(
             Guards(
@@ -124,7 +128,10 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
         ) as guards,
     ):
         clock = IngestClock(time.time_ns, store.time_ns, logger)
-        intake = Intake(plan.application, routes, limits, status, clock=clock.now_ns, guards=guards)
+        tracing = SenderTracing(FrameSampling(settings.trace_ratio), report) if report is not None else None
+        intake = Intake(
+            plan.application, routes, limits, status, clock=clock.now_ns, guards=guards, tracing=tracing
+        )
         await guards.refresh()
         await clock.ask()
         ownership = Ownership(

@@ -13,6 +13,7 @@ from bettong.edges.grpc_server import ClientShares, Permissions, Receiving, call
 from bettong.ingest.refusal import Refusal, invalid, unavailable
 from bettong.ingest.requests import read_hello
 from bettong.ingest.session import SourceRoute
+from bettong.traces import NO_SAMPLING, RATIO_METADATA, FrameSampling
 from bettong.v1.ingest_pb2 import (
     DESCRIPTOR,
     Hello,
@@ -134,7 +135,7 @@ class IngestServicer:
         if self._stopping.is_set():
             raise unavailable("the sender stops; connect again")
         self._check_name(hello)
-        feed = self._intake.open(hello, client=client)
+        feed = self._intake.open(hello, client, _sampling_of(context))
         try:
             async with self._ownership.hold(feed, client=hello.client, peer=context.peer()) as lease:
                 await self._intake.guards.refresh()
@@ -217,6 +218,12 @@ def describe(route: SourceRoute) -> Source:
         arrow_schema=schema.arrow.serialize().to_pybytes(),
         takes_rows=route.source.decoder is not None,
     )
+
+
+def _sampling_of(context: _Context) -> FrameSampling:
+    """Which frames a client says that it traces."""
+    found = [value for name, value in context.invocation_metadata() or () if name == RATIO_METADATA]
+    return FrameSampling.of_metadata(str(found[0])) if found else NO_SAMPLING
 
 
 def _is_well(task: asyncio.Task[None]) -> bool:

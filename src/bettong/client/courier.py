@@ -16,6 +16,7 @@ import grpc
 from bettong.backoff import attempts
 from bettong.client.credentials import Credentials
 from bettong.client.outbox import Outbox
+from bettong.client.tracing import StreamTracing
 from bettong.errors import ClientError, RefusedError
 from bettong.v1.ingest_pb2 import Hello, IngestRequest, IngestResponse, Welcome
 from bettong.v1.ingest_pb2_grpc import IngestServiceStub
@@ -51,6 +52,7 @@ class Courier:
         reconnect_s: float,
         credentials: Credentials,
         yields_to_itself: bool = False,
+        tracing: StreamTracing | None = None,
     ) -> None:
         """Starts to connect, in the background.
 
@@ -61,6 +63,7 @@ class Courier:
         self._reconnect_s = reconnect_s
         self._credentials = credentials
         self._yields_to_itself = yields_to_itself
+        self._tracing = tracing
         self._changed = threading.Condition()
         self._outbox = Outbox(hello.acknowledged)
         self._welcome: Welcome | None = None
@@ -170,9 +173,10 @@ class Courier:
         with self._changed:
             if self._is_over():
                 return
-            call = stub.Ingest(
-                self._requests(self._session), metadata=self._credentials.metadata(self._target)
-            )
+            metadata = self._credentials.metadata(self._target)
+            if self._tracing is not None:
+                metadata += self._tracing.sampling.metadata
+            call = stub.Ingest(self._requests(self._session), metadata=metadata)
             self._call, self._asked_s = call, time.monotonic()
         welcomed = fruitful = False
         try:
@@ -198,6 +202,8 @@ class Courier:
                 self._outbox.opened(response.welcome.credits)
             else:
                 self._outbox.received(response.receipt)
+                if self._tracing is not None:
+                    self._tracing.acknowledged(self._outbox.acknowledged)
             self._changed.notify_all()
 
     def _judge(self, error: grpc.RpcError, *, welcomed: bool, fruitful: bool) -> None:

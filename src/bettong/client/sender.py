@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from bettong.client.courier import Courier
 from bettong.client.credentials import Credentials
+from bettong.client.tracing import StreamTracing
 from bettong.errors import RefusedError, SchemaError
 from bettong.frames.columns import Columns
+from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
 from bettong.schema.tables import Table, batch_of
 from bettong.v1.ingest_pb2 import Hello, IngestRequest, Welcome
@@ -84,6 +86,8 @@ class Sender:
         `acknowledged`: all up to there is known to be durable, and frames without a `sequence` are numbered from
         there. Needed only for a stream that was fed before and whose frames get no `sequence`.
         `credentials`: by default those of the environment, BETTONG_CLIENT_*; SettingsError when these are wrong.
+
+        Spans of sampled frames are exported where the environment says so (BETTONG_CLIENT_TRACE_ENDPOINT).
         """
         self.stream = stream if stream is not None else new_name()
         self.sequence = acknowledged or 0
@@ -97,18 +101,21 @@ class Sender:
             client=client if client is not None else new_name(),
             ephemeral=stream is None,
         )
+        credentials = credentials if credentials is not None else Credentials.from_environment()
+        self._tracing = StreamTracing.from_environment(Origin(f"{source}/{self.stream}"), hello.client)
         self._courier = Courier(
             target,
             hello,
             reconnect_s=reconnect_s,
-            credentials=credentials if credentials is not None else Credentials.from_environment(),
+            credentials=credentials,
             yields_to_itself=client is not None,
+            tracing=self._tracing,
         )
         try:
             self.source = _info(self._courier.welcome())
             self._durable = self._courier.acknowledged
         except BaseException:
-            self._courier.abandon()
+            self.abandon()
             raise
 
     @property
@@ -166,11 +173,15 @@ class Sender:
 
     def close(self, timeout_s: float = 60.0) -> None:
         """Flushes and ends the session. Nothing can be sent afterwards."""
-        self._courier.finish(timeout_s)
+        try:
+            self._courier.finish(timeout_s)
+        finally:
+            self._end_tracing()
 
     def abandon(self) -> None:
         """Ends at once, whatever is under way. Harmless when it has ended."""
         self._courier.abandon()
+        self._end_tracing()
 
     def __enter__(self) -> Self:
         return self
@@ -220,9 +231,15 @@ class Sender:
             return number
         request.frame.sequence = number
         request.frame.sent_ns = self._time_ns() if sent_ns is None else sent_ns
+        if self._tracing is not None:
+            self._tracing.begin(number, request.frame.sent_ns, count)
         self._courier.put(request, self._credit_wait_s)
         self.sequence = number
         return number
+
+    def _end_tracing(self) -> None:
+        if self._tracing is not None:
+            self._tracing.close()
 
 
 def _info(welcome: Welcome) -> SourceInfo:

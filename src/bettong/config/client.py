@@ -1,11 +1,13 @@
 """Settings of clients."""
 
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, SecretStr, model_validator
+from annotated_types import Ge, Le
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from bettong.config.endpoints import collector
 from bettong.config.service import PREFIX
 
 
@@ -30,6 +32,14 @@ class ClientSettings(BaseSettings):
     token: SecretStr | None = Field(default=None, description="The client's token.")
     token_file: Path | None = Field(
         default=None, description="File that holds the client's token instead; read anew for each call."
+    )
+    trace_endpoint: Annotated[str, AfterValidator(collector)] | None = Field(
+        default=None,
+        description="Collector of OpenTelemetry that gets the client's spans of sampled frames, as"
+        " BETTONG_TRACE_ENDPOINT.",
+    )
+    trace_ratio: Annotated[float, Ge(0), Le(1)] = Field(
+        default=0.01, description="Which share of frames that is: as the sender's BETTONG_TRACE_RATIO."
     )
 
     @model_validator(mode="after")

@@ -67,6 +67,15 @@ def snapshots_url(text: str) -> str:
     return url.rstrip("/")
 
 
+def collector(text: str) -> str:
+    """Where a collector of traces listens. Raises ValueError unless it is a scheme, a host and a port alone."""
+    url = text.strip().rstrip("/")
+    scheme, _, address = url.partition("://")
+    if scheme not in {"http", "https"} or not _is_address(address):
+        raise ValueError("expected http://host:port, or https:// for TLS, where OTLP is taken over gRPC")
+    return url
+
+
 def without_password(url: str | None) -> str | None:
     """A URL of a flag. Raises ValueError for one with a password: all users of a machine see its processes' flags."""
     if url and urlsplit(url).password:

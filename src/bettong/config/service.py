@@ -9,7 +9,7 @@ from annotated_types import Ge, Le
 from pydantic import AfterValidator, Field, model_validator
 
 from bettong.config.connection_settings import ConnectionSettings
-from bettong.config.endpoints import is_loopback, listening
+from bettong.config.endpoints import collector, is_loopback, listening
 
 PREFIX = "BETTONG_"
 
@@ -64,6 +64,20 @@ class ServiceSettings(ConnectionSettings):
         None,
         description="Where live metrics are served to Prometheus, host:port, in plain text over HTTP: keep it from"
         " strangers. docs/metrics.md.",
+    )
+    measures: bool = Field(
+        default=True,
+        description="Measure where the time goes: latency's parts, computations, hot keys, traces; off measures none of"
+        " these. docs/traces.md.",
+    )
+    trace_endpoint: Annotated[str, AfterValidator(collector)] | None = Field(
+        None,
+        description="Collector of OpenTelemetry that gets traces of sampled frames, OTLP over gRPC: http://host:port,"
+        " https:// for TLS; without it there are none. docs/traces.md.",
+    )
+    trace_ratio: Annotated[float, Ge(0), Le(1)] = Field(
+        0.01,
+        description="Which share of clients' frames is traced, 0 to 1; a sender's counts for all services.",
     )
     live_interval_ms: Annotated[int, Ge(50), Le(60_000)] = Field(
         500, description="How often live metrics are written to Redis, in milliseconds."

@@ -39,6 +39,7 @@ class Assignment:
     partition: int
     partitions: int
     frame_bytes_max: int
+    samples_keys: bool = True
 
 
 class PartitionWorker:
@@ -46,7 +47,7 @@ class PartitionWorker:
 
     `id`: the partition. `references`: where its stage's reference tables come from; None for a worker that is only
     looked at. `exclusions`: by offset, what is left out of records, for it killed a worker. `progress` may be read by
-    any thread. `key_sample`: of what it has folded, and no part of the state.
+    any thread. `key_sample`: of what it has folded, and no part of the state; None if unwanted.
     """
 
     def __init__(
@@ -71,11 +72,9 @@ class PartitionWorker:
         self._clocked = [*self._expiring, *(self._tables[name] for name in program.clocked())]
         own, stage = assignment, program.stage
         router = program.router(own.application, own.partition, own.partitions)
-        self._event_clock = (
-            EventClock(stage, router.timed_destinations(stage.outputs), own.partitions)
-            if stage.needs_time
-            else None
-        )
+        self._event_clock = None
+        if stage.needs_time:
+            self._event_clock = EventClock(stage, router.timed_destinations(stage.outputs), own.partitions)
         self._stage_run = StageRun(
             program,
             self._tables,
@@ -86,6 +85,7 @@ class PartitionWorker:
             progress=self.progress,
             counters=self.counters,
             accounts=self.accounts,
+            samples_keys=assignment.samples_keys,
         )
         self.key_sample = self._stage_run.key_sample
         # Else nothing here ever happens but by messages.

@@ -66,6 +66,7 @@ class StageRun:
         progress: FoldProgress,
         counters: Counters,
         accounts: StageAccounts,
+        samples_keys: bool,
     ) -> None:
         self._stage = program.stage
         self._event_clock = event_clock
@@ -88,7 +89,7 @@ class StageRun:
         self._on_error = program.on_error()
         self._progress = progress
         self._counters = counters
-        self.key_sample = KeySample()
+        self.key_sample = KeySample() if samples_keys else None
 
     @property
     def is_timed(self) -> bool:
@@ -218,7 +219,8 @@ class StageRun:
             records = self._leave(emitter, [self._pass(entry.stream, batch, dead_letters)], dead_letters)
         if self._stage.needs_each_watermark and batch.length:
             self._reach(frame.origin, batch, batch.length - 1)
-        self.key_sample.note(batch.keys, columns.length)
+        if self.key_sample is not None:
+            self.key_sample.note(batch.keys, columns.length)
         return records + self._finish(emitter, dead_letters, message_text(columns))
 
     def _steps(self, batch: Batch) -> Sequence[WatermarkStep]:

@@ -87,13 +87,16 @@ class AtWork:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Of one process. `limit_ms`: how long a message may take, 0 for ever."""
+    """Of one process. `limit_ms`: how long a message may take, 0 for ever. `measures`: whether computations
+    are timed.
+    """
 
     marks: Marks
     exclusions: Exclusions
     reports: FaultReports
     log: Logger
     limit_ms: int = 0
+    measures: bool = True
     at_work: AtWork = field(default_factory=AtWork)
 
     def of(self, worker: PartitionWorker, holds: Callable[[], bool] = lambda: True) -> Fold:
@@ -144,7 +147,9 @@ class GuardedFold:
         self._deaths = deaths
         self._holds = holds
         # A worker that is kept from one micro-batch to the next goes on counting.
-        self._stopwatch = worker.progress.stopwatch or Stopwatch(time.perf_counter_ns)
+        self._stopwatch = (
+            (worker.progress.stopwatch or Stopwatch(time.perf_counter_ns)) if guard.measures else None
+        )
         worker.progress.stopwatch = self._stopwatch
         self._suspect = deaths.offset if deaths is not None and deaths.activity is Activity.FOLDING else -1
 
@@ -155,12 +160,14 @@ class GuardedFold:
             return self._fold_suspect(offset, value)
         self.mark.begin(offset)
         self._at_work.fold = (self, offset, value)
-        self._stopwatch.begin()
+        if self._stopwatch is not None:
+            self._stopwatch.begin()
         try:
             with CollectionPaused():
                 return self.worker.fold(offset, value)
         finally:
-            self._stopwatch.end()
+            if self._stopwatch is not None:
+                self._stopwatch.end()
             self._at_work.fold = None
             self.mark.end()
 

@@ -20,7 +20,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 
 from bettong.clocks import CheckedClock
 from bettong.config.processor import ProcessorSettings
-from bettong.edges.kafka_log import TIMES_HEADER, LogWriter
+from bettong.edges.kafka_log import TIMES_HEADER, TRACE_HEADER, LogWriter
 from bettong.edges.kafka_log.spark_options import spark_options
 from bettong.edges.redis_store import RedisStore
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
@@ -43,8 +43,11 @@ _OUTPUT = StructType(
         StructField("partition", IntegerType()),
         StructField("value", BinaryType()),
         StructField("times", BinaryType()),
+        StructField("traceparent", BinaryType()),
     ]
 )
+# What lies beside a record, and the header that holds it.
+_BESIDE = {"times": TIMES_HEADER, "traceparent": TRACE_HEADER}
 _POLL_S = 0.02
 # Between two polls of what rests unsaved. A poll asks Java; what is due costs one small Spark job for all of it.
 _REST_POLL_S = 0.5
@@ -160,7 +163,7 @@ def start(
         .option("includeHeaders", "true")
         .load()
     )
-    records = source.select("topic", "partition", "offset", "value", _times())
+    records = source.select("topic", "partition", "offset", "value", *map(_beside, _BESIDE))
     output = map_in_arrow(records, Step(settings, time.time_ns() // 1_000_000), _OUTPUT)
     query = (
         output.select("topic", "partition", "value", _headers())
@@ -183,16 +186,18 @@ def start(
     return MicroBatch(query, progress, ticking, unsaved, lambda ends: save(spark, settings, ends, log), log)
 
 
-def _times() -> Column:
-    """What `LogWriter` takes as a record's times; null of a record without."""
-    ours = sql.filter("headers", lambda header: header["key"] == TIMES_HEADER)
-    return sql.get(ours, sql.lit(0)).getField("value").alias("times")
+def _beside(name: str) -> Column:
+    """What `LogWriter` takes as a record's `times` or `traceparent`; null of a record without."""
+    ours = sql.filter("headers", lambda header: header["key"] == _BESIDE[name])
+    return sql.get(ours, sql.lit(0)).getField("value").alias(name)
 
 
 def _headers() -> Column:
-    """Of a record with these times."""
-    header = sql.struct(sql.lit(TIMES_HEADER).alias("key"), sql.col("times").alias("value"))
-    return sql.array(header).alias("headers")
+    """Of a record with what lies beside it, where that is not empty."""
+    headers = [
+        sql.struct(sql.lit(key).alias("key"), sql.col(name).alias("value")) for name, key in _BESIDE.items()
+    ]
+    return sql.filter(sql.array(*headers), lambda header: sql.length(header["value"]) > 0).alias("headers")
 
 
 def _ticking(

@@ -4,8 +4,11 @@ Runs in Spark's Python workers. A task that is tried again, or runs twice, write
 numbers; every reader skips what it has seen.
 """
 
+import os
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -14,11 +17,13 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from bettong.config.processor import ProcessorSettings
+from bettong.edges.kafka_log import Record
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import local_states, reference_store, snapshot_store
+from bettong.edges.trace_export import exporting
 from bettong.identifiers import PartitionId, TopicPartition
-from bettong.latency_parts import stamped
 from bettong.logs import configure
+from bettong.services import PROCESSOR
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.references.versions import ReferenceTables
@@ -33,9 +38,16 @@ from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import programs
 from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.restoring import Restoring, WorkerLimits
+from bettong_processor.stamping import StampedOutput, Stamping
 
 OUTPUT = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("value", pa.binary()), ("times", pa.binary())]
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("value", pa.binary()),
+        ("times", pa.binary()),
+        ("traceparent", pa.binary()),
+    ]
 )
 
 # Output is handed to Spark in pieces of about this size: large enough to amortise a hand-over, small beside
@@ -45,7 +57,8 @@ PIECE_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The function of `mapInArrow`: Arrow batches of (topic, partition, offset, value, times) in, OUTPUT out.
+    """The function of `mapInArrow`: Arrow batches of (topic, partition, offset, value, times, traceparent) in,
+    OUTPUT out.
 
     `begun_ms`: when the query was started, Unix milliseconds.
     """
@@ -65,16 +78,15 @@ class Step:
             # Nothing here or in `_Piece` may look whether there are pandas (`to_numpy`, `pa.array`): each worker would
             # load them in its first task.
             topics, numbers, *columns = batch.columns
-            for offset, value, before in zip(*(each.to_pylist() for each in columns), strict=True):
-                if fold is None:
-                    partition = TopicPartition(topics[0].as_py(), numbers[0].as_py())
-                    worker = process.partitions.begin(partition, offset)
+            topic, number = topics[0].as_py(), numbers[0].as_py()
+            for offset, value, *beside in zip(*(each.to_pylist() for each in columns), strict=True):
+                if fold is None or worker is None:
+                    worker = process.partitions.begin(TopicPartition(topic, number), offset)
                     fold = process.guard.of(worker)
-                begun_ns = time.time_ns()
-                records = fold(offset, value)
-                times = stamped(before or b"", begun_ns, time.time_ns()) if records else b""
-                for record in records:
-                    if piece.add(record, times) >= PIECE_BYTES:
+                record = Record(topic, number, offset, value, *(each or b"" for each in beside))
+                output = process.stamping.fold(worker, fold, record)
+                for each in output.records:
+                    if piece.add(each, output) >= PIECE_BYTES:
                         yield piece.take()
         if piece.records:
             yield piece.take()
@@ -87,17 +99,20 @@ class Step:
 class _Piece:
     records: list[OutputRecord] = field(default_factory=list)
     times: list[bytes] = field(default_factory=list)
+    traceparents: list[bytes] = field(default_factory=list)
     size_bytes: int = 0
 
-    def add(self, record: OutputRecord, times: bytes) -> int:
+    def add(self, record: OutputRecord, beside: StampedOutput) -> int:
         self.records.append(record)
-        self.times.append(times)
+        self.times.append(beside.times)
+        self.traceparents.append(beside.traceparent)
         self.size_bytes += len(record.value)
         return self.size_bytes
 
     def take(self) -> pa.RecordBatch:
         records, self.records, self.size_bytes = self.records, [], 0
         times, self.times = self.times, []
+        traceparents, self.traceparents = self.traceparents, []
         numbers = np.fromiter((each.partition for each in records), np.int32, len(records))
         arrays = [
             _packed([each.topic.encode() for each in records], OUTPUT.field("topic").type),
@@ -106,6 +121,7 @@ class _Piece:
             ),
             _packed([each.value for each in records], OUTPUT.field("value").type),
             _packed(times, OUTPUT.field("times").type),
+            _packed(traceparents, OUTPUT.field("traceparent").type),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=OUTPUT)
 
@@ -127,6 +143,9 @@ class WorkerProcess:
     uploads: Uploads
     metrics: PartitionMetrics
     guard: Guard
+    stamping: Stamping
+    # Open as long as the process lives.
+    resources: ExitStack
     begun_ms: int = 0
     reported: dict[PartitionId, int] = field(default_factory=dict)
 
@@ -162,6 +181,12 @@ def process_of(settings: ProcessorSettings) -> WorkerProcess:
     log = configure(settings, "processor-worker")
     ready = programs(settings)
     application = ready.plan.application
+    resources = ExitStack()
+    report = resources.enter_context(
+        exporting(
+            settings, PROCESSOR.name, application, log, instance=f"{socket.gethostname()}-{os.getpid()}"
+        )
+    )
     store = RedisStore(settings.redis_connection, application)
     stores = Stores(
         local=local_states(settings.state_folder(application)),
@@ -175,7 +200,7 @@ def process_of(settings: ProcessorSettings) -> WorkerProcess:
     partitions = Partitions(
         Restoring(
             ready,
-            WorkerLimits(settings.partitions, settings.frame_bytes_max),
+            WorkerLimits(settings.partitions, settings.frame_bytes_max, settings.measures),
             log,
             ReferenceTables(reference_store(settings.snapshots, application, store)),
         ),
@@ -186,4 +211,5 @@ def process_of(settings: ProcessorSettings) -> WorkerProcess:
         log=log,
     )
     Watch(guard.at_work, guard.reports, guard.limit_ms).start()
-    return WorkerProcess(partitions, uploads, metrics, guard)
+    stamping = Stamping(measures=settings.measures, report=report)
+    return WorkerProcess(partitions, uploads, metrics, guard, stamping, resources)

@@ -18,11 +18,11 @@ from bettong.edges.kafka_log import RECORD_BYTES, LogWriter, Record
 from bettong.errors import LogError
 from bettong.frames.frame import tick_record
 from bettong.identifiers import TopicPartition
-from bettong.latency_parts import stamped
 from bettong.snapshots.chain import Increment
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Fold
 from bettong_processor.resident.measuring import Measure
+from bettong_processor.stamping import Stamping
 from bettong_processor.ticks import TickPacing
 
 # `PartitionWorker.increment`, or what guards it: then it may give nothing.
@@ -96,13 +96,21 @@ class ActivePartition:
     """
 
     def __init__(
-        self, log: TopicPartition, worker: PartitionWorker, *, fold: Fold, save: Save, due_s: float
+        self,
+        log: TopicPartition,
+        worker: PartitionWorker,
+        *,
+        fold: Fold,
+        save: Save,
+        due_s: float,
+        stamping: Stamping | None = None,
     ) -> None:
         self.id = worker.id
         self.log = log
         self.worker = worker
         self._fold = fold
         self._save = save
+        self._stamping = stamping or Stamping()
         self.due_s = due_s
         self.pending: list[PendingSnapshot] = []
         self.saved_offset: int | None = worker.saved.offset or None
@@ -117,15 +125,14 @@ class ActivePartition:
         """Folds the next record and appends its output. Raises what the worker and the writer raise."""
         self._is_idle = False
         output = self._output
-        begun_ns = time.time_ns()
-        records = self._fold(folded.offset, folded.value)
-        times = stamped(folded.times, begun_ns, time.time_ns()) if records else b""
+        records, times, traceparent = self._stamping.fold(self.worker, self._fold, folded)
         for record in records:
             size = len(record.value) + RECORD_BYTES
             buffer.add(size)
             output.add(1)
             done = partial(self._acknowledged, output, buffer, size, self.worker.now_ns)
-            writer.append(TopicPartition(record.topic, record.partition), record.value, done, times=times)
+            to = TopicPartition(record.topic, record.partition)
+            writer.append(to, record.value, done, times=times, traceparent=traceparent)
 
     def tick_if_due(self, log_ns: int, writer: LogWriter, buffer: OutputBuffer, now_s: float) -> None:
         """Appends a TICK to the partition's own log if something is due and no record was folded since the last call.

@@ -27,6 +27,7 @@ from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.active_partition import ActivePartition, OutputBuffer, PendingSnapshot
 from bettong_processor.resident.heartbeat import DesiredAssignment, Heartbeat
 from bettong_processor.restoring import Restoring
+from bettong_processor.stamping import Stamping
 
 # Beyond this much output in flight nothing is read. Some hundred ms of what a broker takes from one client.
 OUTPUT_BYTES_MAX = 32 * 1024 * 1024
@@ -72,6 +73,7 @@ class Loop:
         intervals: Intervals,
         clock: CheckedClock,
         log: Logger,
+        stamping: Stamping | None = None,
         output_bytes_max: int = OUTPUT_BYTES_MAX,
     ) -> None:
         self._restoring = restoring
@@ -85,6 +87,7 @@ class Loop:
         self._intervals = intervals
         self._clock = clock
         self._log = log
+        self._stamping = stamping or Stamping()
         self._output_bytes_max = output_bytes_max
         self._buffer = OutputBuffer()
         self._acquiring: dict[PartitionId, Future[tuple[PartitionWorker, Fold]]] = {}
@@ -183,7 +186,9 @@ class Loop:
         # Partitions are saved one after the other, not all at a time.
         due_s = now_s + self._intervals.snapshot_s * ((len(self._active) % 16) + 1) / 16
         self._reader.add(log, worker.next_offset)
-        self._active[log] = ActivePartition(log, worker, fold=fold, save=self._states.increment, due_s=due_s)
+        self._active[log] = ActivePartition(
+            log, worker, fold=fold, save=self._states.increment, due_s=due_s, stamping=self._stamping
+        )
         self._log.debug("partition acquired", partition=str(id_), offset=worker.next_offset)
 
     def _drop_lost(self, desired: DesiredAssignment) -> None:

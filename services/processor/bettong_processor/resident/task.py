@@ -14,7 +14,9 @@ from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.membership import RedisMembership, Task
 from bettong.edges.snapshot_stores import reference_store, snapshot_store
+from bettong.edges.trace_export import exporting
 from bettong.logs import configure
+from bettong.services import PROCESSOR
 from bettong.topics import stage_topic
 from bettong.worker.references.versions import ReferenceTables
 from bettong_processor import interrupts
@@ -26,6 +28,7 @@ from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
 from bettong_processor.restoring import Restoring, WorkerLimits
+from bettong_processor.stamping import Stamping
 
 # A slot that is silent for this long lives no more: its partitions go to others. Some forty heartbeats: a
 # busy machine must not look like a dead one.
@@ -67,7 +70,9 @@ class SlotTask:
         log = configure(settings, "processor-worker").bind(slot=slot)
         sys.setswitchinterval(_SWITCH_S)
         ready = programs(settings)
+        instance = f"{settings.instance}/{slot}"
         with (
+            exporting(settings, PROCESSOR.name, ready.plan.application, log, instance=instance) as report,
             RedisStore(settings.redis_connection, ready.plan.application) as redis,
             LogWriter(
                 settings.kafka_connection,
@@ -97,7 +102,7 @@ class SlotTask:
                 Loop(
                     Restoring(
                         ready,
-                        WorkerLimits(settings.partitions, settings.frame_bytes_max),
+                        WorkerLimits(settings.partitions, settings.frame_bytes_max, settings.measures),
                         log,
                         ReferenceTables(reference_store(settings.snapshots, ready.plan.application, redis)),
                     ),
@@ -112,4 +117,5 @@ class SlotTask:
                     ),
                     clock=CheckedClock(time.time_ns, log),
                     log=log,
+                    stamping=Stamping(measures=settings.measures, report=report),
                 ).fold_until_stopped()

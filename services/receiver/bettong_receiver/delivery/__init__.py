@@ -14,4 +14,5 @@ other task and misses nothing. This package knows no connector.
 | `task`         | the loop: open, read, deliver; open again after whatever went wrong          |
 | `tasks`        | the tasks of a receiver, and what metrics say of them                        |
 | `observations` | latency, the newest dead letter, lines in the log                            |
+| `tracing`      | spans of what is delivered, of sampled frames                                |
 """

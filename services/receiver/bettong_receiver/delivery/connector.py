@@ -21,12 +21,13 @@ class ConnectorUnavailableError(SinkError):
 
 
 class FrameMessages(NamedTuple, Generic[Message]):
-    """The messages of one frame. `offset`: its record in the log; `times`: what lies beside it there."""
+    """The messages of one frame. `offset`: its record in the log; `times`, `traceparent`: what lies beside it there."""
 
     offset: int
     frame: Frame
     messages: Sequence[Message]
     times: bytes = b""
+    traceparent: bytes = b""
 
 
 @dataclass(slots=True)

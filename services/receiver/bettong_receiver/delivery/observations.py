@@ -17,10 +17,11 @@ from bettong_receiver.progress import SinkPartition
 class DeliveryObserver:
     """Sees the batches of one task. `metrics` may be called from any thread."""
 
-    def __init__(self, sinks: Iterable[str], *, clock_ns: Callable[[], int]) -> None:
+    def __init__(self, sinks: Iterable[str], *, clock_ns: Callable[[], int], with_parts: bool = True) -> None:
+        """`with_parts`: whether the parts of latency are measured, too."""
         self._clock_ns = clock_ns
         self._latency = Latency(sinks)
-        self._parts = PartedLatency(sinks)
+        self._parts = PartedLatency(sinks) if with_parts else None
         self._dead_letter_last = ""
 
     def observe(self, batches: Sequence[SinkBatch[bytes]], read_before_s: float) -> None:
@@ -29,7 +30,8 @@ class DeliveryObserver:
         read_ns = now_ns - round(read_before_s * 1e9)
         for batch in batches:
             sink = batch.key.sink
-            self._parts.record(sink, batch.frames, read_ns=read_ns, delivered_ns=now_ns)
+            if self._parts is not None:
+                self._parts.record(sink, batch.frames, read_ns=read_ns, delivered_ns=now_ns)
             for each in batch.frames:
                 self._latency.record(
                     sink, sent_ns=each.frame.sent_ns, delivered_ns=now_ns, messages=len(each.messages)
@@ -42,7 +44,7 @@ class DeliveryObserver:
         return {
             **self._latency.metrics(),
             **self._latency.counts(),
-            **self._parts.metrics(),
+            **(self._parts.metrics() if self._parts is not None else {}),
             metrics.DEAD_LETTER_LAST.name: self._dead_letter_last,
         }
 

@@ -51,12 +51,13 @@ class SinkRecord(Generic[Message]):
     `content` on what is in it, cannot be read; None when it can.
     """
 
-    __slots__ = ("_content", "_sink_input", "fault", "frame", "key", "offset", "times")
+    __slots__ = ("_content", "_sink_input", "fault", "frame", "key", "offset", "times", "traceparent")
 
     def __init__(self, sink_input: SinkInput[Message], record: Record) -> None:
         self.key = SinkPartition(sink_input.sink, record.partition)
         self.offset = record.offset
         self.times = record.times
+        self.traceparent = record.traceparent
         self.frame: Frame | None = None
         self.fault: FrameError | None = None
         self._sink_input = sink_input
@@ -70,7 +71,9 @@ class SinkRecord(Generic[Message]):
         """The messages of the frame; None when they are not the sink's."""
         if self._content is None and (frame := self.frame) is not None and self.fault is None:
             try:
-                self._content = FrameMessages(self.offset, frame, self._sink_input.read(frame), self.times)
+                self._content = FrameMessages(
+                    self.offset, frame, self._sink_input.read(frame), self.times, self.traceparent
+                )
             except FrameError as error:
                 self.fault = error
         return self._content

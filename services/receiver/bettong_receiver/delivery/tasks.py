@@ -9,10 +9,12 @@ from typing import Any
 from bettong.edges.kafka_log import LogWriter
 from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
-from bettong_receiver.delivery.connector import SinkBatch
+from bettong.traces import Report
+from bettong_receiver.delivery.delivery import OnDelivered
 from bettong_receiver.delivery.observations import DeliveryObserver
 from bettong_receiver.delivery.route import Route
 from bettong_receiver.delivery.task import OpenReader, SinkTask
+from bettong_receiver.delivery.tracing import DeliveryTracing, each_of
 from bettong_receiver.progress import DeliveryCounts, DeliveryProgress, SinkPartition
 from bettong_receiver.status import ReceiverStatus
 
@@ -32,18 +34,28 @@ class SinkTasks:
         open_writer: Callable[[], LogWriter],
         status: ReceiverStatus,
         log: Logger,
+        measures: bool = True,
+        report: Report | None = None,
     ) -> None:
+        """`measures`: whether the parts of latency are. `report`: None where spans are not wanted."""
+
         def report_wait(name: str, why: str | None) -> None:
             if why is None:
                 status.has(name)
             else:
                 status.waits_for(name, why)
 
-        def ignore(_: Sequence[SinkBatch[Any]], _read_before_s: float) -> None:
-            return
+        def listener(route: Route[Any]) -> OnDelivered[Any]:
+            observes = [self._observer.observe] if route is routes[0] else []
+            if report is not None:
+                topics = {each.sink: each.topic for each in route.inputs}
+                observes.append(DeliveryTracing(report, topics, route.name).delivered)
+            return each_of(*observes)
 
         self._status = status
-        self._observer = DeliveryObserver([each.sink for each in routes[0].inputs], clock_ns=time.time_ns)
+        self._observer = DeliveryObserver(
+            [each.sink for each in routes[0].inputs], clock_ns=time.time_ns, with_parts=measures
+        )
         self._tasks: list[SinkTask[Any]] = [
             SinkTask(
                 route,
@@ -52,7 +64,7 @@ class SinkTasks:
                 open_writer=open_writer,
                 monotonic_s=time.monotonic,
                 on_wait=partial(report_wait, route.name),
-                on_delivered=self._observer.observe if route is routes[0] else ignore,
+                on_delivered=listener(route),
                 log=log,
             )
             for route in routes

@@ -11,7 +11,7 @@ from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
 from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
-from bettong.edges.kafka_log.record import TIMES_HEADER, Record
+from bettong.edges.kafka_log.record import TIMES_HEADER, TRACE_HEADER, Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 from bettong.identifiers import TopicPartition
@@ -125,7 +125,7 @@ class LogReader(Closing):
                     f"{topic}/{partition}: offset {expected} is missing, the log goes on with {each.offset()};"
                     " records were deleted or compacted away, or their producer used transactions"
                 )
-            records.append(Record(topic, partition, expected, each.value() or b"", _times(each)))
+            records.append(Record(topic, partition, expected, each.value() or b"", *_beside(each)))
             self._next[key] = expected + 1
         self._notice_absence(came=bool(records))
         return records
@@ -251,13 +251,16 @@ class LogReader(Closing):
         return ", ".join(sorted({topic for topic, _ in self._next}))
 
 
-def _times(message: Message) -> bytes:
-    """Of a record's headers the one that `LogWriter` gives it; others, and none, are what other clients write."""
+def _beside(message: Message) -> tuple[bytes, bytes]:
+    """Of a record's headers those that `LogWriter` gives it; others, and none, are what other clients write."""
     try:
         headers = cast("Sequence[tuple[str, bytes | None]] | None", message.headers())
     except (UnicodeDecodeError, SystemError):  # a name that is no text, which other clients can write
-        return b""
+        return b"", b""
+    times = traceparent = b""
     for name, value in headers or ():
         if name == TIMES_HEADER:
-            return value or b""
-    return b""
+            times = times or value or b""
+        elif name == TRACE_HEADER:
+            traceparent = traceparent or value or b""
+    return times, traceparent

@@ -7,6 +7,9 @@ from bettong.frames.refused import packed_bytes_max
 # times, rounded up.
 _BATCH_OVERHEAD_BYTES = 128
 
+# What the header for a trace adds, rounded up. Topics that exist have no room for it beside the largest value.
+TRACE_BYTES = 80
+
 # What a value in flight takes beside its bytes, in librdkafka and Python: 1,040 measured, with a slot's answer to it.
 # Counted for each, it bounds the number of small values, too: 65,536 in 64 MiB. One of 12 kB counts a twelfth more.
 RECORD_BYTES = 1024

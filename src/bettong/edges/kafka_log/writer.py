@@ -12,8 +12,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
-from bettong.edges.kafka_log.record import TIMES_HEADER
-from bettong.edges.kafka_log.sizes import RECORD_BYTES, batch_bytes_max, value_bytes_max
+from bettong.edges.kafka_log.record import TIMES_HEADER, TRACE_HEADER
+from bettong.edges.kafka_log.sizes import RECORD_BYTES, TRACE_BYTES, batch_bytes_max, value_bytes_max
 from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import TopicPartition
 
@@ -108,13 +108,22 @@ class LogWriter(Closing):
         """Why this writer is of no more use; None while it works."""
         return self._failure
 
-    def append(self, to: TopicPartition, value: bytes, on_done: Done, *, times: bytes = b"") -> None:
+    def append(
+        self,
+        to: TopicPartition,
+        value: bytes,
+        on_done: Done,
+        *,
+        times: bytes = b"",
+        traceparent: bytes = b"",
+    ) -> None:
         """Takes a value to be appended, which is sent at once, and returns.
 
         Blocks only while the buffer is full, at most for the delivery timeout, and the first time a topic is named,
         for a trip to the broker, at most 5 s. `on_done` is called exactly once, with the offset or with the error, on
         the writer's own thread: it must be quick and must neither block nor raise.
-        `times` (`latency_parts.WorkerTimes`) lie beside the value, in a header of its record: they are no part of it.
+        `times` (`latency_parts.WorkerTimes`) and `traceparent` (`traces.TraceContext`) lie beside the value, in headers
+        of its record: they are no part of it. A value that is as large as one may be goes without `traceparent`.
 
         Raises LogError at once, and never calls `on_done`, for a value larger than `frame_bytes_max` plus
         envelope, an unknown topic or partition, a closed or failed writer; LogUnavailableError when it blocked
@@ -129,6 +138,8 @@ class LogWriter(Closing):
         self._check_exists(to, doing)
         size = len(value) + RECORD_BYTES
         headers = [(TIMES_HEADER, times)] if times else None
+        if traceparent and len(value) + TRACE_BYTES <= self._value_bytes_max:
+            headers = [*(headers or ()), (TRACE_HEADER, traceparent)]
         with self._changed:
             self._await_room(doing, size)
             number = next(self._numbers)

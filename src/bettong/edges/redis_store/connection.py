@@ -4,7 +4,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from redis import Redis
+from bettong.backoff import attempts
+from bettong.closing import Closing
+from bettong.config.connection_settings import RedisConnection
+from bettong.errors import SettingsError, StoreError, StoreUnavailableError
+from bettong.loaded_modules import hidden
+
+# Where OpenTelemetry is installed redis-py loads its metrics at once, a third of a second, for who may ask for those.
+with hidden("opentelemetry"):
+    from redis import Redis
+
 from redis.backoff import NoBackoff
 from redis.credentials import CredentialProvider
 from redis.exceptions import (
@@ -22,11 +31,6 @@ from redis.exceptions import (
     TimeoutError as RedisTimeoutError,
 )
 from redis.retry import Retry
-
-from bettong.backoff import attempts
-from bettong.closing import Closing
-from bettong.config.connection_settings import RedisConnection
-from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 
 _CONNECT_WAIT_S_MAX = 2.0
 _ANSWER_WAIT_S_MAX = 4.0

@@ -1,0 +1,104 @@
+"""Spans of a sender: of each sampled frame that it takes in, and of its records. See `bettong.traces`.
+
+event loop     begins a frame, when it has come
+splitters      say which frame it is, and append its records
+log's thread   answers for each record; the last answer ends the frame
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from bettong.errors import LogError
+from bettong.identifiers import Origin, SequenceNumber, TopicPartition
+from bettong.traces import (
+    FrameSampling,
+    RecordPosition,
+    Report,
+    accept_context,
+    accept_span,
+    append_context,
+    append_span,
+)
+
+Answer = Callable[[int | LogError], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SenderTracing:
+    """Which frames a sender traces, and what it reports to."""
+
+    sampling: FrameSampling
+    report: Report
+    clock_ns: Callable[[], int] = time.time_ns
+
+    def frame(
+        self, origin: Origin, sequence: SequenceNumber, sent_ns: int, client: FrameSampling, begun_ns: int
+    ) -> "TracedFrame | None":
+        """A frame that came at `begun_ns`; None where it is not sampled. `client`: which ones its client traces."""
+        trace_id = self.sampling.trace_id(origin, sequence, sent_ns)
+        if trace_id is None:
+            return None
+        client_traces = client.trace_id(origin, sequence, sent_ns) is not None
+        return TracedFrame(self, origin, sequence, trace_id, client_traces=client_traces, begun_ns=begun_ns)
+
+
+class TracedFrame:
+    """One sampled frame on its way to the log. Appended by one thread, answered by another."""
+
+    def __init__(
+        self,
+        tracing: SenderTracing,
+        origin: Origin,
+        sequence: SequenceNumber,
+        trace_id: bytes,
+        *,
+        client_traces: bool,
+        begun_ns: int,
+    ) -> None:
+        self._tracing = tracing
+        self._accept = accept_context(trace_id)
+        self._end = partial(
+            accept_span, trace_id, origin, sequence, client_traces=client_traces, begun_ns=begun_ns
+        )
+        self._lock = threading.Lock()
+        self._unanswered = 1  # the frame itself, until all of its records are appended
+        self._messages = 0
+        self._failed = ""
+
+    def append(self, to: TopicPartition, on_done: Answer) -> tuple[bytes, Answer]:
+        """The header of a record that is about to be appended, and what its answer is given to instead."""
+        context = append_context(self._accept, to)
+        with self._lock:
+            self._unanswered += 1
+        return context.traceparent, partial(self._answered, to, on_done, self._tracing.clock_ns())
+
+    def finish(self, messages: int, failed: str = "") -> None:
+        """All of its records are appended, or nothing more is; the frame ends with the last answer."""
+        self._messages = messages
+        self._answer(failed)
+
+    def _answered(self, to: TopicPartition, on_done: Answer, begun_ns: int, answer: int | LogError) -> None:
+        on_done(answer)
+        offset, failed = (-1, str(answer)) if isinstance(answer, LogError) else (answer, "")
+        self._tracing.report(
+            append_span(
+                self._accept,
+                RecordPosition(*to, offset),
+                begun_ns=begun_ns,
+                ended_ns=self._tracing.clock_ns(),
+                failed=failed,
+            )
+        )
+        self._answer(failed)
+
+    def _answer(self, failed: str) -> None:
+        with self._lock:
+            self._failed = self._failed or failed
+            self._unanswered -= 1
+            if self._unanswered:
+                return
+        ended_ns = self._tracing.clock_ns()
+        self._tracing.report(self._end(messages=self._messages, ended_ns=ended_ns, failed=self._failed))

@@ -1,0 +1,229 @@
+"""Sends spans to a collector of OpenTelemetry, OTLP over gRPC, beside whatever is measured.
+
+    report ─> queue, bounded ─> thread ─> collector
+              full: dropped, counted       away: dropped, counted; said once, and when it is back
+
+Nothing here ever blocks or fails who reports. OpenTelemetry's packages are loaded by the thread, with the first span.
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from bettong.config.service import ServiceSettings
+from bettong.errors import SettingsError
+from bettong.logs import Logger
+from bettong.threads import BlockThread
+from bettong.traces import Report, TraceSpan
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.trace import SpanContext
+
+# Some 2 MB. At a hundred spans a second, a collector may be busy for 40 s before any is dropped.
+QUEUE_SPANS_MAX = 4096
+_BATCH_SPANS_MAX = 512
+# A span waits so long for others: a request of one costs the collector as much as one of hundreds.
+_WAIT_S = 1.0
+# Of one request, with the exporter's own retries.
+_EXPORT_S_MAX = 5.0
+# A service that stops waits so long for its last spans.
+_CLOSE_S_MAX = 2.0
+_EXPORTER = "opentelemetry.exporter.otlp.proto.grpc"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportingService:
+    """Whose spans these are: `service` as OpenTelemetry is to name it, `application` where there is one."""
+
+    service: str
+    instance: str
+    application: str = ""
+
+
+def require_exporter(endpoint: str | None, setting: str) -> None:
+    """Raises SettingsError where traces are wanted and OpenTelemetry's packages are not installed."""
+    if endpoint is None:
+        return
+    try:
+        found = find_spec(_EXPORTER) is not None
+    except ModuleNotFoundError:
+        found = False
+    if not found:
+        raise SettingsError(
+            f"{setting}: OpenTelemetry is not installed; pip install 'bettong[traces]', or leave it out"
+        )
+
+
+@contextmanager
+def exporting(
+    settings: ServiceSettings, service: str, application: str, log: Logger, *, instance: str = ""
+) -> Iterator[Report | None]:
+    """What a service reports its spans to while the block lasts; None where there are no traces.
+
+    Enter it in the process that reports: its thread does not outlive a fork. `instance`: where the service has several
+    processes, which of them. Raises SettingsError.
+    """
+    if settings.trace_endpoint is None or not settings.measures:
+        yield None
+        return
+    require_exporter(settings.trace_endpoint, "BETTONG_TRACE_ENDPOINT")
+    reporter = ReportingService(service, instance or settings.instance, application)
+    with TraceExport(settings.trace_endpoint, reporter, log) as export:
+        yield export.report
+
+
+class TraceExport(BlockThread):
+    """Exports spans from entering to leaving, which waits for the last ones, at most `_CLOSE_S_MAX`.
+
+    `exported`, `dropped`: how many spans, so far.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        reporter: ReportingService,
+        log: Logger | None = None,
+        *,
+        queue_spans_max: int = QUEUE_SPANS_MAX,
+    ) -> None:
+        """`endpoint`: http://host:port, https:// for TLS."""
+        super().__init__("traces", close_s_max=_CLOSE_S_MAX)
+        self.exported = self.dropped = 0
+        self._endpoint = endpoint
+        self._reporter = reporter
+        self._log = log
+        self._queue: deque[TraceSpan] = deque()
+        self._queue_spans_max = queue_spans_max
+        self._lock = threading.Lock()
+        self._full = threading.Event()
+        self._is_away = False
+        self._pid = os.getpid()
+
+    def report(self, span: TraceSpan) -> None:
+        """Takes a span, or drops it; never blocks, never raises. From any thread. In a fork it does nothing."""
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            if len(self._queue) >= self._queue_spans_max:
+                self.dropped += 1
+                return
+            self._queue.append(span)
+            waiting = len(self._queue)
+        if waiting >= _BATCH_SPANS_MAX:
+            self._full.set()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        self._full.set()
+        if not self._is_away:  # nobody waits for a collector that does not answer
+            super().__exit__(kind, error, trace)
+
+    def _run(self) -> None:
+        exporter = SpanExporter(self._endpoint, self._reporter)
+        try:
+            while not self._stopping.is_set():
+                self._full.wait(_WAIT_S)
+                self._full.clear()
+                self._export_waiting(exporter)
+            self._export_waiting(exporter)
+        finally:
+            exporter.close()
+
+    def _export_waiting(self, exporter: "SpanExporter") -> None:
+        while batch := self._next():
+            taken = exporter.export(batch)
+            if taken:
+                self.exported += len(batch)
+            else:
+                with self._lock:
+                    self.dropped += len(batch)
+            self._log_change(is_away=not taken)
+            if not taken and self._stopping.is_set():
+                return
+
+    def _next(self) -> list[TraceSpan]:
+        with self._lock:
+            return [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH_SPANS_MAX))]
+
+    def _log_change(self, *, is_away: bool) -> None:
+        """Says it when a collector goes, and when it is back."""
+        if is_away is self._is_away:
+            return
+        self._is_away = is_away
+        if self._log is None:
+            return
+        if is_away:
+            self._log.warning(
+                "traces are dropped until a collector takes them: does one listen there, for OTLP over gRPC?",
+                endpoint=self._endpoint,
+            )
+        else:
+            self._log.info("traces are exported again", endpoint=self._endpoint, dropped=self.dropped)
+
+
+class SpanExporter:
+    """OpenTelemetry's exporter, for spans of ours. For one thread."""
+
+    def __init__(self, endpoint: str, reporter: ReportingService) -> None:
+        """Loads OpenTelemetry, which takes a third of a second; connects with the first spans."""
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+        insecure = endpoint.startswith("http://")
+        self._exporter = OTLPSpanExporter(endpoint=endpoint, insecure=insecure, timeout=_EXPORT_S_MAX)
+        self._scope = InstrumentationScope("bettong", version("bettong"))
+        self._resource = Resource.create(
+            {
+                "service.name": f"bettong-{reporter.service}",
+                "service.instance.id": reporter.instance,
+                "service.version": version("bettong"),
+                **({"service.namespace": reporter.application} if reporter.application else {}),
+            }
+        )
+
+    def export(self, spans: Sequence[TraceSpan]) -> bool:
+        """Whether a collector has taken them. Blocks for `_EXPORT_S_MAX` at most, and tries again meanwhile."""
+        from opentelemetry.sdk.trace.export import SpanExportResult
+
+        return self._exporter.export([self._readable(each) for each in spans]) is SpanExportResult.SUCCESS
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._exporter.shutdown()
+
+    def _readable(self, span: TraceSpan) -> "ReadableSpan":
+        from opentelemetry.sdk.trace import ReadableSpan
+        from opentelemetry.trace import SpanKind
+        from opentelemetry.trace.status import Status, StatusCode
+
+        trace_id = span.context.trace_id
+        return ReadableSpan(
+            span.name,
+            _sdk_context(trace_id, span.context.span_id),
+            _sdk_context(trace_id, span.parent) if span.parent else None,
+            self._resource,
+            span.attributes,
+            kind=SpanKind[span.kind.name],
+            status=Status(StatusCode.ERROR, span.failed) if span.failed else Status(),
+            start_time=span.begun_ns,
+            end_time=span.ended_ns,
+            instrumentation_scope=self._scope,
+        )
+
+
+def _sdk_context(trace_id: bytes, span_id: bytes) -> "SpanContext":
+    from opentelemetry.trace import SpanContext, TraceFlags
+
+    flags = TraceFlags(TraceFlags.SAMPLED)
+    return SpanContext(int.from_bytes(trace_id), int.from_bytes(span_id), is_remote=True, trace_flags=flags)
