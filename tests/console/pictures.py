@@ -16,7 +16,7 @@ from typing import Literal
 from playwright.sync_api import Browser, expect
 
 from tests.console.browsers import chromium
-from tests.console.recordings import recorded
+from tests.console.recordings import explained, recorded
 from tests.console.sites import recorded_site, served
 
 # By name: the place, the colours, and the height of the window.
@@ -31,7 +31,7 @@ _WIDTH = 1280
 @contextlib.contextmanager
 def fresh_recording() -> Iterator[tuple[str, Callable[[], None]]]:
     """The address of a console that was told of the recording, and what tells it of the last look as of now."""
-    looks = recorded("visits")
+    looks = [explained(each) for each in recorded("visits")]
     later_s = time.time() - looks[-1].time_s
     with served(recorded_site(looks=[replace(each, time_s=each.time_s + later_s) for each in looks])) as site:
         yield site.url, lambda: site.look(replace(looks[-1], time_s=time.time()))
