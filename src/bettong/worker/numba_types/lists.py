@@ -16,7 +16,7 @@ from numba.core.types.common import SimpleIterableType, SimpleIteratorType
 from numba.extending import lower_builtin, models, overload, overload_method, register_jitable, register_model
 
 from bettong.worker.numba_types.messages import MessageType
-from bettong.worker.numba_types.places import store_value
+from bettong.worker.numba_types.storing import store_value
 from bettong.worker.numba_types.texts import TextType, intrinsic, text_of
 
 
@@ -90,8 +90,8 @@ def _next(context: Any, builder: Any, call: Any, arguments: Any, result: Any) ->
     is_valid = builder.icmp_signed("<", index, builder.load(_count_at(builder, iterator.held)))
     result.set_valid(is_valid)
     with builder.if_then(is_valid):
-        place = _item_at(context, builder, kind.held, iterator.held, index)
-        result.yield_(context.unpack_value(builder, kind.held.item, place))
+        address = _item_at(context, builder, kind.held, iterator.held, index)
+        result.yield_(context.unpack_value(builder, kind.held.item, address))
         builder.store(builder.add(index, cgutils.intp_t(1)), iterator.index)
 
 
@@ -139,8 +139,8 @@ def _put(_context: Any, held: Any, _index: Any, _value: Any) -> Any:
     """Sets it; looks at no bounds."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        place = _item_at(context, builder, held, *arguments[:2])
-        store_value(context, builder, held.item, arguments[2], place)
+        address = _item_at(context, builder, held, *arguments[:2])
+        store_value(context, builder, held.item, arguments[2], address)
         return context.get_dummy_value()
 
     return types.void(held, types.intp, held.item), generate
@@ -261,10 +261,10 @@ def _getitem(held: Any, index: Any) -> Any:
         return None
 
     def getitem(held: Any, index: Any) -> Any:
-        place = index + _count(held) if index < 0 else index
-        if place < 0 or place >= _count(held):
+        position = index + _count(held) if index < 0 else index
+        if position < 0 or position >= _count(held):
             raise IndexError("list index out of range")
-        return _item(held, place)
+        return _item(held, position)
 
     return getitem
 
@@ -276,10 +276,10 @@ def _setitem(held: Any, index: Any, item: Any) -> Any:
     _check(held, item)
 
     def setitem(held: Any, index: Any, item: Any) -> None:
-        place = index + _count(held) if index < 0 else index
-        if place < 0 or place >= _count(held):
+        position = index + _count(held) if index < 0 else index
+        if position < 0 or position >= _count(held):
             raise IndexError("list assignment index out of range")
-        _put(held, place, item)
+        _put(held, position, item)
 
     return setitem
 
@@ -290,10 +290,10 @@ def _delitem(held: Any, index: Any) -> Any:
         return None
 
     def delitem(held: Any, index: Any) -> None:
-        place = index + _count(held) if index < 0 else index
-        if place < 0 or place >= _count(held):
+        position = index + _count(held) if index < 0 else index
+        if position < 0 or position >= _count(held):
             raise IndexError("list assignment index out of range")
-        _remove(held, place)
+        _remove(held, position)
 
     return delitem
 
@@ -310,8 +310,8 @@ def _insert_method(held: Any, index: Any, item: Any) -> Any:  # noqa: ARG001 - N
 
     def insert(held: Any, index: Any, item: Any) -> None:
         count = _count(held)
-        place = max(0, index + count) if index < 0 else min(index, count)
-        _insert(held, place, item)
+        position = max(0, index + count) if index < 0 else min(index, count)
+        _insert(held, position, item)
 
     return insert
 
@@ -340,11 +340,11 @@ def _pop(held: Any, index: Any = -1) -> Any:  # noqa: ARG001 - as above
         count = _count(held)
         if count == 0:
             raise IndexError("pop from empty list")
-        place = index + count if index < 0 else index
-        if place < 0 or place >= count:
+        position = index + count if index < 0 else index
+        if position < 0 or position >= count:
             raise IndexError("pop index out of range")
-        item = _item(held, place)
-        _remove(held, place)
+        item = _item(held, position)
+        _remove(held, position)
         return item
 
     return pop

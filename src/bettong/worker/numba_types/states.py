@@ -14,7 +14,7 @@ from bettong.schema.fields import Kind
 from bettong.schema.schema import schema_of
 from bettong.worker.numba_types.lists import BoundedListType
 from bettong.worker.numba_types.messages import MessageType
-from bettong.worker.numba_types.places import store_value
+from bettong.worker.numba_types.storing import store_value
 from bettong.worker.numba_types.texts import TextType, intrinsic
 from bettong.worker.state.members import ITEMS, ArrayMember, ListMember, Member, ObjectMember, PlainMember
 
@@ -98,8 +98,8 @@ def _set(context: Any, builder: Any, call: Any, arguments: Any, name: str) -> An
     if not member.is_value:
         raise errors.NumbaTypeError(_refusal(member))
     data = context.get_data_type(kind)
-    place = cgutils.get_record_member(builder, arguments[0], owner.offset(name), data)
-    store_value(context, builder, kind, arguments[1], place)
+    address = cgutils.get_record_member(builder, arguments[0], owner.offset(name), data)
+    store_value(context, builder, kind, arguments[1], address)
 
 
 def _check_same(
@@ -107,8 +107,8 @@ def _check_same(
 ) -> None:
     """`state.sums += 1` sets the array that is there. Raises ValueError in compiled code for another one."""
     array = context.make_array(kind)(context, builder, arguments[1])
-    place = cgutils.get_record_member(builder, arguments[0], offset, context.get_data_type(kind.dtype))
-    with builder.if_then(builder.icmp_unsigned("!=", array.data, place), likely=False):
+    address = cgutils.get_record_member(builder, arguments[0], offset, context.get_data_type(kind.dtype))
+    with builder.if_then(builder.icmp_unsigned("!=", array.data, address), likely=False):
         context.call_conv.return_user_exc(builder, ValueError, (_refusal(member),))
 
 
