@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 import bettong
 from bettong import Application, ApplicationError, AtMost, Width
 from bettong.application.plan import plan
-from bettong.errors import SchemaError, StateChangedError
+from bettong.errors import SchemaError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.schema.schema import schema_of
 from bettong.testing import run
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
+from bettong.worker.state.members import ITEMS, LENGTH
+from bettong.worker.state.stored_arrays import bytes_of
+from bettong.worker.state.table import SavedStates
 from tests.samples.worker import data, fold, results, worker
 
 
@@ -291,6 +294,24 @@ def test_nested_states_go_on_after_a_restart_and_become_others_by_a_migration() 
         "numbers": [0, 1, 7, 3],
         "name": "new",
     }
+
+
+def test_records_that_nobody_can_have_saved_are_no_old_states() -> None:
+    one = made(grown_again, Renewed, migrate=migrated)
+    table: Any = one.tables["fold"]
+    keys = np.zeros((1, 1), np.uint64)
+    for forged in (
+        np.zeros(1, [("numbers", [(LENGTH, "<i8"), (ITEMS, "<i8")])]),
+        np.zeros(1, [("numbers", [(LENGTH, "<f8"), (ITEMS, "<i8", (3,))])]),
+    ):
+        forged["numbers"][LENGTH] = 1.5
+        with pytest.raises(SnapshotError, match="no state has such fields"):
+            table.load(
+                SavedStates(bytes_of(keys, forged)),
+                log_ns=0,
+                begins=True,
+                migration=lambda old: migrated(old, 1),
+            )
 
 
 @pytest.mark.parametrize(

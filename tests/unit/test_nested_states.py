@@ -288,6 +288,17 @@ def test_a_record_keeps_all_of_a_state(books: list[Book]) -> None:
     assert layout.faults(records) is None
 
 
+def test_states_as_columns_are_objects_of_their_classes(
+    programs: tuple[StageProgram, StageProgram],
+) -> None:
+    one = worker(programs[0])
+    fold(one, [data("in/a", 1, [Step(1, what, 1, 2.0, "äö") for what in ("append", "point")])])
+    _, (outers, points, numbers) = one.tables["fold"].columns(["outer", "points", "numbers"])
+    best = Point("äö", 1, Span(False, 2.0), last=True)  # noqa: FBT003
+    assert outers == [Outer(False, Inner(True, 2, best), ["äö"])]  # noqa: FBT003
+    assert (points, numbers) == ([[best]], [[1, 1]])
+
+
 @bettong.compiled
 def fill(step: Step, book: Book) -> Seen:
     book.numbers.append(step.at)

@@ -249,7 +249,7 @@ class RecordTable:
         except ValueError as error:
             raise SnapshotError(f"state of {self.name!r}: {error}") from None
         if migration and states.dtype.names:
-            states = records_of(self._node, list(map(migration, old_states(states))))
+            states = self._migrated(states, migration)
         shape = (len(states), self._table.words)
         if states.dtype != self.states.dtype or keys.dtype != np.uint64 or keys.shape != shape:
             raise SnapshotError(
@@ -281,6 +281,13 @@ class RecordTable:
         self._note_stored()
         tracked = self._table.live > INCREMENT_KEYS and not migration
         self._changed = np.zeros(len(self.states), np.bool_) if tracked else None
+
+    def _migrated(self, states: Array, migration: Migration) -> Any:
+        try:
+            old = old_states(states)
+        except (TypeError, ValueError, IndexError) as error:
+            raise SnapshotError(f"state of {self.name!r}: no state has such fields: {error!s:.200}") from None
+        return records_of(self._node, list(map(migration, old)))
 
     def _read_beside(self, file: io.BytesIO) -> Any:  # noqa: ARG002 - for tables that keep more
         """What `_saved` wrote behind the states. Raises ValueError."""
