@@ -119,7 +119,7 @@ def _see(visit: Visit, page: _Page) -> Visit:
 @cache
 def _fold() -> Stateful:
     visits = Application("fuzzed").source("visits", schema=Visit, key="page")
-    node = visits.stateful(_see, state=_Page).node
+    node = visits.stateful(_see, state=_Page, name="pages").node
     assert isinstance(node, Stateful)
     return node
 

@@ -69,12 +69,12 @@ def layout_of(node: Stateful) -> ObjectMember:
     try:
         if node.mode is ExecutionMode.VECTORIZED or not is_dataclass(node.state):
             check_fixed(node.mode.value, node.name, schema_of(node.state))
-        layout = _object("", "", node.state, _new(node), 0)
-    except SchemaError as error:
-        raise ApplicationError(f"{owner}: state: {error}") from None
+        layout = layout_of_class(node.state, _new(node))
     except _UnfitStateError as error:
         name = getattr(node.state, "__name__", node.state)
         raise ApplicationError(f"{owner}: {name}: {error}") from None
+    except SchemaError as error:
+        raise ApplicationError(f"{owner}: state: {error}") from None
     if layout.dtype.itemsize > STATE_BYTES_MAX:
         raise ApplicationError(
             f"{owner}: {layout.held_class.__name__}: a state takes {layout.dtype.itemsize} bytes, at most"
@@ -85,6 +85,11 @@ def layout_of(node: Stateful) -> ObjectMember:
             f"{owner}: {layout.held_class.__name__}: more fields than a saved state can describe; use fewer, or arrays"
         )
     return layout
+
+
+def layout_of_class(held_class: type[Any], new: Any) -> ObjectMember:
+    """What states of a class hold. `new`: one of them; None where no array is in it. Raises SchemaError."""
+    return _object("", "", held_class, new, 0)
 
 
 def old_states(records: Array) -> list[Any]:
@@ -111,7 +116,7 @@ def check_fixed(mode: str, name: str, schema: Schema) -> None:
         )
 
 
-class _UnfitStateError(Exception):
+class _UnfitStateError(SchemaError):
     """What no record can hold, with the path that leads to it."""
 
 
