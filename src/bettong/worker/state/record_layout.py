@@ -87,7 +87,7 @@ def layout_of(node: Stateful) -> ObjectMember:
     return layout
 
 
-def layout_of_class(held_class: type[Any], new: Any) -> ObjectMember:
+def layout_of_class(held_class: Any, new: Any) -> ObjectMember:
     """What states of a class hold. `new`: one of them; None where no array is in it. Raises SchemaError."""
     return _object("", "", held_class, new, 0)
 
