@@ -26,7 +26,7 @@ from bettong.application.windows.quantile import Quantile
 from bettong.application.windows.ranked import Top
 from bettong.application.windows.window import Window
 from bettong.errors import ApplicationError, BettongError
-from bettong.schema.fields import Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from bettong.schema.fields import AtMost, Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from bettong.schema.forms.decimals import Precision
 from bettong.schema.forms.json_documents import Json
 from bettong.schema.layouts import packed, tagged
@@ -39,6 +39,7 @@ __all__ = [
     "ApproxDistinct",
     "AtLeastOnceTcp",
     "AtLeastOnceWebhook",
+    "AtMost",
     "BettongError",
     "Count",
     "DeadLetter",

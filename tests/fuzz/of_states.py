@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
@@ -14,8 +15,9 @@ import msgpack  # type: ignore[import-untyped]
 import numpy as np
 
 import bettong
-from bettong import Application, Width
+from bettong import Application, AtMost, Width
 from bettong.application.joins.joined import Joined
+from bettong.application.nodes.stateful import Stateful
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import SnapshotError, StateChangedError
 from bettong.schema.fields import Kind
@@ -96,6 +98,36 @@ def _records() -> Any:
     return records(None)
 
 
+@dataclass
+class _Page:
+    """A state that nests."""
+
+    first: Visit = dataclass_field(default_factory=lambda: Visit("", 0))
+    times: Annotated[list[int], AtMost(4)] = dataclass_field(default_factory=lambda: [1, 2])
+    counts: Any = dataclass_field(default_factory=lambda: np.zeros(3))
+
+
+_Page.__annotations__["counts"] = np.ndarray
+
+
+@bettong.compiled
+def _see(visit: Visit, page: _Page) -> Visit:
+    page.times.append(visit.at)
+    return visit
+
+
+@cache
+def _fold() -> Stateful:
+    visits = Application("fuzzed").source("visits", schema=Visit, key="page")
+    node = visits.stateful(_see, state=_Page, name="pages").node
+    assert isinstance(node, Stateful)
+    return node
+
+
+def _nested() -> RecordTable:
+    return RecordTable(_fold(), np.dtype(np.int64), Kind.INT)
+
+
 def read_states(data: bytes) -> None:
     """Keys and states, as they are and behind the right mark."""
     for each in (data, MARK + bytes([VERSION]) + data):
@@ -107,7 +139,7 @@ def read_states(data: bytes) -> None:
 def read_arrays(data: bytes) -> None:
     """Records, panes and kept messages, with their keys; and the keys of those that have ended."""
     good = _records().dump()
-    for made in (_records, _panes, _kept):
+    for made in (_records, _nested, _panes, _kept):
         for saved in (SavedStates(data), SavedStates(good.states, ended=data)):
             table = made()
             with contextlib.suppress(SnapshotError):
@@ -128,6 +160,9 @@ def _states() -> Iterator[bytes]:
 def _arrays() -> Iterator[bytes]:
     table = _records()
     yield table.dump().states
+    table.open(batch([1, 2, 3]))
+    yield table.dump().states
+    table = _nested()
     table.open(batch([1, 2, 3]))
     yield table.dump().states
     table = _panes()

@@ -17,6 +17,7 @@ from bettong.application.returns import Returns
 from bettong.edges.kernel_cache import KernelFolder
 from bettong.schema.schema import schema_of
 from bettong.worker.kernel import KernelForm, compile_kernel
+from bettong.worker.state.record_layout import layout_of_class
 
 
 @dataclass
@@ -198,7 +199,9 @@ def wrong_line(function: Callable[..., Any]) -> int:
 def reported(function: Callable[..., Any], cache: KernelFolder | None) -> str:
     with pytest.raises(ApplicationError) as caught:
         compile_kernel(
-            function, KernelForm(schema_of(Word), schema_of(Seen), Returns.ONE, schema_of(Count)), cache=cache
+            function,
+            KernelForm(schema_of(Word), layout_of_class(Seen, None), Returns.ONE, schema_of(Count)),
+            cache=cache,
         )
     return str(caught.value)
 

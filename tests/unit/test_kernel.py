@@ -273,7 +273,7 @@ def marked(schema: type[Any], state: Any, key: Any = "name", returns: Any = Outc
     ("app", "text"),
     [
         (marked(Sample, LooseState), "compiled 'f': LooseState: items has no fixed width"),
-        (marked(Sample, ListState), "compiled 'f': ListState: items (list): numbers, bools"),
+        (marked(Sample, ListState), "compiled 'f': ListState: items (list): it has no bound; use Annotated"),
         (marked(Sample, dict), "compiled 'f': state: <class 'dict'> is no schema"),
         (marked(Sample, lambda: Kept()), "is no schema"),  # noqa: PLW0108 - a function is the point
         (marked(Loose, State, key="text"), "compiled 'f': key 'text' of 'in' has no fixed width"),

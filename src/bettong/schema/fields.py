@@ -26,6 +26,8 @@ from bettong.schema.form import KIND, Copier, Form
 
 # A field wider than this belongs in a variable-width one: padding would outgrow the content.
 WIDTH_BYTES_MAX = 4096
+# Of a list with a bound: what is longer is no part of one message or state.
+ITEMS_MAX = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,17 @@ class Width:
     def __post_init__(self) -> None:
         if not 1 <= self.size_bytes <= WIDTH_BYTES_MAX:
             raise SchemaError(f"Width({self.size_bytes}): expected 1 to {WIDTH_BYTES_MAX} bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """Marks an annotated `list` with its bound: how many items it holds at most, 1 to `ITEMS_MAX`."""
+
+    items: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.items <= ITEMS_MAX:
+            raise SchemaError(f"AtMost({self.items}): expected 1 to {ITEMS_MAX} items")
 
 
 u8 = Annotated[int, Scalar("<u1")]

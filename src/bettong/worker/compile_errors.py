@@ -22,6 +22,8 @@ _PASSES = re.compile(r"(Failed in |During: |File |- |Overload |Operator |With ar
 _LOCATION = re.compile(r'(?:File "([^"]+)", line (\d+)|\b(?:at|from) (\S[^"\n]*) \((\d+)\))')
 # Not the user's: the loop around the function, made as it is or from a file of the cache, and our extensions of Numba.
 _LOOP = re.compile(r"^<string>$|kernel_[0-9a-f]+\.py$|\bnumba_types/\w+\.py$")
+# What our extensions of Numba say where Numba looks for one that fits.
+_REFUSED = re.compile(r"NumbaTypeError: (.+)\n\s*raised from \S*\bnumba_types/")
 _RESULT = re.compile(r"(?:result|each)\.(\w+)")
 
 _REWORDED = (
@@ -63,6 +65,8 @@ def _reason(error: Exception) -> str:
     if isinstance(error, TypeError) and "unhashable" in str(error):
         # What Numba says of a list of named tuples that it cannot bring to one type.
         return "its results differ in type: in a list, a field is a message's text in each, or a constant in each"
+    if (refused := _REFUSED.search(str(error))) is not None:
+        return refused[1][:_REASON_CHARACTERS_MAX]
     facts = [line.strip() for line in str(error).splitlines() if line.strip()]
     reasons = [line for line in facts if not _PASSES.match(line)] or facts or [type(error).__name__]
     signature = next((line.removeprefix(">>> ") for line in facts if line.startswith(">>> ")), None)

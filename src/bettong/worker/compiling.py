@@ -10,9 +10,10 @@ from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.nodes.stateless import Stateless
 from bettong.application.returns import Returns
-from bettong.schema.schema import Schema, schema_of
+from bettong.schema.schema import Schema
 from bettong.worker.kernel import Kernel, KernelCache, KernelForm, compile_kernel
-from bettong.worker.state.record_layout import check_fixed, first_state
+from bettong.worker.state.members import ObjectMember
+from bettong.worker.state.record_layout import check_fixed, first_state, layout_of
 
 
 def compile_node(node: Stateless | Stateful, *, cache: KernelCache | None) -> dict[Schema, Kernel]:
@@ -23,7 +24,7 @@ def compile_node(node: Stateless | Stateful, *, cache: KernelCache | None) -> di
     state = None
     if isinstance(node, Stateful):
         first_state(node)
-        state = schema_of(node.state)
+        state = layout_of(node)
     return _kernels(node, functions_of(node), state, cache=cache)
 
 
@@ -38,7 +39,7 @@ def compile_join(node: Joined, *, cache: KernelCache | None) -> Kernel:
 
 def compile_timers(node: Stateful, fired: Schema, *, cache: KernelCache | None) -> dict[str, Kernel]:
     """The kernels of the functions of its timers, by field. `fired`: what they take. Raises as `compile_node`."""
-    state = schema_of(node.state)
+    state = layout_of(node)
     return {
         timer.field: _kernels(node, {fired: timer.function}, state, cache=cache)[fired]
         for timer in node.timers
@@ -48,7 +49,7 @@ def compile_timers(node: Stateful, fired: Schema, *, cache: KernelCache | None) 
 def _kernels(
     node: Stateless | Stateful,
     functions: Mapping[Schema, Callable[..., Any]],
-    state: Schema | None,
+    state: ObjectMember | None,
     *,
     cache: KernelCache | None,
 ) -> dict[Schema, Kernel]:
@@ -77,7 +78,7 @@ def functions_of(node: Computation) -> Mapping[Schema, Callable[..., Any]]:
 
 
 def _form(
-    node: Stateless | Stateful, takes: Schema, state: Schema | None, function: Callable[..., Any]
+    node: Stateless | Stateful, takes: Schema, state: ObjectMember | None, function: Callable[..., Any]
 ) -> KernelForm:
     if node.returns is Returns.WHETHER:
         return KernelForm(takes, state, Returns.WHETHER, None)

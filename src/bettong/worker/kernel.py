@@ -21,10 +21,10 @@ from bettong.schema.schema import Schema
 from bettong.worker.code_facts import fingerprint
 from bettong.worker.compile_errors import explain
 from bettong.worker.numba_types.callables import kernel_compilation
-from bettong.worker.numba_types.states import StateType
+from bettong.worker.numba_types.states import StateType, copy_record
 from bettong.worker.numba_types.texts import TextType, is_longer
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
-from bettong.worker.state.record_layout import state_dtype
+from bettong.worker.state.members import ObjectMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class KernelForm:
     """
 
     takes: Schema
-    state: Schema | None
+    state: ObjectMember | None
     returns: Returns
     output: Schema | None
     deletes: bool = False
@@ -106,9 +106,10 @@ def compile_kernel(
     source = _source(form, reasons)
     kernel = None
     if cache is not None:
-        schemas = [each for each in (form.takes, form.right, form.state, form.output) if each is not None]
+        schemas = [each for each in (form.takes, form.right, form.output) if each is not None]
         layouts = [",".join(field.token for field in schema.fields) for schema in schemas]
-        name = fingerprint(function, cache.version, source, *layouts)
+        state = f"{form.state.token} {form.state.dtype!r}" if form.state is not None else ""
+        name = fingerprint(function, cache.version, source, state, *layouts)
         if name is not None and delete_when is not None:
             name = fingerprint(delete_when, name)
         kernel = cache.load(name, source, names) if name is not None else None
@@ -137,7 +138,8 @@ def _names(
         "delete_when": delete_when,
         "Message": form.takes.message,
         "Right": form.right.message if form.right is not None else None,
-        "State": StateType(form.state, state_dtype(form.state)) if form.state is not None else None,
+        "State": StateType(form.state) if form.state is not None else None,
+        "copy_record": copy_record,
         "carray": carray,
         "pointer": _pointer,
         "prefetch": prefetch,
@@ -186,7 +188,11 @@ def _source(form: KernelForm, reasons: list[str]) -> str:
         "    for row in range(start, rows):",
         "        cursor[0] = row",
         *(_asked() if state else []),
-        *(["        spare[0] = states[slots[row]]"] if state and form.returns is Returns.MANY else []),
+        *(
+            ["        copy_record(spare[0], states[slots[row]])"]
+            if state and form.returns is Returns.MANY
+            else []
+        ),
         f"        result = function(Message({', '.join(values[:own])}){right}{state})",
         *(f"        {line}" for line in (_deleted() if form.deletes else ())),
         *(f"        {line}" for line in _taken(form, reasons)),
@@ -203,7 +209,7 @@ def _asked() -> Iterator[str]:
 def _deleted() -> Iterator[str]:
     """The lines that ask whether a row's state is to be deleted."""
     yield "if delete_when(states[slots[row]]):"
-    yield "    states[slots[row]] = first[0]"
+    yield "    copy_record(states[slots[row]], first[0])"
     yield "    deleted[row] = 1"
 
 
@@ -233,7 +239,7 @@ def _several(form: KernelForm, reasons: list[str]) -> Iterator[str]:
     yield "    if each is not None:"
     yield "        if made == room:"
     if form.state is not None:
-        yield "            states[slots[row]] = spare[0]"
+        yield "            copy_record(states[slots[row]], spare[0])"
     yield "            cursor[2] = 1"
     yield "            return"
     yield "        violations[made] = 0"

@@ -9,7 +9,7 @@ from typing import Any, Self, get_args, get_origin
 import pyarrow as pa
 
 from bettong.errors import SchemaError
-from bettong.schema.fields import Field
+from bettong.schema.fields import AtMost, Field
 from bettong.schema.form import Copier, Describe, Form, StatedType, UnfitValueError, shown, without_nulls
 from bettong.schema.forms.spans import Spans, json_document, offsets_of
 from bettong.schema.json_values import json_value, reader_of
@@ -18,29 +18,31 @@ from bettong.schema.values import array_of, check_array, values_of_array
 
 @dataclass(frozen=True, slots=True)
 class ListForm(Form):
-    """Any number of values. `container`: what they come back in. Given may be either."""
+    """Any number of values, or `at_most` so many. `container`: what they come back in. Given may be either."""
 
     name = "list"
     sql = ("jsonb", "json")
     item: Field
     container: type[Any] = list
+    at_most: int | None = None
 
     @classmethod
     def of_annotation(cls, stated: StatedType) -> Self | None:
         """See Form."""
         annotation, describe = stated.plain, stated.describe
         origin, parts = get_origin(annotation) or annotation, get_args(annotation)
+        at_most = next((mark.items for mark in stated.marks if isinstance(mark, AtMost)), None)
         if origin is list:
             if len(parts) != 1:
                 raise SchemaError("a list says what it holds: list[int]")
-            return cls(describe("item", parts[0]))
+            return cls(describe("item", parts[0]), at_most=at_most)
         if origin is not tuple or not parts:
             return None
         if len(parts) != 2 or parts[1] is not Ellipsis:
             raise SchemaError(
                 f"{annotation} has parts of their own types; use a dataclass, or tuple[T, ...] for many of one type"
             )
-        return cls(describe("item", parts[0]), tuple)
+        return cls(describe("item", parts[0]), tuple, at_most)
 
     @classmethod
     def of_arrow(cls, field: pa.Field, describe: Describe) -> Self:
@@ -55,7 +57,8 @@ class ListForm(Form):
     @property
     def token(self) -> str:
         """See Form."""
-        return f"{self.name}({self.item.token})"
+        bound = f", at most {self.at_most}" if self.at_most is not None else ""
+        return f"{self.name}({self.item.token}{bound})"
 
     def copier(self) -> Copier:
         """See Form."""
@@ -73,6 +76,7 @@ class ListForm(Form):
         for row, value in enumerate(values):
             if not isinstance(value, list | tuple):
                 raise UnfitValueError(f"{shown(value)} is no list", row)
+            self._check_length(len(value), row)
         spans = Spans(values)
         try:
             items = array_of(self.item, list(chain.from_iterable(values)))
@@ -93,6 +97,8 @@ class ListForm(Form):
         """See Form."""
         without_nulls(array, self.name)
         offsets = offsets_of(array)
+        for row, (start, stop) in enumerate(pairwise(offsets) if self.at_most is not None else ()):
+            self._check_length(stop - start, row)
         try:
             check_array(self.item, array.values.slice(offsets[0], offsets[-1] - offsets[0]))
         except UnfitValueError as error:
@@ -107,6 +113,7 @@ class ListForm(Form):
         """See Form."""
         if not isinstance(value, list):
             raise UnfitValueError(f"expected a list, got {shown(value)}")
+        self._check_length(len(value))
         read, items = reader_of(self.item), []
         try:
             for each in value:
@@ -123,3 +130,7 @@ class ListForm(Form):
     def to_sql(self, value: Any) -> str:
         """See Form."""
         return json.dumps(self.to_json(value), ensure_ascii=False, allow_nan=False)
+
+    def _check_length(self, items: int, row: int | None = None) -> None:
+        if self.at_most is not None and items > self.at_most:
+            raise UnfitValueError(f"{items} items, at most {self.at_most} can be there", row)

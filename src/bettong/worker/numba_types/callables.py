@@ -62,7 +62,8 @@ def _type_of_function(function: FunctionType, context: Any) -> Any:
     if functions is None or numba_knows(function):
         return _type_of_object(function, context)
     if function not in functions:
-        functions[function] = numba.njit(function)
+        # Python looks at indexes of arrays; without this, compiled code would write beside one.
+        functions[function] = numba.njit(boundscheck=True)(function)
     return numba.typeof(functions[function])
 
 

@@ -184,6 +184,13 @@ def _set(_context: Any, _builder: Any, call: Any, _arguments: Any, name: str) ->
 
 @lower_cast(MessageType, MessageType)
 def _cast(context: Any, builder: Any, source: MessageType, wanted: MessageType, message: Any) -> Any:
+    if source.schema != wanted.schema:
+        raise errors.NumbaTypeError(f"{source.schema.name} is no {wanted.schema.name}")
+    for name, given, held in zip(wanted.names, source.field_types, wanted.field_types, strict=True):
+        if isinstance(given, types.Float) and isinstance(held, types.Integer | types.Boolean):
+            raise errors.NumbaTypeError(
+                f"field {name!r} of a {wanted.schema.name} is an {held}, not a {given}"
+            )
     values = zip(
         _values(context, builder, source, message), source.field_types, wanted.field_types, strict=True
     )

@@ -1,44 +1,107 @@
 """How a state is a record of fixed width."""
 
 from dataclasses import is_dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
 
+from bettong.application.execution_mode import ExecutionMode
 from bettong.application.nodes.stateful import Stateful
 from bettong.errors import ApplicationError, SchemaError
-from bettong.frames.columns import Columns
-from bettong.schema.fields import Kind
+from bettong.frames.columns import Array
+from bettong.schema.annotations import DEPTH_MAX, field_of
+from bettong.schema.fields import AtMost
+from bettong.schema.record_classes import record_class_of
 from bettong.schema.schema import Schema, schema_of
+from bettong.worker.state.members import (
+    ITEMS,
+    LENGTH,
+    ArrayMember,
+    ListMember,
+    Member,
+    ObjectMember,
+    PlainMember,
+)
+
+# Of one state. A table makes room for keys before they come.
+STATE_BYTES_MAX = 1 << 20
+# Of the text that describes a record in increments: see `stored_arrays`, whose bound it must keep.
+_DESCRIPTION_CHARACTERS_MAX = 9000
+# Types of arrays whose numbers compute compiled as in numpy.
+_ARRAYS = tuple(map(np.dtype, ("<f8", "<i8", "?")))
+
+_WIDTHS = "use Annotated[str, Width(n)] or Annotated[bytes, Width(n)]"
+_PLAIN = (
+    "numbers, bools, and text and bytes of a fixed width are all that can be there; keep it as one of these, such as an"
+    " int of microseconds, or leave the mark out"
+)
+_NESTED = (
+    "numbers, bools, text and bytes of a fixed width, dataclasses of these, arrays, and lists with a bound are all that"
+    " can be there; keep it as one of these, such as an int of microseconds, or leave the mark out"
+)
 
 
 def first_state(node: Stateful) -> Any:
     """The record that a new key starts with. Raises ApplicationError when the state cannot be one."""
+    layout_of(node)
     try:
-        check_fixed(node.mode.value, node.name, schema_of(node.state))
-        return records_of(node, [node.state()])
-    except (SchemaError, TypeError) as error:
+        new = node.state()
+    except TypeError as error:
         raise ApplicationError(f"{node.mode.value} {node.name!r}: state: {error}") from None
+    return records_of(node, [new])
 
 
 def records_of(node: Stateful, states: list[Any]) -> Any:
     """States of the computation as records. Raises ApplicationError for what cannot be one."""
+    layout = layout_of(node)
+    records = np.zeros(len(states), layout.dtype)
     try:
-        schema = schema_of(node.state)
-        check_fixed(node.mode.value, node.name, schema)
-        values = Columns.of_messages(schema, states)
+        layout.store(records, states)
     except SchemaError as error:
         raise ApplicationError(f"{node.mode.value} {node.name!r}: state: {error}") from None
-    records = np.zeros(len(states), state_dtype(schema))
-    for field, column in zip(schema.fields, values.columns, strict=True):
-        records[field.name] = column
     return records
 
 
-def state_dtype(schema: Schema) -> np.dtype[Any]:
-    """The record of one key's state: numbers as wide as Python's arithmetic needs them."""
-    wide = {Kind.INT: np.dtype("<i8"), Kind.FLOAT: np.dtype("<f8"), Kind.BOOL: np.dtype("?")}
-    return np.dtype([(field.name, wide.get(field.kind, field.dtype)) for field in schema.fields], align=True)
+def layout_of(node: Stateful) -> ObjectMember:
+    """What the computation's states hold. Raises ApplicationError for what no record can."""
+    owner = f"{node.mode.value} {node.name!r}"
+    try:
+        if node.mode is ExecutionMode.VECTORIZED or not is_dataclass(node.state):
+            check_fixed(node.mode.value, node.name, schema_of(node.state))
+        layout = layout_of_class(node.state, _new(node))
+    except _UnfitStateError as error:
+        name = getattr(node.state, "__name__", node.state)
+        raise ApplicationError(f"{owner}: {name}: {error}") from None
+    except SchemaError as error:
+        raise ApplicationError(f"{owner}: state: {error}") from None
+    if layout.dtype.itemsize > STATE_BYTES_MAX:
+        raise ApplicationError(
+            f"{owner}: {layout.held_class.__name__}: a state takes {layout.dtype.itemsize} bytes, at most"
+            f" {STATE_BYTES_MAX}; give its lists lower bounds, or its arrays fewer values"
+        )
+    if len(repr(layout.dtype.descr)) > _DESCRIPTION_CHARACTERS_MAX:
+        raise ApplicationError(
+            f"{owner}: {layout.held_class.__name__}: more fields than a saved state can describe; use fewer, or arrays"
+        )
+    return layout
+
+
+def layout_of_class(held_class: Any, new: Any) -> ObjectMember:
+    """What states of a class hold. `new`: one of them; None where no array is in it. Raises SchemaError."""
+    return _object("", "", held_class, new, 0)
+
+
+def old_states(records: Array) -> list[Any]:
+    """Records of another version of the application, fields as attributes: text is bytes, and arrays are copies."""
+    names = records.dtype.names
+    if names == (LENGTH, ITEMS):
+        pairs = zip(records[LENGTH].tolist(), records[ITEMS], strict=True)
+        return [old_states(items[: max(0, length)]) for length, items in pairs]
+    if names is None:
+        return records.tolist() if records.ndim == 1 else [each.copy() for each in records]
+    held = [old_states(records[name]) for name in names]
+    return [SimpleNamespace(**dict(zip(names, values, strict=True))) for values in zip(*held, strict=True)]
 
 
 def check_fixed(mode: str, name: str, schema: Schema) -> None:
@@ -46,12 +109,85 @@ def check_fixed(mode: str, name: str, schema: Schema) -> None:
     if not is_dataclass(schema.message):
         raise ApplicationError(f"{mode} {name!r}: {schema.name}: expected a dataclass")
     if odd := [f"{field.name} ({field.kind_name})" for field in schema.fields if field.form is not None]:
-        raise ApplicationError(
-            f"{mode} {name!r}: {schema.name}: {', '.join(odd)}: numbers, bools, and text and bytes of a fixed width are"
-            " all that can be there; keep it as one of these, such as an int of microseconds, or leave the mark out"
-        )
+        raise ApplicationError(f"{mode} {name!r}: {schema.name}: {', '.join(odd)}: {_PLAIN}")
     if loose := [field.name for field in schema.fields if field.dtype is None]:
         raise ApplicationError(
-            f"{mode} {name!r}: {schema.name}: {', '.join(loose)} has no fixed width;"
-            " use Annotated[str, Width(n)] or Annotated[bytes, Width(n)]"
+            f"{mode} {name!r}: {schema.name}: {', '.join(loose)} has no fixed width; {_WIDTHS}"
         )
+
+
+class _UnfitStateError(SchemaError):
+    """What no record can hold, with the path that leads to it."""
+
+
+def _new(node: Stateful) -> Any:
+    """A new state; None where it is not made without arguments, which `first_state` refuses."""
+    try:
+        return node.state()
+    except TypeError:
+        return None
+
+
+def _object(name: str, path: str, held_class: Any, new: Any, depth: int) -> ObjectMember:
+    """The member of a dataclass. `new`: an object of it, of a new state; None where there is none yet."""
+    if depth > DEPTH_MAX:
+        raise _UnfitStateError(f"{path}: within more than {DEPTH_MAX} others; does a class hold itself?")
+    record = record_class_of(held_class)
+    members = tuple(
+        _member(own, f"{path}.{own}" if path else own, hint, getattr(new, own, None), depth)
+        for own, hint in record.hints.items()
+    )
+    return ObjectMember(name, path, held_class, members, record.is_frozen)
+
+
+def _member(name: str, path: str, annotation: Any, new: Any, depth: int) -> Member:
+    plain, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    origin = get_origin(plain) or plain
+    if origin is np.ndarray:
+        return _array(name, path, new)
+    if is_dataclass(plain):
+        return _object(name, path, plain, new, depth + 1)
+    if origin is list and get_args(plain):
+        bound = next((mark.items for mark in marks if isinstance(mark, AtMost)), None)
+        if bound is None:
+            raise _UnfitStateError(f"{path} (list): it has no bound; use Annotated[list[...], AtMost(n)]")
+        return _list(name, path, get_args(plain)[0], bound, depth)
+    field = field_of(path, annotation)
+    if field.form is not None:
+        raise _UnfitStateError(f"{path} ({field.kind_name}): {_NESTED}")
+    if field.dtype is None:
+        raise _UnfitStateError(f"{path} has no fixed width; {_WIDTHS}")
+    return PlainMember(name, path, field)
+
+
+def _list(name: str, path: str, annotation: Any, bound: int, depth: int) -> ListMember:
+    item = _member("", f"{path}[]", annotation, None, depth + 1)
+    if isinstance(item, ObjectMember) and not item.is_value:
+        raise _UnfitStateError(
+            f"{item.path} ({item.held_class.__name__}): a list holds numbers, bools, text and bytes of a fixed width,"
+            " and dataclasses of these that are frozen: use @dataclass(frozen=True)"
+        )
+    if not item.is_value:
+        raise _UnfitStateError(
+            f"{item.path}: a list holds no lists and no arrays; use an array of two dimensions"
+        )
+    return ListMember(name, path, item, bound)
+
+
+def _array(name: str, path: str, new: Any) -> ArrayMember:
+    """An array: as that of a new state is."""
+    if not isinstance(new, np.ndarray):
+        raise _UnfitStateError(
+            f"{path} (array): a new state has {'none' if new is None else type(new).__name__} there; use"
+            " field(default_factory=lambda: np.zeros(n)), which says dtype and shape"
+        )
+    if new.dtype not in _ARRAYS:
+        raise _UnfitStateError(
+            f"{path}: an array of {new.dtype}; use one of {', '.join(map(str, _ARRAYS))}, whose numbers"
+            " compute compiled as in numpy"
+        )
+    if not new.ndim or not new.size:
+        raise _UnfitStateError(f"{path}: an array of shape {new.shape} holds no values by an index")
+    if not new.flags.c_contiguous:
+        raise _UnfitStateError(f"{path}: an array that lies by columns; make it without order='F'")
+    return ArrayMember(name, path, new.dtype, new.shape)

@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from bettong.frames.composite_keys import packed_key, unpacked
 from bettong.routing import partitions_of_keys
 from bettong.schema.fields import Field, Kind
 from bettong.schema.key_types import KeyValue
-from bettong.schema.schema import schema_of
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
 from bettong.worker.fired import DueTimers, fired_of_parts, fired_schema, rows_of_column
@@ -24,11 +22,15 @@ from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.event_lifetimes import EventSlotLifetimes
 from bettong.worker.state.key_table import KeyTable, words_per_key
 from bettong.worker.state.lifetimes import LogSlotLifetimes, SlotLifetimes, stored_clocks
-from bettong.worker.state.record_layout import first_state, records_of
+from bettong.worker.state.record_layout import first_state, layout_of, old_states, records_of
 from bettong.worker.state.state_schemas import INCREMENT_KEYS, WHOLE_FROM, Migration
 from bettong.worker.state.stored_arrays import bytes_of, read_array
 from bettong.worker.state.table import SavedStates
 from bettong.worker.state.timers import SlotTimers, without_never
+
+# Room of a new table: for so many keys, but where a state is large for fewer.
+_KEYS_AT_FIRST = 1024
+_BYTES_AT_FIRST = 1 << 20
 
 
 class Records(NamedTuple):
@@ -62,6 +64,8 @@ class RecordTable:
         self._node = node
         # The state of a new key, an array of one.
         self.first = first_state(node) if first is None else first
+        # What a state holds; None where the records are no states of the user's.
+        self._layout = layout_of(node) if first is None else None
         self._key = key
         self._parts = parts
         self.fired_parts = fired_of_parts(parts) if parts is not None else None
@@ -254,6 +258,8 @@ class RecordTable:
                 f"state of {self.name!r}: it has keys of {keys.shape[1:]} words and {states.dtype},"
                 f" expected {self._table.words} and {self.states.dtype}"
             )
+        if self._layout is not None and (fault := self._layout.faults(states)) is not None:
+            raise SnapshotError(f"state of {self.name!r}: {fault}")
         if ended.dtype != np.uint64 or ended.shape[1:] != keys.shape[1:]:
             raise SnapshotError(
                 f"state of {self.name!r}: it ends keys of {ended.shape[1:]} words of {ended.dtype}"
@@ -278,6 +284,13 @@ class RecordTable:
         tracked = self._table.live > INCREMENT_KEYS and not migration
         self._changed = np.zeros(len(self.states), np.bool_) if tracked else None
 
+    def _migrated(self, states: Array, migration: Migration) -> Any:
+        try:
+            old = old_states(states)
+        except (TypeError, ValueError, IndexError) as error:
+            raise SnapshotError(f"state of {self.name!r}: no state has such fields: {error!s:.200}") from None
+        return records_of(self._node, list(map(migration, old)))
+
     def _read_beside(self, file: io.BytesIO) -> Any:  # noqa: ARG002 - for tables that keep more
         """What `_saved` wrote behind the states. Raises ValueError."""
         return None
@@ -295,11 +308,6 @@ class RecordTable:
         self._ended = []
         if self._ends:
             self._stored = self._table.used()
-
-    def _migrated(self, states: Array, migration: Migration) -> Any:
-        names = states.dtype.names or ()
-        made = [migration(SimpleNamespace(**dict(zip(names, each, strict=True)))) for each in states.tolist()]
-        return records_of(self._node, made)
 
     def _make_room(self) -> None:
         """As many states as the table has keys, and as many marks as states."""
@@ -335,11 +343,8 @@ class RecordTable:
     def columns(self, names: Sequence[str]) -> tuple[list[KeyValue], list[list[Any]]]:
         """See StateTable."""
         slots = self._table.in_use()
-        fields = {field.name: field for field in schema_of(self._node.state).fields}
-        values = [self.states[name][slots].tolist() for name in names]
-        for at, name in enumerate(names):
-            if fields[name].kind is Kind.TEXT:
-                values[at] = [each.decode("utf-8", "replace") for each in values[at]]
+        assert self._layout is not None  # noqa: S101 - see StateTable
+        values = [self._layout.member(name).load(self.states[name][slots]) for name in names]
         return self._key_values(slots), values
 
     def _key_values(self, slots: Array) -> list[KeyValue]:
@@ -358,16 +363,14 @@ class RecordTable:
 
     def _jsonable(self, slot: int) -> Any:
         """A state as JSON can hold it; see `to_jsonable`."""
-        record, fields = self.states[slot], schema_of(self._node.state).fields
-        values = {field.name: record[field.name].item() for field in fields}
-        for field in fields:
-            if field.kind is Kind.TEXT:
-                values[field.name] = values[field.name].decode("utf-8", "replace")
-        return without_never(to_jsonable(values), [timer.field for timer in self._node.timers])
+        assert self._layout is not None  # noqa: S101 - tables of other records show theirs
+        (state,) = self._layout.load(self.states[slot : slot + 1])
+        return without_never(to_jsonable(state), [timer.field for timer in self._node.timers])
 
     def _fresh(self, held: int) -> Any:
         """New states: enough to double those held, and never fewer than the table's next keys."""
-        return np.repeat(self.first, max(held, 2 * self._table.count, 1024))
+        few = min(_KEYS_AT_FIRST, max(1, _BYTES_AT_FIRST // self.first.itemsize))
+        return np.repeat(self.first, max(held, 2 * self._table.count, few))
 
 
 def _lifetimes(lifetime: Lifetime | None) -> SlotLifetimes | None:

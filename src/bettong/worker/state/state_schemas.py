@@ -13,13 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from bettong.application.joins.joined import Joined
 from bettong.application.key import key_name
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.plan import Stage
+from bettong.application.windows.windowed import Windowed
 from bettong.errors import StateChangedError
 from bettong.user_errors import ANY_ERROR
 from bettong.v1.snapshot_pb2 import StateSchema
 from bettong.worker.state.classes import functions_of
+from bettong.worker.state.members import PlainMember
+from bettong.worker.state.record_layout import layout_of
 
 # Least number of keys that an increment holds, if there are as many: so a small state is written whole each time,
 # and a large one in rounds of some milliseconds each.
@@ -43,7 +47,7 @@ def state_schema_of(stage: Stage, node: Stateful, *, records: bool) -> StateSche
     takes = sorted(f"{schema.name} {{{_tokens(schema.fields)}}}" for schema in node.handlers)
     keys = sorted({key_name(entry.key) for entry in stage.inputs if entry.key is not None})
     layout = (
-        f"{'compiled' if records else 'Python'} state {_state(node.state, arrays=not records)} by {', '.join(keys)}"
+        f"{'compiled' if records else 'Python'} state {_state(node, records=records)} by {', '.join(keys)}"
         f" of {', '.join(takes)}{node.settings}"
     )
     return StateSchema(layout=layout, version=node.version, code=_code(_functions(node)))
@@ -93,17 +97,27 @@ def _tokens(fields: Any) -> str:
     return ", ".join(field.token for field in fields)
 
 
-def _state(state: Callable[[], Any], *, arrays: bool) -> str:
-    """The class of a state, and its fields. `arrays`: with dtypes and shapes of those that a new state has."""
+def _state(node: Stateful, *, records: bool) -> str:
+    """The class of a state, and its fields: with dtypes and shapes of arrays, and what records nest."""
+    state = node.state
     name = getattr(state, "__qualname__", type(state).__qualname__)
-    made = state() if arrays else None
+    made = state() if not records else None
+    nested = _nested(node) if records else {}
     if isinstance(state, type) and dataclasses.is_dataclass(state):
         fields = ", ".join(
-            f"{field.name}: {_type(field.type)}{_array(getattr(made, field.name, None))}"
+            f"{field.name}: {_type(field.type)}{_array(getattr(made, field.name, None))}{nested.get(field.name, '')}"
             for field in dataclasses.fields(state)
         )
         return f"{name} {{{fields}}}"
     return f"{name}{_array(made)}"
+
+
+def _nested(node: Stateful) -> dict[str, str]:
+    """By field, what its record holds, where an annotation does not say all of it."""
+    if isinstance(node, Windowed | Joined):
+        return {}
+    members = layout_of(node).members
+    return {each.name: f" = {each.token}" for each in members if not isinstance(each, PlainMember)}
 
 
 def _array(value: Any) -> str:
