@@ -60,6 +60,7 @@ def grown(spec: Spec, followed: Followed, start_s: float) -> list[GrowthReport]:
                     low=round(trend.low, 4),
                     high=round(trend.high, 4),
                     bound=bound,
+                    medians=[round(each, 4) for each in trend.medians],
                 )
             )
     return found

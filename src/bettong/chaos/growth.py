@@ -33,12 +33,16 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """`median`: of the metric. By `share` of it the line rises in as long as the run, from `low` to `high`."""
+    """`median`: of the metric. By `share` of it the line rises in as long as the run, from `low` to `high`.
+
+    `medians`: of the stretches that have samples, in order.
+    """
 
     median: float
     share: float
     low: float
     high: float
+    medians: tuple[float, ...]
 
 
 def growth(
@@ -66,4 +70,5 @@ def growth(
     error = (residuals / (len(points) - 2) / spread) ** 0.5
     median = statistics.median(medians)
     scale = duration_s / length_s / max(median, least)
-    return Growth(median, slope * scale, (slope - _T * error) * scale, (slope + _T * error) * scale)
+    low, high = (slope - _T * error) * scale, (slope + _T * error) * scale
+    return Growth(median, slope * scale, low, high, tuple(medians))

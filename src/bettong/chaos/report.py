@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from bettong.chaos.nemeses import Injected
 from bettong.chaos.outputs import Difference
@@ -80,7 +80,8 @@ class MemoryReport(_Part):
 class GrowthReport(_Part):
     """By how much a metric grew over the run, as a part of its median, with the 95 % interval.
 
-    `bound`: the most that `high` may be; None where the spec asks for nothing.
+    `bound`: the most that `high` may be; None where the spec asks for nothing. `medians`: of 20 stretches of the part
+    of the run that counts, which the line goes through.
     """
 
     metric: str
@@ -90,6 +91,7 @@ class GrowthReport(_Part):
     low: float
     high: float
     bound: float | None
+    medians: list[float] = Field(default_factory=list)
 
     @property
     def holds(self) -> bool:
