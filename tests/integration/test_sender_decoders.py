@@ -204,13 +204,13 @@ def test_a_decoder_that_takes_a_second_a_frame_holds_up_its_own_source_alone(
         assert took_s >= len(clients)
 
 
-@pytest.mark.parametrize("source", ["decoded", "keyed"])
+# Which function it was has nothing to do with how the process ended: each of both once at least, below in other pairs.
 @pytest.mark.parametrize(
-    ("end", "how"),
+    ("source", "end", "how"),
     [
-        ("exit", "it ended without a word"),
-        ("segfault", "signal 11"),
-        ("backtrack", "it kept the interpreter's lock for longer than BETTONG_SENDER_LOCK_MS_MAX"),
+        ("decoded", "exit", "it ended without a word"),
+        ("keyed", "segfault", "signal 11"),
+        ("keyed", "backtrack", "it kept the interpreter's lock for longer than BETTONG_SENDER_LOCK_MS_MAX"),
     ],
 )
 def test_a_message_that_ends_the_process_twice_is_refused_and_the_stream_goes_on(

@@ -131,15 +131,12 @@ def leftovers(folder: Path) -> list[str]:
     return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.name not in ("output", "tmp")]
 
 
-# SIGHUP is handled as SIGTERM is: tests/local/test_interrupts.py.
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_nothing_is_left_when_it_is_ended_while_it_starts(
-    number: signal.Signals, status: int, running: Running
-) -> None:
+# SIGHUP is handled as SIGTERM is: tests/local/test_interrupts.py. SIGINT ends one that starts at the end of this file.
+def test_nothing_is_left_when_it_is_ended_while_it_starts(running: Running) -> None:
     running.launched()
     family, folders = running.family(), running.folders()
     assert len(family) >= 5
-    assert running.end(number) == status
+    assert running.end(signal.SIGTERM) == 143
     assert gone(family)
     assert not [place for place in folders if place.exists()]
     assert not leftovers(running.folder)
@@ -279,4 +276,8 @@ def test_all_processes_die_with_an_owner_that_is_killed_and_the_next_run_clears_
     assert running.record is None
     other = start(running.folder)
     eventually(lambda: not [place for place in folders if place.exists()], seconds=START_S)
+    other.launched()
+    family = other.family()
     assert other.end(signal.SIGINT) == 130
+    assert gone(family)
+    assert not leftovers(running.folder)

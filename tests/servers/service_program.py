@@ -4,7 +4,9 @@
 _PROGRAM = """\
 import sys
 from bettong.errors import BettongError
-from bettong_{service}.main import main
+from bettong.garbage import CollectionPaused
+with CollectionPaused():  # as the command line does
+    from bettong_{service}.main import main
 try:
     main({{}})
 except BettongError as error:

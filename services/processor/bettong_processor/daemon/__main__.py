@@ -1,5 +1,6 @@
 """Entry of `spark.python.daemon.module`. Imports little: where a prepared process takes over, this one only waits."""
 
+import gc
 import os
 import socket
 import sys
@@ -8,6 +9,7 @@ from bettong_processor.daemon.prepared import ADDRESS, FLAG, handed_over, take_o
 
 prepared = FLAG in sys.argv
 if prepared or ADDRESS not in os.environ or not handed_over(os.environ[ADDRESS]):
+    gc.disable()  # what is loaded stays; `serve` has it looked through once
     from bettong_processor.daemon import serving
 
     if prepared:

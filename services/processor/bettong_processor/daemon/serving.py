@@ -5,6 +5,7 @@ What is imported and compiled here is shared by all workers, so that a new one c
 Spark reads its own protocol from this process's standard output: nothing here may print there.
 """
 
+import gc
 import importlib
 import sys
 from contextlib import suppress
@@ -52,4 +53,5 @@ def serve() -> None:
     # Spark collects garbage after every task. Looking through all that is loaded here took three quarters of a
     # worker's time; frozen, it is left out, and its pages stay shared with the workers.
     collect_rarely()
+    gc.enable()  # `__main__` had it wait
     manager()
