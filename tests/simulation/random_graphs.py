@@ -156,7 +156,7 @@ class _Growing:
             for function in FUNCTIONS.values():
                 if function.kind == kind and self._can_read(stream, function):
                     for mode in function.forms:
-                        if kind not in ("stateful", "window") or self._can_keep(stream, function, mode):
+                        if kind not in ("stateful", "window") or self._can_keep(stream, mode):
                             choices.setdefault(mode, []).append((stream, function))
         if choices:
             mode = self.random.choice([mode for mode in ExecutionMode if mode in choices])
@@ -256,7 +256,7 @@ class _Growing:
         if isinstance(join[0], Latest) and self.random.random() < 0.5:
             lifetime = Lifetime(self.random.choice([1, 10, 60]), Clock.LOG)
         mode = ExecutionMode.PYTHON
-        fixed = all(self._can_keep(each, function, ExecutionMode.COMPILED) for each in (left, right))
+        fixed = all(self._can_keep(each, ExecutionMode.COMPILED) for each in (left, right))
         if isinstance(join[0], Within) and fixed:
             mode = self.random.choice([mode, ExecutionMode.COMPILED, ExecutionMode.COMPILED])
         if mode is ExecutionMode.COMPILED:
@@ -370,10 +370,11 @@ class _Growing:
         has_timers = node.function is not None and bool(node.function.timers)
         return bool(waits) or has_timers or any(self._lags(parent) for parent in node.parents)
 
-    def _can_keep(self, stream: str, function: Function, mode: ExecutionMode) -> bool:
-        """Whether the keys of a stream's states, or windows, are of a fixed width; timers take no tuples of these."""
-        kinds = (str,) if function.timers else (str, tuple)
-        return mode is ExecutionMode.PYTHON or all(isinstance(key, kinds) for key in self._keys_into[stream])
+    def _can_keep(self, stream: str, mode: ExecutionMode) -> bool:
+        """Whether the keys of a stream's states, or windows, are of a fixed width."""
+        return mode is ExecutionMode.PYTHON or all(
+            isinstance(key, str | tuple) for key in self._keys_into[stream]
+        )
 
     def _can_meet(self, stream: str, other: str) -> bool:
         def kinds(name: str) -> set[str]:

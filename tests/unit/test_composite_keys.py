@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bettong
-from bettong import NEVER, Application, Fired, RowIndexes, Width
+from bettong import Application, RowIndexes, Width
 from bettong.application.plan import StageInput, plan
-from bettong.errors import ApplicationError
 from bettong.frames.columns import Columns
 from bettong.frames.composite_keys import packed, packed_key, unpacked
 from bettong.frames.key_values import key_bytes, key_text
@@ -25,7 +24,7 @@ from bettong.schema.schema import schema_of
 from bettong.worker.batch import FrameKeys
 from bettong.worker.stage_program import program
 from tests.samples.application import refused
-from tests.samples.worker import data, fold, results, tick, worker
+from tests.samples.worker import data, fold, results, worker
 
 
 @dataclass
@@ -197,50 +196,6 @@ def test_a_key_may_be_a_function_that_gives_a_tuple() -> None:
     messages = [Trade(each.symbol, each.venue, 0, b"abc", "") for each in MESSAGES]
     records = fold(worker(program(stage, compiled=True)), [data("in/a", 1, messages)])
     assert [each.count for each in results(records, "meters.sink.out", Count)] == [1, 1, 1, 2, 2, 1, 3]
-
-
-@dataclass
-class Alarm:
-    at: bettong.LogTimer = NEVER
-
-
-def set_alarm(trade: Trade, alarm: Alarm) -> Count | None:
-    alarm.at = trade.order
-    return None
-
-
-def ring(fired: Fired[tuple[str, int]], alarm: Alarm) -> Count:
-    symbol, venue = fired.key
-    return Count(symbol, venue, fired.at)
-
-
-def test_a_timer_of_a_tuple_gets_the_tuple_and_fires_in_its_order() -> None:
-    app = Application("meters")
-    source = app.source("in", schema=Trade, key=("symbol", "venue"))
-    source.stateful(set_alarm, state=Alarm, timers={"at": ring}).sink("out")
-    (stage,) = plan(app).stages
-    messages = [Trade(symbol, venue, 5, b"abc", "") for symbol, venue in [("b", 1), ("a", 2), ("a", -2)]]
-    records = fold(worker(program(stage, compiled=True)), [data("in/a", 1, messages), tick(9)])
-    found = results(records, "meters.sink.out", Count)
-    assert [(each.symbol, each.venue) for each in found] == [("a", -2), ("a", 2), ("b", 1)]
-
-
-def test_a_compiled_timer_of_a_tuple_is_refused() -> None:
-    @bettong.compiled
-    def set_compiled(trade: Fixed, alarm: Alarm) -> Count | None:
-        alarm.at = 5
-        return Count(trade.symbol, trade.venue, 0) if trade.venue > 7 else None
-
-    @bettong.compiled
-    def ring_compiled(fired: Fired[Any], alarm: Alarm) -> Count | None:
-        return Count("", 0, 0) if alarm.at > 7 else None
-
-    app = Application("meters")
-    source = app.source("in", schema=Fixed, key=("symbol", "venue"))
-    source.stateful(set_compiled, state=Alarm, timers={"at": ring_compiled}).sink("out")
-    (stage,) = plan(app).stages
-    with pytest.raises(ApplicationError, match="a key of several fields; key by one field"):
-        program(stage, compiled=True)
 
 
 @pytest.mark.parametrize(

@@ -53,26 +53,32 @@ def unpacked(fields: Sequence[Field], keys: Array) -> list[tuple[KeyPart, ...]]:
     """The keys of a column."""
     if not fields:
         return [()] * len(keys)
+    columns = zip(fields, unpacked_columns(fields, keys), strict=True)
+    return list(zip(*(_values(field, column) for field, column in columns), strict=True))
+
+
+def unpacked_columns(fields: Sequence[Field], keys: Array) -> list[Array]:
+    """The parts of the keys of a column, a column each: integers of 64 bits, text and bytes as wide as their field."""
     matrix = np.ascontiguousarray(keys).view(np.uint8).reshape(len(keys), keys.dtype.itemsize)
-    parts: list[list[KeyPart]] = []
-    start = 0
+    found, start = list[Array](), 0
     for field in fields:
         width = _width(field)
         own = np.ascontiguousarray(matrix[:, start : start + width])
-        parts.append(_values(field, own))
+        if field.kind in (Kind.TEXT, Kind.BYTES):
+            found.append(own.view(f"S{width}").ravel())
+        else:
+            words = own.view(">u8").astype(np.uint64).ravel() ^ _flip(field)
+            found.append(words if _is_u64(field) else words.view(np.int64))
         start += width
-    return list(zip(*parts, strict=True))
+    return found
 
 
-def _values(field: Field, matrix: Array) -> list[KeyPart]:
+def _values(field: Field, column: Array) -> list[KeyPart]:
     if field.kind is Kind.TEXT:
-        return [
-            each.decode("utf-8", "replace") for each in matrix.view(f"S{matrix.shape[1]}").ravel().tolist()
-        ]
+        return [each.decode("utf-8", "replace") for each in column.tolist()]
     if field.kind is Kind.BYTES:
-        return list(matrix.view(f"V{matrix.shape[1]}").ravel().tolist())
-    words = matrix.view(">u8").astype(np.uint64).ravel() ^ _flip(field)
-    return list((words if _is_u64(field) else words.view(np.int64)).tolist())
+        return list(column.view(f"V{column.itemsize}").tolist())
+    return list((column.astype(np.bool_) if field.kind is Kind.BOOL else column).tolist())
 
 
 def _part(field: Field, value: KeyPart) -> Array | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import make_dataclass
@@ -14,6 +15,7 @@ import numpy as np
 from bettong.application.plan import StageInput
 from bettong.application.timers import Fired
 from bettong.frames.columns import Array, Columns
+from bettong.frames.composite_keys import unpacked_columns
 from bettong.frames.key_values import key_json
 from bettong.frames.text import to_json
 from bettong.schema.annotations import field_of
@@ -23,6 +25,7 @@ from bettong.schema.schema import Schema, schema_of
 from bettong.schema.values import column_of_values
 from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.event_times import EventTimes
+from bettong.worker.numba_types.key_parts import KEY_PARTS
 
 _AT = field_of("at", int)
 # Of keys that are Python objects, by what they are; the last one is of integers that 64 bits hold without a sign.
@@ -64,7 +67,12 @@ class DueTimers(NamedTuple):
     def text(self, source: int) -> bytes:
         """`Firing.text` of the row with that source."""
         keys = self.rows.keys
-        return Firing(self.field, keys.values()[source], keys.columns.values(1)[source]).text()
+        return Firing(self.field, keys.values()[source], due_times(keys.columns)[source]).text()
+
+
+def due_times(fired: Columns) -> list[int]:
+    """When each of the timers was due that fired."""
+    return fired.values(fired.schema.position("at"))
 
 
 def one_by_one(due: Iterable[DueTimers]) -> Iterator[DueTimers]:
@@ -100,9 +108,16 @@ def rows_of_keys(keys: Sequence[Any], at_ns: Sequence[int], field: Field | None)
     return found
 
 
-def rows_of_column(schema: Schema, keys: Array, at_ns: Array) -> Batch:
-    """The rows for keys of a fixed width. `schema`: what `fired_schema` gives for them."""
-    columns = Columns(schema, len(keys), (keys, at_ns))
+def rows_of_column(
+    schema: Schema, keys: Array, at_ns: Array, parts: tuple[Field, ...] | None = None
+) -> Batch:
+    """The rows for keys of a fixed width. `schema`: what `fired_schema` gives for them.
+
+    `parts`: of keys that are tuples, as `composite_keys` has them, where `schema` is of `fired_of_parts`.
+    """
+    own = [keys] if parts is None else unpacked_columns(parts, keys)
+    held = [column.astype(field.dtype, copy=False) for field, column in zip(schema.fields, own, strict=False)]
+    columns = Columns(schema, len(keys), (*held, at_ns))
     return Batch(columns, FrameKeys(_input(columns), columns, are_fired=True), times=_event_times(at_ns))
 
 
@@ -127,14 +142,27 @@ def keys_in_order(rows: Sequence[Batch], order: Array) -> FrameKeys:
 @cache  # one class for each type of key, of which there are no more than widths
 def fired_schema(kind: Kind, dtype: np.dtype[Any]) -> Schema:
     """Of Fired whose keys are of a type with a fixed width: a class of its own, which compiled code can make."""
-    annotation: Any = int
-    if kind in (Kind.TEXT, Kind.BYTES):
-        annotation = Annotated[str if kind is Kind.TEXT else bytes, Width(dtype.itemsize)]
-    elif kind is Kind.BOOL:
-        annotation = bool
-    elif dtype == np.uint64:
-        annotation = u64
+    annotation = _annotation(kind, dtype)
     return schema_of(make_dataclass("Fired", [("key", annotation), ("at", int)], bases=(Fired,)))
+
+
+def fired_of_parts(parts: tuple[Field, ...]) -> Schema:
+    """The same of keys that are tuples: of their parts, each a field. `key` of such a message is the tuple."""
+    return _fired_of_types(tuple((field.kind, field.dtype) for field in parts if field.dtype is not None))
+
+
+@cache  # one class for each type of key that an application has
+def _fired_of_types(parts: tuple[tuple[Kind, np.dtype[Any]], ...]) -> Schema:
+    names = [f"key_{index}" for index in range(len(parts))]
+    fields = [*zip(names, itertools.starmap(_annotation, parts), strict=True), ("at", int)]
+    key = property(lambda fired: tuple(getattr(fired, name) for name in names))
+    return schema_of(make_dataclass("Fired", fields, namespace={"key": key, KEY_PARTS: len(parts)}))
+
+
+def _annotation(kind: Kind, dtype: np.dtype[Any]) -> Any:
+    if kind in (Kind.TEXT, Kind.BYTES):
+        return Annotated[str if kind is Kind.TEXT else bytes, Width(dtype.itemsize)]
+    return bool if kind is Kind.BOOL else u64 if dtype == np.uint64 else int
 
 
 def order_of_key(key: Any) -> tuple[str, Any]:
@@ -161,4 +189,6 @@ def _event_times(at_ns: Array) -> EventTimes:
 
 
 def _input(columns: Columns) -> StageInput:
-    return StageInput("", columns.schema, "key")
+    parts = getattr(columns.schema.message, KEY_PARTS, None)
+    key = "key" if parts is None else tuple(field.name for field in columns.schema.fields[:parts])
+    return StageInput("", columns.schema, key)

@@ -26,7 +26,7 @@ from bettong.worker.calling.compiled import CompiledCalling, PairCalling
 from bettong.worker.calling.messages import StatefulMessages, messages_calling
 from bettong.worker.calling.results import Calling
 from bettong.worker.compiling import compile_join, compile_node, compile_timers
-from bettong.worker.fired import fired_schema, of_any_key
+from bettong.worker.fired import fired_of_parts, fired_schema, of_any_key
 from bettong.worker.joins.sides import SideReads, StreamReads
 from bettong.worker.joins.within_columns import try_join
 from bettong.worker.kernel import Kernel, KernelCache
@@ -211,9 +211,10 @@ def join_table(stage: Stage, node: Joined) -> JoinTable:
 def _key_field(stage: Stage, node: Stateful) -> Field | None:
     """The field of a fixed width that a computation's key is; None where it is computed or has any width."""
     try:
-        return _fired_schema(stage, node).fields[0]
+        key = key_type(stage, node)
     except ApplicationError:
         return None
+    return fired_schema(key.kind, key.dtype).fields[0] if key.parts is None else None
 
 
 def _timer_name(node: Stateful, field_: str) -> str:
@@ -267,14 +268,9 @@ def _key_part(node: Stateful, stream: str, field: Field) -> tuple[Kind, np.dtype
 
 
 def _fired_schema(stage: Stage, node: Stateful) -> Schema:
-    """What the functions of timers take. Raises as `key_type`, and where the key is a tuple."""
+    """What the functions of timers take. Raises as `key_type`."""
     key = key_type(stage, node)
-    if key.parts is not None:
-        raise ApplicationError(
-            f"{node.mode.value} {node.name!r}: its timers' functions would take a key of several fields; key by one"
-            " field, or leave it plain Python"
-        )
-    return fired_schema(key.kind, key.dtype)
+    return fired_schema(key.kind, key.dtype) if key.parts is None else fired_of_parts(key.parts)
 
 
 def _try_state(stage: Stage, node: Stateful, mode: ExecutionMode, state_key: bytes | None) -> None:

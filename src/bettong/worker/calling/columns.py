@@ -116,7 +116,10 @@ def try_stateless(node: Stateless) -> None:
 def try_stateful(node: Stateful, table: RecordTable) -> None:
     """The same for all functions of a stateful computation. `table`: a new one."""
     none = Records(np.empty(0, np.int32), table.states, 0, table)
-    functions = [*node.handlers.items(), *((table.fired, timer.function) for timer in node.timers)]
+    functions = [
+        *node.handlers.items(),
+        *((table.fired_parts or table.fired, timer.function) for timer in node.timers),
+    ]
     for schema, function in functions:
         calling, columns = StatefulColumns(node, {schema: function}), Columns.of_messages(schema, [])
         _try(function, lambda calling=calling, columns=columns: calling.over(columns, none))  # type: ignore[misc]

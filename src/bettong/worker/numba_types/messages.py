@@ -24,6 +24,7 @@ from numba.extending import (
 
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema, schema_of
+from bettong.worker.numba_types.key_parts import KEY_PARTS
 from bettong.worker.numba_types.texts import TextType, intrinsic, text_of
 
 
@@ -153,15 +154,26 @@ class _Fields(AttributeTemplate):
     key = MessageType
 
     def generic_resolve(self, message: MessageType, name: str) -> Any:
-        """The type of a field; None for what is none."""
+        """The type of a field, or of a key of several parts; None for what is none."""
+        if name == "key" and (parts := _key_parts(message)) is not None:
+            return types.Tuple(message.field_types[:parts])
         return dict(zip(message.names, message.field_types, strict=True)).get(name)
 
 
 @lower_getattr_generic(MessageType)
 def _get(context: Any, builder: Any, kind: MessageType, message: Any, name: str) -> Any:
+    if name == "key" and (parts := _key_parts(kind)) is not None:
+        key_type = types.Tuple(kind.field_types[:parts])
+        key = context.make_tuple(builder, key_type, _values(context, builder, kind, message)[:parts])
+        return impl_ret_borrowed(context, builder, key_type, key)
     index = kind.names.index(name)
     value = _values(context, builder, kind, message)[index]
     return impl_ret_borrowed(context, builder, kind.field_types[index], value)
+
+
+def _key_parts(kind: MessageType) -> int | None:
+    parts: int | None = getattr(kind.schema.message, KEY_PARTS, None)
+    return parts
 
 
 @lower_setattr_generic(MessageType)

@@ -20,7 +20,7 @@ from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Results, joined
 from bettong.worker.event_times import EventTimes
 from bettong.worker.exclusions import ExcludedTimer
-from bettong.worker.fired import DueTimers, Firing, keys_in_order
+from bettong.worker.fired import DueTimers, Firing, due_times, keys_in_order
 from bettong.worker.operators.firing_bounds import FiringBounds
 from bettong.worker.output.dead_letters import FiringDeadLetters
 
@@ -72,7 +72,7 @@ class Firings:
 
     @staticmethod
     def _take(bounds: FiringBounds, timer: str, rows: Batch) -> Mapping[int, str]:
-        return bounds.take(timer, rows.key_values(), rows.columns.values(1))
+        return bounds.take(timer, rows.key_values(), due_times(rows.columns))
 
     def add(self, due: DueTimers, results: Results) -> None:
         """These timers fired, and gave this."""
@@ -124,7 +124,7 @@ class Firings:
         index = bisect_right(starts, number) - 1
         fired, row = self._fired[index], number - starts[index]
         own = fired.rows.slice(row, row + 1)
-        return Firing(fired.fields[row], own.key_values()[0], own.columns.values(1)[0])
+        return Firing(fired.fields[row], own.key_values()[0], due_times(own.columns)[0])
 
 
 def _as_one(schema: Schema, found: Sequence[_Fired]) -> list[_Fired]:

@@ -19,7 +19,7 @@ from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
-from bettong.worker.fired import DueTimers, fired_schema, rows_of_column
+from bettong.worker.fired import DueTimers, fired_of_parts, fired_schema, rows_of_column
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.event_lifetimes import EventSlotLifetimes
 from bettong.worker.state.key_table import KeyTable, words_per_key
@@ -64,6 +64,7 @@ class RecordTable:
         self.first = first_state(node) if first is None else first
         self._key = key
         self._parts = parts
+        self.fired_parts = fired_of_parts(parts) if parts is not None else None
         self._table = KeyTable(words_per_key(key))
         self.states = self._fresh(0)
         self._deleted = 0
@@ -93,7 +94,7 @@ class RecordTable:
 
     def _column_of(self, batch: Batch) -> Array:
         """The keys of a batch. Those of what fired are values, for a timer knows no fields of its key."""
-        if self._parts is None or not batch.keys.are_fired:
+        if self._parts is None or not batch.keys.are_fired or batch.keys.columns.schema == self.fired_parts:
             return batch.key_column()
         packed = (packed_key(self._parts, key) for key in batch.key_values())
         return np.concatenate([np.empty(0, self._key), *(each for each in packed if each is not None)])
@@ -128,7 +129,8 @@ class RecordTable:
                 if len(own):
                     keys, times = self._keys_at(slots[own]).astype(self.fired.fields[0].dtype), at_ns[own]
                     order = np.lexsort((keys, times))
-                    rows = rows_of_column(self.fired, keys[order], times[order])
+                    fired = self.fired_parts or self.fired
+                    rows = rows_of_column(fired, keys[order], times[order], self._parts)
                     found.append(DueTimers(timer.field, rows))
             if found:
                 return found

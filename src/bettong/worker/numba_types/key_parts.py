@@ -1,0 +1,4 @@
+"""Messages whose first fields are the parts of a key: in compiled code, too, their `key` is a tuple of these."""
+
+# The attribute of their class that says how many parts there are.
+KEY_PARTS = "KEY_PARTS"
