@@ -13,11 +13,12 @@ from bettong.application.windows.aggregates import OfValue
 
 # A register says how rare the rarest hash was that fell to it: 2 ** 12 of them are wrong by 1.04 / 2 ** 6. The library
 # takes the error, and finds the number of registers.
-_REGISTER_BITS = 12
-_REGISTERS = 1 << _REGISTER_BITS
+REGISTER_BITS = 12
+_REGISTERS = 1 << REGISTER_BITS
 _STANDARD_ERROR = 0.0163
 _HASH_BYTES = 8
-_RANK_MAX = 8 * _HASH_BYTES - _REGISTER_BITS + 1
+HASH_BITS = 8 * _HASH_BYTES
+_RANK_MAX = HASH_BITS - REGISTER_BITS + 1
 # Registers that are kept one by one: more take as much memory as all of them do.
 _SPARSE_MAX = 64
 
@@ -40,7 +41,7 @@ class ApproxDistinct(OfValue):
         """See Aggregate: which register, and what it is at least."""
         digest = blake2b(msgpack.packb(_plain(value)), digest_size=_HASH_BYTES).digest()
         number = int.from_bytes(digest, "little")
-        return number % _REGISTERS, _RANK_MAX - (number >> _REGISTER_BITS).bit_length()
+        return number % _REGISTERS, _RANK_MAX - (number >> REGISTER_BITS).bit_length()
 
     def first(self, value: tuple[int, int]) -> dict[int, int] | bytearray:
         """See Aggregate. The registers that are not zero; when they are many, all of them."""

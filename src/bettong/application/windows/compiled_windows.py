@@ -7,6 +7,7 @@ from bettong.application.windows.aggregate import Aggregate
 from bettong.application.windows.aggregated import Aggregated
 from bettong.application.windows.aggregates import (
     Count,
+    Distinct,
     First,
     Last,
     Max,
@@ -14,13 +15,21 @@ from bettong.application.windows.aggregates import (
     Min,
     Sum,
 )
+from bettong.application.windows.approx_distinct import ApproxDistinct
 from bettong.application.windows.kinds import Ranges, WindowKind
+from bettong.application.windows.quantile import Quantile
+from bettong.application.windows.ranked import Top
 from bettong.errors import ApplicationError
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema, schema_of
 
-_OF_NUMBERS = (Sum, Mean, Min, Max)
-_COMPILED = (Count, First, Last, *_OF_NUMBERS)
+_OF_NUMBERS = (Sum, Mean, Min, Max, Quantile)
+# Those that keep items, which no window shares with another one.
+_OF_ITEMS = (Distinct, ApproxDistinct, Quantile)
+_COMPILED = (Count, First, Last, Top, Distinct, ApproxDistinct, *_OF_NUMBERS)
+# Each pane has room for all values of `Top`: as much as `ApproxDistinct` takes at most.
+_TOP_BYTES_MAX = 4096
+_WORD_BYTES = 8
 _NUMBERS = (Kind.INT, Kind.FLOAT)
 # What the window itself fills; its key is known when the stage is made ready.
 _OF_WINDOW: Mapping[str, Kind] = {"start": Kind.INT, "end": Kind.INT, "final": Kind.BOOL}
@@ -38,6 +47,15 @@ def check_compiled(
             f"{owner}: {option}= has no compiled form; leave it out, or take off bettong.compiled"
         )
     for field in schema_of(aggregated.result).fields:
+        filled = aggregated.fields.get(field.name)
+        if isinstance(filled, _OF_ITEMS) and kind.panes > 1:
+            raise ApplicationError(
+                f"{owner}: {field.name}={type(filled).__name__}(...) is compiled in tumbling windows alone; take"
+                " off bettong.compiled"
+            )
+        if type(filled) is Top:
+            _check_top(owner, field, filled, schema)
+            continue
         if field.dtype is None:
             raise ApplicationError(f"{owner}: {aggregated.__name__}.{_loose(field)}")
         if field.name in aggregated.fields:
@@ -67,6 +85,33 @@ def _loose(field: Field) -> str:
     return f"{field.name} has no fixed width; use Annotated[str, Width(n)]"
 
 
+def _check_top(owner: str, field: Field, top: Top, schema: Schema) -> None:
+    """Raises ApplicationError where the values have no fixed width, or would take too much of a pane."""
+    _kind_of(owner, field.name, top, schema)
+    owner = f"{owner}: {field.name}=Top(...)"
+    by = top.of if top.by is None else top.by
+    if not isinstance(by, str):
+        raise ApplicationError(
+            f"{owner}: by= is a function: that of compiled ones is a field; map the messages before, or take off"
+            " bettong.compiled"
+        )
+    if field.kind_name != "list":
+        raise ApplicationError(
+            f"{owner} gives list, and {field.name} is {field.kind_name}; annotate it as a list"
+        )
+    size = 0
+    for each in (top.of, by):
+        read = schema.fields[schema.position(str(each))]
+        if read.dtype is None:
+            raise ApplicationError(f"{owner}: {_loose(read)}")
+        size += -(-read.dtype.itemsize // _WORD_BYTES) * _WORD_BYTES
+    if top.count * size > _TOP_BYTES_MAX:
+        raise ApplicationError(
+            f"{owner}: {top.count} values of {size} bytes, with what they go by, take more than {_TOP_BYTES_MAX} bytes;"
+            f" have at most {_TOP_BYTES_MAX // size}, or take off bettong.compiled"
+        )
+
+
 def _kind_of(owner: str, name: str, aggregate: Aggregate, schema: Schema) -> Kind:
     """What kind of value an aggregate gives."""
     owner = f"{owner}: {name}={type(aggregate).__name__}(...)"
@@ -92,4 +137,6 @@ def _kind_of(owner: str, name: str, aggregate: Aggregate, schema: Schema) -> Kin
         raise ApplicationError(f"{owner}: {_loose(field)}")
     if isinstance(aggregate, _OF_NUMBERS) and field.kind not in _NUMBERS:
         raise ApplicationError(f"{owner}: {field.name} is {field.kind.value}, expected a number")
-    return Kind.FLOAT if isinstance(aggregate, Mean) else field.kind
+    if isinstance(aggregate, Mean | Quantile):
+        return Kind.FLOAT
+    return Kind.INT if isinstance(aggregate, Distinct | ApproxDistinct) else field.kind

@@ -18,12 +18,12 @@ from bettong.application.windows.aggregates import OfValue
 from bettong.errors import ApplicationError
 
 # Buckets of a quantile between a number and its double. From its middle to its edge one has 1/128 of its least number.
-_PER_DOUBLING = 64
+PER_DOUBLING = 64
 # The buckets of 64 doublings. Of numbers that touch more, neighbours are put together, and that is seen in the answer.
-_BUCKETS_MAX = 64 * _PER_DOUBLING
+BUCKETS_MAX = 64 * PER_DOUBLING
 # Numbers nearer to zero are zero: floats do not hold them to 53 bits. `frexp` gives them this exponent, or a lower one.
-_EXPONENT_MIN = -1022
-_NUMBER_MIN = 2.0**_EXPONENT_MIN
+EXPONENT_MIN = -1022
+NUMBER_MIN = 2.0**EXPONENT_MIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class Quantile(OfValue):
         number = float(value)
         if not isfinite(number):
             raise ValueError(f"Quantile of {number}, expected a finite number; where= leaves messages out")
-        if abs(number) < _NUMBER_MIN:
+        if abs(number) < NUMBER_MIN:
             return 0
         mantissa, exponent = frexp(abs(number))
         # The mantissa is from 0.5 up to 1.
-        bucket = (exponent - _EXPONENT_MIN) * _PER_DOUBLING + int(mantissa * 2 * _PER_DOUBLING)
+        bucket = (exponent - EXPONENT_MIN) * PER_DOUBLING + int(mantissa * 2 * PER_DOUBLING)
         return bucket if number > 0 else -bucket
 
     def first(self, value: int) -> list[Any]:
@@ -71,7 +71,7 @@ class Quantile(OfValue):
         halvings, counts = accumulator
         bucket = _wider(value, halvings)
         counts[bucket] = counts.get(bucket, 0) + 1
-        return accumulator if len(counts) <= _BUCKETS_MAX else _bounded(halvings, counts)
+        return accumulator if len(counts) <= BUCKETS_MAX else _bounded(halvings, counts)
 
     def join(self, left: list[Any], right: list[Any]) -> list[Any]:
         """See Aggregate. No more halvings than the numbers of both need, so the order does not matter."""
@@ -91,7 +91,7 @@ class Quantile(OfValue):
         for bucket in sorted(counts):
             left -= counts[bucket]
             if left <= 0:
-                return _middle(bucket, halvings)
+                return middle(bucket, halvings)
         raise AssertionError("no quantile is beyond all values")
 
 
@@ -106,7 +106,7 @@ def _wider(bucket: int, halvings: int) -> int:
 
 def _bounded(halvings: int, counts: dict[int, int]) -> list[Any]:
     """An accumulator of so many buckets as may be kept."""
-    while len(counts) > _BUCKETS_MAX:
+    while len(counts) > BUCKETS_MAX:
         halvings += 1
         wider = dict[int, int]()
         for bucket, count in counts.items():
@@ -115,7 +115,7 @@ def _bounded(halvings: int, counts: dict[int, int]) -> list[Any]:
     return [halvings, counts]
 
 
-def _middle(bucket: int, halvings: int) -> float:
+def middle(bucket: int, halvings: int) -> float:
     """The number in the middle of a bucket."""
     if not bucket:
         return 0.0
@@ -125,5 +125,5 @@ def _middle(bucket: int, halvings: int) -> float:
 
 def _half_of_least(bucket: int) -> float:
     """Half of the least number in a bucket that no halving has made; the whole may be more than floats can hold."""
-    doubling, part = divmod(bucket - _PER_DOUBLING, _PER_DOUBLING)
-    return ldexp(0.5 + part / (2 * _PER_DOUBLING), doubling + _EXPONENT_MIN - 1)
+    doubling, part = divmod(bucket - PER_DOUBLING, PER_DOUBLING)
+    return ldexp(0.5 + part / (2 * PER_DOUBLING), doubling + EXPONENT_MIN - 1)

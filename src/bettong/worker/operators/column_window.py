@@ -20,7 +20,7 @@ from bettong.worker.operators.operator import derived
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.late_rows import LateRows
-from bettong.worker.windows.pane_kernels import BEYOND, LATE, PARTLY_LATE
+from bettong.worker.windows.pane_kernels import BEYOND, LATE, PARTLY_LATE, REFUSED
 from bettong.worker.windows.range_columns import range_columns
 
 
@@ -42,20 +42,23 @@ class ColumnWindowOperator:
         rows = self._windows.find_panes(times, batch.message_watermarks())
         kept, results = batch, self._nothing
         late: Sequence[int] | Array = ()
-        if rows.marked:
+        refused = self._refused(batch, rows.marks)
+        if rows.marked or refused:
             is_late, is_beyond = rows.marks == LATE, rows.marks == BEYOND
+            is_out = is_beyond | (rows.marks == REFUSED)
             late = np.flatnonzero(is_late)
             partly_late = int(np.count_nonzero(rows.marks == PARTLY_LATE))
             self.late_rows.count(len(late), partly_late)
             self.late_rows.rows += len(late)
             self.late_rows.partly_late_rows += partly_late
             self.late_rows.keep(batch, late)
-            is_kept = ~is_beyond if self._late == "oldest" else ~(is_beyond | is_late)
+            is_kept = ~is_out if self._late == "oldest" else ~(is_out | is_late)
             if self._late == "fire" and len(late):
                 results = self._each_alone(batch, late, times[late])
-            if is_beyond.any():
+            if is_out.any():
                 failures = [(row, _beyond(times[row])) for row in np.flatnonzero(is_beyond).tolist()]
-                results = results._replace(failures=[*failures, *results.failures])
+                failures = sorted([*failures, *refused.items(), *results.failures], key=itemgetter(0))
+                results = results._replace(failures=failures)
             if not is_kept.all():
                 chosen = np.flatnonzero(is_kept)
                 kept, rows = batch.take(chosen), rows.take(chosen)
@@ -63,13 +66,21 @@ class ColumnWindowOperator:
             self._windows.add(kept.columns, self.table.slots(kept), rows)
         return derived(self.name, batch, results, dead_letters, late)
 
+    def _refused(self, batch: Batch, marks: Array) -> Mapping[int, str]:
+        """The rows that would be added to a window and that an aggregate refuses, which get a mark; and why."""
+        found = self._accumulators.refused(batch.columns)
+        left_alone = (BEYOND, LATE) if self._late in ("drop", "side") else (BEYOND,)
+        refused = {row: why for row, why in found.items() if marks[row] not in left_alone}
+        marks[list(refused)] = REFUSED
+        return refused
+
     def _each_alone(self, batch: Batch, late: Array, times: Array) -> Results:
         """What late rows give at once."""
         rows = batch.take(late)
         starts, ends = self._windows.newest_windows(times)
         keys = self.table.keys_of(rows)
-        words = self._windows.alone(rows.columns)
-        columns, violations = self._accumulators.results(keys, starts, ends, words)
+        kept = self._windows.alone(rows.columns)
+        columns, violations = self._accumulators.results(keys, starts, ends, kept)
         failures = [(int(late[row]), reason) for row, reason in violations.items()]
         return Results(columns, np.delete(late, list(violations)), failures)
 
@@ -94,7 +105,8 @@ class ColumnWindowOperator:
 
         dead_letters.firing = firing
         starts, ends = self._windows.windows_due(closed.dues)
-        columns, violations = self._accumulators.results(closed.keys, starts, ends, closed.words)
+        columns, violations = self._accumulators.results(closed.keys, starts, ends, closed.kept)
+        self._windows.release(closed)
         fit = np.delete(np.arange(fired.length), list(violations))
         left_out = _left_out(self.name, fired, firing, dead_letters)
         if left_out:

@@ -38,11 +38,11 @@ class PaneTable(DueTable):
         node: Stateful,
         key: tuple[Kind, np.dtype[Any], tuple[Field, ...] | None],
         panes: PanePool,
-        shown: Callable[[Array], list[Any]],
+        shown: Callable[[Array, Array], list[Any]],
     ) -> None:
         """`key`: its kind and type, and its fields where it is a tuple.
 
-        `shown`: the accumulators of a pane, from its words, as JSON can hold them.
+        `shown`: the accumulators of a pane, from its words and all items, as JSON can hold them.
         """
         super().__init__(node, key[1], key[0], key[2], first=np.array([(NEVER, -1, -1)], _KEY))
         self.panes = panes
@@ -77,16 +77,19 @@ class PaneTable(DueTable):
         panes, counts = self.panes.of_keys(states.view(np.int64).reshape(-1, len(_WORDS)))
         states["oldest"], states["newest"] = np.cumsum(counts) - counts, counts
         words = self.panes.words[panes][:, [NUMBER, *self._accumulated]]
-        return SavedStates(bytes_of(self._table.keys[slots], states, words))
+        items = (self.panes.items_of(panes),) if len(self.panes.kinds) else ()
+        return SavedStates(bytes_of(self._table.keys[slots], states, words, *items))
 
     @property
     def _accumulated(self) -> range:
-        return range(MESSAGES, VALUES + self.panes.values)
+        return range(MESSAGES, VALUES + self.panes.own_words)
 
     def _read_beside(self, file: io.BytesIO) -> Any:
-        return read_array(file, dimensions=2)
+        panes = read_array(file, dimensions=2)
+        return panes, read_array(file, dimensions=2) if len(self.panes.kinds) else None
 
     def _take_over(self, slots: Array, states: Array, beside: Any) -> None:
+        beside, items = beside
         starts, counts = states["oldest"], states["newest"]
         width = 1 + len(self._accumulated)
         if beside.dtype != np.int64 or beside.shape[1:] != (width,) or (counts < 1).any():
@@ -101,6 +104,8 @@ class PaneTable(DueTable):
             or not np.array_equal(starts, np.cumsum(counts) - counts)
         ):
             raise SnapshotError(f"state of {self.name!r}: {len(beside)} panes, but not those of its keys")
+        if items is not None and not self.panes.are_items(items, len(beside)):
+            raise SnapshotError(f"state of {self.name!r}: items of no aggregate that it has")
         # An increment holds all panes of its keys.
         self.panes.give_back(self.panes.of_keys(self.words[slots])[0])
         panes = self.panes.take(len(beside))
@@ -108,6 +113,8 @@ class PaneTable(DueTable):
         words[panes, NUMBER] = beside[:, 0]
         words[panes[:, None], self._accumulated] = beside[:, 1:]
         words[panes, OLDER], words[panes, NEWER] = np.roll(panes, 1), np.roll(panes, -1)
+        if items is not None:
+            self.panes.put_items(panes, items)
         oldest, newest = panes[starts], panes[starts + counts - 1]
         words[oldest, OLDER] = words[newest, NEWER] = -1
         self.states[slots] = states
@@ -116,6 +123,8 @@ class PaneTable(DueTable):
     def _jsonable(self, slot: int) -> Any:
         keys = self.words[slot : slot + 1]
         panes = self.panes.words[self.panes.of_keys(keys)[0]]
-        accumulators = {int(pane[NUMBER]): self._shown(pane[MESSAGES:]) for pane in panes}
+        accumulators = {
+            int(pane[NUMBER]): self._shown(pane[MESSAGES:], self.panes.items.words) for pane in panes
+        }
         state = RangeState(due=int(self.states["due"][slot]), panes=accumulators)
         return without_never(to_jsonable(state), WINDOW_TIMERS)

@@ -9,20 +9,23 @@ one for a number, two for a sum of integers, which may outgrow 64 bits, and as m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bettong.application.windows.aggregate import Aggregate, Read
 from bettong.application.windows.aggregated import Aggregated
-from bettong.application.windows.aggregates import First, Last, Max, Mean, Min, Sum
+from bettong.application.windows.aggregates import Distinct, First, Last, Max, Mean, Min, Sum
+from bettong.application.windows.approx_distinct import ApproxDistinct
 from bettong.application.windows.compiled_windows import check_key
+from bettong.application.windows.quantile import Quantile
+from bettong.application.windows.ranked import Top
 from bettong.frames.columns import Array, Column, Columns
 from bettong.frames.fitting import fitting_values
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema, schema_of
 from bettong.worker.state.key_table import words_of, words_per_key
-from bettong.worker.windows.pane_kernels import (
+from bettong.worker.windows.fold_kernels import (
     ADD,
     ADD_CARRYING,
     ADD_FLOATS,
@@ -32,7 +35,10 @@ from bettong.worker.windows.pane_kernels import (
     LEAST_FLOAT,
     MOST,
     MOST_FLOAT,
+    Folds,
 )
+from bettong.worker.windows.gathered import Gathered, ItemValues, RankedValues
+from bettong.worker.windows.value_words import python_values
 
 # Of integers, of floats.
 _OPERATIONS: dict[type[Any], tuple[int, int]] = {
@@ -41,6 +47,8 @@ _OPERATIONS: dict[type[Any], tuple[int, int]] = {
     First: (KEEP_OLDER, KEEP_OLDER),
     Last: (KEEP_NEWER, KEEP_NEWER),
 }
+# What is more than a value of each window.
+_GATHERED = (Top, Distinct, ApproxDistinct, Quantile)
 # The sign bit. With it turned, integers without a sign are in the order of those with one.
 _SIGN = np.uint64(1 << 63)
 # Up to here floats hold every integer, so that to divide them rounds once, as Python does.
@@ -141,6 +149,13 @@ class _Accumulator:
         return own.ravel()
 
 
+class WindowWords(NamedTuple):
+    """Of windows, a row each, how many messages they have and their accumulators; and the tables of all their items."""
+
+    words: Array
+    items: Array
+
+
 class Accumulators:
     """Of `bettong.aggregate`, over messages of a schema, by keys of a field's type."""
 
@@ -151,24 +166,37 @@ class Accumulators:
         self.nothing = Columns.of_messages(takes, [])
         self._takes = takes
         self._key = key
+        self._names = list(aggregated.fields)
         self._found: dict[str, _Accumulator] = {}
         start = 0
+        gathered = dict[str, Aggregate]()
         for name, aggregate in aggregated.fields.items():
+            if isinstance(aggregate, _GATHERED):
+                gathered[name] = aggregate
+                continue
             field, where = (_field(takes, each) for each in (aggregate.reads.get("of"), aggregate.where))
             stop = start + _words(aggregate, field)
             self._found[name] = _Accumulator(aggregate, field, where, start, stop)
             start = stop + (where is not None)
-        self.words = start
-        self.operations = np.array(
-            [operation for each in self._found.values() for operation in each.all_operations], np.int64
+        operations = [operation for each in self._found.values() for operation in each.all_operations]
+        self._gathered = _gathered(gathered, takes, len(operations))
+        spare = [each.spare for each in self._gathered.values() if isinstance(each, ItemValues)]
+        operations += [ADD for each in spare if each is not None]
+        self._loaded = len(operations) + sum(each.rows for each in self._gathered.values())
+        self.words = len(operations) + sum(each.words for each in self._gathered.values())
+        self.folds = Folds(
+            np.array(operations, np.int64),
+            _rows([each.top for each in self._gathered.values() if isinstance(each, RankedValues)], 5),
+            _rows([each.kind for each in self._gathered.values() if isinstance(each, ItemValues)], 4),
+            self.words,
         )
         for field in self.schema.fields:
             if field.name == "key" and field.name not in self._found:
                 check_key(owner, field, key.kind)
 
     def load(self, columns: Columns) -> Array:
-        """The words of each row: shape (words, rows)."""
-        loaded = np.empty((self.words, columns.length), np.int64)
+        """What is added of each row: shape (words, rows)."""
+        loaded = np.empty((self._loaded, columns.length), np.int64)
         for each in self._found.values():
             if each.field is not None:
                 column = columns.columns[self._takes.position(each.field.name)]
@@ -177,40 +205,68 @@ class Accumulators:
                 fits = columns.columns[self._takes.position(each.condition.name)]
                 each.leave_out(fits, loaded[each.start : each.stop])
                 loaded[each.stop] = fits
+        for gathered in self._gathered.values():
+            gathered.load(columns, loaded[gathered.row : gathered.row + gathered.rows])
+            if isinstance(gathered, ItemValues) and gathered.spare is not None:
+                loaded[gathered.spare] = gathered.nans(columns)
         return loaded
 
-    def results(
-        self, keys: Array, starts: Array, ends: Array, words: Array
-    ) -> tuple[Columns, dict[int, str]]:
-        """The results of windows, and why those that do not fit their schema do not, by window.
+    def refused(self, columns: Columns) -> dict[int, str]:
+        """The rows that an aggregate refuses, and why the first one does."""
+        found = dict[int, str]()
+        for each in self._gathered.values():
+            for row, reason in each.refused(columns):
+                found.setdefault(row, reason)
+        return found
 
-        `words`: of each window how many messages it has, and its accumulators.
-        """
+    def results(
+        self, keys: Array, starts: Array, ends: Array, kept: WindowWords
+    ) -> tuple[Columns, dict[int, str]]:
+        """The results of windows, and why those that do not fit their schema do not, by window."""
+        words = kept.words
         own = {"key": (self._key.kind, keys), "start": (Kind.INT, starts), "end": (Kind.INT, ends)}
         own["final"] = (Kind.BOOL, np.ones(len(keys), np.uint8))
-        values: list[tuple[Kind, Array]] = []
+        values: list[tuple[Kind, Array | list[Any]]] = []
         for field in self.schema.fields:
-            if (found := self._found.get(field.name)) is not None:
+            if (gathered := self._gathered.get(field.name)) is not None:
+                values.append(
+                    (Kind.INT, gathered.values(words[:, 1:]))
+                    if isinstance(gathered, RankedValues)
+                    else gathered.values(words[:, 0], words[:, 1:], kept.items)
+                )
+            elif (found := self._found.get(field.name)) is not None:
                 kind = Kind.INT if found.field is None else found.field.kind
                 kind = Kind.FLOAT if isinstance(found.aggregate, Mean) else kind
                 values.append((kind, found.values(words[:, 0], words[:, 1:])))
             else:
                 values.append(own[field.name])
-        columns = [_fitting(field, each) for field, (_, each) in zip(self.schema.fields, values, strict=True)]
+        columns = [
+            _fitting(field, each) if isinstance(each, np.ndarray) else None
+            for field, (_, each) in zip(self.schema.fields, values, strict=True)
+        ]
         fit = [column for column in columns if column is not None]
         if len(fit) == len(columns):
             return Columns(self.schema, len(keys), tuple(fit)), {}
-        return fitting_values(self.schema, [_python(kind, each) for kind, each in values])
+        return fitting_values(
+            self.schema,
+            [each if isinstance(each, list) else python_values(kind, each) for kind, each in values],
+        )
 
-    def shown(self, words: Array) -> list[Any]:
-        """The accumulators of one window as JSON can hold them; `words`: see `results`."""
+    def shown(self, words: Array, items: Array) -> list[Any]:
+        """The accumulators of one window as JSON can hold them; `words`, `items`: see WindowWords."""
         row, found = words.reshape(1, -1), list[Any]()
-        for each in self._found.values():
+        for name in self._names:
+            if name in self._gathered:
+                own = self._gathered[name]
+                kept = words[1:]
+                found.append(own.shown(kept) if isinstance(own, RankedValues) else own.shown(kept, items))
+                continue
+            each = self._found[name]
             added = int(words[0] if each.condition is None else words[1 + each.stop])
             if each.field is None or not added:
                 found.append(added or None)
                 continue
-            (value,) = _python(each.field.kind, each.accumulated(row[:, 1 : 1 + self.words]))
+            (value,) = python_values(each.field.kind, each.accumulated(row[:, 1 : 1 + self.words]))
             found.append([value, added] if isinstance(each.aggregate, Mean) else value)
         return found
 
@@ -218,6 +274,41 @@ class Accumulators:
 def _field(takes: Schema, read: Read | None) -> Field | None:
     """The field that is read: compiled aggregates read nothing else."""
     return takes.fields[takes.position(read)] if isinstance(read, str) else None
+
+
+def _gathered(aggregates: dict[str, Aggregate], takes: Schema, word: int) -> dict[str, Gathered]:
+    """Of those that are more than a value of each window, by field of the result. `word`: the first one of theirs.
+
+    First come the words of NaNs, then those of `Top`, those of items last.
+    """
+    of = {name: _read(takes, each.reads["of"]) for name, each in aggregates.items()}
+    spared = [
+        name
+        for name, each in aggregates.items()
+        if isinstance(each, Distinct) and of[name].kind is Kind.FLOAT
+    ]
+    spares = {name: word + index for index, name in enumerate(spared)}
+    word, row = word + len(spares), word + len(spares)
+    found = dict[str, Gathered]()
+    for name, each in sorted(aggregates.items(), key=lambda named: not isinstance(named[1], Top)):
+        where = _field(takes, each.where)
+        if isinstance(each, Top):
+            by = of[name] if each.by is None else _read(takes, each.by)
+            found[name] = RankedValues(each, of[name], by, where, word, row)
+        elif isinstance(each, Distinct | ApproxDistinct | Quantile):
+            found[name] = ItemValues(each, of[name], where, word, row, spares.get(name))
+        word, row = word + found[name].words, row + found[name].rows
+    return {name: found[name] for name in aggregates}
+
+
+def _rows(found: list[list[int]], width: int) -> Array:
+    return np.array(found, np.int64).reshape(-1, width)
+
+
+def _read(takes: Schema, read: Read) -> Field:
+    field = _field(takes, read)
+    assert field is not None  # noqa: S101 - see `_field`
+    return field
 
 
 def _words(aggregate: Aggregate, field: Field | None) -> int:
@@ -262,12 +353,3 @@ def _fitting(field: Field, values: Array) -> Array | None:
         if is_longer:
             return None
     return values.astype(dtype)
-
-
-def _python(kind: Kind, values: Array) -> list[Any]:
-    """The values as plain Python has them."""
-    if kind is Kind.TEXT:
-        return [value.decode("utf-8", "replace") for value in values.tolist()]
-    if kind is Kind.BYTES:
-        return list(np.ascontiguousarray(values).view(f"V{values.itemsize}").tolist())
-    return list(values.astype(bool).tolist() if kind is Kind.BOOL else values.tolist())

@@ -1,7 +1,8 @@
 """Windows of a fixed size over columns, as machine code: rows into panes, and panes into windows that are over.
 
 The same as `ranges` and `pane_stack` do with objects. Panes: see `state.pane_pool`. Accumulators are words, one for
-each operation: a row's values are folded into those of its pane, and panes into each other, with the older one first.
+each operation: a row's values are folded into those of its pane, and panes into each other, with the older one first
+(see `fold_kernels`).
 
 Panes of sliding windows are combined in blocks of as many as a window has. The second accumulators of a pane are those
 of it and all behind it in its block. Of the next block a key has, in `fronts`:
@@ -31,12 +32,12 @@ from bettong.worker.state.pane_pool import (
     USED,
     VALUES,
 )
+from bettong.worker.windows.fold_kernels import fold_word, gather, has_room_for
+from bettong.worker.windows.top_kernels import join_ranked
 
-# What becomes of two words, that of the older accumulator first. A float is told from an integer by its operation. Sums
-# of integers have two words, the lower one of which carries into the next.
-KEEP_OLDER, KEEP_NEWER, ADD, ADD_CARRYING, LEAST, MOST, ADD_FLOATS, LEAST_FLOAT, MOST_FLOAT = range(9)
-# What is to say of a row: nothing; some of its windows are over, or all; its windows end beyond 64 bits.
-IN_TIME, PARTLY_LATE, LATE, BEYOND = range(4)
+# What is to say of a row: nothing; some of its windows are over, or all; its windows end beyond 64 bits; an
+# aggregate refuses it.
+IN_TIME, PARTLY_LATE, LATE, BEYOND, REFUSED = range(5)
 # The words of `fronts`.
 BLOCK, STOP, LAST, FRONT = range(4)
 NO_BLOCK = -(2**63)
@@ -96,23 +97,18 @@ def find_panes(times: Any, watermarks: Any, grid: Any, numbers: Any, dues: Any, 
 
 @numba.njit(cache=True)
 def add_rows(
-    start: Any,
-    slots: Any,
-    rows: Any,
-    values: Any,
-    operations: Any,
-    keys: Any,
-    pool: Any,
-    fronts: Any,
-    sooner: Any,
+    start: Any, slots: Any, rows: Any, values: Any, folds: Any, keys: Any, pool: Any, fronts: Any, sooner: Any
 ) -> Any:
-    """Folds rows into panes from `start` on; stops before the first one that finds no free pane, and returns it.
+    """Folds rows into panes from `start` on; stops before the first one for which there is no room, and returns it.
 
-    `rows`: what `find_panes` gave. `values` and `fronts`: twice, as integers and as floats. `pool`: words of the panes
-    twice, those that are free, counts. `sooner`: filled with the slots of keys that are due sooner than before.
+    `rows`: what `find_panes` gave. `values` (in one row, too) and `fronts`: as integers and as floats. `pool`: words of
+    the panes twice, those that are free, counts, items. `sooner`: filled with the slots of keys that are
+    due sooner than before.
     """
     numbers, dues, marks = rows
-    panes, floats, free, counts = pool
+    panes, panes_as_floats, free, counts, items = pool
+    ints, floats, operations, own_words = values[0], values[1], folds.operations, folds.words
+    gathers = own_words > len(operations)
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
         if is_large and row + AHEAD < count:
@@ -129,6 +125,8 @@ def add_rows(
                 pane = _new_pane(slot, before, numbers[row], keys, panes, free, counts)
                 if pane < 0:
                     return np.int64(row)
+                for word in range(len(operations), own_words):
+                    panes[pane, VALUES + word] = 0
                 if dues[row] < keys[slot, DUE]:
                     keys[slot, DUE] = dues[row]
                     sooner[counts[SOONER]] = slot
@@ -136,44 +134,26 @@ def add_rows(
         if marks[row] and len(fronts[0]):
             fronts[0][slot, BLOCK] = NO_BLOCK
         at = np.uint64(pane)
+        if gathers and not has_room_for(row, values, folds, panes, at, MESSAGES, items):
+            return np.int64(row)
         panes[at, MESSAGES] += 1
         for operation in range(len(operations)):
             word = VALUES + operation
             if panes[at, MESSAGES] == 1:
-                panes[at, word] = values[0][operation, row]
+                panes[at, word] = ints[operation, row]
             else:
-                _fold(
+                fold_word(
                     operations[operation],
                     panes,
-                    floats,
+                    panes_as_floats,
                     at,
                     word,
-                    values[0][operation, row],
-                    values[1][operation, row],
+                    ints[operation, row],
+                    floats[operation, row],
                 )
+        if gathers:
+            gather(row, values, folds, panes, at, MESSAGES, items)
     return len(slots)
-
-
-@numba.njit(cache=True, inline="always")
-def _fold(operation: Any, words: Any, floats: Any, at: Any, word: Any, newer: Any, newer_float: Any) -> None:
-    """An accumulator takes in one that is newer: of a message, or of a pane."""
-    if operation == ADD:
-        words[at, word] += newer
-    elif operation == ADD_CARRYING:
-        words[at, word] += newer
-        words[at, word + 1] += np.uint64(words[at, word]) < np.uint64(newer)
-    elif operation == KEEP_NEWER:
-        words[at, word] = newer
-    elif operation == LEAST:
-        words[at, word] = min(words[at, word], newer)
-    elif operation == MOST:
-        words[at, word] = max(words[at, word], newer)
-    elif operation == ADD_FLOATS:
-        floats[at, word] += newer_float
-    elif (operation == LEAST_FLOAT and newer_float < floats[at, word]) or (
-        operation == MOST_FLOAT and newer_float > floats[at, word]
-    ):
-        words[at, word] = newer
 
 
 @numba.njit(cache=True)
@@ -224,7 +204,7 @@ def close_windows(
     dues: Any,
     until_ns: Any,
     grid: Any,
-    operations: Any,
+    folds: Any,
     keys: Any,
     pool: Any,
     fronts: Any,
@@ -232,9 +212,10 @@ def close_windows(
     count: Any,
 ) -> Any:
     """Fires the windows of keys that are due; `dues` goes on with them. Returns the key at which it stopped for want of
-    room, and how many windows are in `found`: slots, when each was due, and its accumulators (words twice).
+    room, and how many windows are in `found`: slots, when each was due, and its accumulators (words twice). Their items
+    are still in use.
     """
-    panes, floats, free, counts = pool
+    panes, floats, free, counts = pool[:4]
     found_slots, found_dues, words, word_floats = found
     for index in range(start, len(slots)):
         slot = np.uint64(slots[index])
@@ -246,14 +227,14 @@ def close_windows(
             oldest = keys[slot, OLDEST]
             if panes[oldest, NUMBER] < first + grid.panes:
                 if grid.panes == 1:
-                    _copy(len(operations), words, count, 0, panes, oldest, MESSAGES)
+                    _copy(folds.words, words, count, 0, panes, oldest, MESSAGES)
                 else:
-                    edge = _combine(slot, first, grid.panes, operations, oldest, panes, floats, fronts)
+                    edge = _combine(slot, first, grid.panes, folds, oldest, panes, floats, fronts)
                     words[count, 0] = 0
                     if panes[oldest, NUMBER] < edge:
-                        _copy(len(operations), words, count, 0, panes, oldest, VALUES + len(operations))
+                        _copy(folds.words, words, count, 0, panes, oldest, VALUES + folds.words)
                     if fronts[0][slot, FRONT]:
-                        _join(operations, words, word_floats, count, 0, fronts[0], fronts[1], slot, FRONT)
+                        _join(folds, words, word_floats, count, 0, fronts[0], fronts[1], slot, FRONT)
                 found_slots[count], found_dues[count] = slots[index], dues[index]
                 count += 1
             dues[index] = _go_on(slot, first, end, grid, keys, panes, free, counts)
@@ -285,7 +266,7 @@ def _go_on(slot: Any, first: Any, end: Any, grid: Any, keys: Any, panes: Any, fr
 
 @numba.njit(cache=True)
 def _combine(
-    slot: Any, first: Any, count: Any, operations: Any, oldest: Any, panes: Any, floats: Any, fronts: Any
+    slot: Any, first: Any, count: Any, folds: Any, oldest: Any, panes: Any, floats: Any, fronts: Any
 ) -> Any:
     """Brings what is combined of a key to the window of `count` panes from `first` on. Returns the end of its block.
 
@@ -296,12 +277,12 @@ def _combine(
     edge = (block + 1) * count
     if ints[slot, BLOCK] != block:
         ints[slot, BLOCK], ints[slot, STOP], ints[slot, LAST], ints[slot, FRONT] = block, edge, -1, 0
-        _combine_block(slot, operations, oldest, panes, floats, ints)
+        _combine_block(slot, folds, oldest, panes, floats, ints)
     pane = oldest
     if panes[oldest, NUMBER] < ints[slot, STOP]:
         pane = panes[ints[slot, LAST], NEWER]
     while pane >= 0 and panes[pane, NUMBER] < first + count:
-        _join(operations, ints, fronts[1], slot, FRONT, panes, floats, pane, MESSAGES)
+        _join(folds, ints, fronts[1], slot, FRONT, panes, floats, pane, MESSAGES)
         ints[slot, LAST] = pane
         pane = panes[pane, NEWER]
     ints[slot, STOP] = max(ints[slot, STOP], first + count)
@@ -309,20 +290,20 @@ def _combine(
 
 
 @numba.njit(cache=True)
-def _combine_block(slot: Any, operations: Any, oldest: Any, panes: Any, floats: Any, ints: Any) -> None:
+def _combine_block(slot: Any, folds: Any, oldest: Any, panes: Any, floats: Any, ints: Any) -> None:
     """Each pane of a key's block with those behind it."""
-    stop, combined = ints[slot, STOP], VALUES + len(operations)
+    stop, combined = ints[slot, STOP], VALUES + folds.words
     if panes[oldest, NUMBER] >= stop:
         return
     pane = oldest
     while panes[pane, NEWER] >= 0 and panes[panes[pane, NEWER], NUMBER] < stop:
         pane = panes[pane, NEWER]
     ints[slot, LAST] = pane
-    _copy(len(operations), panes, pane, combined, panes, pane, MESSAGES)
+    _copy(folds.words, panes, pane, combined, panes, pane, MESSAGES)
     while pane != oldest:
         newer, pane = pane, panes[pane, OLDER]
-        _copy(len(operations), panes, pane, combined, panes, pane, MESSAGES)
-        _join(operations, panes, floats, pane, combined, panes, floats, newer, combined)
+        _copy(folds.words, panes, pane, combined, panes, pane, MESSAGES)
+        _join(folds, panes, floats, pane, combined, panes, floats, newer, combined)
 
 
 @numba.njit(cache=True)
@@ -334,7 +315,7 @@ def _copy(values: Any, into: Any, row: Any, at: Any, words: Any, other_row: Any,
 
 @numba.njit(cache=True)
 def _join(
-    operations: Any,
+    folds: Any,
     words: Any,
     floats: Any,
     row: Any,
@@ -347,17 +328,20 @@ def _join(
     """Messages and accumulators, from column `at` on, take in those that are newer; without any they become them."""
     is_first = words[row, at] == 0
     words[row, at] += newer[newer_row, newer_at]
-    for operation in range(len(operations)):
+    if is_first:
+        for word in range(folds.words):
+            words[row, at + 1 + word] = newer[newer_row, newer_at + 1 + word]
+        return
+    for top in folds.tops:
+        join_ranked(top, words, row, at + 1, newer, newer_row, newer_at + 1)
+    for operation in range(len(folds.operations)):
         word, other = at + 1 + operation, newer_at + 1 + operation
-        if is_first:
-            words[row, word] = newer[newer_row, other]
-        else:
-            _fold(
-                operations[operation],
-                words,
-                floats,
-                row,
-                word,
-                newer[newer_row, other],
-                newer_floats[newer_row, other],
-            )
+        fold_word(
+            folds.operations[operation],
+            words,
+            floats,
+            row,
+            word,
+            newer[newer_row, other],
+            newer_floats[newer_row, other],
+        )

@@ -14,9 +14,11 @@ from bettong.frames.columns import Array, Columns
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema
 from bettong.worker.fired import fired_schema
+from bettong.worker.state.item_tables import ItemSegments
 from bettong.worker.state.pane_pool import SOONER, PanePool
 from bettong.worker.state.pane_table import PaneTable
-from bettong.worker.windows.accumulators import Accumulators
+from bettong.worker.windows.accumulators import Accumulators, WindowWords
+from bettong.worker.windows.fold_kernels import add_each
 from bettong.worker.windows.pane_kernels import (
     BLOCK,
     FRONT,
@@ -45,11 +47,11 @@ class RowPanes(NamedTuple):
 
 
 class ClosedWindows(NamedTuple):
-    """Windows that were over, by time, then by key: keys, when each was due, how many messages it had and its words."""
+    """Windows that were over, by time, then by key: keys, when each was due, and what it kept."""
 
     keys: Array
     dues: Array
-    words: Array
+    kept: WindowWords
 
 
 class RangeColumns:
@@ -102,8 +104,8 @@ class RangeColumns:
                 row,
                 slots,
                 rows[:3],
-                (values, values.view(np.float64)),
-                self._accumulators.operations,
+                _three_views(values),
+                self._accumulators.folds,
                 table.words,
                 panes.arrays,
                 fronts,
@@ -111,16 +113,25 @@ class RangeColumns:
             )
             if row == len(slots):
                 break
-            panes.grow()
+            panes.make_room()
         table.note(sooner[: panes.counts[SOONER]])
 
-    def alone(self, columns: Columns) -> Array:
-        """The words of windows that have one row each."""
-        values = self._accumulators.load(columns)
-        return np.concatenate([np.ones((columns.length, 1), np.int64), values.T], axis=1)
+    def alone(self, columns: Columns) -> WindowWords:
+        """What windows keep that have one row each."""
+        values, items, row = self._accumulators.load(columns), ItemSegments(), 0
+        words = np.zeros((columns.length, 1 + self._accumulators.words), np.int64)
+        while True:
+            row = add_each(row, _three_views(values), self._accumulators.folds, words, items.arrays)
+            if row == columns.length:
+                return WindowWords(words, items.words)
+            items.grow()
+
+    def release(self, closed: ClosedWindows) -> None:
+        """The results of these windows were made: nothing is kept of them any more."""
+        self._table.panes.give_back_items(closed.kept.words[:, 1:])
 
     def close(self, watermark_ns: int) -> ClosedWindows | None:
-        """Fires all windows that are over by that watermark; None where none has messages."""
+        """Fires all windows that are over by that watermark; None where none has messages. `release` has to follow."""
         table = self._table
         slots, dues = table.take_slots_due(watermark_ns)
         if not len(slots):
@@ -134,7 +145,8 @@ class RangeColumns:
         dues = found.dues[:count]
         # Of one time, as nearly always, keys are sorted alone, which is five times as fast.
         order = np.argsort(keys) if (dues == dues[0]).all() else np.lexsort((keys, dues))
-        return ClosedWindows(keys[order], dues[order], found.words[:count][order])
+        kept = WindowWords(found.words[:count][order], table.panes.items.words)
+        return ClosedWindows(keys[order], dues[order], kept)
 
     def try_without_rows(self) -> None:
         """Runs all of it over nothing, so that machine code is there before the first message comes."""
@@ -147,6 +159,12 @@ class RangeColumns:
         slots = np.empty(0, np.int32)
         self.add(self._accumulators.nothing, slots, rows)
         self._fire(slots, none, 0)
+        self._accumulators.results(
+            self._table.keys_at(slots), none, none, self.alone(self._accumulators.nothing)
+        )
+        if len((panes := self._table.panes).kinds):
+            panes.put_items(none, panes.items_of(none))
+            panes.give_back(none)
 
     def _fire(self, slots: Array, dues: Array, watermark_ns: int) -> tuple[_Found, int]:
         """The windows of these keys that are over, and how many they are. `dues` are changed."""
@@ -160,7 +178,7 @@ class RangeColumns:
                 dues,
                 min(watermark_ns, NEVER - 1),
                 self._grid,
-                self._accumulators.operations,
+                self._accumulators.folds,
                 self._table.words,
                 self._table.panes.arrays,
                 fronts,
@@ -188,7 +206,7 @@ def pane_table_of(
     `parts`: the fields of keys that are tuples.
     """
     accumulators = accumulators_of(node, fired_schema(kind, dtype))
-    panes = PanePool(accumulators.words, are_combined=_ranges(node).panes > 1)
+    panes = PanePool(accumulators.words, are_combined=_ranges(node).panes > 1, kinds=accumulators.folds.items)
     return PaneTable(node, (kind, dtype, parts), panes, accumulators.shown)
 
 
@@ -215,6 +233,11 @@ def _ranges(node: Windowed) -> Ranges:
     kind = node.windowing.kind
     assert isinstance(kind, Ranges)  # noqa: S101 - no others are compiled
     return kind
+
+
+def _three_views(values: Array) -> tuple[Array, Array, Array]:
+    """What was loaded, as integers, as floats, and in one row."""
+    return values, values.view(np.float64), values.reshape(-1)
 
 
 class _Found:

@@ -1,0 +1,228 @@
+"""Items that a pane keeps of an aggregate, each with a number: small hash tables in one array of words.
+
+Of `Distinct` the items are the different values, of `Quantile` buckets, of `ApproxDistinct` registers:
+
+    table, a segment of words:   | number | item ... | number | item ... | ... |
+    of registers, from 64 on:    | eight numbers, a byte each | ... |
+
+A number of 0 is none. A segment is a power of two of words that are one pane's alone: exchanged for one twice as long
+when three quarters are full, given back with the pane. A pane has of each table a `segment`, which is 64 times where it
+begins, plus the power, 0 without one, and how many items there are, DENSE where they are bytes. A segment that nobody
+has holds where the next one of its size begins, -1 for none.
+"""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from bettong.frames.columns import Array
+
+# What becomes of the number of an item that is there already. Of those that keep it, each is how many came before.
+COUNTED, GREATEST, KEPT = range(3)
+# Of a row of `Folds.items`: which word of a pane, from its accumulators on, has the segment (the next one has how many
+# items there are); which row of what is loaded has the number, 0 of what is not added (the next ones have the item);
+# how many words an item has; and what becomes of its number.
+WORD, LOADED, ITEM_WORDS, NUMBERS = range(4)
+# The words of a pane for each kind.
+PANE_WORDS = 2
+DENSE = -1
+# Registers of `ApproxDistinct`, and how many are kept as items. See there.
+REGISTERS, ITEMS_MAX = 4096, 64
+# Numbers of registers are less.
+NUMBER_LIMIT = 64
+_DENSE_POWER, _BYTES, _BYTE = 9, 8, 255
+# No array has 2**40 words.
+_POWERS, _FIRST_WORDS, _FIRST_ITEMS = 40, 4096, 4
+# See `key_table`.
+_MIX, _FOLD = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+
+
+class ItemArrays(NamedTuple):
+    """Words of segments, where those begin that nobody has, by power, and how many words were ever part of one."""
+
+    words: Array
+    spare: Array
+    used: Array
+
+
+class ItemSegments:
+    """The tables of all panes of a partition."""
+
+    def __init__(self) -> None:
+        self.words = np.zeros(_FIRST_WORDS, np.int64)
+        self._spare = np.full(_POWERS, -1, np.int64)
+        self._used = np.zeros(1, np.int64)
+
+    @property
+    def arrays(self) -> ItemArrays:
+        """As compiled code takes them."""
+        return ItemArrays(self.words, self._spare, self._used)
+
+    def grow(self) -> None:
+        """Twice as many words."""
+        self.words = np.concatenate([self.words, np.zeros_like(self.words)])
+
+
+@numba.njit(cache=True)
+def has_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
+    """Makes room in the table of a pane for one item more; `at`: where its words begin.
+
+    Returns False where there are too few words: then the table is as before.
+    """
+    word = at + kind[WORD]
+    segment, count = row_words[row, word], row_words[row, word + 1]
+    if count == DENSE:
+        return True
+    entry = 1 + kind[ITEM_WORDS]
+    if kind[NUMBERS] == GREATEST and count >= ITEMS_MAX:
+        taken = _take_segment(_DENSE_POWER, items)
+        if taken:
+            _spread(segment, taken, items.words)
+            give_back(segment, items)
+            row_words[row, word], row_words[row, word + 1] = taken, DENSE
+        return taken != 0
+    if segment and 4 * count < 3 * _room(segment, entry):
+        return True
+    power = segment & 63
+    if segment:
+        power += 1
+    else:
+        while 1 << power < _FIRST_ITEMS * entry:
+            power += 1
+    taken = _take_segment(power, items)
+    if taken == 0:
+        return False
+    if segment:
+        _move(segment, taken, entry, items.words)
+        give_back(segment, items)
+    row_words[row, word] = taken
+    return True
+
+
+@numba.njit(cache=True)
+def add_item(
+    kind: Any, row_words: Any, row: Any, at: Any, items: Any, loaded: Any, first: Any, step: Any
+) -> None:
+    """Adds an item to the table of a pane, in which there is room.
+
+    Its number is `loaded[first]`, its words are behind that, each a `step` further.
+    """
+    word = at + kind[WORD]
+    segment, words = row_words[row, word], items.words
+    number = loaded[first]
+    if row_words[row, word + 1] == DENSE:
+        _raise_register(segment >> 6, loaded[first + step], number, words)
+        return
+    entry = _find(segment, 1 + kind[ITEM_WORDS], words, loaded, first + step, step)
+    if words[entry] == 0:
+        row_words[row, word + 1] += 1
+        words[entry] = row_words[row, word + 1] if kind[NUMBERS] == KEPT else number
+        for index in range(kind[ITEM_WORDS]):
+            words[entry + 1 + index] = loaded[first + step * (1 + index)]
+    elif kind[NUMBERS] == COUNTED:
+        words[entry] += number
+    elif kind[NUMBERS] == GREATEST:
+        words[entry] = max(words[entry], number)
+
+
+@numba.njit(cache=True)
+def list_items(segment: Any, count: Any, item_words: Any, words: Any, found: Any) -> Any:
+    """Fills the first rows of `found` with the items of a table, number first; returns how many they are."""
+    start, listed = segment >> 6, 0
+    if count == DENSE:
+        for register in range(REGISTERS):
+            number = words[start + register // _BYTES] >> register % _BYTES * _BYTES & _BYTE
+            if number:
+                found[listed, 0], found[listed, 1] = number, register
+                listed += 1
+        return listed
+    for entry in range(start, start + _room(segment, 1 + item_words) * (1 + item_words), 1 + item_words):
+        if words[entry]:
+            for index in range(1 + item_words):
+                found[listed, index] = words[entry + index]
+            listed += 1
+    return listed
+
+
+@numba.njit(cache=True)
+def give_back(segment: Any, items: Any) -> None:
+    """Nobody has this segment any more, if it is one."""
+    if segment:
+        items.words[segment >> 6] = items.spare[segment & 63]
+        items.spare[segment & 63] = segment >> 6
+
+
+@numba.njit(cache=True)
+def _take_segment(power: Any, items: Any) -> Any:
+    """A segment of so many words, all 0; 0 where there are too few."""
+    start = items.spare[power]
+    if start >= 0:
+        items.spare[power] = items.words[start]
+    elif items.used[0] + (1 << power) <= len(items.words):
+        start = items.used[0]
+        items.used[0] += 1 << power
+    else:
+        return 0
+    items.words[start : start + (1 << power)] = 0
+    return (start << 6) + power
+
+
+@numba.njit(cache=True, inline="always")
+def _room(segment: Any, entry: Any) -> Any:
+    """How many items a table has room for: a power of two."""
+    power = segment & 63
+    while entry > 1:
+        entry, power = (entry + 1) >> 1, power - 1
+    return 1 << power
+
+
+@numba.njit(cache=True, inline="always")
+def _find(segment: Any, entry: Any, words: Any, loaded: Any, first: Any, step: Any) -> Any:
+    """Where an item is in a table, or would be."""
+    start, mask = segment >> 6, np.uint64(_room(segment, entry) - 1)
+    state = np.uint64(0)
+    for index in range(entry - 1):
+        state = (state ^ np.uint64(loaded[first + step * index])) * _MIX
+        state ^= state >> _FOLD
+    while True:
+        at = start + np.int64(state & mask) * entry
+        if words[at] == 0:
+            return at
+        same = True
+        for index in range(entry - 1):
+            if words[at + 1 + index] != loaded[first + step * index]:
+                same = False
+                break
+        if same:
+            return at
+        state += np.uint64(1)
+
+
+@numba.njit(cache=True)
+def _move(segment: Any, taken: Any, entry: Any, words: Any) -> None:
+    """The items of a table into an empty one."""
+    start = segment >> 6
+    for at in range(start, start + _room(segment, entry) * entry, entry):
+        if words[at]:
+            to = _find(taken, entry, words, words, at + 1, 1)
+            for index in range(entry):
+                words[to + index] = words[at + index]
+
+
+@numba.njit(cache=True)
+def _spread(segment: Any, taken: Any, words: Any) -> None:
+    """The registers of a table into bytes."""
+    start = segment >> 6
+    for at in range(start, start + 2 * _room(segment, 2), 2):
+        if words[at]:
+            _raise_register(taken >> 6, words[at + 1], words[at], words)
+
+
+@numba.njit(cache=True, inline="always")
+def _raise_register(start: Any, register: Any, number: Any, words: Any) -> None:
+    """The number of a register is at least that. Numbers are less than 64, so the sign bit stays as it is."""
+    at, shift = start + register // _BYTES, register % _BYTES * _BYTES
+    more = number - (words[at] >> shift & _BYTE)
+    if more > 0:
+        words[at] += more << shift

@@ -1,0 +1,96 @@
+"""What becomes of accumulators when a row, or another accumulator, is folded into them, as machine code.
+
+Accumulators are words: first one for each operation, then those of `Top` (see `top_kernels`), then those that say where
+items are (see `state.item_tables`).
+"""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from bettong.frames.columns import Array
+from bettong.worker.state.item_tables import LOADED as ITEMS_LOADED
+from bettong.worker.state.item_tables import add_item, has_room
+from bettong.worker.windows.top_kernels import LOADED, add_ranked
+
+# What becomes of two words, that of the older accumulator first. A float is told from an integer by its operation. Sums
+# of integers have two words, the lower one of which carries into the next.
+KEEP_OLDER, KEEP_NEWER, ADD, ADD_CARRYING, LEAST, MOST, ADD_FLOATS, LEAST_FLOAT, MOST_FLOAT = range(9)
+
+
+class Folds(NamedTuple):
+    """What accumulators are: of each of the first words its operation, then the values of `Top`, then tables of items.
+
+    `words`: how many they have in all.
+    """
+
+    operations: Array
+    tops: Array
+    items: Array
+    words: int
+
+
+@numba.njit(cache=True)
+def has_room_for(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, items: Any) -> Any:
+    """Whether there is room for the items of a row in tables of accumulators, behind column `at`; it is made."""
+    loaded, rows = values[2], np.uint64(values[0].shape[1])
+    for kind in folds.items:
+        is_added = loaded[np.uint64(kind[ITEMS_LOADED]) * rows + np.uint64(row)]
+        if is_added and not has_room(kind, words, into, at + 1, items):
+            return False
+    return True
+
+
+@numba.njit(cache=True)
+def gather(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, items: Any) -> None:
+    """Adds a row to values of `Top` and to items, for which there is room."""
+    loaded, rows = values[2], np.uint64(values[0].shape[1])
+    for top in folds.tops:
+        first = np.uint64(top[LOADED]) * rows + np.uint64(row)
+        if loaded[first]:
+            add_ranked(top, words, into, at + 1, loaded, first + rows, rows)
+    for kind in folds.items:
+        first = np.uint64(kind[ITEMS_LOADED]) * rows + np.uint64(row)
+        if loaded[first]:
+            add_item(kind, words, into, at + 1, items, loaded, first, rows)
+
+
+@numba.njit(cache=True, inline="always")
+def fold_word(
+    operation: Any, words: Any, floats: Any, at: Any, word: Any, newer: Any, newer_float: Any
+) -> None:
+    """An accumulator takes in one that is newer: of a message, or of a pane."""
+    if operation == ADD:
+        words[at, word] += newer
+    elif operation == ADD_CARRYING:
+        words[at, word] += newer
+        words[at, word + 1] += np.uint64(words[at, word]) < np.uint64(newer)
+    elif operation == KEEP_NEWER:
+        words[at, word] = newer
+    elif operation == LEAST:
+        words[at, word] = min(words[at, word], newer)
+    elif operation == MOST:
+        words[at, word] = max(words[at, word], newer)
+    elif operation == ADD_FLOATS:
+        floats[at, word] += newer_float
+    elif (operation == LEAST_FLOAT and newer_float < floats[at, word]) or (
+        operation == MOST_FLOAT and newer_float > floats[at, word]
+    ):
+        words[at, word] = newer
+
+
+@numba.njit(cache=True)
+def add_each(start: Any, values: Any, folds: Any, words: Any, items: Any) -> Any:
+    """Folds each row from `start` on into messages and accumulators of its own, which are those of none.
+
+    Stops before the first row for which there is no room, and returns it.
+    """
+    for row in range(start, len(words)):
+        if not has_room_for(row, values, folds, words, row, 0, items):
+            return row
+        words[row, 0] = 1
+        for operation in range(len(folds.operations)):
+            words[row, 1 + operation] = values[0][operation, row]
+        gather(row, values, folds, words, row, 0, items)
+    return len(words)

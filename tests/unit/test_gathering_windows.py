@@ -1,0 +1,340 @@
+"""Top, Distinct, ApproxDistinct and Quantile over columns give what plain Python gives, to the byte."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import msgpack  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bettong
+from bettong import Application, ApplicationError
+from bettong.application.windows.kinds import Ranges
+from bettong.errors import SnapshotError
+from bettong.frames.frame import tick_record
+from bettong.identifiers import Origin
+from bettong.schema.fields import Kind
+from bettong.worker.balance import balance, differences
+from bettong.worker.output.framing import OutputRecord
+from bettong.worker.partition import PartitionWorker
+from bettong.worker.state.pane_table import PaneTable
+from bettong.worker.windows.value_hashes import hashes_of
+from tests.samples.dying_workers import check_deaths
+from tests.samples.gathering_windows import (
+    GATHERED,
+    LATE,
+    OUT,
+    Gathered,
+    Ranks,
+    Reading,
+    described,
+    reading,
+    ready,
+)
+from tests.samples.lateness import Client
+from tests.samples.state_tables import small_increments
+from tests.samples.timers import tick as tick_of
+from tests.samples.worker import data, dead_letters, fold, results, worker
+
+FAR_NS = 10**7
+LATES = ["drop", "fire", "oldest", "side"]
+TUMBLING, DELAYED, SLIDING = Ranges(40, 40, 0, 0), Ranges(70, 70, 3, 50), Ranges(60, 20, 0, 5)
+# Which windows of which aggregates.
+CASES = [(TUMBLING, Gathered), (DELAYED, Gathered), (TUMBLING, Ranks), (SLIDING, Ranks)]
+# Each a shop, how far its time is ahead of the watermark, and by how much the watermark rises behind it.
+STEPS = st.lists(
+    st.tuples(st.integers(1, 3), st.integers(-40, 60), st.integers(-9, 25)), min_size=1, max_size=50
+)
+
+
+def table_of(one: PartitionWorker) -> PaneTable:
+    table = one.tables["readings"]
+    assert isinstance(table, PaneTable)
+    return table
+
+
+def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> list[OutputRecord]:
+    """What a record leads to, in both speeds."""
+    found = fold(python, [value])
+    assert fold(compiled, [value]) == found
+    assert compiled.counters == python.counters
+    assert compiled.accounts.now() == python.accounts.now()
+    assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
+    assert compiled.keys == python.keys
+    return found
+
+
+@settings(max_examples=80)
+@given(
+    case=st.sampled_from(CASES),
+    late=st.sampled_from(LATES),
+    steps=STEPS,
+    frames=st.lists(st.integers(1, 9), min_size=1, max_size=50),
+    crashes=st.sets(st.integers(0, 49)),
+)
+def test_gathering_windows_over_columns_are_those_of_plain_python(
+    case: tuple[Ranges, Any],
+    late: str,
+    steps: list[tuple[int, int, int]],
+    frames: list[int],
+    crashes: set[int],
+) -> None:
+    """Frames of several messages that are judged by the watermark before the frame; workers restored in between."""
+    kind, result = case
+    python, compiled = (worker(ready(kind, late, result, compiled=speed)) for speed in (False, True))
+    watermark_ns, taken = 0, 0
+    for number, size in enumerate(frames, 1):
+        messages = list[Reading]()
+        for shop, ahead_ns, forward_ns in steps[taken : taken + size]:
+            messages.append(reading(shop, max(0, watermark_ns + ahead_ns), taken + len(messages)))
+            watermark_ns += max(0, forward_ns) // size
+        taken += size
+        if not messages:
+            break
+        same(python, compiled, data("in/x", number, messages, watermark_ns=watermark_ns))
+        if number in crashes:
+            saved = compiled.snapshot()
+            compiled = worker(ready(kind, late, result, compiled=True))
+            compiled.restore(saved)
+            assert compiled.snapshot() == saved
+    same(python, compiled, tick_of(FAR_NS))
+    assert compiled.keys == table_of(compiled).panes.live == 0
+
+
+@settings(max_examples=25)
+@given(
+    case=st.sampled_from(CASES),
+    late=st.sampled_from(["drop", "fire", "side"]),
+    found=st.lists(st.tuples(st.integers(1, 9), st.integers(-60, 9)), min_size=1, max_size=40),
+    cuts=st.sets(st.integers(1, 39)),
+)
+def test_neither_cuts_nor_partitions_nor_the_speed_change_what_gathering_windows_give(
+    case: tuple[Ranges, Any], late: str, found: list[tuple[int, int]], cuts: set[int]
+) -> None:
+    messages, newest_ns = list[Reading](), 0
+    for number, (shop, ahead_ns) in enumerate(found):
+        messages.append(reading(shop, max(0, newest_ns + ahead_ns), number))
+        newest_ns = max(newest_ns, messages[-1].at)
+    starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
+    parts = [messages[start:stop] for start, stop in pairwise([*starts, len(messages)])]
+    expected = outcome(case, late, [[each] for each in messages], 1, compiled=False)
+    for partitions in (1, 3):
+        assert outcome(case, late, parts, partitions, compiled=True) == expected
+    assert outcome(case, late, [messages], 1, compiled=True) == expected
+
+
+def outcome(
+    case: tuple[Ranges, Any], late: str, parts: list[list[Reading]], partitions: int, *, compiled: bool
+) -> tuple[Any, ...]:
+    """All that comes out, in no order; every partition hears of the client's watermark."""
+    kind, result = case
+    client, of = (
+        Client(described(kind, late, result), partitions),
+        ready(kind, late, result, compiled=compiled),
+    )
+    workers = [worker(of, partition=each, partitions=partitions) for each in range(partitions)]
+    records, newest_ns = list[OutputRecord](), 0
+    for number, part in enumerate(parts, 1):
+        for partition, value in client.send(part, 1000 + number):
+            records += fold(workers[partition], [value])
+        newest_ns = max(newest_ns, *(each.at for each in part))
+        tick = tick_record("in", 1000 + number, {Origin("in/a"): newest_ns})
+        records += [record for each in workers for record in fold(each, [tick])]
+    end = tick_record("in", 10_000, {Origin("in/a"): FAR_NS})
+    records += [record for each in workers for record in fold(each, [end])]
+    assert sum(each.keys for each in workers) == 0
+    return (
+        Counter(map(repr, results(records, OUT, result))),
+        Counter(map(repr, results(records, LATE, Reading))),
+        Counter((repr(each.message), each.reason, each.fired) for each in dead_letters(records)),
+        sum(each.counters.late for each in workers),
+        sum(each.counters.partly_late for each in workers),
+    )
+
+
+@pytest.mark.parametrize("late", LATES)
+@pytest.mark.parametrize("case", CASES)
+def test_a_crash_at_any_record_changes_nothing_of_what_windows_gather(
+    case: tuple[Ranges, Any], late: str
+) -> None:
+    """Who comes next has the increments that were saved, and folds the records since then again."""
+    (kind, result), chance, values, watermark_ns = case, Random(7), list[bytes](), 20
+    for number in range(1, 46):
+        found = [
+            reading(chance.randrange(7), max(0, watermark_ns + chance.randrange(-75, 45)), 10 * number + each)
+            for each in range(chance.randrange(1, 9))
+        ]
+        watermark_ns += chance.choice([0, 1, 3, 12])
+        values.append(data("in/x", number, found, previous=0, watermark_ns=watermark_ns))
+    with small_increments():
+        python = worker(ready(kind, late, result, compiled=False))
+        outputs = [fold(python, [value]) for value in values]
+        compiled, deaths = check_deaths(ready(kind, late, result, compiled=True), values, outputs, chance)
+        assert deaths > 9
+        assert compiled.counters == python.counters
+        assert compiled.accounts.now() == python.accounts.now()
+
+
+def test_many_different_values_are_gathered_as_in_plain_python() -> None:
+    """More registers than are kept one by one, and more buckets than a quantile may have; restored in between."""
+    chance = Random(3)
+    python, compiled = (worker(ready(TUMBLING, "drop", Gathered, compiled=each)) for each in (False, True))
+    for number in range(30):
+        found = [
+            replace(
+                reading(1 + (each > 950), 20, 13 * each),
+                amount=chance.randrange(2**40),
+                took=chance.choice([-1, 1]) * 2.0 ** chance.uniform(-900, 900),
+                name=f"n{chance.randrange(7000)}",
+                large=number,
+            )
+            for each in range(1000)
+        ]
+        same(python, compiled, data("in/x", number + 1, found, watermark_ns=0))
+        if number % 7 == 3:
+            saved = compiled.snapshot()
+            compiled = worker(ready(TUMBLING, "drop", Gathered, compiled=True))
+            compiled.restore(saved)
+            assert compiled.snapshot() == saved
+    shown = table_of(compiled).state_of("s1")
+    assert shown == python.tables["readings"].state_of("s1")
+    (pane,) = shown["panes"].values()
+    names = list(GATHERED)
+    assert pane[names.index("median")][0] > 0
+    assert isinstance(pane[names.index("about_amounts")], str)
+    assert len(results(same(python, compiled, tick_of(FAR_NS)), OUT, Gathered)) == 2
+
+
+def test_what_windows_gather_uses_the_room_of_those_that_are_over() -> None:
+    one, used = worker(ready(TUMBLING, "drop", Gathered, compiled=True)), set[int]()
+    for number in range(1, 9):
+        found = [reading(each % 3, 40 * number + each % 40, each) for each in range(600)]
+        fold(one, [data("in/x", number, found, watermark_ns=40 * number)])
+        used.add(int(table_of(one).panes.items.arrays.used[0]))
+    fold(one, [tick_of(FAR_NS)])
+    assert len(used) <= 2
+
+
+def test_open_gathering_windows_are_shown_as_those_of_plain_python() -> None:
+    for result in (Ranks, Gathered):
+        python, compiled = (worker(ready(TUMBLING, "drop", result, compiled=each)) for each in (False, True))
+        found = [reading(1, 5 * each, each) for each in range(9)]
+        same(python, compiled, data("in/x", 1, found, watermark_ns=3))
+        shown = table_of(compiled).state_of("s1")
+        assert in_order(shown) == in_order(python.tables["readings"].state_of("s1"))
+
+
+def in_order(shown: Any) -> str:
+    """As text, for NaN is no equal of itself; which of different values it came between is not known."""
+    if isinstance(shown, dict):
+        return repr(sorted((key, in_order(each)) for key, each in shown.items()))
+    return repr([in_order(each) for each in shown] if isinstance(shown, list) else shown)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "dtype"),
+    [
+        (Kind.INT, [0, 1, 127, 128, 255, 256, 65535, 65536, 2**32 - 1, 2**32, 2**63 - 1], "i8"),
+        (
+            Kind.INT,
+            [-1, -32, -33, -128, -129, -(2**15), -(2**15) - 1, -(2**31), -(2**31) - 1, -(2**63)],
+            "i8",
+        ),
+        (Kind.INT, [0, 200, 70000, 2**63, 2**64 - 1], "u8"),
+        (Kind.INT, [-128, -1, 0, 127], "i1"),
+        (Kind.BOOL, [True, False], "u1"),
+        (Kind.FLOAT, [0.0, -0.0, 1.5, -3.0, 2.0**63, 2.0**64, 2.0**64 - 2048, -(2.0**63), 1e300], "f8"),
+        (Kind.FLOAT, [float("inf"), float("-inf"), float("nan"), 1e-310, -0.1], "f8"),
+        (Kind.FLOAT, [0.5, 3.0, -7.0, 2.0**64], "f4"),
+        (Kind.TEXT, ["", "a", "é" * 20, *("x" * n for n in (31, 32, 125, 126, 127, 255, 256, 300))], "S300"),
+        (Kind.BYTES, [bytes(n) + b"a" * (260 - n) for n in (0, 3, 259)], "S260"),
+        (Kind.BYTES, [b"ab\0", b"\0\0\0"], "S3"),
+    ],
+)
+def test_columns_are_hashed_as_values_are(kind: Kind, values: list[Any], dtype: str) -> None:
+    raw = [each.encode() for each in values] if kind is Kind.TEXT else values
+    hashes = hashes_of(kind, np.array(raw, dtype)).tolist()
+    assert [divmod(each, 4096) for each in hashes] == [divmod(hash_of(each), 4096) for each in values]
+
+
+def hash_of(value: Any) -> int:
+    """Equal values have equal hashes."""
+    if isinstance(value, float) and value.is_integer() and -(2**63) <= value < 2**64:
+        value = int(value)
+    packed = msgpack.packb(int(value) if isinstance(value, bool) else value)
+    return int.from_bytes(blake2b(packed, digest_size=8).digest(), "little")
+
+
+def test_a_snapshot_with_items_of_no_aggregate_is_refused() -> None:
+    saved = worker(ready(TUMBLING, "drop", Gathered, compiled=True))
+    fold(saved, [data("in/x", 1, [reading(1, 5, each) for each in range(5)], watermark_ns=5)])
+    pool = table_of(saved).panes
+    items = pool.items_of(np.arange(1))
+    registers = int(np.flatnonzero(pool.kinds[items[:, 1], 3] == 1)[0])
+    assert pool.are_items(items, 1)
+    for row, column, value in (
+        (0, 0, 1),
+        (0, 0, -1),
+        (0, 1, len(pool.kinds)),
+        (0, 2, 0),
+        (registers, 2, 64),
+        (registers, 3, 4096),
+        (registers, 3, -1),
+    ):
+        wrong = items.copy()
+        wrong[row, column] = value
+        assert not pool.are_items(wrong, 1)
+    assert not pool.are_items(items[:, 1:], 1)
+    table_of(saved).panes.items_of = lambda panes: items[:, 1:]  # type: ignore[method-assign] # noqa: ARG005
+    fresh = table_of(worker(ready(TUMBLING, "drop", Gathered, compiled=True)))
+    with pytest.raises(SnapshotError, match="items of no aggregate"):
+        fresh.load(table_of(saved).dump(), log_ns=0, begins=True)
+
+
+@dataclass
+class Found:
+    found: list[int]
+
+
+@dataclass
+class Number:
+    found: float
+
+
+def first_of(each: Reading) -> int:
+    return each.amount
+
+
+@pytest.mark.parametrize(
+    ("result", "found", "complaint"),
+    [
+        (Number, bettong.Distinct("amount"), "found=Distinct(...) is compiled in tumbling windows alone"),
+        (
+            Number,
+            bettong.ApproxDistinct("amount"),
+            "found=ApproxDistinct(...) is compiled in tumbling windows",
+        ),
+        (Number, bettong.Quantile("took", 0.5), "found=Quantile(...) is compiled in tumbling windows alone"),
+        (Found, bettong.Top(3, first_of), "found=Top(...) is of a function"),
+        (Found, bettong.Top(3, "amount", by=first_of), "found=Top(...): by= is a function"),
+        (
+            Found,
+            bettong.Top(999, "amount"),
+            "999 values of 16 bytes, with what they go by, take more than 4096",
+        ),
+    ],
+)
+def test_what_has_no_compiled_form_is_refused(result: Any, found: Any, complaint: str) -> None:
+    source = Application("meters").source("in", schema=Reading, key="shop", event_time="at")
+    made: Any = bettong.compiled(bettong.aggregate(result, found=found))
+    with pytest.raises(ApplicationError) as refused:
+        source.window(SLIDING, made, name="seen")
+    assert complaint in str(refused.value)
