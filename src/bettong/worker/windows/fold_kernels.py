@@ -31,41 +31,29 @@ class Folds(NamedTuple):
     words: int
 
 
-@numba.njit(cache=True, inline="always")
-def add_row(
-    row: Any, values: Any, folds: Any, words: Any, floats: Any, into: Any, at: Any, items: Any
-) -> Any:
-    """Folds a row into messages and accumulators, from column `at` on. Returns False where there is no room."""
+@numba.njit(cache=True)
+def has_room_for(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, items: Any) -> Any:
+    """Whether there is room for the items of a row in tables of accumulators, behind column `at`; it is made."""
     loaded, rows = values[2], np.uint64(values[0].shape[1])
     for kind in folds.items:
-        if loaded[np.uint64(kind[ITEMS_LOADED]) * rows + row] and not has_room(
-            kind, words, into, at + 1, items
-        ):
+        is_added = loaded[np.uint64(kind[ITEMS_LOADED]) * rows + np.uint64(row)]
+        if is_added and not has_room(kind, words, into, at + 1, items):
             return False
-    words[into, at] += 1
-    for operation in range(len(folds.operations)):
-        word = at + 1 + operation
-        if words[into, at] == 1:
-            words[into, word] = values[0][operation, row]
-        else:
-            fold_word(
-                folds.operations[operation],
-                words,
-                floats,
-                into,
-                word,
-                values[0][operation, row],
-                values[1][operation, row],
-            )
+    return True
+
+
+@numba.njit(cache=True)
+def gather(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, items: Any) -> None:
+    """Adds a row to values of `Top` and to items, for which there is room."""
+    loaded, rows = values[2], np.uint64(values[0].shape[1])
     for top in folds.tops:
-        first = np.uint64(top[LOADED]) * rows + row
+        first = np.uint64(top[LOADED]) * rows + np.uint64(row)
         if loaded[first]:
             add_ranked(top, words, into, at + 1, loaded, first + rows, rows)
     for kind in folds.items:
-        first = np.uint64(kind[ITEMS_LOADED]) * rows + row
+        first = np.uint64(kind[ITEMS_LOADED]) * rows + np.uint64(row)
         if loaded[first]:
             add_item(kind, words, into, at + 1, items, loaded, first, rows)
-    return True
 
 
 @numba.njit(cache=True, inline="always")
@@ -96,9 +84,13 @@ def fold_word(
 def add_each(start: Any, values: Any, folds: Any, words: Any, items: Any) -> Any:
     """Folds each row from `start` on into messages and accumulators of its own, which are those of none.
 
-    `words`: twice, as integers and as floats. Stops before the first row for which there is no room, and returns it.
+    Stops before the first row for which there is no room, and returns it.
     """
-    for row in range(np.uint64(start), np.uint64(len(words[0]))):
-        if not add_row(row, values, folds, words[0], words[1], row, 0, items):
-            return np.int64(row)
-    return len(words[0])
+    for row in range(start, len(words)):
+        if not has_room_for(row, values, folds, words, row, 0, items):
+            return row
+        words[row, 0] = 1
+        for operation in range(len(folds.operations)):
+            words[row, 1 + operation] = values[0][operation, row]
+        gather(row, values, folds, words, row, 0, items)
+    return len(words)

@@ -32,7 +32,7 @@ from bettong.worker.state.pane_pool import (
     USED,
     VALUES,
 )
-from bettong.worker.windows.fold_kernels import add_row, fold_word
+from bettong.worker.windows.fold_kernels import fold_word, gather, has_room_for
 from bettong.worker.windows.top_kernels import join_ranked
 
 # What is to say of a row: nothing; some of its windows are over, or all; its windows end beyond 64 bits; an
@@ -97,23 +97,18 @@ def find_panes(times: Any, watermarks: Any, grid: Any, numbers: Any, dues: Any, 
 
 @numba.njit(cache=True)
 def add_rows(
-    start: Any,
-    slots: Any,
-    rows: Any,
-    values: Any,
-    folds: Any,
-    keys: Any,
-    pool: Any,
-    fronts: Any,
-    sooner: Any,
+    start: Any, slots: Any, rows: Any, values: Any, folds: Any, keys: Any, pool: Any, fronts: Any, sooner: Any
 ) -> Any:
     """Folds rows into panes from `start` on; stops before the first one for which there is no room, and returns it.
 
-    `rows`: what `find_panes` gave. `values` and `fronts`: twice, as integers and as floats. `pool`: words of the panes
-    twice, those that are free, counts. `sooner`: filled with the slots of keys that are due sooner than before.
+    `rows`: what `find_panes` gave. `values` (in one row, too) and `fronts`: as integers and as floats. `pool`: words of
+    the panes twice, those that are free, counts, items. `sooner`: filled with the slots of keys that are
+    due sooner than before.
     """
     numbers, dues, marks = rows
-    panes, floats, free, counts, items = pool
+    panes, panes_as_floats, free, counts, items = pool
+    ints, floats, operations, own_words = values[0], values[1], folds.operations, folds.words
+    gathers = own_words > len(operations)
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
         if is_large and row + AHEAD < count:
@@ -130,7 +125,7 @@ def add_rows(
                 pane = _new_pane(slot, before, numbers[row], keys, panes, free, counts)
                 if pane < 0:
                     return np.int64(row)
-                for word in range(len(folds.operations), folds.words):
+                for word in range(len(operations), own_words):
                     panes[pane, VALUES + word] = 0
                 if dues[row] < keys[slot, DUE]:
                     keys[slot, DUE] = dues[row]
@@ -138,8 +133,26 @@ def add_rows(
                     counts[SOONER] += 1
         if marks[row] and len(fronts[0]):
             fronts[0][slot, BLOCK] = NO_BLOCK
-        if not add_row(row, values, folds, panes, floats, np.uint64(pane), MESSAGES, items):
+        at = np.uint64(pane)
+        if gathers and not has_room_for(row, values, folds, panes, at, MESSAGES, items):
             return np.int64(row)
+        panes[at, MESSAGES] += 1
+        for operation in range(len(operations)):
+            word = VALUES + operation
+            if panes[at, MESSAGES] == 1:
+                panes[at, word] = ints[operation, row]
+            else:
+                fold_word(
+                    operations[operation],
+                    panes,
+                    panes_as_floats,
+                    at,
+                    word,
+                    ints[operation, row],
+                    floats[operation, row],
+                )
+        if gathers:
+            gather(row, values, folds, panes, at, MESSAGES, items)
     return len(slots)
 
 

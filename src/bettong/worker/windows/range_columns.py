@@ -121,8 +121,7 @@ class RangeColumns:
         values, items, row = self._accumulators.load(columns), ItemSegments(), 0
         words = np.zeros((columns.length, 1 + self._accumulators.words), np.int64)
         while True:
-            views = (words, words.view(np.float64))
-            row = add_each(row, _three_views(values), self._accumulators.folds, views, items.arrays)
+            row = add_each(row, _three_views(values), self._accumulators.folds, words, items.arrays)
             if row == columns.length:
                 return WindowWords(words, items.words)
             items.grow()
