@@ -20,9 +20,9 @@ from bettong.schema.schema import schema_of
 from bettong.testing import run
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
-from bettong.worker.state.members import ITEMS, LENGTH
 from bettong.worker.state.stored_arrays import bytes_of
 from bettong.worker.state.table import SavedStates
+from bettong.worker.state_members import ITEMS, LENGTH
 from tests.samples.worker import data, fold, results, worker
 
 

@@ -17,9 +17,9 @@ from bettong.application.plan import plan
 from bettong.errors import SnapshotError
 from bettong.testing import check, run
 from bettong.worker.stage_program import StageProgram, program
-from bettong.worker.state.members import LENGTH
 from bettong.worker.state.record_layout import layout_of
 from bettong.worker.state.records import RecordTable
+from bettong.worker.state_members import LENGTH
 from tests.samples.worker import data, dead_letters, fold, results, worker
 
 OUT = "meters.sink.out"

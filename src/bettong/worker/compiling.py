@@ -12,8 +12,8 @@ from bettong.application.nodes.stateless import Stateless
 from bettong.application.returns import Returns
 from bettong.schema.schema import Schema
 from bettong.worker.kernel import Kernel, KernelCache, KernelForm, compile_kernel
-from bettong.worker.state.members import ObjectMember
 from bettong.worker.state.record_layout import check_fixed, first_state, layout_of
+from bettong.worker.state_members import ObjectMember
 
 
 def compile_node(node: Stateless | Stateful, *, cache: KernelCache | None) -> dict[Schema, Kernel]:

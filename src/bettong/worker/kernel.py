@@ -24,7 +24,7 @@ from bettong.worker.numba_types.callables import kernel_compilation
 from bettong.worker.numba_types.states import StateType, copy_record
 from bettong.worker.numba_types.texts import TextType, is_longer
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
-from bettong.worker.state.members import ObjectMember
+from bettong.worker.state_members import ObjectMember
 
 
 @dataclass(frozen=True, slots=True)

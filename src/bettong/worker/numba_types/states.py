@@ -16,7 +16,7 @@ from bettong.worker.numba_types.lists import BoundedListType
 from bettong.worker.numba_types.messages import MessageType
 from bettong.worker.numba_types.storing import store_value
 from bettong.worker.numba_types.texts import TextType, intrinsic
-from bettong.worker.state.members import ITEMS, ArrayMember, ListMember, Member, ObjectMember, PlainMember
+from bettong.worker.state_members import ITEMS, ArrayMember, ListMember, Member, ObjectMember, PlainMember
 
 
 class StateType(types.Record):

@@ -14,7 +14,7 @@ from bettong.schema.annotations import DEPTH_MAX, field_of
 from bettong.schema.fields import AtMost
 from bettong.schema.record_classes import record_class_of
 from bettong.schema.schema import Schema, schema_of
-from bettong.worker.state.members import (
+from bettong.worker.state_members import (
     ITEMS,
     LENGTH,
     ArrayMember,

@@ -22,8 +22,8 @@ from bettong.errors import StateChangedError
 from bettong.user_errors import ANY_ERROR
 from bettong.v1.snapshot_pb2 import StateSchema
 from bettong.worker.state.classes import functions_of
-from bettong.worker.state.members import PlainMember
 from bettong.worker.state.record_layout import layout_of
+from bettong.worker.state_members import PlainMember
 
 # Least number of keys that an increment holds, if there are as many: so a small state is written whole each time,
 # and a large one in rounds of some milliseconds each.
