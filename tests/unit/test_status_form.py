@@ -70,9 +70,8 @@ def test_the_page_lists_each_field_that_is_printed_and_no_other() -> None:
     values = printed(inspected(answers(20)))
     lists = (values[name][0] for name in ("stages", "partitions"))
     hot_key, sink = values["partitions"][0]["hot_keys"][0], values["sinks"][0]
-    more = (hot_key, sink, sink["parts"][0], values["computations"][0])
-    more = (*more, values["input_watermarks"][0], values["open_windows"][0])
-    parts = (values, values["services"][0], values["total"], *lists, *more)
+    first = (values[name][0] for name in ("computations", "input_watermarks", "open_windows"))
+    parts = (values, values["services"][0], values["total"], *lists, hot_key, sink, sink["parts"][0], *first)
     page = described()
     assert len(page) == len(parts)
     for part, fields in zip(parts, page.values(), strict=True):
