@@ -7,9 +7,14 @@ changes what happens, only how long it takes. The rule: JEP 350, Dynamic CDS Arc
 A change of the class path of Kafka or Spark needs a new VERSION; then every tree records its archives again.
 """
 
+import hashlib
+import os
 import shlex
-import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from bettong.jars import BROKER_JARS, CONNECTOR_JARS, SHARE
+from bettong.java import find_java
 
 VERSION = 2
 KAFKA, SPARK = "kafka", "spark"
@@ -17,7 +22,34 @@ KAFKA, SPARK = "kafka", "spark"
 
 def archive(name: str) -> Path:
     """Where the archive of KAFKA or SPARK lies in this environment."""
-    return Path(sys.prefix) / "share" / "bettong" / "java" / f"{name}-{VERSION}.jsa"
+    return SHARE / "java" / f"{name}-{VERSION}.jsa"
+
+
+def missing() -> int:
+    """How many of the two are not there, or were made by another Java or from other jars: those are of no use."""
+    mark = archive(KAFKA).with_name("made_by")
+    if not mark.exists() or mark.read_text() != _maker():
+        return 2
+    return sum(not archive(name).exists() for name in (KAFKA, SPARK))
+
+
+def sign() -> None:
+    """Writes down what has made the archives, for `missing`."""
+    archive(KAFKA).with_name("made_by").write_text(_maker())
+
+
+def _maker() -> str:
+    """A digest of the Java, and of the jars as Java knows them: by their sizes and times."""
+    java = find_java(os.environ)
+    parts = [str(java.program), java.version] if java is not None else []
+    for jar in (*sorted(BROKER_JARS.glob("*.jar")), *sorted(CONNECTOR_JARS.glob("*.jar"))):
+        seen = jar.stat()
+        parts += [jar.name, str(seen.st_size), str(seen.st_mtime_ns)]
+    try:
+        parts.append(version("pyspark"))
+    except PackageNotFoundError:
+        parts.append("")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def reading(name: str) -> tuple[str, ...]:

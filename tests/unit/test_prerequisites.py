@@ -5,12 +5,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
+from bettong import class_archives
 from bettong.cli.ending import end_well
 from bettong.cli.main import app
 from bettong.errors import LocalError
 from bettong.java import InstalledJava
+from bettong.local import machine_facts
 from bettong.local.prerequisites import (
     Finding,
     Grade,
@@ -22,12 +25,14 @@ from bettong.local.prerequisites import (
     steps,
 )
 from bettong.local.setting_up import commands, perform
+from tests.waiting import eventually
 
-JAVA = InstalledJava(Path("/opt/java"), "17.0.15", frozenset())
+JAVA = InstalledJava(Path("/opt/java/bin/java"), Path("/opt/java"), "17.0.15")
 READY = MachineFacts(
     version="1.2.3",
     python=(3, 12),
     java=JAVA,
+    java_home="",
     redis="7.0.15",
     missing_packages=(),
     has_jars=True,
@@ -35,6 +40,7 @@ READY = MachineFacts(
     memory_gb=16.0,
     disk_free_gb=100.0,
     open_files_max=4096,
+    has_ports=True,
     cpus=4,
     is_root=False,
     has_apt=True,
@@ -72,7 +78,7 @@ def test_a_machine_with_everything_has_nothing_to_do() -> None:
         (
             replace(READY, java=replace(JAVA, version="11.0.2")),
             "java",
-            "Java 11.0.2 in /opt/java: 17 or newer is needed",
+            "Java 11.0.2, /opt/java/bin/java: 17 or newer is needed",
             "install Java 17, and set JAVA_HOME to its folder",
         ),
         (
@@ -87,6 +93,12 @@ def test_a_machine_with_everything_has_nothing_to_do() -> None:
             "redis",
             "no redis-server on PATH",
             "install redis-server with your system's installer (macOS: brew install redis)",
+        ),
+        (
+            replace(READY, has_ports=False),
+            "ports",
+            "no port of 127.0.0.1 can be had",
+            "allow programs to listen on loopback",
         ),
     ],
 )
@@ -105,6 +117,8 @@ def test_what_is_missing_is_named_with_its_remedy(
         (replace(READY, python=(3, 10)), "python"),
         (replace(READY, redis="6.2.14"), "redis"),
         (replace(READY, missing_archives=1), "archives"),
+        (replace(READY, java=replace(JAVA, version="")), "java"),
+        (replace(READY, java_home="/nowhere"), "java"),
         (replace(READY, memory_gb=2.0), "memory"),
         (replace(READY, disk_free_gb=1.0), "disk"),
         (replace(READY, open_files_max=256), "open files"),
@@ -120,10 +134,6 @@ def test_what_only_makes_it_worse_is_a_warning(facts: MachineFacts, name: str) -
 @pytest.mark.parametrize("redis", ["", "8.0", "10"])
 def test_a_redis_is_taken_that_is_new_or_does_not_say(redis: str) -> None:
     assert found(replace(READY, redis=redis), "redis").grade is Grade.GOOD
-
-
-def test_a_java_that_does_not_say_its_version_is_taken() -> None:
-    assert found(replace(READY, java=replace(JAVA, version="")), "java").grade is Grade.GOOD
 
 
 def test_one_call_of_the_installer_brings_packages_and_java() -> None:
@@ -163,6 +173,94 @@ def test_redis_is_installed_as_root_alone() -> None:
 
 def test_archives_are_recorded_behind_new_packages() -> None:
     assert [step.records_archives for step in steps(replace(READY, has_jars=False))] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        replace(FRESH, redis=None),
+        replace(FRESH, java=replace(JAVA, version="11.0.2")),
+        replace(FRESH, installer=None),
+        replace(FRESH, redis=None, is_root=True, has_apt=False),
+    ],
+    ids=["no Redis", "an old Java", "no installer", "no apt"],
+)
+def test_nothing_is_recorded_where_nothing_would_run(facts: MachineFacts) -> None:
+    """It ended with a traceback, in place of the line that says what is missing."""
+    assert not any(step.records_archives for step in steps(facts))
+
+
+def test_archives_are_recorded_where_this_run_brings_what_is_missing() -> None:
+    facts = replace(FRESH, redis=None, is_root=True)
+    assert [step.records_archives for step in steps(facts)] == [False, False, True]
+
+
+def test_archives_that_cannot_be_recorded_stop_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step_of(monkeypatch, "sh", "-c", "echo no room; exit 1")
+    monkeypatch.setattr(
+        "bettong.local.machine_facts.inspect_machine", lambda *_: replace(READY, missing_archives=2)
+    )
+    assert end_well(app, ["setup"], name="bettong") == 0
+    output = capsys.readouterr().out
+    assert "no room" in output
+    assert "going on without: `sh -c" in output
+    assert "ready: bettong init" in output
+
+
+def test_a_step_that_is_interrupted_leaves_no_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nor waits for one that says nothing."""
+    pid = tmp_path / "pid"
+    step = step_of(monkeypatch, "sh", "-c", f"sleep 600 & echo $! > {pid}; echo begun; wait")
+
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        perform(step, READY, say=interrupted)
+    eventually(lambda: not psutil.pid_exists(int(pid.read_text())))
+
+
+def test_a_silent_step_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bettong.local.setting_up._STEP_S_MAX", 0.1)
+    with pytest.raises(LocalError, match=r"`sleep 600` failed \(exit code -15\)"):
+        perform(step_of(monkeypatch, "sleep", "600"), READY, say=lambda _: None)
+
+
+def test_services_of_another_version_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = machine_facts._version("bettong")
+    monkeypatch.setattr(machine_facts, "_version", lambda name: "0.0.9" if name == "bettong-sender" else here)
+    assert machine_facts.missing_packages() == (f"bettong-sender {here} (0.0.9 is here)",)
+
+
+def test_a_java_that_has_not_written_down_its_version_is_asked(tmp_path: Path) -> None:
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"21.0.8\"' >&2\n")
+    java.chmod(0o755)
+    environment = {"PATH": str(tmp_path)}
+    known = machine_facts.known_java(environment)
+    assert known is not None
+    assert (known.program, known.home, known.version) == (java, None, "21.0.8")
+    java.write_text("#!/bin/sh\necho 'no Java here, get one' >&2; exit 1\n")
+    assert machine_facts.known_java(environment) is None
+
+
+def test_archives_of_another_java_count_as_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(class_archives, "SHARE", tmp_path)
+    assert class_archives.missing() == 2
+    for name in (class_archives.KAFKA, class_archives.SPARK):
+        class_archives.archive(name).parent.mkdir(exist_ok=True)
+        class_archives.archive(name).touch()
+    assert class_archives.missing() == 2
+    class_archives.sign()
+    assert class_archives.missing() == 0
+    class_archives.archive(class_archives.SPARK).unlink()
+    assert class_archives.missing() == 1
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert class_archives.missing() == 2
 
 
 def step_of(monkeypatch: pytest.MonkeyPatch, *command: str) -> SetupStep:

@@ -171,7 +171,7 @@ def set_environment(settings: ProcessorSettings) -> None:
             os.environ[PREFIX + name.upper()] = str(value)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     java = find_java(os.environ)
-    if java is not None:
+    if java is not None and java.home is not None:
         os.environ["JAVA_HOME"] = str(java.home)  # where spark-submit looks
     # Of the Java that only puts the command line of Spark's together: 0.3 instead of 0.5 CPU seconds.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", shlex.join(_LAUNCHER))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,13 +17,13 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from bettong.application.plan import plan
-from bettong.class_archives import KAFKA, SPARK, archive, recording
+from bettong.class_archives import KAFKA, SPARK, archive, recording, sign
 from bettong.config.processor import ProcessorSettings, Schedule
 from bettong.config.reading import read
 from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisStore
-from bettong.errors import LogError
+from bettong.errors import BettongError, LogError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.identifiers import Origin, SequenceNumber, TopicPartition
@@ -39,10 +40,33 @@ _END_S_MAX = 120.0  # of a JVM that writes its archive; it needs seconds
 
 
 def main() -> None:
-    """Records both archives, and keeps how a storage of Kafka's is formatted."""
+    """Records both archives. Where that fails, those that were there stay."""
     archives = archive(KAFKA).parent
-    shutil.rmtree(archives, ignore_errors=True)
-    archives.mkdir(parents=True)
+    old = archives.with_name(f"{archives.name}.old")
+    try:
+        shutil.rmtree(old, ignore_errors=True)
+        if archives.exists():
+            archives.rename(old)  # a JVM that has one writes none
+        try:
+            archives.mkdir(parents=True)
+            record()
+            sign()
+        except BaseException:
+            shutil.rmtree(archives, ignore_errors=True)
+            if old.exists():
+                old.rename(archives)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    except (BettongError, OSError) as error:
+        sys.exit(f"no class-data archives: {error}")
+    for name in (KAFKA, SPARK):
+        print(  # noqa: T201 - a program of its own, whose output a setup shows or keeps
+            f"{name}: {archive(name).stat().st_size >> 20} MiB" if archive(name).exists() else f"{name}: none"
+        )
+
+
+def record() -> None:
+    """Runs Kafka, and Spark beside it, which record; and keeps how a storage of Kafka's is formatted."""
     with tempfile.TemporaryDirectory(prefix="bettong-setup-") as folder:
         broker = KafkaBroker(Path(folder) / "kafka")
         try:
@@ -58,10 +82,6 @@ def main() -> None:
             broker.process.wait(_END_S_MAX)
         finally:
             broker.kill()
-    for name in (KAFKA, SPARK):
-        print(  # noqa: T201 - a program of its own, whose output a setup shows or keeps
-            f"{name}: {archive(name).stat().st_size >> 20} MiB" if archive(name).exists() else f"{name}: none"
-        )
 
 
 def count_words(folder: Path, *, kafka: str, redis: str) -> None:

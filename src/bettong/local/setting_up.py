@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import Timer
 
 from bettong.errors import LocalError
 from bettong.local.prerequisites import Installer, MachineFacts, SetupStep, requirement
 
 _STEP_S_MAX = 3600.0  # half a gigabyte over a slow line
+_END_S_MAX = 10.0
 _RECORDER = "bettong_processor.recording"
 
 
@@ -38,7 +42,7 @@ def perform(step: SetupStep, facts: MachineFacts, *, say: Callable[[str], None])
 
 def _run(command: Sequence[str], say: Callable[[str], None]) -> None:
     try:
-        with subprocess.Popen(
+        running = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -46,12 +50,32 @@ def _run(command: Sequence[str], say: Callable[[str], None]) -> None:
             text=True,
             errors="replace",
             env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-        ) as running:
-            assert running.stdout is not None  # noqa: S101 - a pipe was asked for
-            for line in running.stdout:
-                say(line.rstrip())
-            status = running.wait(_STEP_S_MAX)
+            start_new_session=True,  # a Ctrl-C reaches us alone, and we end all that it has started
+        )
     except OSError as error:
         raise LocalError(f"{command[0]} cannot be started: {error.strerror}") from None
+    late = Timer(_STEP_S_MAX, _end, [running])
+    late.start()
+    try:
+        assert running.stdout is not None  # noqa: S101 - a pipe was asked for
+        with running.stdout as said:
+            for line in said:
+                say(line.rstrip())
+        status = running.wait()
+    finally:
+        late.cancel()
+        _end(running)
     if status:
         raise LocalError(f"`{' '.join(command)}` failed (exit code {status}): its last lines are above")
+
+
+def _end(running: subprocess.Popen[str]) -> None:
+    """Ends a command and what it has started, where it still runs."""
+    with suppress(ProcessLookupError):
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGTERM)
+            try:
+                running.wait(_END_S_MAX)
+            except subprocess.TimeoutExpired:
+                os.killpg(running.pid, signal.SIGKILL)
+                running.wait()
