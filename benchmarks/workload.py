@@ -16,7 +16,7 @@ from bettong.identifiers import Origin, SequenceNumber
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
 from examples.market_spread_oracle import Results, rejected, rows
 
-APPLICATION = Path(__file__).parents[1] / "examples" / "market_spread.py"
+APPLICATION = Path(__file__).parents[1] / "examples" / "market_spread" / "risk_check.py"
 SEED = 1
 ORIGIN = "benchmark"
 
@@ -54,9 +54,9 @@ def planned() -> Plan:
 
 
 def user_module() -> Any:
-    """The module of examples/market_spread.py, as the application was loaded from it."""
+    """The module of examples/market_spread/risk_check.py, as the application was loaded from it."""
     planned()
-    return sys.modules["bettong_application_market_spread"]
+    return sys.modules["bettong_application_risk_check"]
 
 
 def wire_messages(load: Workload) -> list[bytes]:

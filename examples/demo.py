@@ -39,7 +39,7 @@ from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
 from examples.market_spread_oracle import Results, by_symbol, rejected
 
-APPLICATION = Path(__file__).with_name("market_spread.py")
+APPLICATION = Path(__file__).with_name("market_spread") / "risk_check.py"
 STEADY_S, KILL_S = 5, 4
 _KILL_AT = 0.25  # of the last phase
 _ROUNDS_PER_S = 50  # of a steady rate: each has a frame of quotes and one of orders

@@ -64,7 +64,7 @@ def by(key: str, sink: str) -> Callable[[RunningSuite], object]:
     return results
 
 
-MARKET = Example("examples/market_spread.py", market, rejected_files)
+MARKET = Example("examples/market_spread/risk_check.py", market, rejected_files)
 WORDS = Example("examples/word_count.py", lines, by("word", "counts"))
 TURNOVER = Example("examples/turnover.py", trades, by("symbol", "turnover"))
 

@@ -26,7 +26,7 @@ ORDER = struct.Struct(">BBI6s4sdd21s")
     ],
 )
 def market(start_suite: StartSuite, request: pytest.FixtureRequest) -> Iterator[RunningSuite]:
-    running = start_suite("examples/market_spread.py", compiled=request.param)
+    running = start_suite("examples/market_spread/risk_check.py", compiled=request.param)
     with MarketSpreadClient(running.sender) as client:
         client.initial_quotes(INITIAL_QUOTES)
     yield running

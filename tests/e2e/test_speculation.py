@@ -44,7 +44,7 @@ def test_tasks_that_spark_runs_twice_change_nothing(start_suite: StartSuite, tmp
     (tmp_path / "spark-defaults.conf").write_text(_SPECULATION.format(events=events))
     with SparkCluster(tmp_path, hosts=2, cores=2, memory_mb=MEMORY) as cluster:
         running = start_suite(
-            "examples/market_spread.py",
+            "examples/market_spread/risk_check.py",
             schedule=Schedule.MICRO_BATCH,
             settings={"spark_master": cluster.master},
             environment={"processor": {"SPARK_CONF_DIR": str(tmp_path)}},

@@ -31,7 +31,7 @@ def test_a_worker_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(
     (tmp_path / "spark-defaults.conf").write_text(_CONFIGURATION)
     with SparkCluster(tmp_path, hosts=2, cores=1, memory_mb=MEMORY_MB, at_work=1) as cluster:
         running = start_suite(
-            "examples/market_spread.py",
+            "examples/market_spread/risk_check.py",
             schedule=Schedule.RESIDENT,
             compiled=False,
             keep=tmp_path / "kept",

@@ -39,7 +39,7 @@ def make_inputs(spec: Spec, folder: Path) -> None:
             inputs.letters(folder, seconds=seconds)
         case "word_count":
             inputs.lines(folder, count=200 * seconds)
-        case "market_spread":
+        case "risk_check":
             inputs.market(folder, messages=8000 * seconds)
         case "windowed":
             windowed_model.write(folder, seconds=seconds)

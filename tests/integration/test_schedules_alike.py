@@ -5,7 +5,6 @@ between which partitions move in the middle; the micro-batch half is what a Spar
 processes in turns. Spark itself, which only carries records, is in `tests/e2e/test_executors.py`.
 """
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -51,14 +50,14 @@ from tests.samples.example_feeds import (
     transactions,
     votes,
 )
+from tests.samples.example_files import EXAMPLES, applications
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FEEDS: dict[str, Callable[[dict[str, Source]], Feed]] = {
     "alerts": transactions,
     "card_fraud": card_events,
     "celsius": temperatures,
     "classifier": readings,
-    "market_spread": market,
+    "market_spread/risk_check": market,
     "orders_with_prices": orders,
     "overdue_orders": steps,
     "running_totals": votes,
@@ -71,15 +70,15 @@ FEEDS: dict[str, Callable[[dict[str, Source]], Feed]] = {
 
 
 def test_no_example_is_left_out() -> None:
-    made = re.compile(r"^app = bettong\.Application\(", re.MULTILINE)
-    examples = {path.stem for path in EXAMPLES.glob("*.py") if made.search(path.read_text())}
-    assert examples == FEEDS.keys()
+    assert applications() == FEEDS.keys()
 
 
 @pytest.mark.parametrize(
     ("example", "compiled"),
     [(name, False) for name in FEEDS]
-    + [(name, True) for name in ("celsius", "market_spread", "overdue_orders", "running_totals")],  # compiled
+    + [
+        (name, True) for name in ("celsius", "market_spread/risk_check", "overdue_orders", "running_totals")
+    ],  # compiled
 )
 def test_both_schedules_put_out_the_same_records(
     *,

@@ -89,7 +89,7 @@ def test_a_wrong_command_line_is_one_line(
     ("example", "shown_parts"),
     [
         (
-            "market_spread.py",
+            "market_spread/risk_check.py",
             [
                 "stage nbbo",
                 "source orders: Order, key symbol",

@@ -21,6 +21,19 @@ DATA = EXAMPLES / "data"
 FRAME_BYTES_MAX = 2**20
 
 
+def applications() -> set[str]:
+    """The examples that are applications: their files below `examples`, without `.py`.
+
+    The queries of Nexmark are left out: they have tests of their own.
+    """
+    files = (file for file in EXAMPLES.rglob("*.py") if file.parent.name != "nexmark")
+    return {
+        str(file.relative_to(EXAMPLES).with_suffix(""))
+        for file in files
+        if "\napp = bettong.Application(" in file.read_text()
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class ExampleFiles:
     """Of the example of that name: a file a source, named as it; a file of JSON lines a sink, in `expected`."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.peers.bettong.contestant import HERE as BETTONG
 from benchmarks.peers.frame_rows import symbols_and_rows
-from benchmarks.peers.load import Record
+from benchmarks.peers.load import INPUT, Record
 from benchmarks.peers.market import NEW, Market, step, step_row
 from benchmarks.peers.market_load import market_frames, market_load
 from benchmarks.peers.race import RaceError, check
 from benchmarks.peers.roster import PEERS, last_line, pinned
+from benchmarks.peers.workloads import MARKET_SPREAD
+from bettong.edges.application_file import load as load_application
+from bettong.testing import run
 from examples.market_spread_oracle import by_symbol
 
 SYMBOLS = 350
+FRAME_MESSAGES = 700
 
 
 def folded(records: list[Record]) -> bytes:
@@ -44,6 +49,18 @@ def test_the_rule_of_the_peers_gives_the_oracles_answer() -> None:
     check(by_symbol(folded_frames(frames.opening + frames.timed)), of.expected)
     assert len(folded_frames(frames.opening)) == of.opening_bytes
     assert len({record.partition for record in frames.timed}) == 4
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["python", "compiled"])
+def test_bettongs_application_gives_the_oracles_answer(*, compiled: bool) -> None:
+    of = market_load(20_000)
+    app = load_application(str(BETTONG / f"{MARKET_SPREAD.module}.py"))
+    messages = [record.value for record in of.opening + of.timed]
+    frames = range(0, len(messages), FRAME_MESSAGES)
+    inputs = [(INPUT, messages[start : start + FRAME_MESSAGES]) for start in frames]
+    outcome = run(app, inputs, compiled=compiled)
+    check(by_symbol(b"".join(outcome.outputs["rejected"])), of.expected)
+    assert not outcome.dead_letters
 
 
 def test_a_bell_rings_for_each_symbol_before_the_clock_starts_and_at_the_end() -> None:

@@ -87,7 +87,7 @@ def test_a_key_may_be_bytes_of_a_message() -> None:
 
 
 def test_behind_one_stage_files_are_compared_and_behind_a_second_one_keys() -> None:
-    market = defaults(plan(load(str(ROOT / "examples" / "market_spread.py"))))
+    market = defaults(plan(load(str(ROOT / "examples" / "market_spread" / "risk_check.py"))))
     assert market["rejected"] == OutputComparison(compare=Compare.BYTES, split="whole")
     words = defaults(plan(load(str(ROOT / "examples" / "word_count.py"))))
     assert words["counts"] == OutputComparison(compare=Compare.KEYS, key="word")

@@ -121,6 +121,17 @@ def test_whatever_decides_the_machine_code_changes_its_name(change: dict[str, An
     assert name_of(changed().add) != name_of(changed(**change).add)
 
 
+def test_the_module_of_what_it_calls_changes_its_name() -> None:
+    names = []
+    for module in ("one", "one", "other"):
+        inner: dict[str, Any] = {"__name__": module}
+        exec("def add(value): return value + 1", inner)  # noqa: S102 - written here
+        outer: dict[str, Any] = {"__name__": "same", "add": inner["add"]}
+        exec("def twice(value): return add(add(value))", outer)  # noqa: S102 - written here
+        names.append(name_of(outer["twice"]))
+    assert names[0] == names[1] != names[2]
+
+
 def test_nothing_else_changes_its_name() -> None:
     assert name_of(changed().add) == name_of(changed(start=7).add), "the kernel is given its states"
 
@@ -196,7 +207,7 @@ def test_a_variable_named_as_a_global_is_no_part_of_the_name() -> None:
     assert names[0] == names[1] == names[2]
 
 
-@pytest.mark.parametrize("example", ["market_spread"])
+@pytest.mark.parametrize("example", ["market_spread/risk_check"])
 def test_the_compiled_functions_of_the_examples_have_names(example: str) -> None:
     app = load(str(Path(__file__).resolve().parents[2] / "examples" / f"{example}.py"))
     functions = [

@@ -72,8 +72,8 @@ class Case:
 
 CASES = [
     Case("examples/word_count.py", lines, key="word"),
-    Case("examples/market_spread.py", market),
-    Case("examples/market_spread.py", market, compiled=True),
+    Case("examples/market_spread/risk_check.py", market),
+    Case("examples/market_spread/risk_check.py", market, compiled=True),
     Case("examples/turnover.py", trades),
     Case("examples/running_totals.py", votes, compiled=True),
     Case("examples/celsius.py", temperatures, compiled=True),

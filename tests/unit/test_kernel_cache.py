@@ -39,6 +39,25 @@ records = fold(worker(ready), [data("in/a", 1, [Number(1, 10)])])
 print(results(records, "meters.sink.out", Number)[0].value)
 """
 
+# Its compiled function has no name of a class or another function in it.
+NAMES_NOTHING = """
+from dataclasses import dataclass
+
+import bettong
+
+@dataclass
+class Number:
+    key: bettong.u8
+    value: int
+
+@bettong.compiled
+def many(number: Number) -> bool:
+    return number.value > 1
+
+app = bettong.Application("meters")
+app.source("in", schema=Number, key="key").filter(many).sink("out")
+"""
+
 
 @dataclass
 class Number:
@@ -51,16 +70,21 @@ def run(folder: Path, **changes: Any) -> tuple[int, int]:
     """The result in a process of its own, and how many kernel files the cache then has."""
     path = folder / "app.py"
     path.write_text(APPLICATION.format(**(PLAIN | changes)))
+    return run_file(path, folder / "cache")
+
+
+def run_file(path: Path, cache: Path) -> tuple[int, int]:
+    """The same of an application's file."""
     root = str(Path(__file__).resolve().parents[2])
     done = subprocess.run(
-        [sys.executable, "-c", RUN, str(path), str(folder / "cache")],
+        [sys.executable, "-c", RUN, str(path), str(cache)],
         cwd=root,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,
         capture_output=True,
         text=True,
     )
-    return int(done.stdout), len(list((folder / "cache").glob("kernel_*.py")))
+    return int(done.stdout), len(list(cache.glob("kernel_*.py")))
 
 
 def test_a_second_run_loads_what_the_first_one_compiled(tmp_path: Path) -> None:
@@ -70,6 +94,13 @@ def test_a_second_run_loads_what_the_first_one_compiled(tmp_path: Path) -> None:
     assert run(tmp_path) == (1121, 1)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.nbc")} == machine_code
     assert run(tmp_path, least=100) == (1221, 2)
+
+
+def test_an_application_whose_file_gets_another_name_is_compiled_anew(tmp_path: Path) -> None:
+    path, cache = tmp_path / "before.py", tmp_path / "cache"
+    path.write_text(NAMES_NOTHING)
+    assert run_file(path, cache) == (10, 1)
+    assert run_file(path.rename(tmp_path / "behind.py"), cache) == (10, 2)
 
 
 def test_an_application_whose_machine_code_has_no_name_runs_without_a_cache(tmp_path: Path) -> None:

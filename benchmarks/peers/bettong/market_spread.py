@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import bettong
+from benchmarks.peers.market import result_of
 from bettong import Width, f64, u8, u32
-from examples.market_spread import Market, Rejected, pack, unix_ns
 
 
 @dataclass(slots=True)
@@ -23,6 +23,23 @@ class Message:
     side: u8 = 0
     account: u32 = 0
     order_id: Annotated[bytes, Width(6)] = b""
+
+
+@dataclass(slots=True)
+class Rejected(Message):
+    """An order that the spread forbids, with the quote that it was judged by."""
+
+    bid: f64 = 0.0
+    offer: f64 = 0.0
+
+
+@dataclass(slots=True)
+class Market:
+    """What is kept of a symbol. Without a quote, it rejects."""
+
+    bid: float = 0.0
+    offer: float = 0.0
+    reject: bool = True
 
 
 # The records' first byte tells which they are; see `benchmarks.peers.market`.
@@ -50,16 +67,31 @@ def check(message: Message, market: Market) -> Rejected | None:
     if not market.reject:
         return None
     return Rejected(
+        kind=message.kind,
+        symbol=message.symbol,
+        time=message.time,
+        first=message.first,
+        second=message.second,
         side=message.side,
         account=message.account,
         order_id=message.order_id,
-        symbol=message.symbol,
-        quantity=message.first,
-        price=message.second,
         bid=market.bid,
         offer=market.offer,
-        time_ns=unix_ns(message.time),
     )
+
+
+def pack(rejected: Rejected) -> bytes:
+    """The result as every peer gives it."""
+    order = (
+        rejected.side,
+        rejected.account,
+        rejected.order_id,
+        rejected.symbol.encode(),
+        rejected.first,
+        rejected.second,
+        rejected.time,
+    )
+    return result_of(order, (rejected.bid, rejected.offer))
 
 
 app = bettong.Application("market-spread-topic")

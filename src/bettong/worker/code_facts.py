@@ -1,9 +1,9 @@
 """What decides the machine code of a user's function, so that machine code of an earlier run is known to fit.
 
-Of the function and of all that it calls: byte code, constants, and what the names in it stand for. Which names are
-globals and which attributes, and of what, is read from byte code, which every CPython writes in its own way. So
-it is not read: a name counts as everything that it can be, a global of its module and an attribute of each module
-that the function names. A fact too many compiles once more than needed; none is left out.
+Of the function and of all that it calls: module, byte code, constants, and what the names in it stand for. Which names
+are globals and which attributes, and of what, is read from byte code, which every CPython writes in its own way. So it
+is not read: a name counts as everything that it can be, a global of its module and an attribute of each module that the
+function names. A fact too many compiles once more than needed; none is left out.
 
 Where a name stands for what only Numba can read (an object of a class of Numba's own making, a C function of another
 library, a function as an option of `numba.njit`), nothing is known. What Numba has no type for decides nothing: code
@@ -111,6 +111,8 @@ class _Facts:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             with suppress(ValueError):  # nothing was given to it yet
                 found[f"{name} around"] = cell.cell_contents
+        # Machine code that Numba has kept imports the module of each function in it.
+        yield str(function.__globals__.get("__name__"))
         for code in every:
             yield from _code(code)
         for value in (function.__defaults__ or (), *(function.__kwdefaults__ or {}).items()):
