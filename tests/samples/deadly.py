@@ -15,6 +15,7 @@ from bettong import Application
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.worker.stage_program import StageProgram, program
+from tests.samples.wild_reads import wild_read
 from tests.samples.worker import data
 
 
@@ -91,10 +92,10 @@ def count(number: Number, seen: Seen) -> Number:
 
 @bettong.compiled
 def count_compiled(number: Number, seen: Seen) -> Number:
-    """The same by Numba: 1 reads far outside of an array, 5 never ends."""
+    """The same by Numba: 1 reads where nothing is mapped, 5 never ends."""
     few = np.zeros(1)
     if number.deed == 1:
-        few[0] = few[2**40]
+        few[0] = wild_read(64)
     while number.deed == 5:
         few[0] += 1.0
     seen.count += 1

@@ -24,6 +24,7 @@ from bettong.worker.progress import OWN_WORK, FoldPosition
 from bettong.worker.stage_program import StageProgram, program
 from bettong_processor.crashes.trial import allowed_s
 from bettong_processor.crashes.watch import Watch
+from tests.samples.wild_reads import wild_read
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, results, tick
 from tests.simulation.crash_guards import guard
 from tests.simulation.twins import compiled_twin
@@ -81,7 +82,7 @@ def do(deed: int) -> None:
 def ring_compiled(fired: bettong.Fired[int], waiting: Waiting) -> Answer:
     few = np.zeros(1)
     if fired.key % 10 == 1:
-        few[0] = few[2**40]
+        few[0] = wild_read(64)
     while fired.key % 10 == 2:
         few[0] += 1.0
     if fired.key % 10 == 3:
@@ -123,7 +124,7 @@ def answer(message: Answer) -> Answer:
 def answer_compiled(message: Answer) -> Answer:
     few = np.zeros(1)
     if message.key % 10 == 1:
-        few[0] = few[2**40]
+        few[0] = wild_read(64)
     return Answer(message.key, message.at + int(few[0]))
 
 
