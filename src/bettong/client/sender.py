@@ -231,11 +231,21 @@ class Sender:
             return number
         request.frame.sequence = number
         request.frame.sent_ns = self._time_ns() if sent_ns is None else sent_ns
-        if self._tracing is not None:
-            self._tracing.begin(number, request.frame.sent_ns, count)
-        self._courier.put(request, self._credit_wait_s)
+        self._put(request, count)
         self.sequence = number
         return number
+
+    def _put(self, request: IngestRequest, count: int) -> None:
+        if self._tracing is None:
+            self._courier.put(request, self._credit_wait_s)
+            return
+        # Before it is sent: its receipt may come at once.
+        self._tracing.begin(request.frame.sequence, request.frame.sent_ns, count)
+        try:
+            self._courier.put(request, self._credit_wait_s)
+        except BaseException:
+            self._tracing.withdraw(request.frame.sequence)
+            raise
 
     def _end_tracing(self) -> None:
         if self._tracing is not None:

@@ -64,6 +64,12 @@ class StreamTracing(Closing):
             with self._lock:
                 self._begun.append(_Begun(number, trace_id, messages, self._clock_ns()))
 
+    def withdraw(self, sequence: int) -> None:
+        """The frame that was begun last is not sent after all."""
+        with self._lock:
+            if self._begun and self._begun[-1].sequence == sequence:
+                self._begun.pop()
+
     def acknowledged(self, sequence: int) -> None:
         """All frames up to that number are durable."""
         ended: list[_Begun] = []
