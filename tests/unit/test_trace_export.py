@@ -60,7 +60,7 @@ class Lines:
 
 def test_a_collector_gets_all_that_a_span_says(collector: tuple[Collector, str]) -> None:
     taken, endpoint = collector
-    with TraceExport(endpoint, REPORTER) as export:
+    with TraceExport(endpoint, REPORTER, SILENT) as export:
         export.report(span(1))
         export.report(span(2, parent=b"12345678", failed="the disk is full"))
     assert export.exported == 2
@@ -84,14 +84,14 @@ def test_a_collector_gets_all_that_a_span_says(collector: tuple[Collector, str])
 @pytest.mark.parametrize("kind", SpanKind)
 def test_each_kind_of_span_is_one_of_opentelemetrys(collector: tuple[Collector, str], kind: SpanKind) -> None:
     taken, endpoint = collector
-    with TraceExport(endpoint, REPORTER) as export:
+    with TraceExport(endpoint, REPORTER, SILENT) as export:
         export.report(TraceSpan("x", kind, TraceContext(b"1" * 16, b"2" * 8), b"", T_NS, T_NS))
     assert WireSpan.SpanKind.Name(taken.spans[0].span.kind) == f"SPAN_KIND_{kind.name}"
 
 
 def test_spans_come_while_the_service_runs_and_many_in_one_request(collector: tuple[Collector, str]) -> None:
     taken, endpoint = collector
-    with TraceExport(endpoint, REPORTER) as export:
+    with TraceExport(endpoint, REPORTER, SILENT) as export:
         export.report(span())
         assert taken.wait(lambda: len(taken.spans) == 1)
         for index in range(3000):
@@ -142,7 +142,7 @@ def test_a_collector_that_refuses_costs_its_spans_and_takes_those_after_it(
 
 def test_all_threads_may_report_at_once_and_none_is_lost_uncounted(collector: tuple[Collector, str]) -> None:
     _, endpoint = collector
-    with TraceExport(endpoint, REPORTER, queue_spans_max=50) as export:
+    with TraceExport(endpoint, REPORTER, SILENT, queue_spans_max=50) as export:
 
         def report_many() -> None:
             for index in range(500):
@@ -159,7 +159,7 @@ def test_all_threads_may_report_at_once_and_none_is_lost_uncounted(collector: tu
 def test_a_fork_reports_nothing_and_lives(collector: tuple[Collector, str]) -> None:
     """A worker folds a record that has killed others in a fork first, with all that the worker has."""
     taken, endpoint = collector
-    with TraceExport(endpoint, REPORTER) as export:
+    with TraceExport(endpoint, REPORTER, SILENT) as export:
         export.report(span(1))
         assert taken.wait(lambda: len(taken.spans) == 1)
         child = os.fork()

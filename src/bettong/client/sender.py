@@ -176,12 +176,14 @@ class Sender:
         try:
             self._courier.finish(timeout_s)
         finally:
-            self._end_tracing()
+            if self._tracing is not None:
+                self._tracing.close()
 
     def abandon(self) -> None:
         """Ends at once, whatever is under way. Harmless when it has ended."""
         self._courier.abandon()
-        self._end_tracing()
+        if self._tracing is not None:
+            self._tracing.abandon()
 
     def __enter__(self) -> Self:
         return self
@@ -246,10 +248,6 @@ class Sender:
         except BaseException:
             self._tracing.withdraw(request.frame.sequence)
             raise
-
-    def _end_tracing(self) -> None:
-        if self._tracing is not None:
-            self._tracing.close()
 
 
 def _info(welcome: Welcome) -> SourceInfo:

@@ -3,9 +3,10 @@
     report ─> queue, bounded ─> thread ─> collector
               full: dropped, counted       away: dropped, counted; said once, and when it is back
 
-Nothing here ever blocks or fails who reports. OpenTelemetry's packages are loaded by the thread, with the first span.
+Nothing here ever blocks or fails who reports. OpenTelemetry's packages are loaded by the thread.
 """
 
+import logging
 import os
 import threading
 from collections import deque
@@ -36,6 +37,8 @@ _WAIT_S = 1.0
 _EXPORT_S_MAX = 5.0
 # A service that stops waits so long for its last spans.
 _CLOSE_S_MAX = 2.0
+# Its lines of OpenTelemetry are left out, by this name.
+_THREAD = "bettong-traces"
 _EXPORTER = "opentelemetry.exporter.otlp.proto.grpc"
 
 
@@ -90,12 +93,12 @@ class TraceExport(BlockThread):
         self,
         endpoint: str,
         reporter: ReportingService,
-        log: Logger | None = None,
+        log: Logger,
         *,
         queue_spans_max: int = QUEUE_SPANS_MAX,
     ) -> None:
         """`endpoint`: http://host:port, https:// for TLS."""
-        super().__init__("traces", close_s_max=_CLOSE_S_MAX)
+        super().__init__(_THREAD, close_s_max=_CLOSE_S_MAX)
         self.exported = self.dropped = 0
         self._endpoint = endpoint
         self._reporter = reporter
@@ -104,7 +107,7 @@ class TraceExport(BlockThread):
         self._queue_spans_max = queue_spans_max
         self._lock = threading.Lock()
         self._full = threading.Event()
-        self._is_away = False
+        self._is_away = self._is_abandoned = False
         self._pid = os.getpid()
 
     def report(self, span: TraceSpan) -> None:
@@ -120,12 +123,17 @@ class TraceExport(BlockThread):
         if waiting >= _BATCH_SPANS_MAX:
             self._full.set()
 
+    def abandon(self) -> None:
+        """Leaving waits no more: what is not exported yet is, if this process lives on for some seconds."""
+        self._is_abandoned = True
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stopping.set()
         self._full.set()
-        if not self._is_away:  # nobody waits for a collector that does not answer
+        # Nobody waits for a collector that does not answer.
+        if not self._is_away and not self._is_abandoned:
             super().__exit__(kind, error, trace)
 
     def _run(self) -> None:
@@ -160,8 +168,6 @@ class TraceExport(BlockThread):
         if is_away is self._is_away:
             return
         self._is_away = is_away
-        if self._log is None:
-            return
         if is_away:
             self._log.warning(
                 "traces are dropped until a collector takes them: does one listen there, for OTLP over gRPC?",
@@ -169,6 +175,27 @@ class TraceExport(BlockThread):
             )
         else:
             self._log.info("traces are exported again", endpoint=self._endpoint, dropped=self.dropped)
+
+
+class _NotOfExports(logging.Filter):
+    """Leaves out what OpenTelemetry says in threads that export: a line for each attempt, where ours says it once.
+
+    Its loggers keep their level: in a client's process OpenTelemetry is the user's elsewhere.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """See logging.Filter."""
+        return record.threadName != _THREAD
+
+
+_NOT_OF_EXPORTS = _NotOfExports()
+
+
+def _silence_opentelemetry() -> None:
+    """When it is loaded: a filter holds for the very logger that a line is given to, and each module has its own."""
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if name.startswith("opentelemetry.") and isinstance(logger, logging.Logger):
+            logger.addFilter(_NOT_OF_EXPORTS)
 
 
 class SpanExporter:
@@ -180,6 +207,7 @@ class SpanExporter:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+        _silence_opentelemetry()
         insecure = endpoint.startswith("http://")
         self._exporter = OTLPSpanExporter(endpoint=endpoint, insecure=insecure, timeout=_EXPORT_S_MAX)
         self._scope = InstrumentationScope("bettong", version("bettong"))
