@@ -171,6 +171,44 @@ def test_a_fork_reports_nothing_and_lives(collector: tuple[Collector, str]) -> N
     assert [each.attributes["bettong.sequence"] for each in taken.spans] == [1, 3]
 
 
+def test_what_opentelemetry_cannot_be_set_up_with_is_said_once_and_all_is_dropped_and_counted(
+    monkeypatch: pytest.MonkeyPatch, collector: tuple[Collector, str]
+) -> None:
+    _, endpoint = collector
+    log = Lines()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd")
+    with TraceExport(endpoint, REPORTER, log) as export:  # type: ignore[arg-type]
+        for index in range(3):
+            export.report(span(index))
+        eventually(lambda: log.lines, what="the log says why there are no traces")
+        eventually(lambda: export.dropped == 3)
+        for index in range(3):
+            export.report(span(index))
+        assert export.dropped == 6, "none waits for an exporter that there is not"
+    ((level, text, more),) = log.lines
+    assert level == "warning"
+    assert text.startswith("traces are off: ")
+    assert "OTEL_EXPORTER_OTLP_COMPRESSION" in more["fault"]
+
+
+def test_a_span_that_opentelemetry_cannot_send_costs_its_batch_and_no_more(
+    collector: tuple[Collector, str],
+) -> None:
+    """Such as one whose text is no Unicode: what raises in the export does not end it."""
+    taken, endpoint = collector
+    log = Lines()
+    with TraceExport(endpoint, REPORTER, log) as export:  # type: ignore[arg-type]
+        export.report(span(1, failed="secret \udcff"))
+        eventually(lambda: export.dropped == 1)
+        export.report(span(2))
+        assert taken.wait(lambda: len(taken.spans) == 1)
+        eventually(lambda: len(log.lines) == 2)
+    assert (export.exported, export.dropped) == (1, 1)
+    assert [level for level, *_ in log.lines] == ["warning", "info"]
+    assert log.lines[0][2]["fault"] == "UnicodeEncodeError"
+    assert "secret" not in str(log.lines)
+
+
 def settings(monkeypatch: pytest.MonkeyPatch, **values: str) -> ServiceSettings:
     monkeypatch.setenv("BETTONG_APPLICATION", "app.py")
     for name, value in values.items():

@@ -2,6 +2,7 @@
 
     report ─> queue, bounded ─> thread ─> collector
               full: dropped, counted       away: dropped, counted; said once, and when it is back
+                                           cannot be made: the same for good, said once
 
 Nothing here ever blocks or fails who reports. OpenTelemetry's packages are loaded by the thread.
 """
@@ -107,7 +108,7 @@ class TraceExport(BlockThread):
         self._queue_spans_max = queue_spans_max
         self._lock = threading.Lock()
         self._full = threading.Event()
-        self._is_away = self._is_abandoned = False
+        self._is_away = self._is_abandoned = self._is_off = False
         self._pid = os.getpid()
 
     def report(self, span: TraceSpan) -> None:
@@ -115,7 +116,7 @@ class TraceExport(BlockThread):
         if os.getpid() != self._pid:
             return
         with self._lock:
-            if len(self._queue) >= self._queue_spans_max:
+            if self._is_off or len(self._queue) >= self._queue_spans_max:
                 self.dropped += 1
                 return
             self._queue.append(span)
@@ -137,7 +138,11 @@ class TraceExport(BlockThread):
             super().__exit__(kind, error, trace)
 
     def _run(self) -> None:
-        exporter = SpanExporter(self._endpoint, self._reporter)
+        try:
+            exporter = SpanExporter(self._endpoint, self._reporter)
+        except Exception as error:  # noqa: BLE001 - its own variables say anything, and it raises anything
+            self._turn_off(error)
+            return
         try:
             while not self._stopping.is_set():
                 self._full.wait(_WAIT_S)
@@ -149,13 +154,17 @@ class TraceExport(BlockThread):
 
     def _export_waiting(self, exporter: "SpanExporter") -> None:
         while batch := self._next():
-            taken = exporter.export(batch)
+            fault = {}
+            try:
+                taken = exporter.export(batch)
+            except Exception as error:  # noqa: BLE001 - such as gRPC's, of a header
+                taken, fault = False, {"fault": type(error).__name__}  # its text may quote a token
             if taken:
                 self.exported += len(batch)
             else:
                 with self._lock:
                     self.dropped += len(batch)
-            self._log_change(is_away=not taken)
+            self._log_change(is_away=not taken, **fault)
             if not taken and self._stopping.is_set():
                 return
 
@@ -163,7 +172,17 @@ class TraceExport(BlockThread):
         with self._lock:
             return [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH_SPANS_MAX))]
 
-    def _log_change(self, *, is_away: bool) -> None:
+    def _turn_off(self, error: Exception) -> None:
+        self._log.warning(
+            "traces are off: OpenTelemetry cannot be set up; correct its variables, OTEL_*, and start again",
+            fault=str(error),
+        )
+        with self._lock:
+            self._is_off = True
+            self.dropped += len(self._queue)
+            self._queue.clear()
+
+    def _log_change(self, *, is_away: bool, **fault: str) -> None:
         """Says it when a collector goes, and when it is back."""
         if is_away is self._is_away:
             return
@@ -172,6 +191,7 @@ class TraceExport(BlockThread):
             self._log.warning(
                 "traces are dropped until a collector takes them: does one listen there, for OTLP over gRPC?",
                 endpoint=self._endpoint,
+                **fault,
             )
         else:
             self._log.info("traces are exported again", endpoint=self._endpoint, dropped=self.dropped)
