@@ -37,6 +37,7 @@ class Grudging(IngestServiceServicer):
         raise NotImplementedError
 
     def Ingest(self, request_iterator: Any, context: Any) -> Iterator[IngestResponse]:  # noqa: N802
+        del context
         next(request_iterator)
         response = IngestResponse()
         response.welcome.credits = 1
