@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -117,6 +118,19 @@ def test_without_a_collector_reporting_neither_waits_nor_fails_and_all_is_counte
     assert [(level, more["endpoint"]) for level, _, more in log.lines] == [
         ("warning", f"http://127.0.0.1:{port}")
     ]
+
+
+def test_who_stops_before_a_collector_has_answered_says_that_it_did_not() -> None:
+    """A short program: nothing was known of the collector before."""
+    log = Lines()
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        hanging.settimeout(30)
+        endpoint = f"http://127.0.0.1:{hanging.getsockname()[1]}"
+        with TraceExport(endpoint, REPORTER, log) as export:  # type: ignore[arg-type]
+            export.report(span())
+            connection, _ = hanging.accept()
+        connection.close()
+    assert [(level, more["endpoint"]) for level, _, more in log.lines] == [("warning", endpoint)]
 
 
 def test_a_collector_that_refuses_costs_its_spans_and_takes_those_after_it(

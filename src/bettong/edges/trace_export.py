@@ -136,6 +136,8 @@ class TraceExport(BlockThread):
         # Nobody waits for a collector that does not answer.
         if not self._is_away and not self._is_abandoned:
             super().__exit__(kind, error, trace)
+            if self._thread.is_alive():
+                self._log_change(is_away=True)
 
     def _run(self) -> None:
         try:
