@@ -79,7 +79,20 @@ def configure(settings: ServiceSettings, service: str) -> Logger:
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     # kafka-python logs every attempt to connect as an error; the edges say once that they wait.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    # So does OpenTelemetry where its collector is away; `edges.trace_export` says so once.
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
     logger: Logger = structlog.get_logger().bind(service=service, instance=settings.instance)
     return logger
+
+
+def of_library(name: str) -> Logger:
+    """For what runs in a program of the user's: its lines go to the logger `name` of `logging`, each as one text.
+
+    Where the program says nothing of logs, those of a warning or worse go to standard error, by Python's default.
+    """
+    logger: Logger = structlog.wrap_logger(
+        logging.getLogger(name), processors=[bound, _text], wrapper_class=structlog.stdlib.BoundLogger
+    )
+    return logger
+
+
+def _text(_logger: object, _name: str, event: MutableMapping[str, Any]) -> str:
+    return " ".join([event.pop("event"), *(f"{key}={value!r}" for key, value in event.items())])

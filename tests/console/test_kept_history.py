@@ -151,6 +151,7 @@ def look(history: History, of: KeptHistory, time_s: float, **found: float) -> bo
     """As a console looks once. Whether it has written."""
     history.add(time_s, dict(found))
     of.restore(of.read(), time_s)
+    of.take_lease()
     is_written = of.write(of.changes())
     if is_written:
         of.note_written()
@@ -177,6 +178,49 @@ def test_of_two_consoles_one_writes(kept: Callable[[str], tuple[History, KeptHis
     assert look(history, first, NOW_S + 2, lag=3.0)
     (lag,) = other_history.stretch(SPANS["5m"], NOW_S + 2).values.values()
     assert (lag[-3], lag[-2]) == (1.0, 2.0), "it reads what the other one wrote, and shows what it sees"
+
+
+def test_a_console_that_does_not_write_packs_nothing(
+    kept: Callable[[str], tuple[History, KeptHistory]],
+) -> None:
+    history, first = kept("one")
+    other_history, other = kept("other")
+    assert look(history, first, NOW_S, lag=1.0)
+    assert not look(other_history, other, NOW_S + 1, lag=2.0)
+    other.take_lease()
+    assert not other.changes(), "hundreds of kilobytes a second"
+    first.close()
+    other.take_lease()
+    assert other.changes()
+
+
+def test_a_redis_that_refuses_the_history_is_logged_once(
+    redis_server: RedisServer, unique_name: Callable[..., str]
+) -> None:
+    """A user that may only read, as somebody gives it to what only shows."""
+    history, log, user = History(), CapturingLogger(), unique_name("viewer")
+    address = redis_server.url.removeprefix("redis://")
+    with RedisStore(redis_server.url, "any") as store:
+        rights = ("on", ">word", "~*", "+@read", "+@connection")
+        store.ask("making a user", lambda client: client.execute_command("ACL", "SETUSER", user, *rights))
+        kept = KeptHistory(
+            history,
+            RedisConnection(f"redis://{user}:word@{address}"),
+            unique_name("kept"),
+            "one",
+            log,  # type: ignore[arg-type]
+        )
+        for second in range(3):
+            assert not look(history, kept, NOW_S + second, lag=1.0)
+        assert not kept.changes()
+        (line,) = log.calls
+        assert line.method_name == "warning"
+        assert "refuses this user" in line.kwargs["fault"]
+        store.ask("giving rights", lambda client: client.execute_command("ACL", "SETUSER", user, "+@all"))
+        assert look(history, kept, NOW_S + 3, lag=1.0)
+        kept.close()
+        store.ask("removing a user", lambda client: client.execute_command("ACL", "DELUSER", user))
+    assert len(log.calls) == 1
 
 
 def test_rings_that_are_full_stay_small_in_redis(

@@ -245,6 +245,17 @@ def test_settings_of_traces_that_make_no_sense_are_named(
         monkeypatch.delenv(prefix + name)
 
 
+@pytest.mark.parametrize("prefix", ["BETTONG_", "BETTONG_CLIENT_"])
+def test_a_password_in_an_endpoint_of_traces_is_refused_and_never_reported(
+    monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    monkeypatch.setenv(f"{prefix}TRACE_ENDPOINT", "http://id:secret@collector:4317")
+    with pytest.raises(SettingsError) as caught:
+        _ = read_client() if prefix == "BETTONG_CLIENT_" else read(ServiceSettings)
+    assert f"{prefix}TRACE_ENDPOINT: expected http://host:port" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize("endpoint", ["http://collector:4317", " https://[::1]:4317/ "])
 def test_an_endpoint_of_traces_is_a_url_of_a_host_and_a_port(
     monkeypatch: pytest.MonkeyPatch, endpoint: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -60,7 +61,7 @@ class Lines:
 
 def test_a_collector_gets_all_that_a_span_says(collector: tuple[Collector, str]) -> None:
     taken, endpoint = collector
-    with TraceExport(endpoint, REPORTER) as export:
+    with TraceExport(endpoint, REPORTER, SILENT) as export:
         export.report(span(1))
         export.report(span(2, parent=b"12345678", failed="the disk is full"))
     assert export.exported == 2
@@ -84,14 +85,14 @@ def test_a_collector_gets_all_that_a_span_says(collector: tuple[Collector, str])
 @pytest.mark.parametrize("kind", SpanKind)
 def test_each_kind_of_span_is_one_of_opentelemetrys(collector: tuple[Collector, str], kind: SpanKind) -> None:
     taken, endpoint = collector
-    with TraceExport(endpoint, REPORTER) as export:
+    with TraceExport(endpoint, REPORTER, SILENT) as export:
         export.report(TraceSpan("x", kind, TraceContext(b"1" * 16, b"2" * 8), b"", T_NS, T_NS))
     assert WireSpan.SpanKind.Name(taken.spans[0].span.kind) == f"SPAN_KIND_{kind.name}"
 
 
 def test_spans_come_while_the_service_runs_and_many_in_one_request(collector: tuple[Collector, str]) -> None:
     taken, endpoint = collector
-    with TraceExport(endpoint, REPORTER) as export:
+    with TraceExport(endpoint, REPORTER, SILENT) as export:
         export.report(span())
         assert taken.wait(lambda: len(taken.spans) == 1)
         for index in range(3000):
@@ -119,6 +120,19 @@ def test_without_a_collector_reporting_neither_waits_nor_fails_and_all_is_counte
     ]
 
 
+def test_who_stops_before_a_collector_has_answered_says_that_it_did_not() -> None:
+    """A short program: nothing was known of the collector before."""
+    log = Lines()
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        hanging.settimeout(30)
+        endpoint = f"http://127.0.0.1:{hanging.getsockname()[1]}"
+        with TraceExport(endpoint, REPORTER, log) as export:  # type: ignore[arg-type]
+            export.report(span())
+            connection, _ = hanging.accept()
+        connection.close()
+    assert [(level, more["endpoint"]) for level, _, more in log.lines] == [("warning", endpoint)]
+
+
 def test_a_collector_that_refuses_costs_its_spans_and_takes_those_after_it(
     collector: tuple[Collector, str],
 ) -> None:
@@ -142,7 +156,7 @@ def test_a_collector_that_refuses_costs_its_spans_and_takes_those_after_it(
 
 def test_all_threads_may_report_at_once_and_none_is_lost_uncounted(collector: tuple[Collector, str]) -> None:
     _, endpoint = collector
-    with TraceExport(endpoint, REPORTER, queue_spans_max=50) as export:
+    with TraceExport(endpoint, REPORTER, SILENT, queue_spans_max=50) as export:
 
         def report_many() -> None:
             for index in range(500):
@@ -159,7 +173,7 @@ def test_all_threads_may_report_at_once_and_none_is_lost_uncounted(collector: tu
 def test_a_fork_reports_nothing_and_lives(collector: tuple[Collector, str]) -> None:
     """A worker folds a record that has killed others in a fork first, with all that the worker has."""
     taken, endpoint = collector
-    with TraceExport(endpoint, REPORTER) as export:
+    with TraceExport(endpoint, REPORTER, SILENT) as export:
         export.report(span(1))
         assert taken.wait(lambda: len(taken.spans) == 1)
         child = os.fork()
@@ -169,6 +183,44 @@ def test_a_fork_reports_nothing_and_lives(collector: tuple[Collector, str]) -> N
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         export.report(span(3))
     assert [each.attributes["bettong.sequence"] for each in taken.spans] == [1, 3]
+
+
+def test_what_opentelemetry_cannot_be_set_up_with_is_said_once_and_all_is_dropped_and_counted(
+    monkeypatch: pytest.MonkeyPatch, collector: tuple[Collector, str]
+) -> None:
+    _, endpoint = collector
+    log = Lines()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd")
+    with TraceExport(endpoint, REPORTER, log) as export:  # type: ignore[arg-type]
+        for index in range(3):
+            export.report(span(index))
+        eventually(lambda: log.lines, what="the log says why there are no traces")
+        eventually(lambda: export.dropped == 3)
+        for index in range(3):
+            export.report(span(index))
+        assert export.dropped == 6, "none waits for an exporter that there is not"
+    ((level, text, more),) = log.lines
+    assert level == "warning"
+    assert text.startswith("traces are off: ")
+    assert "OTEL_EXPORTER_OTLP_COMPRESSION" in more["fault"]
+
+
+def test_a_span_that_opentelemetry_cannot_send_costs_its_batch_and_no_more(
+    collector: tuple[Collector, str],
+) -> None:
+    """Such as one whose text is no Unicode: what raises in the export does not end it."""
+    taken, endpoint = collector
+    log = Lines()
+    with TraceExport(endpoint, REPORTER, log) as export:  # type: ignore[arg-type]
+        export.report(span(1, failed="secret \udcff"))
+        eventually(lambda: export.dropped == 1)
+        export.report(span(2))
+        assert taken.wait(lambda: len(taken.spans) == 1)
+        eventually(lambda: len(log.lines) == 2)
+    assert (export.exported, export.dropped) == (1, 1)
+    assert [level for level, *_ in log.lines] == ["warning", "info"]
+    assert log.lines[0][2]["fault"] == "UnicodeEncodeError"
+    assert "secret" not in str(log.lines)
 
 
 def settings(monkeypatch: pytest.MonkeyPatch, **values: str) -> ServiceSettings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from bettong.client.tracing import StreamTracing
 from bettong.edges.kafka_log import Record
 from bettong.errors import LogError
 from bettong.identifiers import Origin, SequenceNumber, TopicPartition
+from bettong.ingest.refusal import Refusal
 from bettong.topics import stage_topic
 from bettong.traces import (
     NO_SAMPLING,
@@ -147,9 +149,11 @@ class Clock:
 class Log:
     """Answers at once, or refuses; keeps the headers of what is appended."""
 
-    def __init__(self, fault: LogError | None = None) -> None:
+    def __init__(self, fault: LogError | None = None, *, takes: int | None = None) -> None:
+        """`fault`: what it answers for traced records; with `takes` it takes so many, and raises it for the next."""
         self.traceparents: dict[TopicPartition, list[bytes]] = {}
         self._fault = fault
+        self._takes = takes
 
     def append(
         self,
@@ -160,35 +164,41 @@ class Log:
         traceparent: bytes = b"",
     ) -> None:
         assert value
+        if self._takes is not None and traceparent:
+            if not self._takes:
+                assert self._fault is not None
+                raise self._fault
+            self._takes -= 1
         lies = self.traceparents.setdefault(to, [])
         lies.append(traceparent)
-        on_done(len(lies) - 1 if self._fault is None or not traceparent else self._fault)
+        is_taken = self._fault is None or self._takes is not None or not traceparent
+        on_done(len(lies) - 1 if is_taken or self._fault is None else self._fault)
 
 
 def taken_in(
-    sampling: FrameSampling, client: FrameSampling, frames: int, fault: LogError | None = None
+    sampling: FrameSampling, client: FrameSampling, frames: int, log: Log | None = None
 ) -> tuple[list[TraceSpan], Log]:
-    """What a sender reports of so many frames, each `sent_ns` its number, and what it appends."""
+    """What a sender reports of so many frames, each `sent_ns` its number, and what it appends; until one is refused."""
     spans: list[TraceSpan] = []
+    log = log or Log()
 
-    async def session() -> Log:
+    async def session() -> None:
         tracing = SenderTracing(sampling, spans.append, Clock())
         limits = Limits(credits=64, sessions_max=8, buffer_bytes_max=1 << 20)
         status = SenderStatus(since_s=1)
         intake = Intake("shop", {"orders": route()}, limits, status, clock=lambda: 1, tracing=tracing)
-        log = Log(fault)
         intake.use(log, {})
         feed = intake.open(Hello(source="orders", stream="feed-1"), "1.2.3.4", client)
         await feed.open(number(0))
         for each in range(1, frames + 1):
             frame = rows_frame(each, orders(range(40)))
             frame.sent_ns = each
-            await feed.take(frame, None)
+            with contextlib.suppress(Refusal):
+                await feed.take(frame, None)
         feed.close()
         await asyncio.to_thread(intake.close)
-        return log
 
-    log = asyncio.run(session())
+    asyncio.run(session())
     return spans, log
 
 
@@ -235,9 +245,18 @@ def test_a_sender_gives_no_header_to_frames_that_are_not_sampled_and_reports_not
 
 
 def test_a_record_that_the_log_refuses_is_an_error_and_so_is_its_frame() -> None:
-    spans, _ = taken_in(ALL, NO_SAMPLING, 1, LogError("the disk is full"))
+    spans, _ = taken_in(ALL, NO_SAMPLING, 1, Log(LogError("the disk is full")))
     assert {each.failed for each in spans} == {"the disk is full"}
     assert all("messaging.kafka.offset" not in each.attributes for each in spans)
+
+
+@pytest.mark.parametrize("takes", [0, 1])
+def test_a_record_that_the_log_does_not_even_take_is_an_error_and_ends_its_frame(takes: int) -> None:
+    spans, _ = taken_in(ALL, NO_SAMPLING, 1, Log(LogError("the queue is full"), takes=takes))
+    *appended, accepted = spans
+    assert [each.failed for each in appended] == [""] * takes + ["the queue is full"]
+    assert "messaging.kafka.offset" not in appended[-1].attributes
+    assert (accepted.name, accepted.failed) == ("accept orders", "the queue is full")
 
 
 def test_a_client_reports_frames_that_have_their_receipt() -> None:

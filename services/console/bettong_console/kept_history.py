@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bettong.config.connection_settings import RedisConnection
 from bettong.edges.redis_store import RedisRings, RedisStore, RingChange
-from bettong.errors import StoreError
+from bettong.errors import StoreError, StoreUnavailableError
 from bettong.logs import Logger
 from bettong_console.history import SPANS, History
 from bettong_console.packed_history import PackedHistory
@@ -17,7 +17,10 @@ _ANSWER_WAIT_S_MAX = 1.5
 
 
 class KeptHistory:
-    """Of one application. `read` and `write` block, and may run in another thread than the rest, one at a time."""
+    """Of one application.
+
+    `read`, `take_lease` and `write` block, and may run in another thread than the rest, one at a time.
+    """
 
     def __init__(
         self, history: History, redis: RedisConnection, application: str, writer: str, log: Logger
@@ -29,6 +32,9 @@ class KeptHistory:
         self._writer = writer
         self._log = log
         self._is_read = False
+        # Whether Redis said so last.
+        self._writes = False
+        self._complaint = ""
 
     def read(self) -> Mapping[str, Mapping[bytes, bytes]] | None:
         """What a console before wrote; None when it was read already, or Redis does not answer."""
@@ -37,7 +43,7 @@ class KeptHistory:
         try:
             return {name: self._rings.read(name) for name in SPANS}
         except StoreError as error:
-            self._log.warning("the history before is not read yet", fault=str(error))
+            self._complain("the history before is not read yet", error)
             return None
 
     def restore(self, found: Mapping[str, Mapping[bytes, bytes]] | None, now_s: float) -> None:
@@ -48,18 +54,23 @@ class KeptHistory:
         for name, fields in found.items():
             self._packed.restore(SPANS[name], now_s, fields)
 
+    def take_lease(self) -> None:
+        """Asks whether this console is to write, unless it did so last; blocks."""
+        if self._is_read and not self._writes:
+            self._writes = self._done(lambda: self._rings.hold(self._writer))
+
     def changes(self) -> Mapping[str, RingChange]:
-        """What is to be written; nothing before the history of before was read."""
-        return self._packed.changes() if self._is_read else {}
+        """What is to be written; nothing before the history of before was read, or where another console writes."""
+        return self._packed.changes() if self._is_read and self._writes else {}
 
     def write(self, changes: Mapping[str, RingChange]) -> bool:
         """Whether they are written; else another console writes, or Redis does not answer."""
         if not changes:
             return False
-        try:
-            return self._rings.write(self._writer, changes)
-        except StoreError:
-            return False  # pages say already that it is away
+        self._writes = self._done(lambda: self._rings.write(self._writer, changes))
+        if self._writes:
+            self._complaint = ""
+        return self._writes
 
     def note_written(self) -> None:
         """What `changes` gave last is written."""
@@ -70,3 +81,18 @@ class KeptHistory:
         with contextlib.suppress(StoreError):
             self._rings.release(self._writer)
         self._store.close()
+
+    def _done(self, command: Callable[[], bool]) -> bool:
+        try:
+            return command()
+        except StoreUnavailableError:
+            return False  # pages say already that it is away
+        except StoreError as error:
+            self._complain("the history lives in this console alone: Redis does not take it", error)
+            return False
+
+    def _complain(self, text: str, error: StoreError) -> None:
+        """Once, not with each look; again when it was well meanwhile."""
+        if text != self._complaint:
+            self._log.warning(text, fault=str(error))
+        self._complaint = text

@@ -124,6 +124,7 @@ class Console:
     async def _keep(self, loop: asyncio.AbstractEventLoop) -> None:
         """The history goes on where a console before this one ended, and the next one goes on with this one's."""
         self._kept.restore(await loop.run_in_executor(self._asking, self._kept.read), time.time())
+        await loop.run_in_executor(self._asking, self._kept.take_lease)
         changes = self._kept.changes()
         if await loop.run_in_executor(self._asking, self._kept.write, changes):
             self._kept.note_written()

@@ -294,8 +294,7 @@ class Intake:
                 if entry.traced is None or each.opens:
                     log.append(to, each.value, on_done)
                 else:
-                    traceparent, on_done = entry.traced.append(to, on_done)
-                    log.append(to, each.value, on_done, traceparent=traceparent)
+                    entry.traced.append(log, to, each.value, on_done)
                 appended += 1
             whole = True
         except LogError as error:

@@ -2,7 +2,7 @@
 
 event loop     begins a frame, when it has come
 splitters      say which frame it is, and append its records
-log's thread   answers for each record; the last answer ends the frame
+log's thread   answers for each record that the log took; the last answer ends the frame
 """
 
 import threading
@@ -22,6 +22,7 @@ from bettong.traces import (
     append_context,
     append_span,
 )
+from bettong_sender.answers import Log
 
 Answer = Callable[[int | LogError], None]
 
@@ -68,12 +69,19 @@ class TracedFrame:
         self._messages = 0
         self._failed = ""
 
-    def append(self, to: TopicPartition, on_done: Answer) -> tuple[bytes, Answer]:
-        """The header of a record that is about to be appended, and what its answer is given to instead."""
+    def append(self, log: Log, to: TopicPartition, value: bytes, on_done: Answer) -> None:
+        """Appends one of its records, with a header that names its span. As `Log.append`, raises LogError."""
         context = append_context(self._accept, to)
+        begun_ns = self._tracing.clock_ns()
         with self._lock:
             self._unanswered += 1
-        return context.traceparent, partial(self._answered, to, on_done, self._tracing.clock_ns())
+        try:
+            log.append(
+                to, value, partial(self._answered, to, on_done, begun_ns), traceparent=context.traceparent
+            )
+        except LogError as error:
+            self._end_append(to, begun_ns, error)
+            raise
 
     def finish(self, messages: int, failed: str = "") -> None:
         """All of its records are appended, or nothing more is; the frame ends with the last answer."""
@@ -82,6 +90,9 @@ class TracedFrame:
 
     def _answered(self, to: TopicPartition, on_done: Answer, begun_ns: int, answer: int | LogError) -> None:
         on_done(answer)
+        self._end_append(to, begun_ns, answer)
+
+    def _end_append(self, to: TopicPartition, begun_ns: int, answer: int | LogError) -> None:
         offset, failed = (-1, str(answer)) if isinstance(answer, LogError) else (answer, "")
         self._tracing.report(
             append_span(

@@ -176,12 +176,14 @@ class Sender:
         try:
             self._courier.finish(timeout_s)
         finally:
-            self._end_tracing()
+            if self._tracing is not None:
+                self._tracing.close()
 
     def abandon(self) -> None:
         """Ends at once, whatever is under way. Harmless when it has ended."""
         self._courier.abandon()
-        self._end_tracing()
+        if self._tracing is not None:
+            self._tracing.abandon()
 
     def __enter__(self) -> Self:
         return self
@@ -231,15 +233,21 @@ class Sender:
             return number
         request.frame.sequence = number
         request.frame.sent_ns = self._time_ns() if sent_ns is None else sent_ns
-        if self._tracing is not None:
-            self._tracing.begin(number, request.frame.sent_ns, count)
-        self._courier.put(request, self._credit_wait_s)
+        self._put(request, count)
         self.sequence = number
         return number
 
-    def _end_tracing(self) -> None:
-        if self._tracing is not None:
-            self._tracing.close()
+    def _put(self, request: IngestRequest, count: int) -> None:
+        if self._tracing is None:
+            self._courier.put(request, self._credit_wait_s)
+            return
+        # Before it is sent: its receipt may come at once.
+        self._tracing.begin(request.frame.sequence, request.frame.sent_ns, count)
+        try:
+            self._courier.put(request, self._credit_wait_s)
+        except BaseException:
+            self._tracing.withdraw(request.frame.sequence)
+            raise
 
 
 def _info(welcome: Welcome) -> SourceInfo:

@@ -11,6 +11,7 @@ from bettong.closing import Closing
 from bettong.config.reading import read_client
 from bettong.edges.trace_export import ReportingService, TraceExport, require_exporter
 from bettong.identifiers import Origin, SequenceNumber
+from bettong.logs import of_library
 from bettong.traces import FrameSampling, Report, send_span
 
 
@@ -30,14 +31,17 @@ class StreamTracing(Closing):
         sampling: FrameSampling,
         report: Report,
         *,
-        resources: ExitStack | None = None,
+        export: TraceExport | None = None,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`resources`: closed with it."""
+        """`export`: entered here, left with it."""
         self.sampling = sampling
         self._origin = origin
         self._report = report
-        self._resources = resources or ExitStack()
+        self._export = export
+        self._resources = ExitStack()
+        if export is not None:
+            self._resources.enter_context(export)
         self._clock_ns = clock_ns
         self._lock = threading.Lock()
         # Those without a receipt, in their order: credits bound them.
@@ -50,11 +54,10 @@ class StreamTracing(Closing):
         if settings.trace_endpoint is None:
             return None
         require_exporter(settings.trace_endpoint, "BETTONG_CLIENT_TRACE_ENDPOINT")
-        resources = ExitStack()
-        export = resources.enter_context(
-            TraceExport(settings.trace_endpoint, ReportingService("client", instance))
+        export = TraceExport(
+            settings.trace_endpoint, ReportingService("client", instance), of_library(__name__)
         )
-        return cls(origin, FrameSampling(settings.trace_ratio), export.report, resources=resources)
+        return cls(origin, FrameSampling(settings.trace_ratio), export.report, export=export)
 
     def begin(self, sequence: int, sent_ns: int, messages: int) -> None:
         """A frame is about to be sent."""
@@ -63,6 +66,12 @@ class StreamTracing(Closing):
         if trace_id is not None:
             with self._lock:
                 self._begun.append(_Begun(number, trace_id, messages, self._clock_ns()))
+
+    def withdraw(self, sequence: int) -> None:
+        """The frame that was begun last is not sent after all."""
+        with self._lock:
+            if self._begun and self._begun[-1].sequence == sequence:
+                self._begun.pop()
 
     def acknowledged(self, sequence: int) -> None:
         """All frames up to that number are durable."""
@@ -85,3 +94,9 @@ class StreamTracing(Closing):
     def close(self) -> None:
         """Exports what waits, for some seconds at most."""
         self._resources.close()
+
+    def abandon(self) -> None:
+        """Waits for nothing: what is not exported yet may be lost."""
+        if self._export is not None:
+            self._export.abandon()
+        self.close()

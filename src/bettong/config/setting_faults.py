@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterable
 
 from pydantic_core import ErrorDetails
 
+# URLs: people put passwords in them, also where none belongs.
+_NEVER_SHOWN = {("redis",), ("snapshots",), ("trace_endpoint",)}
 # How alike two names are of which one is taken for the other misspelt: one letter in eight.
 _MISSPELT_MIN = 0.85
 
@@ -28,6 +30,5 @@ def fault_text(fault: ErrorDetails, prefix: str) -> str:
         # Of several settings together; their text names them.
         return text
     name = f"{prefix}{'_'.join(str(part) for part in fault['loc']).upper()}"
-    # A URL may hold a password.
-    shown = fault["type"] != "missing" and fault["loc"] not in {("redis",), ("snapshots",)}
+    shown = fault["type"] != "missing" and fault["loc"] not in _NEVER_SHOWN
     return f"{name}: {text}" + (f" (got {fault['input']!r})" if shown else "")

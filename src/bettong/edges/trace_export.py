@@ -2,10 +2,12 @@
 
     report ─> queue, bounded ─> thread ─> collector
               full: dropped, counted       away: dropped, counted; said once, and when it is back
+                                           cannot be made: the same for good, said once
 
-Nothing here ever blocks or fails who reports. OpenTelemetry's packages are loaded by the thread, with the first span.
+Nothing here ever blocks or fails who reports. OpenTelemetry's packages are loaded by the thread.
 """
 
+import logging
 import os
 import threading
 from collections import deque
@@ -36,6 +38,8 @@ _WAIT_S = 1.0
 _EXPORT_S_MAX = 5.0
 # A service that stops waits so long for its last spans.
 _CLOSE_S_MAX = 2.0
+# Its lines of OpenTelemetry are left out, by this name.
+_THREAD = "bettong-traces"
 _EXPORTER = "opentelemetry.exporter.otlp.proto.grpc"
 
 
@@ -90,12 +94,12 @@ class TraceExport(BlockThread):
         self,
         endpoint: str,
         reporter: ReportingService,
-        log: Logger | None = None,
+        log: Logger,
         *,
         queue_spans_max: int = QUEUE_SPANS_MAX,
     ) -> None:
         """`endpoint`: http://host:port, https:// for TLS."""
-        super().__init__("traces", close_s_max=_CLOSE_S_MAX)
+        super().__init__(_THREAD, close_s_max=_CLOSE_S_MAX)
         self.exported = self.dropped = 0
         self._endpoint = endpoint
         self._reporter = reporter
@@ -104,7 +108,7 @@ class TraceExport(BlockThread):
         self._queue_spans_max = queue_spans_max
         self._lock = threading.Lock()
         self._full = threading.Event()
-        self._is_away = False
+        self._is_away = self._is_abandoned = self._is_off = False
         self._pid = os.getpid()
 
     def report(self, span: TraceSpan) -> None:
@@ -112,7 +116,7 @@ class TraceExport(BlockThread):
         if os.getpid() != self._pid:
             return
         with self._lock:
-            if len(self._queue) >= self._queue_spans_max:
+            if self._is_off or len(self._queue) >= self._queue_spans_max:
                 self.dropped += 1
                 return
             self._queue.append(span)
@@ -120,16 +124,27 @@ class TraceExport(BlockThread):
         if waiting >= _BATCH_SPANS_MAX:
             self._full.set()
 
+    def abandon(self) -> None:
+        """Leaving waits no more: what is not exported yet is, if this process lives on for some seconds."""
+        self._is_abandoned = True
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stopping.set()
         self._full.set()
-        if not self._is_away:  # nobody waits for a collector that does not answer
+        # Nobody waits for a collector that does not answer.
+        if not self._is_away and not self._is_abandoned:
             super().__exit__(kind, error, trace)
+            if self._thread.is_alive():
+                self._log_change(is_away=True)
 
     def _run(self) -> None:
-        exporter = SpanExporter(self._endpoint, self._reporter)
+        try:
+            exporter = SpanExporter(self._endpoint, self._reporter)
+        except Exception as error:  # noqa: BLE001 - its own variables say anything, and it raises anything
+            self._turn_off(error)
+            return
         try:
             while not self._stopping.is_set():
                 self._full.wait(_WAIT_S)
@@ -141,13 +156,17 @@ class TraceExport(BlockThread):
 
     def _export_waiting(self, exporter: "SpanExporter") -> None:
         while batch := self._next():
-            taken = exporter.export(batch)
+            fault = {}
+            try:
+                taken = exporter.export(batch)
+            except Exception as error:  # noqa: BLE001 - such as gRPC's, of a header
+                taken, fault = False, {"fault": type(error).__name__}  # its text may quote a token
             if taken:
                 self.exported += len(batch)
             else:
                 with self._lock:
                     self.dropped += len(batch)
-            self._log_change(is_away=not taken)
+            self._log_change(is_away=not taken, **fault)
             if not taken and self._stopping.is_set():
                 return
 
@@ -155,20 +174,50 @@ class TraceExport(BlockThread):
         with self._lock:
             return [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH_SPANS_MAX))]
 
-    def _log_change(self, *, is_away: bool) -> None:
+    def _turn_off(self, error: Exception) -> None:
+        self._log.warning(
+            "traces are off: OpenTelemetry cannot be set up; correct its variables, OTEL_*, and start again",
+            fault=str(error),
+        )
+        with self._lock:
+            self._is_off = True
+            self.dropped += len(self._queue)
+            self._queue.clear()
+
+    def _log_change(self, *, is_away: bool, **fault: str) -> None:
         """Says it when a collector goes, and when it is back."""
         if is_away is self._is_away:
             return
         self._is_away = is_away
-        if self._log is None:
-            return
         if is_away:
             self._log.warning(
                 "traces are dropped until a collector takes them: does one listen there, for OTLP over gRPC?",
                 endpoint=self._endpoint,
+                **fault,
             )
         else:
             self._log.info("traces are exported again", endpoint=self._endpoint, dropped=self.dropped)
+
+
+class _NotOfExports(logging.Filter):
+    """Leaves out what OpenTelemetry says in threads that export: a line for each attempt, where ours says it once.
+
+    Its loggers keep their level: in a client's process OpenTelemetry is the user's elsewhere.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """See logging.Filter."""
+        return record.threadName != _THREAD
+
+
+_NOT_OF_EXPORTS = _NotOfExports()
+
+
+def _silence_opentelemetry() -> None:
+    """When it is loaded: a filter holds for the very logger that a line is given to, and each module has its own."""
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if name.startswith("opentelemetry.") and isinstance(logger, logging.Logger):
+            logger.addFilter(_NOT_OF_EXPORTS)
 
 
 class SpanExporter:
@@ -180,6 +229,7 @@ class SpanExporter:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+        _silence_opentelemetry()
         insecure = endpoint.startswith("http://")
         self._exporter = OTLPSpanExporter(endpoint=endpoint, insecure=insecure, timeout=_EXPORT_S_MAX)
         self._scope = InstrumentationScope("bettong", version("bettong"))

@@ -4,6 +4,7 @@
 | `bettong:{application}:lead`             | `{instance}/{process}`   | nobody                                    |
 | `bettong:{application}:resident:{slot}`  | the task's incarnation   | a later task of the slot                  |
 | `bettong:{application}:lease:{stream}`   | the session's token      | a session of the same client              |
+| `bettong:{application}:history`          | the console's name       | nobody                                    |
 
 A name is drawn once and never used again. That is the fence: an action under a name is carried out only while the lease
 has that name, in one script, so a holder that was silent and comes late changes nothing.

@@ -38,6 +38,9 @@ end
 return 1
 """
 
+# KEYS: the lease. ARGV: who asks, ms of the lease. Whether it is the one that writes.
+_HOLD = f"{LEASE} return hold(KEYS[1], ARGV[1], ARGV[2], true, false)"
+
 # KEYS: the lease. ARGV: who gives it back.
 _RELEASE = f"{LEASE} return release(KEYS[1], ARGV[1])"
 
@@ -56,6 +59,15 @@ class RedisRings:
     def __init__(self, store: RedisStore) -> None:
         self._store = store
         self._lease = store.key("history")
+
+    def hold(self, writer: str) -> bool:
+        """Whether this one writes, from now on for the time of the lease: not while another one does."""
+        held = self._store.ask(
+            "asking who writes the history",
+            lambda client: client.eval(_HOLD, 1, self._lease, writer, _LEASE_MS),
+            attempts_s=_ATTEMPTS_S,
+        )
+        return bool(held)
 
     def write(self, writer: str, changes: Mapping[str, RingChange]) -> bool:
         """Changes rings, by span; False, and nothing is changed, while another one writes."""
