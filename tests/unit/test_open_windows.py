@@ -26,7 +26,6 @@ from bettong.inspection.open_windows import (
     hold_of,
     input_watermarks,
     open_windows,
-    window_of,
 )
 from bettong.inspection.overview import PartitionRow, partition_rows
 from bettong.schema.schema import schema_of
@@ -295,12 +294,6 @@ def test_the_oldest_windows_come_first_and_their_number_is_bounded() -> None:
     assert len(found) == 12
     assert all(one.due_ns < other.due_ns for one, other in pairwise(found))
     assert found[0].hold.id.partition == 29
-
-
-def test_a_key_s_window_is_explained_by_its_partition() -> None:
-    due = DueComputation("per_minute", DueKind.WINDOW, at_s(600), at_s(300), at_s(600))
-    found = window_of(row(held()), due, at_s(347))
-    assert (found.short_s, found.hold.input and found.hold.input.stream) == (329.0, "feed-2")
 
 
 def test_a_worker_that_took_over_knows_that_it_may_have_stood_for_longer() -> None:

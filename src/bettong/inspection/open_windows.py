@@ -126,11 +126,6 @@ def open_windows(
     return tuple(_window(found[key], now_ns) for key in oldest)
 
 
-def window_of(row: PartitionRow, due: DueComputation, now_ns: int) -> OpenWindow:
-    """The same for a window of one key, which `due` tells: see `worker.due_computations`."""
-    return _window([(row, due)], now_ns)
-
-
 def input_watermarks(rows: Iterable[PartitionRow], now_ns: int) -> tuple[InputWatermark, ...]:
     """By stage and input, of the partition in which it has come least far; inputs without a live origin, too."""
     lowest: dict[tuple[str, str], InputWatermark] = {}
