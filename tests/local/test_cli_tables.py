@@ -3,6 +3,7 @@
 import io
 import re
 
+import pytest
 from rich.console import Console
 
 from bettong.cli.exit_codes import MEANINGS
@@ -315,6 +316,15 @@ def test_nothing_is_said_of_any_service_or_message_while_redis_which_knows_is_aw
     show(found, Console(width=200, file=text), each=True)
     assert "Redis at x does not answer; what only it knows is left out" in text.getvalue()
     assert not re.search("messages|stands still|dead letters|lag", text.getvalue())
+
+
+@pytest.mark.parametrize("asked", ["accounts", "computations", "latency", "watermarks"])
+def test_while_redis_is_away_what_is_asked_for_is_left_out_and_nothing_is_claimed(asked: str) -> None:
+    found = inspection("app", [], DeploymentAnswers(silent={"redis": "Redis at x does not answer"}))
+    without, text = io.StringIO(), io.StringIO()
+    show(found, Console(width=200, file=without), each=False)
+    show(found, Console(width=200, file=text), each=False, **{asked: True})
+    assert text.getvalue() == without.getvalue()
 
 
 def test_the_summary_says_how_many_dead_letters_and_why() -> None:

@@ -166,15 +166,15 @@ def show(
         console.print(stages_table(found.stages))
     if found.partitions and each:
         console.print(partitions_table(found.partitions, time.time_ns()))
-    if accounts:
-        console.print(accounts_table(found.accounts))
-    if computations:
-        console.print(computations_table(found.computations))
-    if latency and found.overview.latency_parts:
-        console.print(latency_table(found.overview.latency_parts))
-    if watermarks:
-        show_watermarks(found.partitions, console, time.time_ns())
     if "redis" not in found.away:  # else nothing is known of these
+        if accounts:
+            console.print(accounts_table(found.accounts))
+        if computations:
+            console.print(computations_table(found.computations))
+        if latency and found.overview.latency_parts:
+            console.print(latency_table(found.overview.latency_parts))
+        if watermarks:
+            show_watermarks(found.partitions, console, time.time_ns())
         for text in (*summary(found.overview), *stalled(found.partitions), *differences(found.accounts)):
             console.print(text, soft_wrap=True)
     for text in found.unknown:
