@@ -18,7 +18,7 @@ from bettong.inspection.flow_graph import Arrow, Box, BoxKind, FlowGraph
 from bettong.inspection.overview import service_of
 from tests.console.browsers import chromium
 from tests.console.pictures import PICTURES, fresh_recording, take_pictures
-from tests.console.recordings import Look, explained, miscounted, recorded, timed
+from tests.console.recordings import Look, explained, miscounted, recorded, timed, unmeasured
 from tests.console.sites import Served, recorded_site, served
 from tests.waiting import eventually
 
@@ -240,6 +240,26 @@ def test_the_parts_of_the_latency_are_a_bar_and_words_that_add_up(page: Page) ->
             page.emulate_media(color_scheme=colours)
             report = Axe().run(page)
             assert report.violations_count == 0, f"{colours}: {report.generate_report()}"
+        page.goto("about:blank")
+
+
+def test_what_is_not_measured_is_said_not_to_be(page: Page) -> None:
+    why = "not measured (BETTONG_MEASURES=off)"
+    looks = [*map(unmeasured, recorded("visits"))]
+    with served(recorded_site(looks=looks)) as own:
+        page.goto(own.url)
+        expect(page.get_by_text(f"The parts of the latency are {why}.")).to_be_visible()
+        expect(page.get_by_text("Nothing was delivered")).to_have_count(0)
+        page.goto(f"{own.url}/application?box=computation:Visits")
+        expect(page.get_by_text(f"How busy it is, is {why}.")).to_be_visible()
+        page.goto(f"{own.url}/partitions")
+        expect(page.get_by_text(f"hot keys are {why}")).to_be_visible()
+        page.goto("about:blank")
+    with served(recorded_site(looks=[*map(timed, map(explained, recorded("visits")))])) as own:
+        for path in ("/", "/application?box=computation:Visits", "/partitions"):
+            page.goto(f"{own.url}{path}")
+            expect(page.locator("main .card").first).to_be_visible()
+            expect(page.get_by_text(why)).to_have_count(0)
         page.goto("about:blank")
 
 
