@@ -16,9 +16,8 @@ from playwright.sync_api import Browser, Page, expect
 from bettong.identifiers import PartitionId
 from bettong.inspection.flow_graph import Arrow, Box, BoxKind, FlowGraph
 from bettong.inspection.overview import service_of
-from tests.console.browsers import chromium
 from tests.console.pictures import PICTURES, fresh_recording, take_pictures
-from tests.console.recordings import Look, explained, miscounted, recorded, timed, unmeasured
+from tests.console.recordings import Look, explained, miscounted, recorded, timed
 from tests.console.sites import Served, recorded_site, served
 from tests.waiting import eventually
 
@@ -39,36 +38,9 @@ MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>" + "long" * 40
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def site() -> Iterator[Served]:
     with served(recorded_site()) as found:
         yield found
-
-
-@pytest.fixture
-def faults() -> list[str]:
-    """What the page complained about: none may be left when a test ends."""
-    return []
-
-
-@pytest.fixture
-def page(browser: Browser, faults: list[str]) -> Iterator[Page]:
-    """A page of a browser that knows nothing yet; nothing it does may break the policy, or fail."""
-    context = browser.new_context(timezone_id="Europe/Berlin")
-    context.set_default_timeout(10_000)
-    found = context.new_page()
-    found.on("console", lambda said: faults.append(said.text) if said.type in {"error", "warning"} else None)
-    found.on("pageerror", lambda error: faults.append(str(error)))
-    found.on("dialog", lambda dialog: faults.append(f"dialog {dialog.message}"))
-    yield found
-    context.close()
-    assert faults == []
 
 
 def later(seconds: float) -> Look:
@@ -201,17 +173,6 @@ def test_the_graph_has_every_box_and_an_address_for_each(page: Page, site: Serve
     expect(page.locator(".chart canvas")).to_have_count(3)
 
 
-def test_a_computation_says_how_busy_it_is_and_what_a_frame_takes_there(page: Page) -> None:
-    with served(recorded_site(looks=[*map(timed, recorded("visits"))])) as own:
-        page.goto(f"{own.url}/application?box=computation:Visits")
-        expect(page.get_by_title("Visits", exact=True)).to_contain_text("window · 24.0% busy")
-        numbers = page.locator(".numbers").nth(1)
-        expect(numbers).to_contain_text("0.61ms")
-        expect(numbers).to_contain_text("3.10ms")
-        expect(page.get_by_title("Hour", exact=True)).not_to_contain_text("busy")
-        page.goto("about:blank")
-
-
 def test_the_parts_of_the_latency_are_a_bar_and_words_that_add_up(page: Page) -> None:
     looks = recorded("visits")
     with served(recorded_site(looks=[*looks[:-1], explained(looks[-1])])) as own:
@@ -240,26 +201,6 @@ def test_the_parts_of_the_latency_are_a_bar_and_words_that_add_up(page: Page) ->
             page.emulate_media(color_scheme=colours)
             report = Axe().run(page)
             assert report.violations_count == 0, f"{colours}: {report.generate_report()}"
-        page.goto("about:blank")
-
-
-def test_what_is_not_measured_is_said_not_to_be(page: Page) -> None:
-    why = "not measured (BETTONG_MEASURES=off)"
-    looks = [*map(unmeasured, recorded("visits"))]
-    with served(recorded_site(looks=looks)) as own:
-        page.goto(own.url)
-        expect(page.get_by_text(f"The parts of the latency are {why}.")).to_be_visible()
-        expect(page.get_by_text("Nothing was delivered")).to_have_count(0)
-        page.goto(f"{own.url}/application?box=computation:Visits")
-        expect(page.get_by_text(f"How busy it is, is {why}.")).to_be_visible()
-        page.goto(f"{own.url}/partitions")
-        expect(page.get_by_text(f"hot keys are {why}")).to_be_visible()
-        page.goto("about:blank")
-    with served(recorded_site(looks=[*map(timed, map(explained, recorded("visits")))])) as own:
-        for path in ("/", "/application?box=computation:Visits", "/partitions"):
-            page.goto(f"{own.url}{path}")
-            expect(page.locator("main .card").first).to_be_visible()
-            expect(page.get_by_text(why)).to_have_count(0)
         page.goto("about:blank")
 
 

@@ -2,9 +2,7 @@
 
 import io
 import re
-from dataclasses import replace
 
-import pytest
 from rich.console import Console
 
 from bettong.cli.exit_codes import MEANINGS
@@ -22,11 +20,10 @@ from bettong.cli.status import (
 from bettong.errors import BettongError
 from bettong.hot_keys import HotKey, HotKeys
 from bettong.identifiers import PartitionId
-from bettong.inspection.deployment import DeploymentAnswers, Inspection, Logs, inspection
+from bettong.inspection.deployment import DeploymentAnswers, Logs, inspection
 from bettong.inspection.overview import StageSummary, overview, partition_rows, stages, stands_still
 from bettong.inspection.services import ProcessFacts, local_rows, remote_rows
 from bettong.latency_parts import PartsOfLate
-from tests.samples.watched_deployment import answers, inspected, without_measures
 
 NOW_NS = 1_800_000_000_000_000_000
 LIVE = {
@@ -320,12 +317,6 @@ def test_nothing_is_said_of_any_service_or_message_while_redis_which_knows_is_aw
     assert not re.search("messages|stands still|dead letters|lag", text.getvalue())
 
 
-@pytest.mark.parametrize("asked", ["accounts", "computations", "latency", "watermarks"])
-def test_while_redis_is_away_what_is_asked_for_is_left_out_and_nothing_is_claimed(asked: str) -> None:
-    found = inspection("app", [], DeploymentAnswers(silent={"redis": "Redis at x does not answer"}))
-    assert asked_for(found, **{asked: True}) == []
-
-
 def test_the_summary_says_how_many_dead_letters_and_why() -> None:
     assert summary(overview(LIVE, PARTITIONS))[-2] == (
         "[red]7 dead letters[/red], the last: check: ValueError: no price (orders/feed, frame 7, message 3)"
@@ -363,44 +354,6 @@ def test_the_parts_of_each_sinks_latency_stand_above_their_sum() -> None:
         ["out", "receiver", "to", "sink", "0.05", "2%", "0.20"],
         ["out", "together", "2.50", "100%"],
     ]
-
-
-def asked_for(found: Inspection, **flags: bool) -> list[str]:
-    """The lines that these flags bring."""
-    without, text = io.StringIO(), io.StringIO()
-    show(found, Console(width=200, file=without), each=False)
-    show(found, Console(width=200, file=text), **{"each": False, **flags})
-    usual = without.getvalue().splitlines()
-    return [each for each in text.getvalue().splitlines() if each not in usual]
-
-
-def test_what_is_not_measured_is_said_not_to_be() -> None:
-    off = inspected(without_measures(answers(20)))
-    why = "not measured (BETTONG_MEASURES=off)"
-    assert asked_for(off, latency=True) == [f"parts of latencies are {why}"]
-    assert asked_for(off, computations=True) == [f"times of computations are {why}"]
-    assert asked_for(off, each=True)[-1] == f"hot keys are {why}"
-    on = inspected(answers(20))
-    for flag in ("latency", "computations", "each"):
-        assert why not in "".join(asked_for(on, **{flag: True}))
-
-
-def test_without_parts_of_the_latency_it_is_said_whether_anything_was_delivered() -> None:
-    found = answers(20)
-    record = {
-        name: text for name, text in found.live["receiver"].items() if not name.startswith("latency_part")
-    }
-    idle = {name: text for name, text in record.items() if name not in {"latency_p50_ms", "latency_p99_ms"}}
-
-    def said(receiver: dict[str, str]) -> list[str]:
-        live = {**found.live, "receiver": {**receiver, "latency_part/spread/client-to-log": "{}"}}
-        return asked_for(inspected(replace(found, live=live)), latency=True)
-
-    assert said(idle) == ["nothing was delivered in the last 60 s"]
-    (unknown,) = said(record)
-    assert unknown.startswith(
-        "of what was delivered in the last 60 s no parts of the latency are known: dead"
-    )
 
 
 def test_the_summary_says_what_was_skipped() -> None:

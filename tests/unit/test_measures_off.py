@@ -11,7 +11,7 @@ import structlog
 from bettong import metrics
 from bettong.frames.frame import Frame
 from bettong.identifiers import NO_SEQUENCE, Origin, PartitionId, SequenceNumber
-from bettong.inspection.unmeasured import Measure, unmeasured
+from bettong.inspection.unmeasured import MeasureKind, unmeasured
 from bettong.latency import LatencyCounts
 from bettong.worker.stage_program import program
 from bettong_processor.programs import Programs
@@ -84,13 +84,13 @@ def test_what_is_not_measured_is_known_from_what_services_say_and_nothing_else_i
     folds = {on: texts(folded(tmp_path / str(on), measures=on)[0]) for on in (True, False)}
     receives = {on: {metrics.MESSAGES.name: "5", **texts(found)} for on, found in delivered().items()}
     assert unmeasured([receives[True]], [folds[True]]) == ()
-    assert unmeasured([receives[False]], [folds[True]]) == (Measure.LATENCY_PARTS,)
-    assert unmeasured([receives[True]], [folds[False]]) == (Measure.COMPUTATIONS, Measure.HOT_KEYS)
+    assert unmeasured([receives[False]], [folds[True]]) == (MeasureKind.LATENCY_PARTS,)
+    assert unmeasured([receives[True]], [folds[False]]) == (MeasureKind.COMPUTATIONS, MeasureKind.HOT_KEYS)
     idle = {name: text for name, text in receives[True].items() if not name.startswith("latency_parts/")}
     assert unmeasured([idle], [folds[True]]) == (), "nothing came of late"
-    assert unmeasured([idle], [folds[False]]) == tuple(Measure), "parts need the times of workers"
-    assert unmeasured([receives[False]], [folds[False]]) == tuple(Measure)
-    assert unmeasured([receives[False]], [folds[False], folds[True]]) == (Measure.LATENCY_PARTS,)
+    assert unmeasured([idle], [folds[False]]) == tuple(MeasureKind), "parts need the times of workers"
+    assert unmeasured([receives[False]], [folds[False]]) == tuple(MeasureKind)
+    assert unmeasured([receives[False]], [folds[False], folds[True]]) == (MeasureKind.LATENCY_PARTS,)
     # Before the first frame, of a receiver that has not begun, and of who is not there, nobody knows.
     assert unmeasured([{metrics.STATE.name: "starting"}], [{metrics.SNAPSHOT_OFFSET.name: "3"}]) == ()
     assert unmeasured([], []) == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bettong.inspection.unmeasured import Measure
+from bettong.inspection.unmeasured import MeasureKind
 from bettong.metrics import LATENCY_WINDOW_S
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def latency_table(found: Sequence[SinkParts]) -> Table:
 
 def no_parts(found: Inspection) -> str:
     """Why there is nothing for that table."""
-    if Measure.LATENCY_PARTS in found.not_measured:
-        return Measure.LATENCY_PARTS.is_off
+    if MeasureKind.LATENCY_PARTS in found.not_measured:
+        return MeasureKind.LATENCY_PARTS.is_off
     if found.overview.p50_ms is None:
         return f"nothing was delivered in the last {LATENCY_WINDOW_S} s"
     return (

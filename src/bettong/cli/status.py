@@ -16,7 +16,7 @@ from bettong.cli.directory import DIRECTORY, HERE
 from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.latency_tables import largest_parts, latency_table, no_parts
 from bettong.cli.locations import without_password_flag
-from bettong.inspection.unmeasured import Measure
+from bettong.inspection.unmeasured import MeasureKind
 from bettong.metrics import LATENCY_WINDOW_S
 from bettong.services import CONSOLE
 
@@ -168,13 +168,15 @@ def show(
     if found.partitions and each:
         console.print(partitions_table(found.partitions, time.time_ns()))
     if "redis" not in found.away:  # else nothing is known of these
-        if each and Measure.HOT_KEYS in found.not_measured:
-            console.print(Measure.HOT_KEYS.is_off)
+        if each and MeasureKind.HOT_KEYS in found.not_measured:
+            console.print(MeasureKind.HOT_KEYS.is_off)
         if accounts:
             console.print(accounts_table(found.accounts))
         if computations:
-            is_off = Measure.COMPUTATIONS in found.not_measured
-            console.print(Measure.COMPUTATIONS.is_off if is_off else computations_table(found.computations))
+            is_off = MeasureKind.COMPUTATIONS in found.not_measured
+            console.print(
+                MeasureKind.COMPUTATIONS.is_off if is_off else computations_table(found.computations)
+            )
         if latency:
             parts = found.overview.latency_parts
             console.print(latency_table(parts) if parts else no_parts(found))

@@ -25,7 +25,7 @@ from bettong.inspection.overview import (
     stands_still,
 )
 from bettong.inspection.services import RUNNING, ServiceRow
-from bettong.inspection.unmeasured import Measure, unmeasured
+from bettong.inspection.unmeasured import MeasureKind, unmeasured
 from bettong.metrics import STANDBY
 from bettong.services import CONSOLE, RECEIVER
 
@@ -74,7 +74,7 @@ class Inspection:
     computations: list[ComputationLine] = field(default_factory=list)
     away: tuple[str, ...] = ()
     incarnations: Mapping[int, int] = field(default_factory=dict)
-    not_measured: tuple[Measure, ...] = ()
+    not_measured: tuple[MeasureKind, ...] = ()
 
     @property
     def goes_on(self) -> bool:

@@ -17,7 +17,7 @@ from bettong.inspection.latency_parts import SinkParts
 from bettong.inspection.open_windows import WINDOWS_MAX, input_watermarks, open_windows
 from bettong.inspection.overview import Overview, PartitionRow, StageSummary, stands_still
 from bettong.inspection.services import ServiceRow
-from bettong.inspection.unmeasured import Measure
+from bettong.inspection.unmeasured import MeasureKind
 from bettong.inspection.watermark_form import (
     InputWatermarkStatus,
     OpenWindowStatus,
@@ -234,7 +234,7 @@ class StatusForm(Described):
     not_measured: list[str] = unit_field(
         "words",
         f"What nobody measures, by BETTONG_MEASURES=off, so that `sinks`, `computations`, `hot_keys` are empty: of"
-        f" {', '.join(Measure)}.",
+        f" {', '.join(MeasureKind)}.",
     )
     gaps: list[str] = unit_field("texts", "Partitions that wait for a lost frame.")
     skews: list[str] = unit_field(

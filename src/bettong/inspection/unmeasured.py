@@ -11,7 +11,7 @@ from enum import StrEnum
 from bettong import metrics
 
 
-class Measure(StrEnum):
+class MeasureKind(StrEnum):
     """What says where the time goes, in the words for people."""
 
     LATENCY_PARTS = "parts of latencies"
@@ -26,7 +26,7 @@ class Measure(StrEnum):
 
 def unmeasured(
     receivers: Iterable[Mapping[str, str]], partitions: Iterable[Mapping[str, str]]
-) -> tuple[Measure, ...]:
+) -> tuple[MeasureKind, ...]:
     """By the live records of both; nothing where these do not tell.
 
     A receiver that delivers and measures writes the counts of LATENCY_PART, whatever came; a worker that measures
@@ -39,7 +39,7 @@ def unmeasured(
     are_receivers_off = bool(delivering) and metrics.LATENCY_PART.name not in written
     found = []
     if metrics.LATENCY_PARTS.name not in written and (are_folds_off or are_receivers_off):
-        found.append(Measure.LATENCY_PARTS)
+        found.append(MeasureKind.LATENCY_PARTS)
     if are_folds_off:
-        found += [Measure.COMPUTATIONS, Measure.HOT_KEYS]
+        found += [MeasureKind.COMPUTATIONS, MeasureKind.HOT_KEYS]
     return tuple(found)
