@@ -24,6 +24,7 @@ from bettong.inspection.overview import Record
 from bettong.latency_parts import PartsOfLate
 from bettong.local.locations import found_locations
 from bettong.worker.balance import AccountKind, PartitionAccounts
+from tests.samples.watched_deployment import without_measures
 
 FOLDER = Path(__file__).parent / "recorded"
 _LOOKS = 8
@@ -104,6 +105,11 @@ def explained(look: Look) -> Look:
     }
     answers = replace(look.answers, live={**look.answers.live, "receiver": receiver}, partitions=partitions)
     return replace(look, answers=answers)
+
+
+def unmeasured(look: Look) -> Look:
+    """The look, had all services been told BETTONG_MEASURES=off."""
+    return replace(look, answers=without_measures(look.answers))
 
 
 def _read(values: dict[str, Any]) -> Look:

@@ -16,7 +16,6 @@ from playwright.sync_api import Browser, Page, expect
 from bettong.identifiers import PartitionId
 from bettong.inspection.flow_graph import Arrow, Box, BoxKind, FlowGraph
 from bettong.inspection.overview import service_of
-from tests.console.browsers import chromium
 from tests.console.pictures import PICTURES, fresh_recording, take_pictures
 from tests.console.recordings import Look, explained, miscounted, recorded, timed
 from tests.console.sites import Served, recorded_site, served
@@ -39,36 +38,9 @@ MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>" + "long" * 40
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def site() -> Iterator[Served]:
     with served(recorded_site()) as found:
         yield found
-
-
-@pytest.fixture
-def faults() -> list[str]:
-    """What the page complained about: none may be left when a test ends."""
-    return []
-
-
-@pytest.fixture
-def page(browser: Browser, faults: list[str]) -> Iterator[Page]:
-    """A page of a browser that knows nothing yet; nothing it does may break the policy, or fail."""
-    context = browser.new_context(timezone_id="Europe/Berlin")
-    context.set_default_timeout(10_000)
-    found = context.new_page()
-    found.on("console", lambda said: faults.append(said.text) if said.type in {"error", "warning"} else None)
-    found.on("pageerror", lambda error: faults.append(str(error)))
-    found.on("dialog", lambda dialog: faults.append(f"dialog {dialog.message}"))
-    yield found
-    context.close()
-    assert faults == []
 
 
 def later(seconds: float) -> Look:
@@ -199,17 +171,6 @@ def test_the_graph_has_every_box_and_an_address_for_each(page: Page, site: Serve
     page.get_by_role("link", name="1 hour").click()
     expect(page).to_have_url(f"{site.url}/application?span=1h")
     expect(page.locator(".chart canvas")).to_have_count(3)
-
-
-def test_a_computation_says_how_busy_it_is_and_what_a_frame_takes_there(page: Page) -> None:
-    with served(recorded_site(looks=[*map(timed, recorded("visits"))])) as own:
-        page.goto(f"{own.url}/application?box=computation:Visits")
-        expect(page.get_by_title("Visits", exact=True)).to_contain_text("window · 24.0% busy")
-        numbers = page.locator(".numbers").nth(1)
-        expect(numbers).to_contain_text("0.61ms")
-        expect(numbers).to_contain_text("3.10ms")
-        expect(page.get_by_title("Hour", exact=True)).not_to_contain_text("busy")
-        page.goto("about:blank")
 
 
 def test_the_parts_of_the_latency_are_a_bar_and_words_that_add_up(page: Page) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import subprocess
+import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -30,6 +33,21 @@ from tests.console.sites import EXAMPLE
 from tests.servers.certificates import Authority
 
 NOWHERE = "127.0.0.1:1"
+# A record is old after three seconds, and gone after ten; a look takes 1.5 s while Kafka is away.
+SEEN_S_MAX = 9.0
+# Says what one at work says, until it is killed.
+PROCESSOR = """
+import sys, threading, time
+import structlog
+from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong_processor.supervision import Live
+
+with RedisStore(sys.argv[1], "visits") as store:
+    live = Live(LiveMetrics(store), "processor", structlog.get_logger(), time.time, 0.5)
+    while True:
+        live.report("running", "", {"lag": 0})
+        threading.Event().wait(live.interval_s)
+"""
 TOKEN = "of a person"  # noqa: S105 - of this test alone
 
 
@@ -230,6 +248,45 @@ def test_it_looks_rarely_while_nobody_is_there_and_every_second_for_a_page(redis
     times = asyncio.run(story())
     # The first is what was known, the second that of a look for this page. A Kafka that is away costs each look 1.5 s.
     assert times[2] - times[1] < IDLE_S / 2
+
+
+@pytest.mark.slow
+def test_a_processor_that_is_killed_as_a_whole_shows_within_seconds_on_an_open_page(tmp_path: Path) -> None:
+    with RedisServer(tmp_path) as own, RedisStore(own.url, "visits") as store:
+        for name in ("sender", "receiver"):
+            LiveMetrics(store).write_live(name, {"service": name, "state": "running", "since": 5}, 600)
+        words = (sys.executable, "-c", PROCESSOR, own.url)
+        processor = subprocess.Popen(words)
+
+        async def story() -> tuple[list[dict[str, Any]], float]:
+            seen: list[dict[str, Any]] = []
+            killed_s: float | None = None
+            async with running(own.url) as address, httpx2.AsyncClient(base_url=address) as asking:
+                await answered(asking, "/alive")
+                async with asyncio.timeout(60), asking.stream("GET", "/api/live", timeout=30) as page:
+                    async for line in page.aiter_lines():
+                        if not line.startswith("data:"):
+                            continue
+                        view = json.loads(line.removeprefix("data:"))
+                        state = {each["name"]: each["state"] for each in view["services"]}["processor"]
+                        if killed_s is None and state == "running":
+                            processor.kill()
+                            killed_s = time.monotonic()
+                            seen.append(view)
+                        elif killed_s is not None and state != "running":
+                            return [*seen, view], time.monotonic() - killed_s
+            raise AssertionError("the page ended")
+
+        try:
+            (before, after), passed_s = asyncio.run(story())
+        finally:
+            processor.kill()
+            processor.wait(10)
+    assert "processor" not in before["status"]["reason"]
+    assert after["status"]["level"] == "bad"
+    assert "processor" in after["status"]["reason"]
+    assert any("processor" in need["what"] and need["level"] == "bad" for need in after["needs"])
+    assert passed_s < SEEN_S_MAX
 
 
 def test_a_console_that_starts_anew_goes_on_with_the_history_of_the_one_before(

@@ -22,7 +22,7 @@ from bettong_console.access import COOKIE, SESSIONS_MAX, Access, is_loopback_nam
 from bettong_console.history import SPANS
 from bettong_console.site import PAGES
 from bettong_console.views import VIEWS
-from tests.console.recordings import explained, miscounted, recorded, timed
+from tests.console.recordings import explained, miscounted, recorded, timed, unmeasured
 from tests.console.sites import RecordedSite, recorded_site
 
 URL = "http://127.0.0.1:7400"
@@ -173,6 +173,16 @@ def test_the_parts_of_the_latency_are_those_that_the_status_has() -> None:
     assert [each["mean_ms"] for each in own["parts"]] == [each.mean_ms for each in sink.parts]
     assert sum(each["share"] for each in own["parts"]) == pytest.approx(1)
     assert view["sinks_left_out"] == 0
+
+
+def test_views_say_what_is_not_measured() -> None:
+    names = {"summary": "latency_parts", "application": "computations", "partitions": "hot_keys"}
+    with client(recorded_site(looks=[unmeasured(recorded("visits")[-1])])) as asking:
+        off = {view: asking.get(f"/api/now?view={view}").json() for view in names}
+    with client(recorded_site(looks=[timed(explained(recorded("visits")[-1]))])) as asking:
+        on = {view: asking.get(f"/api/now?view={view}").json() for view in names}
+    for view, name in names.items():
+        assert (off[view][f"{name}_measured"], on[view][f"{name}_measured"]) == (False, True)
 
 
 def test_open_windows_are_those_that_the_status_has() -> None:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bettong.event_progress import DueComputation, DueKind, EventProgress, InputProgress
 from bettong.frames.dead_letter_id import DeadLetterId
@@ -122,6 +122,16 @@ def answers(second: int) -> DeploymentAnswers:
     ends = {id_: int(record["offset"]) + waiting[id_] for id_, record in records.items()}
     slots = {id_: number % 2 for number, id_ in enumerate(ids)}
     return DeploymentAnswers(live(second), records, Logs(dict.fromkeys(ids, 0), ends), slots)
+
+
+def without_measures(found: DeploymentAnswers) -> DeploymentAnswers:
+    """The same with BETTONG_MEASURES=off."""
+    live = {
+        name: {key: text for key, text in record.items() if not key.startswith("latency_part")}
+        for name, record in found.live.items()
+    }
+    partitions = {id_: {**record, "times": "", "hot_keys": ""} for id_, record in found.partitions.items()}
+    return replace(found, live=live, partitions=partitions)
 
 
 def inspected(found: DeploymentAnswers, processes: Mapping[str, ProcessFacts] | None = None) -> Inspection:

@@ -26,7 +26,6 @@ from bettong.inspection.open_windows import (
     hold_of,
     input_watermarks,
     open_windows,
-    window_of,
 )
 from bettong.inspection.overview import PartitionRow, partition_rows
 from bettong.schema.schema import schema_of
@@ -207,6 +206,42 @@ def test_while_records_wait_nobody_is_called_silent_for_what_lies_among_them() -
     assert "7 records of its log are not folded yet" in words(found, at_s(5000))
 
 
+def standing(moved_s: float, heard_s: float) -> EventProgress:
+    """A minute is open by an origin whose event time rose last then; the log clock is two hours after noon."""
+    own = InputProgress(
+        "orders", 4, 0, Origin("orders/feed-2"), at_s(0), at_s(heard_s), at_s(moved_s), IDLE_S * S
+    )
+    due = DueComputation("per_minute", DueKind.WINDOW, at_s(60), at_s(0), at_s(60))
+    return EventProgress(at_s(7200), (own,), (due,))
+
+
+def waiting(lag: int, progress: EventProgress) -> PartitionRow:
+    return PartitionRow(
+        "orders", 0, 100, None, 0, lag, None, None, None, watermark_ns=at_s(0), event_progress=progress
+    )
+
+
+def test_under_load_who_has_stood_for_longer_than_records_wait_is_named_with_since_when_and_until_when() -> (
+    None
+):
+    rests, loaded = (
+        words(open_windows([waiting(lag, standing(1, 7199))], at_s(7201))[0], at_s(7201)) for lag in (0, 3)
+    )
+    assert "origin `feed-2` of source `orders` holds it (event time 12:00:00, has not moved since" in rests
+    for said in ("feed-2` of source `orders` holds it", "since 12:00:01", "idle after 60 s, at 14:00:59"):
+        assert said in rests
+        assert said in loaded
+    assert "3 records of its log are not folded yet" in loaded
+    assert "not folded" not in rests
+
+
+def test_an_origin_that_moved_within_the_time_that_records_wait_is_not_to_blame() -> None:
+    (found,) = open_windows([waiting(3, standing(7198, 7199))], at_s(7203))
+    assert (found.hold.waits_for, found.hold.waiting_records) == (WaitsFor.RECORDS, 3)
+    (found,) = open_windows([waiting(3, standing(7198, 7199))], at_s(7201))
+    assert (found.hold.waits_for, found.hold.waiting_records) == (WaitsFor.ORIGIN, 3)
+
+
 def test_with_nobody_live_the_clock_closes_what_is_open() -> None:
     of = worker(MINUTES)
     fold(of, [sent("orders/a", 1, 100, log_s=101)])
@@ -258,14 +293,15 @@ def test_one_origin_that_says_no_time_is_what_is_waited_for() -> None:
     assert "origin `new` of source `orders` has sent no event time yet" in words(found, at_s(2))
 
 
-def test_a_partition_of_the_stage_before_that_said_nothing_is_named() -> None:
+@pytest.mark.parametrize("lag", [0, 7])
+def test_a_partition_of_the_stage_before_that_said_nothing_is_named(lag: int) -> None:
     first, second = programs()
     one = worker(first)
     given_ = fold(one, [visits("a", 1, [Visit(0, 1, 50)], log_ns=1, watermark_ns=50)])
     behind = worker(second, partitions=2)
     fold(behind, [each.value for each in given_ if each.topic == STAGE])
-    hold = hold_of(row(behind), 9)
-    assert hold.waits_for is WaitsFor.PARTITION
+    hold = hold_of(row(behind, lag=lag), 9)
+    assert (hold.waits_for, hold.waiting_records) == (WaitsFor.PARTITION, lag or None)
     assert hold.input is not None
     assert (hold.input.is_of_stage, hold.input.source, hold.input.stream) == (True, "visits", "1")
     assert (hold.input.awaited, hold.input.since_ns, hold.input.silent_s) == (1, None, None)
@@ -295,12 +331,6 @@ def test_the_oldest_windows_come_first_and_their_number_is_bounded() -> None:
     assert len(found) == 12
     assert all(one.due_ns < other.due_ns for one, other in pairwise(found))
     assert found[0].hold.id.partition == 29
-
-
-def test_a_key_s_window_is_explained_by_its_partition() -> None:
-    due = DueComputation("per_minute", DueKind.WINDOW, at_s(600), at_s(300), at_s(600))
-    found = window_of(row(held()), due, at_s(347))
-    assert (found.short_s, found.hold.input and found.hold.input.stream) == (329.0, "feed-2")
 
 
 def test_a_worker_that_took_over_knows_that_it_may_have_stood_for_longer() -> None:

@@ -14,7 +14,7 @@ from bettong.identifiers import PartitionId
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
 from bettong.inspection.status_form import PARTS, VERSION, StatusForm, status_form
 from bettong.latency_parts import PARTS as LATENCY_PARTS
-from tests.samples.watched_deployment import BEGUN_S, answers, inspected
+from tests.samples.watched_deployment import BEGUN_S, answers, inspected, without_measures
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCHEMA = json.loads((DOCS / "status.schema.json").read_text())
@@ -104,6 +104,13 @@ def test_the_numbers_are_those_of_the_inspection() -> None:
     assert [each["p99_ms"] for each in sink["parts"]] == [1.1, 5.2, 0.4, 3.1, 0.2]
     stage = next(each for each in values["stages"] if each["stage"] == "spreads")
     assert (stage["lag_records"], stage["late"], stage["partitions"]) == (496, 48, 4)
+
+
+def test_what_is_not_measured_is_named_so_that_an_empty_list_is_no_claim() -> None:
+    values = printed(inspected(without_measures(answers(20))))
+    assert values["not_measured"] == ["parts of latencies", "times of computations", "hot keys"]
+    assert (values["sinks"], values["computations"]) == ([], [])
+    assert printed(inspected(answers(20)))["not_measured"] == []
 
 
 def test_a_key_that_is_too_much_for_a_partition_is_named_with_what_to_do() -> None:

@@ -18,6 +18,7 @@ from bettong.inspection.open_windows import open_windows
 from bettong.inspection.overall_state import needs, overall_state
 from bettong.inspection.overview import stands_still
 from bettong.inspection.slowest_part import heavy_partitions, slowest_part
+from bettong.inspection.unmeasured import MeasureKind
 from bettong_console.board import Board, Known
 from bettong_console.window_views import window_view
 
@@ -49,6 +50,7 @@ def summary(board: Board, known: Known, now_s: float) -> View:
         },
         "needs": [asdict(need) for need in needs(known.now, measured, known.accounts)],
         "latency_parts": [_parts(each) for each in overview.latency_parts[:_SINKS_MAX]],
+        "latency_parts_measured": _is_measured(known, MeasureKind.LATENCY_PARTS),
         "sinks_left_out": max(0, len(overview.latency_parts) - _SINKS_MAX),
         "services": [
             {"name": row.name, "state": row.state, "since_s": row.since_s, "detail": row.detail}
@@ -69,6 +71,7 @@ def application(board: Board, known: Known, now_s: float) -> View:
         "stages": [_stage(each) for each in known.measured.stages],
         "sinks": [asdict(each) for each in known.measured.sinks],
         "computations": [asdict(each) for each in known.moment.found.computations],
+        "computations_measured": _is_measured(known, MeasureKind.COMPUTATIONS),
         "slowest": asdict(slowest) if slowest is not None else None,
     }
 
@@ -85,6 +88,7 @@ def partitions(board: Board, known: Known, now_s: float) -> View:
         "rows": [_partition(each) for each in rows],
         "heavy": [asdict(each) for each in heavy_partitions(known.measured)[:3]],
         "workers": _workers(known.measured),
+        "hot_keys_measured": _is_measured(known, MeasureKind.HOT_KEYS),
         "windows": [window_view(each) for each in windows],
     }
 
@@ -130,6 +134,10 @@ def _head(known: Known, now_s: float) -> View:
             "away": known.now.unknown,
         }
     }
+
+
+def _is_measured(known: Known, measure: MeasureKind) -> bool:
+    return measure not in known.moment.found.not_measured
 
 
 def _measures(measured: Measures) -> View:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bettong.inspection.unmeasured import MeasureKind
 from bettong.metrics import LATENCY_WINDOW_S
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bettong.inspection.deployment import Inspection
     from bettong.inspection.latency_parts import SinkParts
 
 # Sinks that are named without --latency.
@@ -31,6 +33,18 @@ def latency_table(found: Sequence[SinkParts]) -> Table:
             table.add_row(escape(sink.sink), row.part.words, *numbers, style=style)
         table.add_row(escape(sink.sink), "together", f"{sink.mean_ms:,.2f}", "100%", "", style="dim")
     return table
+
+
+def no_parts(found: Inspection) -> str:
+    """Why there is nothing for that table."""
+    if MeasureKind.LATENCY_PARTS in found.not_measured:
+        return MeasureKind.LATENCY_PARTS.is_off
+    if found.overview.p50_ms is None:
+        return f"nothing was delivered in the last {LATENCY_WINDOW_S} s"
+    return (
+        f"of what was delivered in the last {LATENCY_WINDOW_S} s no parts of the latency are known: dead letters of"
+        " receivers, or results of an older version"
+    )
 
 
 def largest_parts(found: Sequence[SinkParts]) -> list[str]:

@@ -14,8 +14,9 @@ from bettong.cli.account_tables import accounts_table, differences
 from bettong.cli.computation_table import computations_table
 from bettong.cli.directory import DIRECTORY, HERE
 from bettong.cli.exit_codes import NOT_RUNNING
-from bettong.cli.latency_tables import largest_parts, latency_table
+from bettong.cli.latency_tables import largest_parts, latency_table, no_parts
 from bettong.cli.locations import without_password_flag
+from bettong.inspection.unmeasured import MeasureKind
 from bettong.metrics import LATENCY_WINDOW_S
 from bettong.services import CONSOLE
 
@@ -166,15 +167,21 @@ def show(
         console.print(stages_table(found.stages))
     if found.partitions and each:
         console.print(partitions_table(found.partitions, time.time_ns()))
-    if accounts:
-        console.print(accounts_table(found.accounts))
-    if computations:
-        console.print(computations_table(found.computations))
-    if latency and found.overview.latency_parts:
-        console.print(latency_table(found.overview.latency_parts))
-    if watermarks:
-        show_watermarks(found.partitions, console, time.time_ns())
     if "redis" not in found.away:  # else nothing is known of these
+        if each and MeasureKind.HOT_KEYS in found.not_measured:
+            console.print(MeasureKind.HOT_KEYS.is_off)
+        if accounts:
+            console.print(accounts_table(found.accounts))
+        if computations:
+            is_off = MeasureKind.COMPUTATIONS in found.not_measured
+            console.print(
+                MeasureKind.COMPUTATIONS.is_off if is_off else computations_table(found.computations)
+            )
+        if latency:
+            parts = found.overview.latency_parts
+            console.print(latency_table(parts) if parts else no_parts(found))
+        if watermarks:
+            show_watermarks(found.partitions, console, time.time_ns())
         for text in (*summary(found.overview), *stalled(found.partitions), *differences(found.accounts)):
             console.print(text, soft_wrap=True)
     for text in found.unknown:

@@ -92,9 +92,16 @@ def _why(window: OpenWindow, now_ns: int) -> str:
 
 def _held(hold: Hold, window: OpenWindow, now_ns: int) -> str:
     own = hold.input
+    waiting = (
+        f"{hold.waiting_records:,} records of its log are not folded yet" if hold.waiting_records else ""
+    )
     if hold.waits_for is WaitsFor.RECORDS:
-        behind = f"; behind in what is folded: {_origin(own)}" if own is not None else ""
-        return f"{hold.waiting_records:,} records of its log are not folded yet{behind}"
+        return f"{waiting}; behind in what is folded: {_origin(own)}" if own is not None else waiting
+    return "; ".join(filter(None, (_holder(hold, window, now_ns), waiting)))
+
+
+def _holder(hold: Hold, window: OpenWindow, now_ns: int) -> str:
+    own = hold.input
     if own is None:
         if hold.waits_for is WaitsFor.CLOCK and window.short_s is not None:
             return f"no origin is live, so it goes on with the clock and closes in {_seconds(window.short_s)}"

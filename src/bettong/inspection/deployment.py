@@ -20,12 +20,14 @@ from bettong.inspection.overview import (
     is_folded,
     overview,
     partition_rows,
+    service_of,
     stages,
     stands_still,
 )
 from bettong.inspection.services import RUNNING, ServiceRow
+from bettong.inspection.unmeasured import MeasureKind, unmeasured
 from bettong.metrics import STANDBY
-from bettong.services import CONSOLE
+from bettong.services import CONSOLE, RECEIVER
 
 Offsets = Mapping[PartitionId, int]
 
@@ -59,7 +61,7 @@ class DeploymentAnswers:
 class Inspection:
     """`unknown`: what does not answer, and so what is not known, in a line each. `away`: of kafka and redis those.
 
-    `incarnations`: see DeploymentAnswers.
+    `incarnations`: see DeploymentAnswers. `not_measured`: what nobody measures, so that its numbers are missing.
     """
 
     application: str
@@ -72,6 +74,7 @@ class Inspection:
     computations: list[ComputationLine] = field(default_factory=list)
     away: tuple[str, ...] = ()
     incarnations: Mapping[int, int] = field(default_factory=dict)
+    not_measured: tuple[MeasureKind, ...] = ()
 
     @property
     def goes_on(self) -> bool:
@@ -107,4 +110,8 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
         computations=computation_lines(answers.partitions if is_folded(answers.live) else {}, accounts),
         away=tuple(answers.silent),
         incarnations=answers.incarnations,
+        not_measured=unmeasured(
+            [record for record in answers.live.values() if service_of(record) == RECEIVER.name],
+            answers.partitions.values(),
+        ),
     )

@@ -25,7 +25,9 @@ WINDOWS_MAX = 20
 class WaitsFor(StrEnum):
     """What moves a watermark next."""
 
-    RECORDS = "records"  # of its log, which are not folded yet
+    RECORDS = (
+        "records"  # of its log, not folded yet: newer times of who has come least far may lie among them
+    )
     PARTITION = "partition"  # of the stage before, which has not been heard of
     EVENT_TIME = "event time"  # of an origin that has not said how far it is
     ORIGIN = "origin"  # that has come least far: newer messages of it, its end, or its idle timeout
@@ -74,7 +76,7 @@ class InputWatermark:
 class Hold:
     """Why a partition's watermark is where it is. `input`: the one that holds it; None where no origin does.
 
-    `waiting_records`: of its log, where these are what it waits for.
+    `waiting_records`: of its log, not folded yet, whatever it waits for; None for none.
     """
 
     id: PartitionId
@@ -126,11 +128,6 @@ def open_windows(
     return tuple(_window(found[key], now_ns) for key in oldest)
 
 
-def window_of(row: PartitionRow, due: DueComputation, now_ns: int) -> OpenWindow:
-    """The same for a window of one key, which `due` tells: see `worker.due_computations`."""
-    return _window([(row, due)], now_ns)
-
-
 def input_watermarks(rows: Iterable[PartitionRow], now_ns: int) -> tuple[InputWatermark, ...]:
     """By stage and input, of the partition in which it has come least far; inputs without a live origin, too."""
     lowest: dict[tuple[str, str], InputWatermark] = {}
@@ -152,9 +149,24 @@ def hold_of(row: PartitionRow, now_ns: int) -> Hold:
         waits_for = WaitsFor.PARTITION
     else:
         waits_for = WaitsFor.ORIGIN if holder.watermark_ns else WaitsFor.EVENT_TIME
-    if row.lag:  # what it waits for may be there already
+    if row.lag and _may_wait_among_records(holder, row.event_progress, now_ns):
         waits_for = WaitsFor.RECORDS
     return Hold(row.id, row.watermark_ns, waits_for, holder, row.lag or None)
+
+
+def _may_wait_among_records(
+    holder: InputWatermark | None, progress: EventProgress | None, now_ns: int
+) -> bool:
+    """Whether what moves the watermark may be in the log already.
+
+    Under load some records wait at any moment, and came after the last one that was folded. Who had stood for longer
+    by then than these can have waited is not cleared by them, nor is a partition that has never been heard of.
+    """
+    if holder is None or progress is None:
+        return True
+    if holder.since_ns is None:
+        return not holder.awaited
+    return progress.log_ns - holder.since_ns <= max(0, now_ns - progress.log_ns)
 
 
 def _window(found: Sequence[tuple[PartitionRow, DueComputation]], now_ns: int) -> OpenWindow:

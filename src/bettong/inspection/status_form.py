@@ -17,6 +17,7 @@ from bettong.inspection.latency_parts import SinkParts
 from bettong.inspection.open_windows import WINDOWS_MAX, input_watermarks, open_windows
 from bettong.inspection.overview import Overview, PartitionRow, StageSummary, stands_still
 from bettong.inspection.services import ServiceRow
+from bettong.inspection.unmeasured import MeasureKind
 from bettong.inspection.watermark_form import (
     InputWatermarkStatus,
     OpenWindowStatus,
@@ -230,6 +231,11 @@ class StatusForm(Described):
     open_windows: list[OpenWindowStatus] = unit_field(
         "list", f"The oldest windows that are open, joins and timers that wait, {WINDOWS_MAX} at most."
     )
+    not_measured: list[str] = unit_field(
+        "words",
+        f"What nobody measures, by BETTONG_MEASURES=off, so that `sinks`, `computations`, `hot_keys` are empty: of"
+        f" {', '.join(MeasureKind)}.",
+    )
     gaps: list[str] = unit_field("texts", "Partitions that wait for a lost frame.")
     skews: list[str] = unit_field(
         "texts",
@@ -276,6 +282,7 @@ def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = ""
         computations=list(map(_computation, found.computations)) if found is not None else [],
         input_watermarks=list(map(input_watermark_status, input_watermarks(rows, now_ns))),
         open_windows=list(map(open_window_status, open_windows(rows, now_ns))),
+        not_measured=list(found.not_measured) if found is not None else [],
         gaps=list(overview.gaps) if overview is not None else [],
         skews=list(overview.skews) if overview is not None else [],
         left_out=list(overview.left_out) if overview is not None else [],

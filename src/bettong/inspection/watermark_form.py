@@ -52,7 +52,8 @@ class OpenWindowStatus(Described):
     short_s: float | None = unit_field("s", "How much event time is missing there; null while unknown.")
     waits_for: str = unit_field(
         "word",
-        f"What moves it next: {', '.join(WaitsFor)}. Records: of its log, not folded yet; clock: no origin is live.",
+        f"What moves it next: {', '.join(WaitsFor)}. Records: of its log, not folded yet, where"
+        " newer event times of `held_by` may lie; clock: no origin is live.",
     )
     held_by: InputWatermarkStatus | None = unit_field("object", "The input that holds it; null for none.")
 

@@ -5,12 +5,19 @@ import { milliseconds, percent } from "./format.js";
 // Narrower parts have no room for their number; they are in the list.
 const NUMBERED_FROM = 0.06;
 
-export function latencyParts(sinks, left_out) {
+export function latencyParts(sinks, left_out, why) {
   return h("section", { class: "card" },
     h("header", {}, h("h2", {}, "Where the latency goes"), h("span", { class: "quiet small" }, "client to delivery, means of the last minute")),
     sinks.length === 0
-      ? h("p", { class: "body empty" }, "Nothing was delivered in the last minute.")
+      ? h("p", { class: "body empty" }, why)
       : h("div", { class: "body latencies ages" }, sinks.map(sinkParts), left_out > 0 && h("p", { class: "quiet small" }, `${left_out} sinks more: bettong status --latency`)));
+}
+
+/** Why there are none. */
+export function noParts(measured, delivered) {
+  if (!measured) return "The parts of the latency are not measured (BETTONG_MEASURES=off).";
+  if (!delivered) return "Nothing was delivered in the last minute.";
+  return "Of what was delivered in the last minute no parts are known: dead letters of receivers, or results of an older version.";
 }
 
 function sinkParts(sink) {

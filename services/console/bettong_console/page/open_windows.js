@@ -28,8 +28,12 @@ function what(each) {
 }
 
 function held(each) {
-  const own = each.held_by;
-  if (each.waits_for === "records") return h("span", {}, count(each.waiting_records, "records"), " of its log are not folded yet", own && h("span", {}, "; behind in what is folded: ", origin(own)));
+  const waiting = each.waiting_records && h("span", {}, count(each.waiting_records, "records"), " of its log are not folded yet");
+  if (each.waits_for === "records") return h("span", {}, waiting, each.held_by && h("span", {}, "; behind in what is folded: ", origin(each.held_by)));
+  return h("span", {}, holder(each, each.held_by), waiting && "; ", waiting);
+}
+
+function holder(each, own) {
   if (!own) return each.waits_for === "clock" ? "No origin is live, so event time goes on with the clock" : "No message has come yet";
   if (each.waits_for === "partition") return h("span", {}, origin(own), " has said nothing yet", own.awaited > 1 && `, as do ${own.awaited - 1} more`, "; it is waited for");
   if (each.waits_for === "event time") return h("span", {}, origin(own), " has sent no event time yet", idle(own));

@@ -46,7 +46,7 @@ BUSY: Table[ComputationLine] = Table(
     lambda line: f"{line.stage}\n{line.name}",
     _busy_detail,
     SortOrder(2, descending=True),
-    "no computation has said anything yet",
+    "no computation says how busy it is: nothing came, or BETTONG_MEASURES=off",
 )
 
 _KINDS = {"input": "into the stage", "output": "out of the stage"}

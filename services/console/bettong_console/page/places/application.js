@@ -131,6 +131,7 @@ function details(box, view) {
     h("div", { class: "body" },
       stage && numbers({ "Messages into its stage": rate(stage.messages_per_s), "Results of its stage": rate(stage.results_per_s), "p50": milliseconds(stage.p50_ms), "p99": milliseconds(stage.p99_ms), Lag: count(stage.lag, "records"), Keys: count(stage.keys, "keys"), Late: count(stage.late, "messages"), "Dead letters": count(stage.dead_letters) }),
       now && numbers({ Busy: h("span", { title: "of a core, over all partitions, of late" }, percent(now.busy_share)), "A frame takes, p50": milliseconds(now.p50_us / 1000), "p99": milliseconds(now.p99_us / 1000), "p99.9": milliseconds(now.p999_us / 1000), Longest: milliseconds(now.max_us / 1000) }),
+      view && !now && box.kind === "computation" && !view.computations_measured && h("p", { class: "quiet" }, "How busy it is, is not measured (BETTONG_MEASURES=off)."),
       sink && numbers({ Delivered: rate(sink.messages_per_s), "In all": count(sink.messages, "messages"), "p50": milliseconds(sink.p50_ms), "p99": milliseconds(sink.p99_ms), Worst: milliseconds(sink.max_ms), ...(sink.lag === null ? {} : { Lag: count(sink.lag, "records") }) }),
       source && numbers({ ...(source.lag === null ? {} : { "Not yet read": count(source.lag, "records") }), ...(source.watermark_lag_s === null ? {} : { "Event time behind": duration(source.watermark_lag_s) }) }),
       h("dl", { class: "facts" }, h("dt", {}, "What it does"), h("dd", { class: "mono" }, box.text),

@@ -2,7 +2,7 @@
 import { h, morphChildren, s } from "../dom.js";
 import { amount, count, digits, duration, milliseconds, moment, rate, since } from "../format.js";
 import { Histories, sparkline } from "../histories.js";
-import { latencyParts } from "../latency_parts.js";
+import { latencyParts, noParts } from "../latency_parts.js";
 
 export function overviewPlace(root, description) {
   let view = null;
@@ -24,7 +24,7 @@ export function overviewPlace(root, description) {
       h("div", { class: "columns" },
         needs(view.needs),
         services(view.services, status.now_s),
-        latencyParts(view.latency_parts, view.sinks_left_out),
+        latencyParts(view.latency_parts, view.sinks_left_out, noParts(view.latency_parts_measured, measures.p99_ms !== null)),
         stages(ordered(view.stages, description.stages), status.now_s),
         recent(view.changes))));
   }

@@ -102,7 +102,7 @@ export function partitionsPlace(root, description) {
   function table(columns, found) {
     const [column, order] = sorting();
     return h("section", { class: "card" },
-      h("header", {}, h("h2", {}, "Partitions"), h("span", { class: "quiet small" }, shownText(found.length)),
+      h("header", {}, h("h2", {}, "Partitions"), h("span", { class: "quiet small" }, shownText(found.length), !view.hot_keys_measured && "; hot keys are not measured (BETTONG_MEASURES=off)"),
         h("div", { class: "controls end" },
           description.stages.length > 1 && h("select", { "data-choice": "stage", "aria-label": "Stage" }, h("option", { value: "" }, "all stages"),
             description.stages.map((stage) => h("option", { value: stage, selected: stage === chosen("stage", "") }, stage))),
