@@ -183,19 +183,17 @@ def test_a_recursion_without_an_end_gives_the_same_however_deep_python_could_go(
 
 
 def test_many_lines_are_bounded_and_the_innermost_stay() -> None:
-    def call(step: int) -> None:
-        if not step:
-            raise ValueError("at the end")
-        steps[step % len(steps)](step - 1)
+    def first(step: int) -> None:
+        second(step - 1)
 
-    steps: list[Callable[[int], None]] = [
-        lambda step: call(step),
-        lambda step: call(step),
-        lambda step: call(step),
-    ]
-    lines = user_lines(raised(lambda: call(30)))
+    def second(step: int) -> None:
+        if step <= 0:
+            raise ValueError("at the end")
+        first(step - 1)
+
+    lines = user_lines(raised(lambda: first(30)))
     assert len(lines) == TRACEBACK_LINES_MAX
-    assert lines[-1].endswith("call")
+    assert [where(line)[1].rpartition(".")[2] for line in lines] == ["first", "second"] * 4
 
 
 def test_long_and_strange_names_make_short_lines_of_text() -> None:

@@ -26,6 +26,7 @@ from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, SplittingPr
 from bettong_sender.feed import Feed, Number, Work
 from bettong_sender.guards import Guards
 from bettong_sender.ledger import Entry
+from bettong_sender.refusal_log import RefusalLog
 from bettong_sender.splitting import CLOSE_S_MAX, Splitter
 from bettong_sender.status import SenderStatus
 from bettong_sender.ticker import Ticker
@@ -79,9 +80,11 @@ class Intake:
         clock: Callable[[], int],
         guards: Guards | None = None,
         tracing: SenderTracing | None = None,
+        refusal_log: RefusalLog | None = None,
     ) -> None:
         """`clock` gives Unix nanoseconds; here they never go back."""
         self.tracing = tracing
+        self.refusal_log = refusal_log
         self.guards = guards or Guards(routes)
         self.routes = routes
         self.limits = limits

@@ -35,6 +35,7 @@ from bettong_sender.live import LiveReport
 from bettong_sender.lock_watch import LockWatch
 from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
+from bettong_sender.refusal_log import RefusalLog
 from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
 from bettong_sender.source_feed import SourceFeed
 from bettong_sender.status import SenderStatus, State
@@ -130,7 +131,14 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
         clock = IngestClock(time.time_ns, store.time_ns, logger)
         tracing = SenderTracing(FrameSampling(settings.trace_ratio), report) if report is not None else None
         intake = Intake(
-            plan.application, routes, limits, status, clock=clock.now_ns, guards=guards, tracing=tracing
+            plan.application,
+            routes,
+            limits,
+            status,
+            clock=clock.now_ns,
+            guards=guards,
+            tracing=tracing,
+            refusal_log=RefusalLog(logger),
         )
         await guards.refresh()
         await clock.ask()
