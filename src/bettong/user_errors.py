@@ -102,7 +102,7 @@ def user_lines(error: BaseException) -> tuple[str, ...]:
     for _ in range(_CAUSES_MAX - 1):
         if cause is None or cause is led_to or not (before := _lines_of(cause)):
             break
-        led = f"raised {_cut(type(cause).__name__, _FUNCTION_BYTES_MAX)}, and from that:"
+        led = f"raised {_shortened(type(cause).__name__, _FUNCTION_BYTES_MAX)}, and from that:"
         lines = [*before, led, *lines] if lines else before
         cause, led_to = cause.__cause__, cause
     return tuple(lines[-TRACEBACK_LINES_MAX:])
@@ -173,10 +173,10 @@ def _line(file: str, module: str, line: int, function: str) -> str:
     parts = PurePath(file).parts
     folders = module.count(".") + (parts[-1:] == ("__init__.py",))
     name = "/".join(parts[-1 - folders :])
-    return f"{_cut(name, _FILE_BYTES_MAX)}:{line} in {_cut(function, _FUNCTION_BYTES_MAX)}"
+    return f"{_shortened(name, _FILE_BYTES_MAX)}:{line} in {_shortened(function, _FUNCTION_BYTES_MAX)}"
 
 
-def _cut(text: str, bytes_max: int) -> str:
+def _shortened(text: str, bytes_max: int) -> str:
     """One line that is Unicode text; of a long one the end, which says most."""
     shown = "".join(each if each.isprintable() else "?" for each in text)
     data = shown.encode(errors="replace")

@@ -18,7 +18,7 @@ from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.edges.application_file import load
 from bettong.errors import PoisonError
-from bettong.failure_places import PLACES_MAX, FailurePlaces
+from bettong.failure_sites import SITES_MAX, FailureSites
 from bettong.frames.refused import NO_ROOM, Refused, pack, unpack
 from bettong.ingest.body import assign, read_body
 from bettong.ingest.event_times import judge_event_times
@@ -312,9 +312,9 @@ def test_a_sender_says_each_place_once(logged: list[Any]) -> None:
 
 
 def test_places_are_bounded_and_each_is_taken_once() -> None:
-    places = FailurePlaces()
-    for number in range(3 * PLACES_MAX):
+    places = FailureSites()
+    for number in range(3 * SITES_MAX):
         places.note("check", "ValueError: no", (f"shop.py:{number} in check",))
-    assert len(places.take_new()) == PLACES_MAX
+    assert len(places.take_new()) == SITES_MAX
     places.note("another", "ValueError: no", ("shop.py:1 in check",))
     assert places.take_new() == []

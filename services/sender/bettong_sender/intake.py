@@ -80,11 +80,10 @@ class Intake:
         clock: Callable[[], int],
         guards: Guards | None = None,
         tracing: SenderTracing | None = None,
-        refusal_log: RefusalLog | None = None,
     ) -> None:
         """`clock` gives Unix nanoseconds; here they never go back."""
         self.tracing = tracing
-        self.refusal_log = refusal_log
+        self.refusal_log: RefusalLog | None = None  # None: nobody is told where functions of users raise
         self.guards = guards or Guards(routes)
         self.routes = routes
         self.limits = limits

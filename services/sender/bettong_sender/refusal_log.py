@@ -6,12 +6,12 @@ from itertools import islice
 
 from structlog.stdlib import BoundLogger
 
-from bettong.failure_places import FailurePlaces
+from bettong.failure_sites import FailureSites
 from bettong.frames.refused import Refused
 from bettong.user_errors import traceback_of
 
-# Looked at of a frame, on the event loop: a frame may hold tens of thousands, and they fail at a few places.
-_LOOKED_AT_MAX = 1000
+# Noted of a frame, on the event loop: a frame may hold tens of thousands, and they fail at a few sites.
+_NOTED_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +19,16 @@ class RefusalLog:
     """Of one sender. Used on the event loop alone."""
 
     logger: BoundLogger
-    places: FailurePlaces = field(default_factory=FailurePlaces)
+    sites: FailureSites = field(default_factory=FailureSites)
 
     def note(self, source: str, refused: Sequence[Refused]) -> None:
         """Messages of a frame become dead letters."""
-        for each in islice(refused, _LOOKED_AT_MAX):
-            self.places.note(source, each.reason, traceback_of(each.reason))
-        for place in self.places.take_new():
+        for each in islice(refused, _NOTED_MAX):
+            self.sites.note(source, each.reason, traceback_of(each.reason))
+        for site in self.sites.take_new():
             self.logger.warning(
                 "messages fail in a user's function",
-                source=place.computation,
-                reason=place.reason,
-                traceback=place.traceback,
+                source=site.computation,
+                reason=site.reason,
+                traceback=site.traceback,
             )

@@ -131,15 +131,9 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
         clock = IngestClock(time.time_ns, store.time_ns, logger)
         tracing = SenderTracing(FrameSampling(settings.trace_ratio), report) if report is not None else None
         intake = Intake(
-            plan.application,
-            routes,
-            limits,
-            status,
-            clock=clock.now_ns,
-            guards=guards,
-            tracing=tracing,
-            refusal_log=RefusalLog(logger),
+            plan.application, routes, limits, status, clock=clock.now_ns, guards=guards, tracing=tracing
         )
+        intake.refusal_log = RefusalLog(logger)
         await guards.refresh()
         await clock.ask()
         ownership = Ownership(

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from bettong.application.on_error import DEAD_LETTER, STOP
 from bettong.errors import FrameError, PoisonError, SupersededError
-from bettong.failure_places import FailurePlaces
+from bettong.failure_sites import FailureSites
 from bettong.frames.frame import UNREADABLE, Frame, decode
 from bettong.garbage import CollectionPaused
 from bettong.identifiers import PartitionId
@@ -99,7 +99,7 @@ class Guard:
     limit_ms: int = 0
     measures: bool = True
     at_work: AtWork = field(default_factory=AtWork)
-    failure_places: FailurePlaces = field(default_factory=FailurePlaces)
+    failure_sites: FailureSites = field(default_factory=FailureSites)
 
     def of(self, worker: PartitionWorker, holds: Callable[[], bool] = lambda: True) -> Fold:
         """Folds the records of a worker that has just been restored, or goes on: looks whether others have died.
@@ -130,7 +130,7 @@ class Guard:
 
     def log_failures(self, worker: PartitionWorker) -> None:
         """Says where in the user's code messages failed: each place once a process."""
-        for each in self.failure_places.take_new():
+        for each in self.failure_sites.take_new():
             self.log.warning(
                 "messages fail in a user's function",
                 **worker.id._asdict(),
@@ -164,7 +164,7 @@ class GuardedFold:
             (worker.progress.stopwatch or Stopwatch(time.perf_counter_ns)) if guard.measures else None
         )
         worker.progress.stopwatch = self._stopwatch
-        worker.progress.failure_places = guard.failure_places
+        worker.progress.failure_sites = guard.failure_sites
         self._suspect = deaths.offset if deaths is not None and deaths.activity is Activity.FOLDING else -1
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
@@ -184,7 +184,7 @@ class GuardedFold:
                 self._stopwatch.end()
             self._at_work.fold = None
             self.mark.end()
-            if self._guard.failure_places.new:
+            if self._guard.failure_sites.new:
                 self._guard.log_failures(self.worker)
 
     def _fold_suspect(self, offset: int, value: bytes) -> list[OutputRecord]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
-from bettong.failure_places import FailurePlaces
+from bettong.failure_sites import FailureSites
 from bettong.frames.columns import Columns
 from bettong.frames.refused import Refused, reason_text
 from bettong.frames.text import json_line_of_values
@@ -86,12 +86,12 @@ class DeadLetters:
         elif self.stopping is None or index < self.stopping.index:
             self.stopping = failed
 
-    def note_places(self, places: FailurePlaces) -> None:
+    def note_sites(self, sites: FailureSites) -> None:
         """Says where in the user's code they failed."""
         for failed in self.found:
-            places.note(failed.computation, failed.reason, failed.traceback)
+            sites.note(failed.computation, failed.reason, failed.traceback)
         if self.stopping is not None:
-            places.note(self.stopping.computation, self.stopping.reason, self.stopping.traceback)
+            sites.note(self.stopping.computation, self.stopping.reason, self.stopping.traceback)
 
     def is_stopped_before(self, index: int) -> bool:
         """Whether a message before that one stops the partition."""
