@@ -98,13 +98,13 @@ def user_lines(error: BaseException) -> tuple[str, ...]:
     package on, or alone.
     """
     lines = _lines_of(error)
-    cause, led_to = error.__cause__, error
+    cause = error.__cause__
     for _ in range(_CAUSES_MAX - 1):
-        if cause is None or cause is led_to or not (before := _lines_of(cause)):
+        if cause is None or cause is error or not (before := _lines_of(cause)):
             break
         led = f"raised {_shortened(type(cause).__name__, _FUNCTION_BYTES_MAX)}, and from that:"
         lines = [*before, led, *lines] if lines else before
-        cause, led_to = cause.__cause__, cause
+        cause = cause.__cause__
     return tuple(lines[-TRACEBACK_LINES_MAX:])
 
 
