@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 import bettong
@@ -28,7 +27,6 @@ from bettong.user_errors import Reason, traceback_of
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
 from bettong.worker.stage_program import program
-from bettong_sender.refusal_log import RefusalLog
 from tests.samples.worker import data, dead_letters, fold, python, worker
 from tests.simulation.crash_guards import guard
 
@@ -293,22 +291,6 @@ def test_what_stops_a_partition_is_said_too(tmp_path: Path, logged: list[Any]) -
     with pytest.raises(PoisonError):
         guarded(0, data("in/c", 1, [GOOD, BAD]))
     assert [list(each["traceback"]) for each in logged] == [lines]
-
-
-def test_a_sender_says_each_place_once(logged: list[Any]) -> None:
-    log = RefusalLog(structlog.get_logger())
-    refused = [
-        Refused(0, "5 bytes, expected 18", b"short", as_received=True),
-        Refused(1, Reason("ValueError: a", LINES), b"", as_received=True),
-        Refused(2, Reason("ValueError: b", LINES), b"", as_received=True),
-        Refused(3, Reason("KeyError: a", LINES), b"", as_received=True),
-    ]
-    log.note("orders", refused)
-    log.note("orders", refused)
-    assert [(each["source"], each["reason"]) for each in logged] == [
-        ("orders", "ValueError: a"),
-        ("orders", "KeyError: a"),
-    ]
 
 
 def test_places_are_bounded_and_each_is_taken_once() -> None:

@@ -10,8 +10,6 @@ from itertools import count
 from typing import cast
 
 import pytest
-import structlog
-from structlog.testing import capture_logs
 
 from bettong import Application, each
 from bettong.application.nodes.source import Source
@@ -25,7 +23,6 @@ from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.ownership import Lease
-from bettong_sender.refusal_log import RefusalLog
 from bettong_sender.status import SenderStatus
 from tests.samples.sender import Line, columns_frame, orders, route, rows_frame
 from tests.samples.sender import source as source_of_orders
@@ -71,33 +68,6 @@ def test_a_receipt_counts_the_dead_letters_however_early_the_log_answers() -> No
             intake.close()
 
     assert asyncio.run(conversation()) == Receipt(acknowledged=1, credits=1, dead_letters=1)
-
-
-def test_where_a_function_of_the_user_raises_is_in_the_log_once() -> None:
-    def fails(_order: object) -> str:
-        raise KeyError("no symbol")
-
-    async def conversation() -> None:
-        routes = {"orders": route(source_of_orders(fails))}
-        intake = Intake("shop", routes, LIMITS, SenderStatus(since_s=1), clock=lambda: 1)
-        intake.refusal_log = RefusalLog(structlog.get_logger())
-        intake.use(PromptLog(asyncio.get_running_loop()), {})
-        feed = intake.open(Hello(source="orders", stream="feed-1"), client="1.2.3.4")
-        await feed.open(SequenceNumber(0))
-        for sequence in (1, 2):
-            await feed.take(rows_frame(sequence, orders(range(3)), spoilt=[b"no order"]), None)
-        feed.close()
-        intake.close()
-
-    with capture_logs() as logged:
-        asyncio.run(conversation())
-    (found,) = logged
-    assert (found["source"], found["reason"]) == (
-        "orders",
-        "the key function raised KeyError: 'no symbol'",
-    )
-    line = fails.__code__.co_firstlineno + 1
-    assert found["traceback"][-1].startswith(f"tests/unit/test_sender_intake.py:{line} in ")
 
 
 def test_a_refused_frame_has_no_receipt_whoever_looks_before_the_refusal_is_heard() -> None:
