@@ -89,13 +89,13 @@ def test_a_function_that_raises_gives_a_dead_letter_and_the_stream_goes_on(
 
 
 def test_a_dead_letter_is_found_and_sent_again_and_a_second_time_is_nothing_new(run: Run) -> None:
-    eventually(lambda: len(run("dead-letters list", "--json")) == 1, seconds=120)
-    (dead_letter,) = run("dead-letters list", "--json")
+    eventually(lambda: len(run("dead-letters list", "--each", "--json")) == 1, seconds=120)
+    (dead_letter,) = run("dead-letters list", "--each", "--json")
     assert (dead_letter["computation"], dead_letter["message"]) == ("divide", '{"group":"a","value":0}')
     run("dead-letters retry", "--only", str(dead_letter["id"]))
     # The code was not mended: it fails again, and that is another dead letter.
-    eventually(lambda: len(run("dead-letters list", "--json")) == 2, seconds=60)
-    newest, first = run("dead-letters list", "--json")
+    eventually(lambda: len(run("dead-letters list", "--each", "--json")) == 2, seconds=60)
+    newest, first = run("dead-letters list", "--each", "--json")
     assert newest["origin"] == f"numbers/dead-letter.{dead_letter['id']}"
     assert (first["id"], first["sent_again"]) == (dead_letter["id"], True)
     run("dead-letters retry", "--only", str(dead_letter["id"]))

@@ -102,7 +102,7 @@ class World:
         return code, self.reported()
 
     def listed(self, *arguments: str) -> list[dict[str, object]]:
-        code, text = self.run("list", "--json", *arguments)
+        code, text = self.run("list", "--each", "--json", *arguments)
         assert code == 0, text
         return [json.loads(line) for line in text.splitlines()]
 
@@ -156,7 +156,8 @@ def test_what_the_decoder_refused_is_listed_shown_and_sent_again_once(world: Wor
     name = str(dead_letters[1]["id"])
     code, text = world.run("show", name)
     assert code == 0
-    for reported in ("ValueError: starts with !", "goes to source numbers", "!b=2", "as received"):
+    where = "app.py:19 in read"
+    for reported in ("ValueError: starts with !", where, "goes to source numbers", "!b=2", "as received"):
         assert reported in text
     assert world.run("show", str(dead_letters[0]["id"]))[1].endswith("21 ff 00 3d 35\n")
 
@@ -264,10 +265,30 @@ def test_lists_have_pages_filters_and_counts(world: World) -> None:
     assert len(world.listed("--origin", origin)) == 1
     assert len(world.listed("--origin", "numbers/*")) == 8
     assert world.listed("--origin", "other/*") == []
-    code, text = world.run("list", "--limit", "3")
+    code, text = world.run("list", "--each", "--limit", "3")
     assert code == 0
     assert "8 dead letters: numbers 7, add 1" in text
     assert "older ones: --before " in text
+
+
+def test_a_list_is_of_reasons_with_counts(world: World) -> None:
+    for number in range(7):
+        world.send(f"!a={number}".encode())
+    world.send(b"b=-1")
+    world.process()
+    code, text = world.run("list", "--json")
+    assert code == 0
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert [(row["computation"], row["reason"], row["count"]) for row in rows] == [
+        ("numbers", "ValueError: starts with !", 7),
+        ("add", "ValueError: negative", 1),
+    ]
+    assert world.run("show", rows[0]["newest"])[0] == 0
+    code, text = world.run("list", "--limit", "1")
+    _head, first, *rest = text.splitlines()
+    assert first.split()[:2] == ["7", "numbers"]
+    assert rest == ["8 dead letters: numbers 7, add 1", "1 more reasons: --limit 2"]
+    assert world.run("list", "--before", rows[0]["newest"])[0] == 2
 
 
 def test_wrong_names_and_positions_say_what_to_do(world: World, tmp_path: Path) -> None:

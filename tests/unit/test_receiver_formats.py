@@ -62,6 +62,7 @@ def test_dead_letters_are_json_with_all_their_fields(sinks: dict[str, SinkFormat
         ("sequence", 7),
         ("index", 2),
         ("message", "readable"),
+        ("traceback", []),
     ]
     assert json.loads(messages[1])["message"] == "base64:/wA="
 

@@ -129,6 +129,8 @@ class Feed:
         if entry.is_answered:
             self.wake()  # nothing of it went to the log, so the log will not
         self._intake.status.took(taken, self.origin, entry.sequence)
+        if taken.refused and self._intake.refusal_log is not None:
+            self._intake.refusal_log.note(self.route.source.name, taken.refused)
 
     def _split(
         self,

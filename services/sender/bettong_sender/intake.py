@@ -26,6 +26,7 @@ from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, SplittingPr
 from bettong_sender.feed import Feed, Number, Work
 from bettong_sender.guards import Guards
 from bettong_sender.ledger import Entry
+from bettong_sender.refusal_log import RefusalLog
 from bettong_sender.splitting import CLOSE_S_MAX, Splitter
 from bettong_sender.status import SenderStatus
 from bettong_sender.ticker import Ticker
@@ -82,6 +83,7 @@ class Intake:
     ) -> None:
         """`clock` gives Unix nanoseconds; here they never go back."""
         self.tracing = tracing
+        self.refusal_log: RefusalLog | None = None  # None: nobody is told where functions of users raise
         self.guards = guards or Guards(routes)
         self.routes = routes
         self.limits = limits

@@ -35,6 +35,7 @@ from bettong_sender.live import LiveReport
 from bettong_sender.lock_watch import LockWatch
 from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
+from bettong_sender.refusal_log import RefusalLog
 from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
 from bettong_sender.source_feed import SourceFeed
 from bettong_sender.status import SenderStatus, State
@@ -132,6 +133,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
         intake = Intake(
             plan.application, routes, limits, status, clock=clock.now_ns, guards=guards, tracing=tracing
         )
+        intake.refusal_log = RefusalLog(logger)
         await guards.refresh()
         await clock.ask()
         ownership = Ownership(

@@ -6,7 +6,7 @@
                        JSON of messages without a key and rows larger than a frame are cut to it
     indexes, reasons'   two bytes a message, three behind 127 reasons. Frames have at most F messages, those of rows
     numbers            half as many, for an empty row takes two bytes
-    reasons            each once, in what is left of 2 F
+    reasons            each once with its traceback, or without where that has no room, in what is left of 2 F
     beside             watermarks of the record's other messages, eight bytes each, in the same 2 F. Then frames have at
                        most F / 8 messages, so three bytes of those refused and eight of the others fit F
 
@@ -20,6 +20,7 @@ from itertools import pairwise
 
 from bettong.errors import FrameError
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
+from bettong.user_errors import Reason, traceback_of
 from bettong.v1.frame_pb2 import RefusedMessages
 
 # Reasons are for people; a longer one (an exception that quotes its input) is cut. It stands in each dead letter again,
@@ -32,18 +33,20 @@ NO_ROOM = "refused; the reasons of this frame's messages differ, and there was n
 _TAG_BYTES = 1
 # A kind beside its reason: tags, lengths and two flags.
 _KIND_BYTES = 16
+# A line of a traceback beside its text: a tag and a length.
+_LINE_BYTES = 3
 
 # Indexes are numbers of 32 bits.
 _INDEXES_MAX = 2**32
 
-_Kind = tuple[str, bool, bool]
+_Kind = tuple[str, tuple[str, ...], bool, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A message that goes to the dead letters: its index in the client's frame, why, and what it was.
 
-    `message` is JSON unless it is `as_received`; `truncated`: only the beginning of it.
+    `message` is JSON unless it is `as_received`; `truncated`: only the beginning of it. `reason` may be a Reason.
     """
 
     index: int
@@ -72,21 +75,23 @@ def pack(refused: Sequence[Refused], *, frame_bytes_max: int, beside: int = 0) -
     if cap is not None:
         packed.messages.extend(each.message[:cap] for each in refused)
     room = 2 * frame_bytes_max - beside - packed.ByteSize() - 3 * len(refused)
-    characters = REASON_CHARACTERS_MAX if len(refused) <= _MANY else REASON_CHARACTERS_MAX // 10
+    are_many = len(refused) > _MANY
+    characters = REASON_CHARACTERS_MAX // 10 if are_many else REASON_CHARACTERS_MAX
     numbers: dict[_Kind, int] = {}
     for each, size in zip(refused, sizes, strict=True):
-        how = (each.as_received, each.truncated or size > (cap or 0))
         reason = reason_text(each.reason, characters_max=characters)
-        kind = (reason, *how)
-        if kind not in numbers:
-            cost = _KIND_BYTES + len(reason.encode())
+        lines = traceback_of(each.reason)[-1:] if are_many else traceback_of(each.reason)
+        how = (each.as_received, each.truncated or size > (cap or 0))
+        kind: _Kind = (NO_ROOM, (), *how)
+        for found in ((reason, lines, *how), (reason, (), *how)):
+            cost = 0 if found in numbers else _cost(*found[:2])
             if cost <= room:
                 room -= cost
-            else:
-                kind = (NO_ROOM, *how)
+                kind = found
+                break
         packed.reasons.append(numbers.setdefault(kind, len(numbers)))
-    for reason, as_received, truncated in numbers:
-        packed.kinds.add(reason=reason, as_received=as_received, truncated=truncated)
+    for reason, lines, as_received, truncated in numbers:
+        packed.kinds.add(reason=reason, as_received=as_received, truncated=truncated, traceback=lines)
     return packed
 
 
@@ -100,12 +105,19 @@ def unpack(packed: RefusedMessages) -> Iterator[Refused]:
             f"{count} refused messages, with {len(packed.reasons)} numbers of {len(packed.kinds)} reasons, and"
             f" {len(packed.messages)} contents: they do not fit together"
         )
-    kinds = [(kind.reason, kind.as_received, kind.truncated) for kind in packed.kinds]
+    kinds = [
+        (Reason(kind.reason, tuple(kind.traceback)), kind.as_received, kind.truncated)
+        for kind in packed.kinds
+    ]
     index = -1
     for row, (skip, number) in enumerate(zip(packed.skips, packed.reasons, strict=True)):
         index += 1 + skip
         reason, as_received, truncated = kinds[number]
         yield Refused(index, reason, packed.messages[row] if packed.messages else b"", as_received, truncated)
+
+
+def _cost(reason: str, lines: tuple[str, ...]) -> int:
+    return _KIND_BYTES + len(reason.encode()) + sum(_LINE_BYTES + len(line.encode()) for line in lines)
 
 
 def _cap(sizes: Sequence[int], frame_bytes_max: int) -> int | None:

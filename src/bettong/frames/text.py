@@ -59,7 +59,7 @@ def message_of(schema: Schema, line: bytes) -> Any:
 
 
 def dead_letter_values(dead_letter: DeadLetter) -> dict[str, Any]:
-    """The fields of a dead letter under their names in the proto, in its order; the message as `text_of` writes it."""
+    """Fields of a dead letter under their names in the proto, in its order; the message as `text_of` writes it."""
     return {
         "computation": dead_letter.computation,
         "reason": dead_letter.reason,
@@ -67,6 +67,7 @@ def dead_letter_values(dead_letter: DeadLetter) -> dict[str, Any]:
         "sequence": dead_letter.sequence,
         "index": dead_letter.index,
         "message": text_of(dead_letter.message),
+        "traceback": list(dead_letter.traceback),
     }
 
 

@@ -187,7 +187,7 @@ def _decode(
             return decoded, columns, unfit
         reason = f"the decoder answered for {found} of {len(rows)} messages"
     except ANY_ERROR as error:  # its frame is refused, the stream goes on
-        reason = f"the decoder raised {reason_of(error)}"
+        reason = reason_of(error, "the decoder raised ")
     return Decoded(refused=dict.fromkeys(range(len(rows)), reason)), Columns.of_messages(schema, []), {}
 
 
@@ -208,7 +208,7 @@ def _assign_each(
         try:
             partition = partitions_of_keys([key(message)], partitions)[0]
         except ANY_ERROR as error:
-            reason = f"the key function raised {reason_of(error)}"
+            reason = reason_of(error, "the key function raised ")
             text = json_line(columns.schema, message)
             refused.append(Refused(index, reason, text, as_received=False))
         else:

@@ -117,7 +117,7 @@ def _of_function(
         try:
             value = function(message)
         except ANY_ERROR as error:  # the user's function may raise anything
-            reasons[row] = f"the event_time function raised {reason_of(error)}"
+            reasons[row] = reason_of(error, "the event_time function raised ")
             continue
         if type(value) is int and 0 <= value <= CLOCK_NS_MAX:
             found[row] = value

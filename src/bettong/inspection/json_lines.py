@@ -1,4 +1,4 @@
-"""What was found, as lines of JSON: dead letters, what happened to a key, states. Pure."""
+"""What was found, as lines of JSON: dead letters and their reasons, what happened to a key, states. Pure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from bettong.inspection.text import moment
 if TYPE_CHECKING:
     from bettong.inspection.dead_letters import Found, ResendMark
     from bettong.inspection.key_history import Event
+    from bettong.inspection.reason_counts import ReasonRow
     from bettong.inspection.states import KeyState
 
 
@@ -24,6 +25,19 @@ def dead_letter_json(found: Found, mark: ResendMark | None) -> str:
         "as_received": dead_letter.as_received,
         "truncated": dead_letter.truncated,
         "sent_again": mark is not None and mark.done,
+    }
+    return to_json(values)
+
+
+def reason_json(row: ReasonRow) -> str:
+    """How many dead letters there are of one computation and reason, and the newest one, as one line."""
+    values = {
+        "computation": row.key.computation,
+        "reason": row.key.reason,
+        "count": row.count,
+        "newest": row.last_id,
+        "taken_in": moment(row.last_ns),
+        "origin": row.last_origin,
     }
     return to_json(values)
 

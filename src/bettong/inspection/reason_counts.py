@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -10,12 +11,12 @@ from bettong.inspection.dead_letters import Found
 
 # More of them nobody reads; reasons that hold a value of the message may all differ.
 REASONS_MAX = 200
-OTHER_REASONS = "other reasons: `bettong dead-letters list APP.py` names each"
+OTHER_REASONS = "other reasons: `bettong dead-letters list APP.py --each` names each"
 _REASON_CHARACTERS_MAX = 300
 
 
 class ReasonKey(NamedTuple):
-    """Which computation, source or sink could not process a message, and why, in a line."""
+    """Which computation, source or sink could not process a message, and the first line of why."""
 
     computation: str
     reason: str
@@ -50,8 +51,7 @@ def counted(before: ReasonCounts, dead_letters: Iterable[Found]) -> ReasonCounts
     rows = dict(before.rows)
     for found in dead_letters:
         dead_letter = found.dead_letter
-        reason = " ".join(dead_letter.reason.split())[:_REASON_CHARACTERS_MAX]
-        key = ReasonKey(dead_letter.computation, reason)
+        key = ReasonKey(dead_letter.computation, first_line(dead_letter.reason))
         if key not in rows and len(rows) >= REASONS_MAX:
             key = ReasonKey(dead_letter.computation if len(rows) < 2 * REASONS_MAX else "", OTHER_REASONS)
         known = rows.get(key)
@@ -62,3 +62,22 @@ def counted(before: ReasonCounts, dead_letters: Iterable[Found]) -> ReasonCounts
         count = known.count + 1 if known is not None else 1
         rows[key] = ReasonRow(key, count, last_ns, last_id, last_origin)
     return ReasonCounts(rows, before.skipped)
+
+
+def most_frequent(counts: ReasonCounts) -> list[ReasonRow]:
+    """The rows, the greatest count first, and of equal ones the newest."""
+    return sorted(counts.rows.values(), key=lambda row: (-row.count, -row.last_ns, row.key))
+
+
+def by_computation(counts: ReasonCounts) -> Counter[str]:
+    """How many there are of each computation; "" stands for those of computations beyond the bound."""
+    found: Counter[str] = Counter()
+    for row in counts.rows.values():
+        found[row.key.computation] += row.count
+    return found
+
+
+def first_line(reason: str) -> str:
+    """What tells a reason from others. All its lines where the first one only names a class and goes on below."""
+    first = reason.strip().partition("\n")[0].strip()
+    return " ".join((reason if first.endswith(":") else first).split())[:_REASON_CHARACTERS_MAX]

@@ -151,4 +151,9 @@ class MemoryProcessor:
 
 def _dead_message(row: bytes) -> DeadMessage:
     dead_letter = DeadLetter.FromString(row)
-    return DeadMessage(dead_letter.computation, dead_letter.reason, text_of(dead_letter.message))
+    return DeadMessage(
+        dead_letter.computation,
+        dead_letter.reason,
+        text_of(dead_letter.message),
+        tuple(dead_letter.traceback),
+    )

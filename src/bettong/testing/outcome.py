@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bettong.testing.source_text import text_of_value
@@ -20,11 +20,16 @@ _SHOWN_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class DeadMessage:
-    """A message that a computation, source or sink could not process. `message`: as dead letters show it."""
+    """A message that a computation, source or sink could not process. `message`: as dead letters show it.
+
+    `traceback`: where a function of yours raised, as `file:line in function`, the innermost last; it is not compared,
+    for compiled functions have none.
+    """
 
     computation: str
     reason: str
     message: str
+    traceback: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from bettong.failure_sites import FailureSites
     from bettong.worker.batch import Batch
     from bettong.worker.stopwatch import Stopwatch
 
@@ -50,14 +51,16 @@ class _Fired(NamedTuple):
 class FoldProgress:
     """Of one partition's fold. Written by the thread that folds; `at` may be asked by any.
 
-    `stopwatch`: told of each computation that begins; None where nobody asks how long they take.
+    `stopwatch`: told of each computation that begins; None where nobody asks how long they take. `failure_sites`: of
+    the process, told of each message that fails; None where nobody asks.
     """
 
-    __slots__ = ("_at", "_fired", "_number", "mark", "stopwatch")
+    __slots__ = ("_at", "_fired", "_number", "failure_sites", "mark", "stopwatch")
 
     def __init__(self) -> None:
         self.mark: Mark | None = None
         self.stopwatch: Stopwatch | None = None
+        self.failure_sites: FailureSites | None = None
         # Beside timers that fire: OWN_WORK for the worker's own work.
         self._at: tuple[str, Batch | None, Iterator[Any] | None, _Fired | int | None] = ("", None, None, None)
         self._fired: _Fired | None = None

@@ -360,6 +360,8 @@ class StageRun:
 
         Raises PoisonError where the partition must stop.
         """
+        if (sites := self._progress.failure_sites) is not None:
+            dead_letters.note_sites(sites)
         if dead_letters.stopping is not None:
             raise poison(self._framing.id, emitter, dead_letters, text)
         for table in self._deleting:

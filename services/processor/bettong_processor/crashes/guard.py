@@ -17,6 +17,7 @@ from typing import Protocol
 
 from bettong.application.on_error import DEAD_LETTER, STOP
 from bettong.errors import FrameError, PoisonError, SupersededError
+from bettong.failure_sites import FailureSites
 from bettong.frames.frame import UNREADABLE, Frame, decode
 from bettong.garbage import CollectionPaused
 from bettong.identifiers import PartitionId
@@ -98,6 +99,7 @@ class Guard:
     limit_ms: int = 0
     measures: bool = True
     at_work: AtWork = field(default_factory=AtWork)
+    failure_sites: FailureSites = field(default_factory=FailureSites)
 
     def of(self, worker: PartitionWorker, holds: Callable[[], bool] = lambda: True) -> Fold:
         """Folds the records of a worker that has just been restored, or goes on: looks whether others have died.
@@ -126,6 +128,17 @@ class Guard:
             )
         return deaths
 
+    def log_failures(self, worker: PartitionWorker) -> None:
+        """Says where in the user's code messages failed: each place once a process."""
+        for each in self.failure_sites.take_new():
+            self.log.warning(
+                "messages fail in a user's function",
+                **worker.id._asdict(),
+                computation=each.computation,
+                reason=each.reason,
+                traceback=each.traceback,
+            )
+
 
 class GuardedFold:
     """Of one worker, for the thread that folds it."""
@@ -151,6 +164,7 @@ class GuardedFold:
             (worker.progress.stopwatch or Stopwatch(time.perf_counter_ns)) if guard.measures else None
         )
         worker.progress.stopwatch = self._stopwatch
+        worker.progress.failure_sites = guard.failure_sites
         self._suspect = deaths.offset if deaths is not None and deaths.activity is Activity.FOLDING else -1
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
@@ -170,6 +184,8 @@ class GuardedFold:
                 self._stopwatch.end()
             self._at_work.fold = None
             self.mark.end()
+            if self._guard.failure_sites.new:
+                self._guard.log_failures(self.worker)
 
     def _fold_suspect(self, offset: int, value: bytes) -> list[OutputRecord]:
         """A worker has died at this record: it is reported, and tried first where that was not the first time."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bettong.cli.check import APPLICATION
+from bettong.cli.dead_letters.listing import print_each, print_one, print_reasons
 from bettong.cli.directory import HERE
 from bettong.cli.locations import DirectoryFlag, KafkaFlag
 
@@ -42,41 +43,31 @@ def list_(
     *,
     computation: _Computation = None,
     origin: _Origin = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="At most so many.")] = 20,
+    each: Annotated[bool, typer.Option("--each", help="Each by itself, newest first.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="At most so many lines.")] = 20,
     before: Annotated[
         str | None,
         typer.Option(
-            metavar="DEAD_LETTER", help="Older than this one: the last one listed, for the next page."
+            metavar="DEAD_LETTER",
+            help="With --each: older than this one, the last one listed, for the next page.",
         ),
     ] = None,
     json: _Json = False,
     kafka: KafkaFlag = None,
     directory: DirectoryFlag = HERE,
 ) -> None:
-    """List dead letters, newest first, and how many there are of each computation."""
-    from rich.console import Console
+    """List dead letters: by computation and reason, how many and the newest; or each of them."""
+    from bettong.inspection.dead_letters import matching
 
-    from bettong.cli.dead_letters.tables import dead_letters_table
-    from bettong.inspection.dead_letters import matching, page
-    from bettong.inspection.json_lines import dead_letter_json
-
+    if before is not None and not each:
+        raise typer.BadParameter("--before goes with --each, which lists dead letters one by one")
     log = _log(*_found(application, directory, kafka))
-    order = log.at(_id(before)).order if before is not None else None
-    newest, counts = page(matching(log.dead_letters(), computation, origin), limit, order)
-    marks = log.retried()
-    if json:
-        for found in newest:
-            sys.stdout.write(dead_letter_json(found, marks.get(found.id)) + "\n")
-        return
-    console = Console(highlight=False)
-    if newest:
-        console.print(dead_letters_table(newest, marks))
-    each = ", ".join(f"{name} {count:,}" for name, count in counts.most_common())
-    console.print(
-        f"{counts.total():,} dead letters{': ' if each else ''}{each}", markup=False, soft_wrap=True
-    )
-    if len(newest) == limit and counts.total() > limit:
-        console.print(f"older ones: --before {newest[-1].id}", style="dim")
+    found = matching(log.dead_letters(), computation, origin)
+    if each:
+        order = log.at(_id(before)).order if before is not None else None
+        print_each(found, log.retried(), limit, order, json=json)
+    else:
+        print_reasons(found, limit, json=json)
 
 
 @dead_letters.command()
@@ -93,12 +84,10 @@ def show(
     directory: DirectoryFlag = HERE,
 ) -> None:
     """Show one dead letter with all its fields, and whether it can be sent again."""
-    from rich.console import Console
-
     from bettong.errors import BettongError
     from bettong.inspection.json_lines import dead_letter_json
     from bettong.inspection.retry import Cannot, decide
-    from bettong.inspection.text import MessageForm, message_text, moment
+    from bettong.inspection.text import MessageForm, message_text
 
     plan, where = _found(application, directory, kafka)
     log = _log(plan, where)
@@ -116,22 +105,7 @@ def show(
         message = message_text(found.dead_letter.message, MessageForm(form))
     except ValueError as error:
         raise BettongError(f"the message of {found.id} is no {form}: {error}; see it with --as hex") from None
-    fields = {
-        "id": str(found.id),
-        "taken in": f"{moment(found.time_ns)} UTC",
-        "computation": found.dead_letter.computation,
-        "reason": found.dead_letter.reason,
-        "origin": found.dead_letter.origin,
-        "sequence": str(found.dead_letter.sequence),
-        "index": str(found.dead_letter.index),
-        "message is": ("as received" if found.dead_letter.as_received else "JSON")
-        + (", only its beginning" if found.dead_letter.truncated else ""),
-        "retry": retry,
-    }
-    console = Console(highlight=False)
-    for name, value in fields.items():
-        console.print(f"{name:<12} {value}", markup=False, soft_wrap=True)
-    console.print(message, markup=False, soft_wrap=True)
+    print_one(found, retry, message)
 
 
 @dead_letters.command()

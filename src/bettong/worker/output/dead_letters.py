@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
+from bettong.failure_sites import FailureSites
 from bettong.frames.columns import Columns
 from bettong.frames.refused import Refused, reason_text
 from bettong.frames.text import json_line_of_values
 from bettong.identifiers import PartitionId
 from bettong.topics import DEAD_LETTERS, dead_letter_topic
+from bettong.user_errors import traceback_of
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch
 from bettong.worker.exclusions import ExcludedTimer, Exclusion
@@ -18,11 +20,12 @@ from bettong.worker.output.framing import FrameDestination, FrameEmitter, Output
 
 @dataclass(frozen=True, slots=True)
 class FailedMessage:
-    """Why `computation` could not process the message at `index` of the frame."""
+    """Why `computation` could not process the message at `index` of the frame. `traceback`: see `Reason`."""
 
     computation: str
     reason: str
     index: int
+    traceback: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -77,11 +80,18 @@ class DeadLetters:
         if policy == SKIP:
             self.skipped += 1
             return
-        failed = FailedMessage(computation, reason_text(reason), index)
+        failed = FailedMessage(computation, reason_text(reason), index, traceback_of(reason))
         if policy != STOP:
             self.found.append(failed)
         elif self.stopping is None or index < self.stopping.index:
             self.stopping = failed
+
+    def note_sites(self, sites: FailureSites) -> None:
+        """Says where in the user's code they failed."""
+        for failed in self.found:
+            sites.note(failed.computation, failed.reason, failed.traceback)
+        if self.stopping is not None:
+            sites.note(self.stopping.computation, self.stopping.reason, self.stopping.traceback)
 
     def is_stopped_before(self, index: int) -> bool:
         """Whether a message before that one stops the partition."""
@@ -147,9 +157,7 @@ class DeadLetterFraming:
             (
                 self._dead_letter(
                     emitter,
-                    failed.computation,
-                    failed.reason,
-                    failed.index,
+                    failed,
                     message(failed.index),
                     as_received=as_received,
                     whole_record=whole_record,
@@ -166,9 +174,7 @@ class DeadLetterFraming:
             (
                 self._dead_letter(
                     emitter,
-                    emitter.frame.stream,
-                    each.reason,
-                    each.index,
+                    FailedMessage(emitter.frame.stream, each.reason, each.index, traceback_of(each.reason)),
                     each.message,
                     as_received=each.as_received,
                     truncated=each.truncated,
@@ -180,9 +186,7 @@ class DeadLetterFraming:
     def _dead_letter(
         self,
         emitter: FrameEmitter,
-        computation: str,
-        reason: str,
-        index: int,
+        failed: FailedMessage,
         message: bytes,
         *,
         as_received: bool,
@@ -193,11 +197,12 @@ class DeadLetterFraming:
         size_max = emitter.body_bytes_max // 2
         frame = emitter.frame
         return DeadLetter(
-            computation=computation,
-            reason=reason,
+            computation=failed.computation,
+            reason=failed.reason,
+            traceback=failed.traceback,
             origin=frame.origin,
             sequence=frame.sequence,
-            index=index,
+            index=failed.index,
             message=message[:size_max],
             as_received=as_received,
             truncated=truncated or len(message) > size_max,
