@@ -29,8 +29,9 @@ _LOOK_S = 0.25  # between two looks at how far it is
 
 _FILES = typer.Argument(
     metavar="SOURCE FILE [SOURCE FILE]...",
-    help="The source to feed, and the file of messages, or - for standard input (with --format). Several"
-    " pairs are sent side by side, and nothing before all streams are open: so event time waits for each of them, and no message is late because its file came second.",
+    help="The source to feed, and the file of messages, or - for standard input (with --format). Several pairs are"
+    " sent side by side, and nothing before all streams are open: so event time waits for each of them, and no message"
+    " is late because its file came second.",
 )
 _FORMAT = typer.Option(
     "--format",

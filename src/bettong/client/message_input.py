@@ -58,7 +58,8 @@ class Wanted:
 class Group(NamedTuple):
     """So many rows, which make one frame where all can be read and it is not too large.
 
-    `read` makes a body of the rows from one index to another; a SchemaError for one that does not fit says why, not where. `place` says where a row is. `done`: share of the file so far, None where it has no end.
+    `read` makes a body of the rows from one index to another; a SchemaError for one that does not fit says why, not
+    where. `place` says where a row is. `done`: share of the file so far, None where it has no end.
     """
 
     length: int
