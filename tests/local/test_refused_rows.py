@@ -72,11 +72,11 @@ def csv_of(rows: list[tuple[object, ...]]) -> str:
 def test_rows_that_cannot_be_read_are_left_out_and_each_is_named_with_its_field(tmp_path: Path) -> None:
     path = tmp_path / "trades.csv"
     path.write_text(f"{HEADER}1,1,,a\n2,dear,,b\n3,3,,c\n4,4,much,d\n5,5\n6,,,f\n7,7,7,g\n")
-    told: list[str] = []
-    found = list(portions(path, Format.CSV, wanted(), refuse=told.append))
+    reported: list[str] = []
+    found = list(portions(path, Format.CSV, wanted(), refuse=reported.append))
     assert [row["number"] for row in rows_of(found)] == [1, 3, 7]
     assert [portion.last for portion in found] == [3, 7], "what is left out has its number all the same"
-    assert [each.removeprefix(f"{path}, ") for each in told] == [
+    assert [each.removeprefix(f"{path}, ") for each in reported] == [
         "row 2: field 'price': invalid value 'dear', expected double",
         "row 4: field 'limit': expected a number, got str",
         "row 5: 2 cells, expected 4: number, price, limit, note",
@@ -90,12 +90,12 @@ def test_lines_of_json_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
     path.write_text(
         "".join([good % 1, "{oops\n", "\n", '{"number": 3, "price": [], "note": ""}\n', good % 5])
     )
-    told: list[str] = []
-    found = list(portions(path, Format.JSON, wanted(), refuse=told.append))
+    reported: list[str] = []
+    found = list(portions(path, Format.JSON, wanted(), refuse=reported.append))
     assert [row["number"] for row in rows_of(found)] == [1, 5]
-    assert len(told) == 2
-    assert f"{path}, line 2: Expecting property name" in told[0]
-    assert told[1] == f"{path}, line 4: field 'price': expected a number, got list"
+    assert len(reported) == 2
+    assert f"{path}, line 2: Expecting property name" in reported[0]
+    assert reported[1] == f"{path}, line 4: field 'price': expected a number, got list"
 
 
 def test_a_value_that_arrow_refuses_in_parquet_is_named_by_row_and_column(tmp_path: Path) -> None:

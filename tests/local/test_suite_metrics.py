@@ -1,4 +1,4 @@
-"""Where the processes of a suite tell their figures: each at a port of its own, which other commands are told."""
+"""Where the processes of a suite tell their metrics: each at a port of its own, which other commands are told."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -68,7 +68,7 @@ def test_port_0_stands_for_free_ports_which_are_known_before_the_start(made: Cal
     assert 0 not in ports
 
 
-def test_nobody_serves_figures_unless_that_is_asked_for(
+def test_nobody_serves_metrics_unless_that_is_asked_for(
     made: Callable[..., Suite], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)

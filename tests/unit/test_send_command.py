@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from bettong.client.sender import Sender
+from tests.samples.sender import orders
 from tests.servers.sender_alone import sender_alone
 from tests.waiting import eventually
 
@@ -60,10 +62,16 @@ def test_where_a_file_cannot_be_read_on_it_says_what_is_durable(address: str, tm
     path.write_text(HEADER + "".join(order(number if number != 25 else "odd") for number in range(60)))
     status, output, errors = send(address, path, "--frame", "10")
     assert (status, output) == (1, "")
-    assert "orders.csv: the first 20 messages to orders are durable\nto go on behind them" in errors
+    assert (
+        "orders.csv: the first 20 messages to orders are durable\nto go on behind them, leave them out"
+        in errors
+    )
     assert f"bettong: error: {path}, row 26: field 'number': invalid value 'odd'" in errors
     status, _, errors = send(address, path, "--frame", "10", "--stream", "named")
-    assert "the first 20 messages to orders are durable\nthe same command goes on behind them" in errors
+    assert (
+        "the first 20 messages to orders are durable\nthe same command, with the same input, goes on"
+        in errors
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,3 +131,20 @@ def test_on_a_terminal_it_says_what_it_waits_for_and_ctrl_c_tells_what_is_durabl
         process.stdin.close()
     assert b"standard input: the first 3 messages to orders are durable" in seen
     os.close(terminal)
+
+
+def test_a_client_says_what_its_frames_wait_for(tmp_path: Path) -> None:
+    with sender_alone(tmp_path, {"BETTONG_SENDER_CREDITS": "2"}, answered_bytes_max=1000) as (
+        address,
+        pid,
+        _,
+    ):
+        client = Sender(address, "orders")
+        assert client.hindrance == ""
+        client.send_messages(orders(range(500), "A"))
+        assert client.hindrance == f"receipts of sender {address}"
+        client.send_messages(orders(range(500), "A"))
+        eventually(lambda: "grants no credit for another frame" in client.hindrance)
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: f"sender {address} is away (UNAVAILABLE" in client.hindrance)
+        client.abandon()

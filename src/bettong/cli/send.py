@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 
 _SOURCES_MAX = 16
 _STANDARD_INPUT = Path("-")
-_LOOK_S = 0.25  # between two looks at how far it is
+_POLL_S = 0.25  # between two polls of how far it is
+# How to go on after an end before the end.
+_NAMED = "the same command, with the same input, goes on behind them"
+_UNNAMED = (
+    "to go on behind them, leave them out: all again would add them twice. A stream with a name (--stream) goes on by"
+    " itself"
+)
 
 _FILES = typer.Argument(
     metavar="SOURCE FILE [SOURCE FILE]...",
@@ -140,22 +146,26 @@ def _feed(
 
 def _sent(feeds: list[FileFeed], errors: Console, *, named: bool) -> list[tuple[int, float]]:
     """What `send` of each gives. The first that fails ends the others, and is raised."""
+    from bettong.errors import RefusedError
+
     with ThreadPoolExecutor(len(feeds), "send") as threads:
         sent = [threads.submit(feed.send) for feed in feeds]
         try:
             with _progress(errors) as progress:
                 tasks = [progress.add_task(_name(feed), total=1.0, count=0, waits="") for feed in feeds]
-                done = wait(sent, _LOOK_S, FIRST_EXCEPTION)
+                done = wait(sent, _POLL_S, FIRST_EXCEPTION)
                 while done.not_done and not any(each.exception() for each in done.done):
                     for task, feed in zip(tasks, feeds, strict=True):
                         _show(feed, progress, task)
-                    done = wait(sent, _LOOK_S, FIRST_EXCEPTION)
+                    done = wait(sent, _POLL_S, FIRST_EXCEPTION)
             return [each.result() for each in (sent if not done.not_done else done.done)]
-        except BaseException:
+        except BaseException as error:
             for feed in feeds:  # so that no thread goes on, for which the pool would wait
                 feed.abandon()
             _report_skipped(feeds, errors)
-            _report_durable(feeds, errors, named=named)
+            _report_durable(feeds, errors)
+            if not isinstance(error, RefusedError) and any(feed.sender.acknowledged for feed in feeds):
+                errors.print(_NAMED if named else _UNNAMED, soft_wrap=True)
             raise
 
 
@@ -164,8 +174,8 @@ def _name(feed: FileFeed) -> str:
     return feed.file.name
 
 
-def _report_durable(feeds: list[FileFeed], errors: Console, *, named: bool) -> None:
-    """How much of each file need not be sent again, and how not to."""
+def _report_durable(feeds: list[FileFeed], errors: Console) -> None:
+    """How much of each file need not be sent again."""
     for each in feeds:
         source, durable = each.sender.source.name, each.sender.acknowledged
         errors.print(
@@ -173,12 +183,6 @@ def _report_durable(feeds: list[FileFeed], errors: Console, *, named: bool) -> N
             markup=False,
             soft_wrap=True,
         )
-    if named:
-        text = "the same command goes on behind them"
-    else:
-        text = "to go on behind them leave them out; all again would add them twice. A stream with a name (--stream) goes on by itself"  # noqa: E501
-    if any(each.sender.acknowledged for each in feeds):
-        errors.print(text, markup=False, soft_wrap=True)
 
 
 def _report_skipped(feeds: list[FileFeed], errors: Console) -> None:

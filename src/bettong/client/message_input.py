@@ -23,7 +23,7 @@ Body: TypeAlias = list[bytes] | pa.RecordBatch
 # Text is longer than its columns: by names of fields, escapes and spaces. More than this is no message of that size.
 _TEXT_FRAMES_MAX = 16
 _BLOCK_BYTES = 1024 * 1024
-_POLL_S = 0.1  # between two looks whether an input is still wanted
+_POLL_S = 0.1  # between two polls whether an input is still wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class Group(NamedTuple):
     """So many rows, which make one frame where all can be read and it is not too large.
 
     `read` makes a body of the rows from one index to another; a SchemaError for one that does not fit says why, not
-    where. `place` says where a row is. `done`: share of the file so far, None where it has no end.
+    where. `position` says where a row is. `done`: share of the file so far, None where it has no end.
     """
 
     length: int
     read: Callable[[int, int], Body]
-    place: Callable[[int], str]
+    position: Callable[[int], str]
     done: float | None
 
 

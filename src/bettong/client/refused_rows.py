@@ -38,7 +38,7 @@ def _readable(group: Group, start: int, stop: int, refuse: Refuse) -> Iterator[t
         body = group.read(start, stop)
     except SchemaError as error:
         if stop - start == 1:
-            refuse(f"{group.place(start)}: {error}")
+            refuse(f"{group.position(start)}: {error}")
             return
     else:
         yield start, stop, body
@@ -69,7 +69,7 @@ def _small_enough(
     if size <= bytes_max:
         yield kept[-1] + 1, body
     elif count == 1:
-        refuse(f"{group.place(kept[0])}: {size} bytes, the sender takes {bytes_max}")
+        refuse(f"{group.position(kept[0])}: {size} bytes, the sender takes {bytes_max}")
     else:
         half = count // 2
         yield from _small_enough(group, kept[:half], body[:half], bytes_max, refuse)

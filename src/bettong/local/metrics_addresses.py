@@ -1,4 +1,4 @@
-"""Where each process of a suite tells Prometheus its figures: one address for all would be the first one's alone."""
+"""Where each process of a suite tells Prometheus its metrics: one address for all would be the first one's alone."""
 
 from __future__ import annotations
 

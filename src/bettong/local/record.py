@@ -73,7 +73,7 @@ class SuiteRecord(BaseModel):
     addresses: dict[str, str] = Field(description="Where each service serves gRPC that does, by instance.")
     console: str | None = Field(default=None, description="The address of the console's page.")
     metrics: dict[str, str] = Field(
-        default_factory=dict, description="Where each process serves its figures to Prometheus, by instance."
+        default_factory=dict, description="Where each process serves its metrics to Prometheus, by instance."
     )
     ready: bool
     owner: ProcessRecord

@@ -49,7 +49,7 @@ MEANING = {
 
 
 def measured(senders: int, standby: bool) -> tuple[str, ...]:  # noqa: FBT001 - as options have it
-    """The processes that tell their figures, in the order of their ports."""
+    """The processes that tell their metrics, in the order of their ports."""
     counts = {SENDER: senders, PROCESSOR: 1 + standby}
     return tuple(name for each in SERVICES.values() for name in instances(each, counts.get(each, 1)))
 
