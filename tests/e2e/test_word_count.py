@@ -106,6 +106,11 @@ def scraped_metrics(running: RunningSuite) -> None:
     """Each service's endpoint serves what `bettong status` shows."""
     logs = {name: running.suite.record.services[name].log for name in SERVICES}
     found = {name: Scraped.of(log) for name, log in logs.items()}
+    addresses = running.suite.record.metrics
+    assert set(addresses) == set(SERVICES)
+    for name, address in addresses.items():
+        assert address in logs[name].read_text(), "what is recorded is what it says itself"
+        assert Scraped.at(address)["bettong_state", "running"] == 1
     sender, processor, receiver = (found[name] for name in SERVICES)
     reported = overview(running.metrics.live(), running.metrics.partitions())
     assert sender["bettong_sender_messages_total"] == reported.messages

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 import bettong
 from bettong.chaos import spec
-from bettong.client.message_files import Format, Wanted, portions
+from bettong.client.message_files import Format, portions
+from bettong.client.message_input import Wanted
 from bettong.config import access
 from bettong.config.connections import read_connections
 from bettong.config.processor import ProcessorSettings

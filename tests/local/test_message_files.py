@@ -17,7 +17,8 @@ import pytest
 
 import bettong
 from bettong import Width
-from bettong.client.message_files import Format, Portion, Wanted, format_of, portions
+from bettong.client.message_files import Format, Portion, format_of, portions
+from bettong.client.message_input import Wanted
 from bettong.errors import BettongError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.text import json_line
@@ -120,7 +121,7 @@ def test_what_is_too_large_for_a_frame_is_halved(tmp_path: Path) -> None:
         (
             Format.CSV,
             b"symbol,price,count,open,note\nTOOLONG,1,2,1,n\n",
-            "rows 1 to 1: column 'symbol' has a value of 7 bytes, at most 4 fit",
+            "row 1: column 'symbol' has a value of 7 bytes, at most 4 fit",
         ),
         (Format.PARQUET, b"no parquet", "[Pp]arquet"),
     ],
@@ -166,7 +167,8 @@ READ_A_LITTLE = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from bettong.client.message_files import Format, Wanted, portions
+from bettong.client.message_files import Format, portions
+from bettong.client.message_input import Wanted
 read = portions(Path(sys.argv[1]), Format.CSV, Wanted(pa.schema([("a", pa.int64())]), False, 1000, 100_000))
 assert next(read).last == 1000
 """

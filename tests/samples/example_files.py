@@ -11,7 +11,8 @@ from typing import Any
 from bettong.application.application import Application
 from bettong.application.nodes.source import Source
 from bettong.application.plan import plan
-from bettong.client.message_files import Wanted, format_of, portions
+from bettong.client.message_files import format_of, portions
+from bettong.client.message_input import Wanted
 from bettong.edges.application_file import load
 from bettong.frames.columns import Columns
 from bettong.frames.text import json_line

@@ -12,7 +12,8 @@ from bettong.chaos.feeding import InputFeed
 from bettong.chaos.golden import golden
 from bettong.chaos.preparing import disk_mb, prepare
 from bettong.chaos.spec import Spec, checked
-from bettong.client.message_files import Format, Wanted, portions
+from bettong.client.message_files import Format, portions
+from bettong.client.message_input import Wanted
 from bettong.errors import ApplicationError, BettongError, SchemaError, SettingsError
 from bettong.local.options import SuiteOptions
 

@@ -17,7 +17,8 @@ import pyarrow.parquet
 import pytest
 
 import bettong
-from bettong.client.message_files import Format, Wanted, portions
+from bettong.client.message_files import Format, portions
+from bettong.client.message_input import Wanted
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.text import json_line
@@ -142,7 +143,7 @@ def test_an_error_of_a_cell_names_its_row(tmp_path: Path) -> None:
     file.write_text(
         f"id,at,price,day,tags\n{ID},2026-01-01T00:00:00Z,,,[]\n{ID},2026-01-01T00:00:00Z,1,5,[]\n"
     )
-    with pytest.raises(SchemaError, match=r"rows 1 to 2, row 2 of these: field 'day': '5' is no date"):
+    with pytest.raises(SchemaError, match=r", row 2: field 'day': '5' is no date"):
         sent(TRADE, file, Format.CSV)
 
 

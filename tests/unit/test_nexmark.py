@@ -16,7 +16,8 @@ import pyarrow as pa
 import pytest
 
 import generator
-from bettong.client.message_files import Format, Wanted, portions
+from bettong.client.message_files import Format, portions
+from bettong.client.message_input import Wanted
 from bettong.schema.schema import schema_of
 from bettong.testing import END, AtEachRecord, check, clock, run, watermark
 from generator import SOURCES, Message, Site

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from bettong.application.plan import plan
-from bettong.client.message_files import Format, Wanted, portions
+from bettong.client.message_files import Format, portions
+from bettong.client.message_input import Wanted
 from bettong.frames.columns import Columns
 from bettong.frames.frame import decode
 from bettong.frames.text import json_line

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from bettong.application.plan import Plan
 from bettong.chaos.spec import Order, Workload
-from bettong.client.message_files import Format, Portion, Wanted, format_of, portions
+from bettong.client.message_files import Format, Portion, format_of, portions
+from bettong.client.message_input import Wanted
 from bettong.client.sender import Sender
 from bettong.errors import BettongError, ClientError, SettingsError
 

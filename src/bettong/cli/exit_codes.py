@@ -27,8 +27,8 @@ MEANINGS = {
     LocalError.exit_code: "a part that runs on this machine cannot be started, or died for good",
     NOT_RUNNING: "status: something does not go on; up: it runs, but a service waits; health: the processor does not go"
     " on; k8s: not all is ready",
-    LogTruncatedError.exit_code: "records, or a reference table, that a state needs are gone; an operator has to act",
     PoisonError.exit_code: 'a computation with on_error="stop" cannot process a message; mend it, then start again',
+    LogTruncatedError.exit_code: "records, or a reference table, that a state needs are gone; an operator has to act",
     BROKEN: "chaos: an invariant is broken; the report names it",
     ClusterError.exit_code: "k8s: the cluster cannot be reached, does not allow it, or has not what was asked for",
     INTERRUPTED: "ended by Ctrl-C",

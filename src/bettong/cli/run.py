@@ -181,6 +181,7 @@ def describe(record: SuiteRecord, console: Console, directory: Path) -> None:
         f"  send to       {record.sender}   (bettong send SOURCE FILE{there})",
         f"  results from  {record.receiver}   (bettong tail SINK{there})",
         *([f"  console       {record.console}"] if record.console is not None else []),
+        *(f"  {each}" for each in record.metrics_lines),
         *([f"  result files  {record.results}"] if record.results is not None else []),
         f"  Kafka {record.kafka}, Redis {record.redis}, logs in {record.directory / 'logs'}",
     ]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,20 +14,30 @@ from bettong.cli.directory import DIRECTORY, HERE
 from bettong.services import SENDER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
-    from bettong.client.message_files import Format, Portion
+    from bettong.client.file_feed import FileFeed
+    from bettong.client.message_files import Format
     from bettong.client.sender import Sender
 
 _SOURCES_MAX = 16
+_STANDARD_INPUT = Path("-")
+_POLL_S = 0.25  # between two polls of how far it is
+# How to go on after an end before the end.
+_NAMED = "the same command, with the same input, goes on behind them"
+_UNNAMED = (
+    "to go on behind them, leave them out: all again would add them twice. A stream with a name (--stream) goes on by"
+    " itself"
+)
 
 _FILES = typer.Argument(
     metavar="SOURCE FILE [SOURCE FILE]...",
-    help="The source to feed, and the file of messages. Several pairs are sent side by side, and nothing before all"
-    " streams are open: so event time waits for each of them, and no message is late because its file came second.",
+    help="The source to feed, and the file of messages, or - for standard input (with --format). Several pairs are"
+    " sent side by side, and nothing before all streams are open: so event time waits for each of them, and no message"
+    " is late because its file came second.",
 )
 _FORMAT = typer.Option(
     "--format",
@@ -48,6 +57,14 @@ _FRAME = typer.Option(
 )
 
 
+_ON_ERROR = typer.Option(
+    "--on-error",
+    help="What becomes of a line or row that cannot be read, or is too large. stop: the command ends there. skip: it is"
+    " left out, named on standard error (the first 20 of a file) and counted. Bytes that a source's decoder cannot read"
+    " become dead letters in any case.",
+)
+
+
 def send(
     files: Annotated[list[str], _FILES],
     *,
@@ -56,8 +73,12 @@ def send(
     directory: Annotated[Path, DIRECTORY] = HERE,
     stream: Annotated[str | None, _STREAM] = None,
     frame: Annotated[int, _FRAME] = 4096,
+    on_error: Annotated[Literal["stop", "skip"], _ON_ERROR] = "stop",
 ) -> None:
-    """Send files of messages to sources, and return when all of it is durable."""
+    """Send files of messages to sources, and return when all of it is durable.
+
+    When it ends before, it says how much of each file is.
+    """
     from rich.console import Console
 
     from bettong.client.message_files import Format, format_of
@@ -65,20 +86,28 @@ def send(
     from bettong.local.record import address_of
 
     pairs = _pairs(files)
+    if format_ is None and any(path == _STANDARD_INPUT for _, path in pairs):
+        raise typer.BadParameter("- has no ending that tells the format: give --format")
     kinds = [Format(format_) if format_ is not None else format_of(path) for _, path in pairs]
-    console = Console(highlight=False)
+    if on_error == "skip" and Format.BINARY in kinds:
+        raise typer.BadParameter(
+            "--on-error skip: binary messages are known by their lengths, so nobody knows what is behind a wrong one"
+        )
+    console, errors = Console(highlight=False), Console(highlight=False, stderr=True)
     target = to or address_of(SENDER.name, directory)
-    feeds: list[_Feed] = []
-    with _progress(console) as progress, ExitStack() as leaving:
+    say = _complaints(errors) if on_error == "skip" else None
+    with ExitStack() as leaving:
+        feeds: list[FileFeed] = []
         for (source, path), kind in zip(pairs, kinds, strict=True):
-            sender = Sender(target, source, stream)
+            with errors.status(f"waiting for sender {target}, source {source} ..."):
+                sender = Sender(target, source, stream)
             leaving.callback(sender.abandon)  # harmless where it has ended well
-            feeds.append(_Feed(sender, path, kind, frame))
+            feeds.append(_feed(sender, path, kind, frame, say))
         for feed in feeds:
             if durable := feed.sender.acknowledged:
                 name = stream if len(feeds) == 1 else f"{feed.sender.source.name}/{stream}"
                 console.print(f"{name}: going on after {durable:,} messages that are durable already")
-        results = _sent(feeds, progress, console)
+        results = _sent(feeds, errors, named=stream is not None)
     for feed, (count, seconds) in zip(feeds, results, strict=True):
         name = feed.sender.source.name
         console.print(f"{count:,} messages to {name} in {seconds:.1f} s, {count / max(seconds, 1e-9):,.0f}/s")
@@ -86,52 +115,86 @@ def send(
             console.print(
                 f"[yellow]{refused:,} of them could not be decoded[/yellow]: bettong tail dead-letters"
             )
+    _report_skipped(feeds, errors)
 
 
-@dataclass(frozen=True)
-class _Feed:
-    """A file, and the open stream that it goes to."""
+def _complaints(errors: Console) -> Callable[[str], None]:
+    """Prints what is left out, each in a line."""
 
-    sender: Sender
-    file: Path
-    kind: Format
-    frame: int
+    def say(complaint: str) -> None:
+        errors.print(f"skipped: {' '.join(complaint.split())}", style="yellow", markup=False, soft_wrap=True)
 
-    def send(self, progress: Progress) -> tuple[int, float]:
-        """Sends the file and ends the stream; how many messages it has, and how many seconds it took."""
-        from bettong.client.message_files import Wanted, portions
-        from bettong.client.portion_sending import send_portions
-
-        begun, info = time.monotonic(), self.sender.source
-        most = min(self.frame, info.frame_messages_max or self.frame)
-        wanted = Wanted(info.schema, info.takes_rows, messages_max=most, bytes_max=info.frame_bytes_max)
-        with self.sender:
-            found = portions(self.file, self.kind, wanted)
-            count = send_portions(self.sender, _shown(found, self.file.name, progress))
-            self.sender.flush()
-        return count, time.monotonic() - begun
+    return say
 
 
-def _sent(feeds: list[_Feed], progress: Progress, console: Console) -> list[tuple[int, float]]:
+def _feed(
+    sender: Sender, path: Path, kind: Format, frame: int, say: Callable[[str], None] | None
+) -> FileFeed:
+    """A file or standard input, and its stream."""
+    from bettong.client.file_feed import FileFeed
+    from bettong.client.message_input import InterruptibleInput, Piped
+
+    if path != _STANDARD_INPUT:
+        return FileFeed(sender, path, kind, frame=frame, say=say)
+    try:
+        interruptible = InterruptibleInput(FileIO(0, closefd=False))
+    except OSError as error:
+        raise typer.BadParameter(f"-: standard input cannot be read: {error}") from None
+    piped = Piped("standard input", BufferedReader(interruptible))
+    return FileFeed(sender, piped, kind, frame=frame, say=say, interruptible=interruptible)
+
+
+def _sent(feeds: list[FileFeed], errors: Console, *, named: bool) -> list[tuple[int, float]]:
     """What `send` of each gives. The first that fails ends the others, and is raised."""
+    from bettong.errors import RefusedError
+
     with ThreadPoolExecutor(len(feeds), "send") as threads:
-        sent = [threads.submit(feed.send, progress) for feed in feeds]
+        sent = [threads.submit(feed.send) for feed in feeds]
         try:
-            done = wait(sent, return_when=FIRST_EXCEPTION).done
-            return [each.result() for each in (sent if len(done) == len(sent) else done)]
-        except BaseException:
+            with _progress(errors) as progress:
+                tasks = [progress.add_task(_name(feed), total=1.0, count=0, waits="") for feed in feeds]
+                done = wait(sent, _POLL_S, FIRST_EXCEPTION)
+                while done.not_done and not any(each.exception() for each in done.done):
+                    for task, feed in zip(tasks, feeds, strict=True):
+                        _show(feed, progress, task)
+                    done = wait(sent, _POLL_S, FIRST_EXCEPTION)
+            return [each.result() for each in (sent if not done.not_done else done.done)]
+        except BaseException as error:
             for feed in feeds:  # so that no thread goes on, for which the pool would wait
-                feed.sender.abandon()
-            if len(feeds) > 1:
-                _report_durable(feeds, console)
+                feed.abandon()
+            _report_skipped(feeds, errors)
+            _report_durable(feeds, errors)
+            if not isinstance(error, RefusedError) and any(feed.sender.acknowledged for feed in feeds):
+                errors.print(_NAMED if named else _UNNAMED, soft_wrap=True)
             raise
 
 
-def _report_durable(feeds: list[_Feed], console: Console) -> None:
+def _name(feed: FileFeed) -> str:
+    """What people call the file."""
+    return feed.file.name
+
+
+def _report_durable(feeds: list[FileFeed], errors: Console) -> None:
     """How much of each file need not be sent again."""
     for each in feeds:
         source, durable = each.sender.source.name, each.sender.acknowledged
-        console.print(f"{each.file.name}: {durable:,} messages to {source} are durable")
+        errors.print(
+            f"{_name(each)}: the first {durable:,} messages to {source} are durable",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _report_skipped(feeds: list[FileFeed], errors: Console) -> None:
+    """How much was left out."""
+    from bettong.client.file_feed import SHOWN_MAX
+
+    for each in feeds:
+        if each.refused:
+            more = f"; the first {SHOWN_MAX} are named above" if each.refused > SHOWN_MAX else ""
+            errors.print(
+                f"{_name(each)}: {each.refused:,} skipped{more}", style="yellow", markup=False, soft_wrap=True
+            )
 
 
 def _pairs(files: list[str]) -> list[tuple[str, Path]]:
@@ -142,12 +205,14 @@ def _pairs(files: list[str]) -> list[tuple[str, Path]]:
         raise typer.BadParameter(f"{len(files) // 2} pairs; at most {_SOURCES_MAX} are sent at once")
     pairs = [(source, Path(file)) for source, file in zip(files[::2], files[1::2], strict=True)]
     sources = [source for source, _ in pairs]
+    if sum(path == _STANDARD_INPUT for _, path in pairs) > 1:
+        raise typer.BadParameter("- is there twice: standard input is read once")
     for source, path in pairs:
         if sources.count(source) > 1:
             raise typer.BadParameter(
                 f"source {source!r} is there twice: a stream has one order, so send its files one after the other"
             )
-        if not path.is_file():
+        if path != _STANDARD_INPUT and not path.is_file():
             raise typer.BadParameter(f"{str(path)!r}, for source {source!r}, is no file")
     return pairs
 
@@ -162,13 +227,19 @@ def _progress(console: Console) -> Progress:
         TaskProgressColumn(),
         TextColumn("{task.fields[count]:,} messages"),
         TimeRemainingColumn(),
+        TextColumn("{task.fields[waits]}", markup=False, style="yellow"),
     )
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    shown = console.is_terminal
+    return Progress(*columns, console=console, transient=True, redirect_stdout=False, disable=not shown)
 
 
-def _shown(found: Iterator[Portion], name: str, progress: Progress) -> Iterator[Portion]:
-    """Passes portions on, and shows how far they are."""
-    task = progress.add_task(name, total=1.0, count=0)
-    for portion in found:
-        yield portion
-        progress.update(task, completed=portion.done, count=portion.last)
+def _show(feed: FileFeed, progress: Progress, task: TaskID) -> None:
+    """How far it is, and what it waits for. A pipe has no end that one could come nearer to."""
+    waits = feed.wait()
+    progress.update(
+        task,
+        total=None if feed.done is None else 1.0,
+        completed=feed.done or 0.0,
+        count=feed.messages,
+        waits=f"waiting for {waits}" if waits else "",
+    )

@@ -91,10 +91,11 @@ def status(
     console = Console(highlight=False)
     found: Inspection | None = None
     page: str | None = None
+    metrics: list[str] = []
     if (name := elsewhere(redis, application)) is not None:
         found = _elsewhere(name, redis, kafka)
     elif (record := find(directory)) is not None:
-        found, page = inspect_suite(record), record.console
+        found, page, metrics = inspect_suite(record), record.console, record.metrics_lines
     nothing = f"nothing runs in {directory} (bettong up APP.py; elsewhere: --redis URL --application NAME)"
     if json:
         _print_json(found, nothing)
@@ -112,6 +113,8 @@ def status(
         )
         if page is not None and any(row.name == CONSOLE and row.state == RUNNING for row in found.services):
             console.print(f"see it at {page}", soft_wrap=True)
+        for text in metrics:
+            console.print(text, soft_wrap=True)
     if found is None or not found.goes_on:
         raise typer.Exit(NOT_RUNNING)
 

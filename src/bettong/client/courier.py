@@ -37,6 +37,7 @@ _LEASE_METADATA = "bettong-lease-ms"
 _BACKOFF_S = 0.05
 _BACKOFF_S_MAX = 1.0
 _JOIN_S_MAX = 5.0
+_CONNECTED = "connected"  # what the trouble is where there is none
 # The sender's Welcome says how large a frame may be.
 _OPTIONS = (("grpc.max_send_message_length", -1),)
 
@@ -90,6 +91,16 @@ class Courier:
     def dead_letters(self) -> int:
         """Messages that the sender refused one by one, of the frames with a receipt."""
         return self._outbox.dead_letters
+
+    @property
+    def hindrance(self) -> str:
+        """Why frames wait, in words; empty while nothing holds them up."""
+        with self._changed:
+            if self._trouble != _CONNECTED:
+                return f"sender {self._target} is away ({self._trouble})"
+            if not self._outbox.has_room:
+                return f"sender {self._target} grants no credit for another frame; does it reach Kafka?"
+            return "" if self._outbox.is_empty else f"receipts of sender {self._target}"
 
     def welcome(self) -> Welcome:
         """What the sender said first. Blocks until it has, or the courier gives up. Raises ClientError."""
@@ -198,7 +209,7 @@ class Courier:
             if response.WhichOneof("response") == "welcome":
                 if self._welcome is None:
                     self._outbox.resumed(response.welcome.acknowledged)
-                self._welcome, self._trouble, self._held_until_s = response.welcome, "connected", None
+                self._welcome, self._trouble, self._held_until_s = response.welcome, _CONNECTED, None
                 self._outbox.opened(response.welcome.credits)
             else:
                 self._outbox.received(response.receipt)

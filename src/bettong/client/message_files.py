@@ -10,7 +10,8 @@
 
 Bytes are for the source's decoder. Columns need none: text and bytes of a fixed width are padded with NUL; true is 1
 (in CSV, write 1). JSON is read as Bettong writes it: "base64:..." for bytes, "NaN" and "Infinity" for floats. In CSV
-a datetime, Decimal, list and the like is its JSON without quotes; an empty cell is None where the field may have that.
+a datetime, Decimal, list and the like is its JSON without quotes; an empty cell is None where the field may have that,
+and NaN is a number.
 """
 
 from __future__ import annotations
@@ -20,19 +21,31 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 
-from bettong.client.json_values import column_of, form_of, reader_of
+from bettong.client.csv_rows import csv_groups
+from bettong.client.json_values import column_of, reader_of
+from bettong.client.message_input import (
+    Body,
+    Group,
+    MessageFile,
+    Piped,
+    Wanted,
+    check_lengths,
+    groups_of,
+    lines_of,
+    opened,
+    share,
+    size_of,
+)
+from bettong.client.refused_rows import Refuse, end_reading, parts
 from bettong.errors import BettongError, SchemaError
 from bettong.schema.fields import may_be_left_out
-from bettong.schema.form import Form, UnfitValueError, each
-from bettong.schema.tables import Table, batch_of
+from bettong.schema.tables import batch_of
 
 _LENGTH = struct.Struct(">I")
 _BLOCK_BYTES = 1024 * 1024
@@ -58,22 +71,15 @@ _ENDINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a source takes, and how much of it at a time."""
-
-    schema: pa.Schema
-    takes_rows: bool
-    messages_max: int
-    bytes_max: int
-
-
-@dataclass(frozen=True, slots=True)
 class Portion:
-    """The messages of one frame: as bytes or as columns. `last` is the number of the last one in the file, from 1."""
+    """The messages of one frame: as bytes or as columns. `last` is the number of the last one in the file, from 1.
+
+    Messages that were refused have numbers, too.
+    """
 
     last: int
-    body: list[bytes] | pa.RecordBatch
-    done: float  # share of the file that is read so far, 0 to 1
+    body: Body
+    done: float | None  # share of the file that is read so far, 0 to 1; None for a pipe
 
 
 def format_of(path: Path) -> Format:
@@ -84,38 +90,44 @@ def format_of(path: Path) -> Format:
     raise BettongError(f"{path}: cannot tell the format by the ending; give --format {'|'.join(Format)}")
 
 
-def portions(path: Path, kind: Format, wanted: Wanted) -> Iterator[Portion]:
+def portions(
+    file: MessageFile, kind: Format, wanted: Wanted, *, refuse: Refuse = end_reading
+) -> Iterator[Portion]:
     """The file, frame by frame, in order. Memory is bounded by a few frames.
 
-    Batch boundaries depend on the file and `wanted` alone, so reading again gives the same. Raises SchemaError, naming
-    where it is, for content that does not fit, BettongError for a file or a source of another kind.
+    Batch boundaries depend on the file and `wanted` alone, so reading again gives the same; a row that is refused only
+    lacks in its frame. Content that does not fit is told to `refuse`, with where it is; by default that raises
+    SchemaError. Where nobody knows how to read on, SchemaError is raised in any case. Raises BettongError for a file
+    or a source of another kind.
     """
-    _check_kind(path, kind, wanted)
-    readers: dict[Format, Callable[[Path, Wanted], Iterator[tuple[Any, float]]]] = {
+    _check_kind(file, kind, wanted)
+    readers: dict[Format, Callable[[MessageFile, Wanted], Iterator[Group]]] = {
         Format.BINARY: _binary,
         Format.LINES: _lines,
         Format.JSON: _json,
-        Format.CSV: _csv,
+        Format.CSV: csv_groups,
         Format.PARQUET: _parquet,
     }
-    last = 0
+    before = 0
     try:
-        for body, done in readers[kind](path, wanted):
-            for part in _small_enough(body, wanted, path, last):
-                last += len(part)
-                yield Portion(last, part, done)
+        for group in readers[kind](file, wanted):
+            for count, body in parts(group, wanted.bytes_max, refuse):
+                yield Portion(before + count, body, group.done)
+            before += group.length
     except OSError as error:
-        raise BettongError(f"{path} cannot be read: {error}") from None
+        raise BettongError(f"{file} cannot be read: {error}") from None
 
 
-def _check_kind(path: Path, kind: Format, wanted: Wanted) -> None:
+def _check_kind(file: MessageFile, kind: Format, wanted: Wanted) -> None:
+    if kind is Format.PARQUET and isinstance(file, Piped):
+        raise BettongError(f"{file}: Parquet is read from its end, which a pipe does not have; give a file")
     if kind is Format.BINARY and not wanted.takes_rows:
         raise BettongError(
-            f"{path}: the source has no decoder, so it takes no bytes; send JSON lines, CSV or Parquet"
+            f"{file}: the source has no decoder, so it takes no bytes; send JSON lines, CSV or Parquet"
         )
     if kind is Format.LINES and not wanted.takes_rows and not _one_text(wanted.schema):
         raise BettongError(
-            f"{path}: lines are for a source with a decoder, or with one text field; send JSON lines, CSV or Parquet"
+            f"{file}: lines are for a source with a decoder, or with one text field; send JSON lines, CSV or Parquet"
         )
 
 
@@ -123,174 +135,128 @@ def _one_text(schema: pa.Schema) -> bool:
     return len(schema) == 1 and bool(pa.types.is_string(schema.types[0]))
 
 
-def _small_enough(
-    body: list[bytes] | pa.RecordBatch, wanted: Wanted, path: Path, before: int
-) -> Iterator[list[bytes] | pa.RecordBatch]:
-    """Halves what is too large for a frame until it fits."""
-    count = len(body)
-    size = (
-        sum(map(len, body)) + 8 * count
-        if isinstance(body, list)
-        else body.nbytes + 512 + 128 * body.num_columns
-    )
-    if size <= wanted.bytes_max:
-        yield body
-    elif count == 1:
-        raise SchemaError(f"{path}, message {before + 1}: {size} bytes, the sender takes {wanted.bytes_max}")
-    else:
-        half = count // 2
-        yield from _small_enough(body[:half], wanted, path, before)
-        yield from _small_enough(body[half:], wanted, path, before + half)
-
-
-def _binary(path: Path, wanted: Wanted) -> Iterator[tuple[list[bytes], float]]:
-    size = path.stat().st_size
+def _binary(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
+    size, done = size_of(file), 0
     messages: list[bytes] = []
+    held = 0
+    for message, position in _framed(file, wanted):
+        messages.append(message)
+        held += len(message)
+        if len(messages) == wanted.messages_max or held >= wanted.text_bytes_max:
+            yield _of_messages(file, done, messages, share(position, size))
+            done, messages, held = done + len(messages), [], 0
+    if messages:
+        yield _of_messages(file, done, messages, share(size or 0, size))
+
+
+def _of_messages(file: MessageFile, before: int, messages: list[bytes], done: float | None) -> Group:
+    return Group(
+        len(messages),
+        lambda start, stop: messages[start:stop],
+        lambda index: f"{file}, message {before + index + 1}",
+        done,
+    )
+
+
+def _framed(file: MessageFile, wanted: Wanted) -> Iterator[tuple[bytes, int]]:
+    """Each message, and where it ends. Behind a wrong length nobody knows where the next one begins."""
     rest, read, number = b"", 0, 0
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
+    with opened(file) as stream:
+        while block := stream.read1(_BLOCK_BYTES):  # a pipe may rest in the middle of a block
             read += len(block)
             rest, position = rest + block, 0
             while len(rest) - position >= _LENGTH.size:
                 (length,) = _LENGTH.unpack_from(rest, position)
                 if length > wanted.bytes_max:
                     raise SchemaError(
-                        f"{path}, message {number + 1}: its length says {length} bytes, the sender takes"
+                        f"{file}, message {number + 1}: its length says {length} bytes, the sender takes"
                         f" {wanted.bytes_max}; expected u32 length (big-endian), then the message"
                     )
                 end = position + _LENGTH.size + length
                 if end > len(rest):
                     break
-                messages.append(rest[position + _LENGTH.size : end])
+                yield rest[position + _LENGTH.size : end], read - len(rest) + end
                 position, number = end, number + 1
-                if len(messages) == wanted.messages_max:
-                    yield messages, (read - len(rest) + position) / size
-                    messages = []
             rest = rest[position:]
     if rest:
-        raise SchemaError(f"{path}: ends inside message {number + 1}")
-    if messages:
-        yield messages, 1.0
+        raise SchemaError(f"{file}: ends inside message {number + 1}")
 
 
-def _lines(path: Path, wanted: Wanted) -> Iterator[tuple[list[bytes] | pa.RecordBatch, float]]:
-    for lines, done in _text_lines(path, wanted.messages_max):
-        messages = [line.rstrip(b"\r\n") for _, line in lines]
+def _lines(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
+    def read(lines: list[bytes]) -> Body:
+        check_lengths(lines, wanted.text_bytes_max, f"the sender takes {wanted.bytes_max:,}")
+        messages = [line.rstrip(b"\r") for line in lines]
         if wanted.takes_rows:
-            yield messages, done
-        else:
-            column = pa.array(messages)
-            where = f"{path}, lines {lines[0][0]} to {lines[-1][0]}"
-            yield _fitted({wanted.schema.names[0]: column}, wanted.schema, where), done
+            return messages
+        return batch_of(wanted.schema, {wanted.schema.names[0]: pa.array(messages)})
+
+    return _of_lines(file, wanted, read)
 
 
-def _json(path: Path, wanted: Wanted) -> Iterator[tuple[pa.RecordBatch, float]]:
-    for lines, done in _text_lines(path, wanted.messages_max):
-        records = [(number, _record(path, number, line)) for number, line in lines]
-        columns = {field.name: _column(path, records, field) for field in wanted.schema}
-        yield _fitted(columns, wanted.schema, f"{path}, lines {lines[0][0]} to {lines[-1][0]}"), done
+def _json(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
+    def read(lines: list[bytes]) -> Body:
+        check_lengths(lines, wanted.text_bytes_max, "is it JSON lines, an object a line?")
+        records = [_record(line) for line in lines]
+        return batch_of(wanted.schema, {field.name: _column(records, field) for field in wanted.schema})
+
+    return _of_lines(file, wanted, read)
 
 
-def _record(path: Path, number: int, line: bytes) -> dict[str, Any]:
+def _of_lines(file: MessageFile, wanted: Wanted, read: Callable[[list[bytes]], Body]) -> Iterator[Group]:
+    size = size_of(file)
+    with opened(file) as stream:
+        for group in groups_of(lines_of(stream, wanted.text_bytes_max), wanted):
+            yield Group(
+                len(group.texts),
+                lambda start, stop, rows=group: read(rows.texts[start:stop]),  # type: ignore[misc]
+                lambda index, rows=group: f"{file}, line {rows.numbers[index]}",  # type: ignore[misc]
+                None if size is None else share(stream.tell(), size),
+            )
+
+
+def _record(line: bytes) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except ValueError as error:
-        raise SchemaError(f"{path}, line {number}: {error}") from None
+        raise SchemaError(str(error)) from None
     except RecursionError:
-        raise SchemaError(f"{path}, line {number}: nested too deeply; expected an object of fields") from None
+        raise SchemaError("nested too deeply; expected an object of fields") from None
     if not isinstance(record, dict):
-        raise SchemaError(f"{path}, line {number}: {type(record).__name__}, expected an object")
+        raise SchemaError(f"{type(record).__name__}, expected an object")
     return record
 
 
-def _column(path: Path, records: list[tuple[int, dict[str, Any]]], field: pa.Field) -> Any:
-    """The values of a field. Raises SchemaError that names the line."""
+def _column(records: list[dict[str, Any]], field: pa.Field) -> Any:
+    """The values of a field. Raises SchemaError that names it."""
     read, values = reader_of(field), []
-    for number, record in records:
+    for record in records:
         if field.name not in record and not may_be_left_out(field):
-            known = ", ".join(record)
-            raise SchemaError(f"{path}, line {number}: no field {field.name!r}; it has {known}")
+            raise SchemaError(f"no field {field.name!r}; it has {', '.join(record)}")
         try:
             values.append(read(record.get(field.name)))
         except SchemaError as error:
-            raise SchemaError(f"{path}, line {number}: field {field.name!r}: {error}") from None
+            raise SchemaError(f"field {field.name!r}: {error}") from None
     return column_of(field, values)
 
 
-def _csv(path: Path, wanted: Wanted) -> Iterator[tuple[pa.RecordBatch, float]]:
-    size, before = path.stat().st_size, 0
-    forms = {field.name: form for field in wanted.schema if (form := form_of(field)) is not None}
-    types = {
-        field.name: pa.string() if _padded(field.type) or field.name in forms else field.type
-        for field in wanted.schema
-    }
-    options = pyarrow.csv.ConvertOptions(column_types=types, include_columns=wanted.schema.names)
-    # Arrow's own file: its threads read ahead, and at the end of Python those of a Python file wait for ever, or abort.
-    with pa.OSFile(str(path)) as file:
-        try:
-            for block in pyarrow.csv.open_csv(file, convert_options=options):
-                for batch in _split(block, wanted.messages_max):
-                    where = f"{path}, rows {before + 1} to {before + len(batch)}"
-                    before += len(batch)
-                    cells = {
-                        field.name: _cells(forms[field.name], field, batch.column(field.name), where)
-                        if field.name in forms
-                        else batch.column(field.name)
-                        for field in wanted.schema
-                    }
-                    table = cells if forms else batch
-                    yield _fitted(table, wanted.schema, where), min(1.0, file.tell() / size)
-        except pa.ArrowException as error:
-            raise SchemaError(f"{path}: {error}") from None
-
-
-def _cells(form: Form, field: pa.Field, column: pa.Array, where: str) -> Any:
-    """Cells of text as a column. Raises SchemaError that names the row."""
-    try:
-        return column_of(field, each(form.from_cell, column.to_pylist()))
-    except UnfitValueError as error:
-        row = "" if error.row is None else f", row {error.row + 1} of these"
-        raise SchemaError(f"{where}{row}: field {field.name!r}: {error}") from None
-
-
-def _parquet(path: Path, wanted: Wanted) -> Iterator[tuple[pa.RecordBatch, float]]:
+def _parquet(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
     before = 0
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            total = file.metadata.num_rows
-            missing = [name for name in wanted.schema.names if name not in file.schema_arrow.names]
+        with pyarrow.parquet.ParquetFile(file) as table:
+            total = table.metadata.num_rows
+            missing = [name for name in wanted.schema.names if name not in table.schema_arrow.names]
             if missing:
                 raise SchemaError(
-                    f"{path}: no column {missing[0]!r}; it has {', '.join(file.schema_arrow.names)}"
+                    f"{file}: no column {missing[0]!r}; it has {', '.join(table.schema_arrow.names)}"
                 )
-            for batch in file.iter_batches(wanted.messages_max, columns=wanted.schema.names):
-                where = f"{path}, rows {before + 1} to {before + len(batch)}"
+            for batch in table.iter_batches(wanted.messages_max, columns=wanted.schema.names):
+                yield Group(
+                    len(batch),
+                    lambda start, stop, rows=batch: batch_of(wanted.schema, rows.slice(start, stop - start)),  # type: ignore[misc]
+                    lambda index, before=before: f"{file}, row {before + index + 1}",  # type: ignore[misc]
+                    (before + len(batch)) / total,
+                )
                 before += len(batch)
-                yield _fitted(batch, wanted.schema, where), before / total
     except pa.ArrowException as error:
-        raise SchemaError(f"{path}: {error}") from None
-
-
-def _text_lines(path: Path, count: int) -> Iterator[tuple[list[tuple[int, bytes]], float]]:
-    """So many lines at a time that are not empty, each with its number, and the share of the file so far."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        content = ((number, line) for number, line in enumerate(iter(file.readline, b""), 1) if line.strip())
-        while lines := list(islice(content, count)):
-            yield lines, file.tell() / size
-
-
-def _fitted(table: Table, schema: pa.Schema, where: str) -> pa.RecordBatch:
-    try:
-        return batch_of(schema, table)
-    except SchemaError as error:
-        raise SchemaError(f"{where}: {error}") from None
-
-
-def _split(batch: pa.RecordBatch, count: int) -> Iterator[pa.RecordBatch]:
-    for start in range(0, len(batch), count):
-        yield batch.slice(start, count)
-
-
-def _padded(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_fixed_size_binary(kind) or pa.types.is_binary(kind))
+        where = f", behind row {before}" if before else ""
+        raise SchemaError(f"{file}{where}: {error}") from None

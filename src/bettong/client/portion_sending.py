@@ -10,11 +10,11 @@ from bettong.errors import RefusedError
 
 
 def send_portions(sender: Sender, found: Iterable[Portion]) -> int:
-    """Sends all of a file; returns how many messages that were.
+    """Sends all of a file; returns how many messages that were, durable ones too.
 
     Raises RefusedError when the stream was fed before, but not with these frames, and what the sender raises.
     """
-    durable, last = sender.acknowledged, 0
+    durable, last, count = sender.acknowledged, 0, 0
     for portion in found:
         if last < durable < portion.last:
             raise RefusedError(
@@ -22,6 +22,7 @@ def send_portions(sender: Sender, found: Iterable[Portion]) -> int:
                 " send the same file with the same --frame, or another file under another name"
             )
         last = portion.last
+        count += len(portion.body)
         if isinstance(portion.body, list):
             sender.send_rows(portion.body, sequence=last)
         else:
@@ -31,4 +32,4 @@ def send_portions(sender: Sender, found: Iterable[Portion]) -> int:
             f"stream {sender.stream!r} was fed before, up to message {durable}, and this file ends at {last}: send"
             " another file under another name"
         )
-    return last
+    return count

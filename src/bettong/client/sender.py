@@ -124,6 +124,11 @@ class Sender:
         return self._courier.acknowledged
 
     @property
+    def hindrance(self) -> str:
+        """What the frames given so far, or the next one, wait for at this moment, in words; empty for nothing."""
+        return self._courier.hindrance
+
+    @property
     def dead_letters(self) -> int:
         """How many messages of the acknowledged frames the sender could not read; they are dead letters."""
         return self._courier.dead_letters

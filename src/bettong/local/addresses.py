@@ -4,6 +4,7 @@ import errno
 import random
 import socket
 from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
 
 from bettong.errors import LocalError
@@ -39,6 +40,11 @@ def free_ports(count: int) -> list[int]:
     if len(found) < count:
         raise LocalError(f"no {count} free ports found between {room.start} and {room.stop - 1}")
     return found
+
+
+def give(ports: Iterable[int]) -> None:
+    """Takes these for given: `free_ports` gives none of them."""
+    _GIVEN.extend(ports)
 
 
 def candidates(outgoing: str) -> range:

@@ -72,6 +72,9 @@ class SuiteRecord(BaseModel):
     snapshots: str
     addresses: dict[str, str] = Field(description="Where each service serves gRPC that does, by instance.")
     console: str | None = Field(default=None, description="The address of the console's page.")
+    metrics: dict[str, str] = Field(
+        default_factory=dict, description="Where each process serves its metrics to Prometheus, by instance."
+    )
     ready: bool
     owner: ProcessRecord
     services: dict[str, ServiceRecord]
@@ -85,6 +88,11 @@ class SuiteRecord(BaseModel):
     def senders(self) -> tuple[str, ...]:
         """The addresses of all senders, the first one's first."""
         return tuple(each for name, each in self.addresses.items() if name.startswith(SENDER.name))
+
+    @property
+    def metrics_lines(self) -> list[str]:
+        """Where Prometheus reads each process, in a line each; none where nothing was asked for."""
+        return [f"metrics       http://{address}/metrics ({name})" for name, address in self.metrics.items()]
 
     @property
     def receiver(self) -> str:

@@ -15,11 +15,12 @@ from bettong.config.sender import refusal_sign
 from bettong.config.service import PREFIX
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import StoreError
+from bettong.local.options import SENDERS_MAX
 from bettong.local.probes import grpc_serves, is_listened_to
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.metrics import REFERENCES, SINCE, STANDBY, STATE
-from bettong.services import CONSOLE, PROCESSOR, SENDER, ServiceEntry
+from bettong.services import CONSOLE, PROCESSOR, SENDER, SERVICES, ServiceEntry
 
 # Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
 _START_S_MAX = 180.0
@@ -35,6 +36,22 @@ def instances(entry: ServiceEntry, count: int) -> tuple[str, ...]:
 SECOND = instances(PROCESSOR, 2)[1]
 # What starts when everything runs: until then it would only take the others' time.
 LATER = frozenset({SECOND, CONSOLE})
+
+# What the death of each means to who uses the suite.
+MEANING = {
+    "kafka": "what is in the log is safe, the others wait for it",
+    "redis": "state is folded again from the log where a snapshot is gone",
+    **{each.name: each.death for each in SERVICES.values()},
+    **dict.fromkeys(instances(SENDER, SENDERS_MAX), SENDER.death),
+    SECOND: "no result is lost or repeated; one that is left takes over",
+    CONSOLE: "its page is away meanwhile, and nothing else",
+}
+
+
+def measured(senders: int, standby: bool) -> tuple[str, ...]:  # noqa: FBT001 - as options have it
+    """The processes that tell their metrics, in the order of their ports."""
+    counts = {SENDER: senders, PROCESSOR: 1 + standby}
+    return tuple(name for each in SERVICES.values() for name in instances(each, counts.get(each, 1)))
 
 
 class Service(Server):

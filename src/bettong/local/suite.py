@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +19,8 @@ from bettong.local import services
 from bettong.local.broker import KafkaBroker
 from bettong.local.checks import check_options, check_start, final_status
 from bettong.local.directories import Directories
-from bettong.local.options import SENDERS_MAX, SuiteOptions
+from bettong.local.metrics_addresses import SETTING, metrics_addresses
+from bettong.local.options import SuiteOptions
 from bettong.local.processes import Process
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord, forget
 from bettong.local.redis_server import RedisServer
@@ -30,16 +32,6 @@ from bettong.services import CONSOLE, PROCESSOR, SENDER, SERVICES, ServiceEntry
 
 _POLL_S = 0.05  # between two polls of the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
-
-# What the death of each means to who uses the suite.
-_MEANING = {
-    "kafka": "what is in the log is safe, the others wait for it",
-    "redis": "state is folded again from the log where a snapshot is gone",
-    **{each.name: each.death for each in SERVICES.values()},
-    **dict.fromkeys(services.instances(SENDER, SENDERS_MAX), SENDER.death),
-    services.SECOND: "no result is lost or repeated; one that is left takes over",
-    CONSOLE: "its page is away meanwhile, and nothing else",
-}
 
 
 class Suite:
@@ -61,6 +53,7 @@ class Suite:
         self._failure: BettongError | None = None
         self._record: SuiteRecord | None = None
         self._servers: dict[str, Server] = {}
+        self._metrics: dict[str, str] = {}
         self._deaths_s: dict[str, list[float]] = {}
         self._explained: dict[str, int] = {}  # the first so many of them
         self._progress: dict[str, int] = {}
@@ -172,6 +165,11 @@ class Suite:
         own = Secrets.of(root)
         kafka = KafkaBroker(root / "kafka", password_file=own.kafka)
         redis = RedisServer(root / "redis", appendonly=directories.kept, password_file=own.redis)
+        self._metrics = metrics_addresses(
+            self._options.settings,
+            os.environ,
+            services.measured(self._options.senders, self._options.standby),
+        )
         settings = settings_of(self._options, kafka.connection, redis.connection, own, directories)
         senders = further_senders(self._options, settings)
         make = partial(self._service, logs=logs, application=application, scratch=scratch)
@@ -205,6 +203,7 @@ class Suite:
                 **{name: own[SENDER.listen_setting] for name, own in senders.items()},
             },
             console=services.console_url(settings) if CONSOLE in self._servers else None,
+            metrics=self._metrics,
             ready=False,
             owner=ProcessRecord.own(),
             services={},
@@ -237,6 +236,8 @@ class Suite:
         folders = services.spark_folders(scratch) if entry is PROCESSOR else {}
         given = self._options.environment
         environment = {**folders, **given.get(entry.name, {}), **given.get(name or entry.name, {})}
+        if (address := self._metrics.get(name or entry.name)) is not None:
+            settings = {**settings, SETTING: address}
         return services.service(entry, settings, logs, environment, application=application, name=name)
 
     def _launch(self) -> None:
@@ -319,7 +320,7 @@ class Suite:
         self._due_s[name] = deaths[-1] + decision.wait_s
         self._say(
             f"{name} {what} and is started again in {decision.wait_s:g} s:"
-            f" {_MEANING[name]}; its log: {server.command.log}"
+            f" {services.MEANING[name]}; its log: {server.command.log}"
         )
 
     def _give_up(self, name: str, why: str) -> None:

@@ -1,0 +1,106 @@
+"""A file of messages on its way into an open stream: how far it is, what it waits for, and what of it is durable."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from bettong.client.message_files import Format, Portion, portions
+from bettong.client.message_input import InterruptibleInput, MessageFile, Piped, Wanted
+from bettong.client.portion_sending import send_portions
+from bettong.client.refused_rows import end_reading
+from bettong.client.sender import Sender
+from bettong.errors import BettongError, ClientError
+
+# Refusals that are shown, of one file: more help nobody, and a log may be full of them.
+SHOWN_MAX = 20
+# Without a step for so long, it says what it waits for.
+_QUIET_S = 3.0
+_SETTLE_S_MAX = 10.0
+
+
+class FileFeed:
+    """One file and its stream. `send` is for a thread of its own, all else for another one.
+
+    `frame`: messages a frame at most. `say`: gets a line for each row that is left out, of which there are at most 20;
+    without it the first such row ends the feed. `interruptible`: what `file` reads from, to be stopped with the feed.
+    """
+
+    def __init__(
+        self,
+        sender: Sender,
+        file: MessageFile,
+        kind: Format,
+        *,
+        frame: int,
+        say: Callable[[str], None] | None = None,
+        interruptible: InterruptibleInput | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.sender = sender
+        self.file = file
+        self.refused = 0
+        self.messages = 0  # sent so far
+        self.done: float | None = 0.0  # share of the file, None for a pipe
+        self._kind = kind
+        self._frame = frame
+        self._say = say
+        self._interruptible = interruptible
+        self._clock = clock
+        self._ended = threading.Event()
+        self._step: tuple[int, int] = (0, 0)
+        self._stepped_s = clock()
+
+    def send(self) -> tuple[int, float]:
+        """Sends the file and ends the stream; how many messages it has, and how many seconds it took.
+
+        When it cannot be read to its end, what was read before becomes durable all the same. Raises BettongError.
+        """
+        begun, info = self._clock(), self.sender.source
+        most = min(self._frame, info.frame_messages_max or self._frame)
+        wanted = Wanted(info.schema, info.takes_rows, messages_max=most, bytes_max=info.frame_bytes_max)
+        with self.sender:
+            found = portions(
+                self.file, self._kind, wanted, refuse=end_reading if self._say is None else self._leave_out
+            )
+            try:
+                count = send_portions(self.sender, self._counted(found))
+            except ClientError:
+                raise
+            except BettongError:
+                with suppress(ClientError):
+                    self.sender.flush(_SETTLE_S_MAX)
+                raise
+            self.sender.flush()
+        return count, self._clock() - begun
+
+    def abandon(self) -> None:
+        """Ends at once, whatever is under way. Harmless when it has ended."""
+        self._ended.set()
+        if self._interruptible is not None:
+            self._interruptible.stop()
+        self.sender.abandon()
+
+    def wait(self) -> str:
+        """What it has waited for, for some seconds now; empty while it goes on. Ask it once in a while."""
+        step = (self.messages, self.sender.acknowledged)
+        if step != self._step:
+            self._step, self._stepped_s = step, self._clock()
+        if self._clock() - self._stepped_s < _QUIET_S:
+            return ""
+        return self.sender.hindrance or (self.file.name if isinstance(self.file, Piped) else "")
+
+    def _counted(self, found: Iterator[Portion]) -> Iterator[Portion]:
+        for portion in found:
+            yield portion
+            self.messages += len(portion.body)
+            self.done = portion.done
+
+    def _leave_out(self, complaint: str) -> None:
+        if self._ended.is_set():  # else a file of nothing but refusals is read to its end
+            raise ClientError(f"{self.file} is not read any further")
+        self.refused += 1
+        if self._say is not None and self.refused <= SHOWN_MAX:
+            self._say(complaint)

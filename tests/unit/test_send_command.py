@@ -1,0 +1,150 @@
+"""`bettong send` to a sender's process: pipes, rows that cannot be read, and what it says when it ends early."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bettong.client.sender import Sender
+from tests.samples.sender import orders
+from tests.servers.sender_alone import sender_alone
+from tests.waiting import eventually
+
+HEADER = "side,number,symbol,price\n"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with sender_alone(tmp_path_factory.mktemp("sender"), {}) as (address, *_):
+        yield address
+
+
+def send(address: str, *arguments: object, given: str = "") -> tuple[int, str, str]:
+    """Exit code, standard output and standard error."""
+    command = [sys.executable, "-m", "bettong", "send", "orders", *map(str, arguments), "--to", address]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def order(number: object) -> str:
+    return f"1,{number},A,0.5\n"
+
+
+def test_standard_input_is_sent_as_a_file_is(address: str) -> None:
+    lines = "".join(
+        json.dumps({"side": 1, "number": number, "symbol": "A", "price": 0.5}) + "\n" for number in range(500)
+    )
+    status, output, errors = send(address, "-", "--format", "json", given=lines)
+    assert (status, errors) == (0, "")
+    assert output.startswith("500 messages to orders in ")
+
+
+def test_rows_are_skipped_and_counted_and_the_first_are_named(address: str, tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text(HEADER + "".join(order(number if number % 2 else "odd") for number in range(60)))
+    status, output, errors = send(address, path, "--on-error", "skip")
+    assert status == 0
+    assert output.startswith("30 messages to orders in ")
+    *named, last = errors.splitlines()
+    assert len(named) == 20
+    assert named[1] == f"skipped: {path}, row 3: field 'number': invalid value 'odd', expected uint32"
+    assert last == "orders.csv: 30 skipped; the first 20 are named above"
+
+
+def test_where_a_file_cannot_be_read_on_it_says_what_is_durable(address: str, tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text(HEADER + "".join(order(number if number != 25 else "odd") for number in range(60)))
+    status, output, errors = send(address, path, "--frame", "10")
+    assert (status, output) == (1, "")
+    assert (
+        "orders.csv: the first 20 messages to orders are durable\nto go on behind them, leave them out"
+        in errors
+    )
+    assert f"bettong: error: {path}, row 26: field 'number': invalid value 'odd'" in errors
+    status, _, errors = send(address, path, "--frame", "10", "--stream", "named")
+    assert (
+        "the first 20 messages to orders are durable\nthe same command, with the same input, goes on"
+        in errors
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("-",), "- has no ending that tells the format: give --format"),
+        (("-", "more", "-", "--format", "json"), "- is there twice: standard input is read once"),
+        (("a.bin", "--on-error", "skip"), "--on-error skip: binary messages are known by their lengths"),
+    ],
+)
+def test_what_standard_input_and_skipping_cannot_do_is_refused(
+    arguments: tuple[str, ...], reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.bin").touch()
+    command = [sys.executable, "-m", "bettong", "send", "orders", *arguments, "--to", "127.0.0.1:1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert reason in done.stderr
+
+
+def test_parquet_on_standard_input_is_refused_with_the_reason(address: str) -> None:
+    status, _, errors = send(address, "-", "--format", "parquet")
+    assert status == 1
+    assert "standard input: Parquet is read from its end, which a pipe does not have; give a file" in errors
+
+
+@pytest.mark.timeout(120)
+def test_on_a_terminal_it_says_what_it_waits_for_and_ctrl_c_tells_what_is_durable(address: str) -> None:
+    terminal, other_end = pty.openpty()
+    os.set_blocking(terminal, False)
+    command = [sys.executable, "-m", "bettong", "send", "orders", "-", "--format", "csv", "--frame", "1"]
+    environment = {**os.environ, "COLUMNS": "160", "TERM": "xterm"}
+    seen = b""
+
+    def shows(text: bytes) -> bool:
+        nonlocal seen
+        try:
+            seen += os.read(terminal, 65536)
+        except BlockingIOError:
+            pass
+        except OSError:  # what wrote there has ended
+            return True
+        return text in seen
+
+    with subprocess.Popen(
+        [*command, "--to", address], stdin=subprocess.PIPE, stderr=other_end, env=environment
+    ) as process:
+        os.close(other_end)
+        assert process.stdin is not None
+        process.stdin.write((HEADER + order(1) + order(2) + order(3)).encode())
+        process.stdin.flush()
+        eventually(lambda: shows(b"waiting for standard input"), seconds=60)
+        assert b"3 messages" in seen
+        process.send_signal(signal.SIGINT)
+        eventually(lambda: shows(b"the first 3 messages to orders are durable"), seconds=30)
+        assert process.wait(30) == 130
+        process.stdin.close()
+    assert b"standard input: the first 3 messages to orders are durable" in seen
+    os.close(terminal)
+
+
+def test_a_client_says_what_its_frames_wait_for(tmp_path: Path) -> None:
+    with sender_alone(tmp_path, {"BETTONG_SENDER_CREDITS": "2"}, answered_bytes_max=1000) as (
+        address,
+        pid,
+        _,
+    ):
+        client = Sender(address, "orders")
+        assert client.hindrance == ""
+        client.send_messages(orders(range(500), "A"))
+        assert client.hindrance == f"receipts of sender {address}"
+        client.send_messages(orders(range(500), "A"))
+        eventually(lambda: "grants no credit for another frame" in client.hindrance)
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: f"sender {address} is away (UNAVAILABLE" in client.hindrance)
+        client.abandon()
