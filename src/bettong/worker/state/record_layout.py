@@ -70,6 +70,8 @@ def layout_of(node: Stateful) -> ObjectMember:
         if node.mode is ExecutionMode.VECTORIZED or not is_dataclass(node.state):
             check_fixed(node.mode.value, node.name, schema_of(node.state))
         layout = layout_of_class(node.state, _new(node))
+        if node.mode is ExecutionMode.COMPILED:
+            _check_signed(layout)
     except _UnfitStateError as error:
         name = getattr(node.state, "__name__", node.state)
         raise ApplicationError(f"{owner}: {name}: {error}") from None
@@ -172,6 +174,19 @@ def _list(name: str, path: str, annotation: Any, bound: int, depth: int) -> List
             f"{item.path}: a list holds no lists and no arrays; use an array of two dimensions"
         )
     return ListMember(name, path, item, bound)
+
+
+def _check_signed(member: Member) -> None:
+    """Raises _UnfitStateError for a u64: in compiled code it would be negative from 2**63 on, and saved so."""
+    if isinstance(member, PlainMember) and member.field.dtype == np.uint64:
+        raise _UnfitStateError(
+            f"{member.path} (u64): compiled code would make negative numbers of those from 2**63 on; use int, or text"
+            " for numbers that nobody computes with"
+        )
+    for each in member.members if isinstance(member, ObjectMember) else ():
+        _check_signed(each)
+    if isinstance(member, ListMember):
+        _check_signed(member.item)
 
 
 def _array(name: str, path: str, new: Any) -> ArrayMember:
