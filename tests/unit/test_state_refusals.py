@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import bettong
-from bettong import Application, ApplicationError, AtMost
+from bettong import Application, ApplicationError, AtMost, Width
 from bettong.testing import run
 
 
@@ -68,6 +70,33 @@ def refused(state: Any, function: Any = kept) -> str:
 def test_a_state_with_unsigned_numbers_of_64_bits_is_refused_by_its_path(state: Any, path: str) -> None:
     text = f"compiled 'fold': {state.__name__}: {path} (u64): compiled code would make negative numbers"
     assert text in refused(state)
+
+
+@dataclass
+class WideList:
+    items: Annotated[list[int], AtMost(3), Width(4)] = field(default_factory=list)
+
+
+@dataclass
+class BoundedArray:
+    sums: Annotated[NDArray[np.float64], AtMost(3)] = field(default_factory=lambda: np.zeros(9))
+
+
+@dataclass
+class WidePart:
+    within: Annotated[WideList, Width(3)] = field(default_factory=WideList)
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        (WideList, "WideList: items: Width bounds str and bytes, and this is list[int]"),
+        (BoundedArray, "BoundedArray: sums: AtMost bounds list[T] and tuple[T, ...], and this is "),
+        (WidePart, "WidePart: within: Width bounds str and bytes, and this is WideList"),
+    ],
+)
+def test_a_mark_that_bounds_nothing_of_a_state_is_refused_by_its_path(state: Any, text: str) -> None:
+    assert f"compiled 'fold': {text}" in refused(state)
 
 
 def test_a_vectorized_state_may_have_them() -> None:

@@ -10,7 +10,7 @@ from bettong.application.execution_mode import ExecutionMode
 from bettong.application.nodes.stateful import Stateful
 from bettong.errors import ApplicationError, SchemaError
 from bettong.frames.columns import Array
-from bettong.schema.annotations import DEPTH_MAX, field_of
+from bettong.schema.annotations import DEPTH_MAX, check_marks, field_of
 from bettong.schema.fields import AtMost
 from bettong.schema.record_classes import record_class_of
 from bettong.schema.schema import Schema, schema_of
@@ -145,6 +145,8 @@ def _object(name: str, path: str, held_class: Any, new: Any, depth: int) -> Obje
 def _member(name: str, path: str, annotation: Any, new: Any, depth: int) -> Member:
     plain, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     origin = get_origin(plain) or plain
+    if origin in (np.ndarray, list) or is_dataclass(plain):
+        _check_marks(path, plain, marks)
     if origin is np.ndarray:
         return _array(name, path, new)
     if is_dataclass(plain):
@@ -160,6 +162,13 @@ def _member(name: str, path: str, annotation: Any, new: Any, depth: int) -> Memb
     if field.dtype is None:
         raise _UnfitStateError(f"{path} has no fixed width; {_WIDTHS}")
     return PlainMember(name, path, field)
+
+
+def _check_marks(path: str, plain: Any, marks: list[Any]) -> None:
+    try:
+        check_marks(plain, marks)
+    except SchemaError as error:
+        raise _UnfitStateError(f"{path}: {error}") from None
 
 
 def _list(name: str, path: str, annotation: Any, bound: int, depth: int) -> ListMember:
