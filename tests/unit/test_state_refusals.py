@@ -99,6 +99,70 @@ def test_a_mark_that_bounds_nothing_of_a_state_is_refused_by_its_path(state: Any
     assert f"compiled 'fold': {text}" in refused(state)
 
 
+@dataclass
+class Unmade:
+    sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros("x"))  # type: ignore[call-overload]
+
+
+def test_what_making_a_state_raises_is_said() -> None:
+    message = refused(Unmade)
+    assert "compiled 'fold': Unmade: sums (array): a new state has none there" in message
+    assert (
+        "; to make a new state raised TypeError: 'str' object cannot be interpreted as an integer" in message
+    )
+
+
+@dataclass
+class Finished:
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        self.count += 1
+
+
+@dataclass
+class WithFinished:
+    part: Finished = field(default_factory=Finished)
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        (Finished, "Finished: has a __post_init__"),
+        (WithFinished, "WithFinished: part (Finished) has a __post"),
+    ],
+)
+def test_a_state_that_finishes_itself_is_refused_as_a_state(state: Any, text: str) -> None:
+    message = refused(state)
+    assert f"compiled 'fold': {text}" in message
+    assert "run again whenever a saved state is read" in message
+    assert "message" not in message
+
+
+@dataclass
+class Whole:
+    sums: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
+
+
+@bettong.compiled
+def halved(item: Item, state: Whole) -> Item:
+    state.sums /= 2  # type: ignore[misc]
+    return item
+
+
+@bettong.compiled
+def added(item: Item, state: Whole) -> Item:
+    state.sums += 0.5  # type: ignore[misc]
+    return item
+
+
+@pytest.mark.parametrize("function", [halved, added])
+def test_fractions_for_an_array_of_integers_are_refused_in_words(function: Any) -> None:
+    message = refused(Whole, function)
+    assert f"{function.__name__!r} " in message
+    assert "one of integers takes no fractions; use one of float64" in message
+
+
 def test_a_vectorized_state_may_have_them() -> None:
     @bettong.vectorized
     def counted(item: Item, _state: Unsigned, _rows: bettong.RowIndexes) -> Item:

@@ -66,15 +66,18 @@ def records_of(node: Stateful, states: list[Any]) -> Any:
 def layout_of(node: Stateful) -> ObjectMember:
     """What the computation's states hold. Raises ApplicationError for what no record can."""
     owner = f"{node.mode.value} {node.name!r}"
+    failed = ""
     try:
+        _check_made("", node.state)
         if node.mode is ExecutionMode.VECTORIZED or not is_dataclass(node.state):
             check_fixed(node.mode.value, node.name, schema_of(node.state))
-        layout = layout_of_class(node.state, _new(node))
+        new, failed = _new(node)
+        layout = layout_of_class(node.state, new)
         if node.mode is ExecutionMode.COMPILED:
             _check_signed(layout)
     except _UnfitStateError as error:
         name = getattr(node.state, "__name__", node.state)
-        raise ApplicationError(f"{owner}: {name}: {error}") from None
+        raise ApplicationError(f"{owner}: {name}: {error}{failed}") from None
     except SchemaError as error:
         raise ApplicationError(f"{owner}: state: {error}") from None
     if layout.dtype.itemsize > STATE_BYTES_MAX:
@@ -122,18 +125,29 @@ class _UnfitStateError(SchemaError):
     """What no record can hold, with the path that leads to it."""
 
 
-def _new(node: Stateful) -> Any:
-    """A new state; None where it is not made without arguments, which `first_state` refuses."""
+def _new(node: Stateful) -> tuple[Any, str]:
+    """A new state, or None and why there is none, as the end of a sentence; `first_state` refuses it then."""
     try:
-        return node.state()
-    except TypeError:
-        return None
+        return node.state(), ""
+    except TypeError as error:
+        return None, f"; to make a new state raised TypeError: {error}"
+
+
+def _check_made(path: str, held_class: Any) -> None:
+    """Raises _UnfitStateError for a class whose objects are made by more than their fields."""
+    if hasattr(held_class, "__post_init__"):
+        where = f"{path} ({held_class.__name__}) " if path else ""
+        raise _UnfitStateError(
+            f"{where}has a __post_init__, which would run again whenever a saved state is read; let"
+            " field(default_factory=...) make such values, or the function where it first sees the state"
+        )
 
 
 def _object(name: str, path: str, held_class: Any, new: Any, depth: int) -> ObjectMember:
     """The member of a dataclass. `new`: an object of it, of a new state; None where there is none yet."""
     if depth > DEPTH_MAX:
         raise _UnfitStateError(f"{path}: within more than {DEPTH_MAX} others; does a class hold itself?")
+    _check_made(path, held_class)
     record = record_class_of(held_class)
     members = tuple(
         _member(own, f"{path}.{own}" if path else own, hint, getattr(new, own, None), depth)
