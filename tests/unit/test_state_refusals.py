@@ -101,7 +101,7 @@ def test_a_mark_that_bounds_nothing_of_a_state_is_refused_by_its_path(state: Any
 
 @dataclass
 class Unmade:
-    sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros("x"))  # type: ignore[call-overload]
+    sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros("x"))  # type: ignore[arg-type]
 
 
 def test_what_making_a_state_raises_is_said() -> None:
@@ -152,7 +152,7 @@ def halved(item: Item, state: Whole) -> Item:
 
 @bettong.compiled
 def added(item: Item, state: Whole) -> Item:
-    state.sums += 0.5  # type: ignore[misc]
+    state.sums += 0.5  # type: ignore[arg-type]
     return item
 
 
@@ -160,7 +160,7 @@ def added(item: Item, state: Whole) -> Item:
 def test_fractions_for_an_array_of_integers_are_refused_in_words(function: Any) -> None:
     message = refused(Whole, function)
     assert f"{function.__name__!r} " in message
-    assert "one of integers takes no fractions; use one of float64" in message
+    assert "one of integers takes no fractions; use float64" in message
 
 
 def test_a_vectorized_state_may_have_them() -> None:

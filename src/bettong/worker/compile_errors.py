@@ -30,8 +30,7 @@ _REWORDED = (
     # Of an operator that changes an array in place, where Numba finds no form of it for the array's own type.
     (
         re.compile(r"^'NoneType' object has no attribute 'args'$"),
-        "an array that is changed in place (+=, /=) takes no results of another type: one of integers takes no"
-        " fractions; use one of float64",
+        "an array changed in place takes results of its type alone: one of integers takes no fractions; use float64",
     ),
     (re.compile(r"\[char x (\d+)\]"), r"bytes[\1]"),
     (re.compile(r"of type (\w+)\(.*\)$"), r"of type \1"),
