@@ -94,10 +94,10 @@ def check_marks(plain: Any, marks: Sequence[object]) -> None:
     """Raises SchemaError for a mark that says nothing of a type: whoever wrote it takes it for a bound."""
     kind = get_origin(plain) or plain
     name = kind.__name__ if plain is kind and isinstance(kind, type) else str(plain)
-    for mark_class, (kinds, told) in _BOUNDS.items():
+    for mark_class, (kinds, bounded) in _BOUNDS.items():
         found = [mark for mark in marks if isinstance(mark, mark_class)]
         if found and kind not in kinds:
-            raise SchemaError(f"{mark_class.__name__} bounds {told}, and this is {name}: leave it out")
+            raise SchemaError(f"{mark_class.__name__} bounds {bounded}, and this is {name}: leave it out")
         if len(found) > 1:
             raise SchemaError(f"{name} has {len(found)} marks {mark_class.__name__}: leave all but one out")
 
