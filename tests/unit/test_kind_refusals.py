@@ -5,12 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any
 
 import pytest
 
 import bettong
-from bettong import Application, ApplicationError
+from bettong import Application, ApplicationError, AtMost, Precision, Width
 from bettong.errors import SchemaError
 from bettong.schema.annotations import DEPTH_MAX, field_of
 from bettong.schema.schema import schema_of
@@ -37,6 +38,44 @@ from tests.samples.kinds import KINDS
 def test_an_annotation_that_no_field_can_have_says_what_to_write(annotation: Any, reason: str) -> None:
     with pytest.raises(SchemaError, match=rf"^field 'x': .*{reason}"):
         field_of("x", annotation)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "reason"),
+    [
+        (Annotated[int, Width(3)], "Width bounds str and bytes, and this is int: leave it out"),
+        (Annotated[list[int], Width(3)], r"Width bounds str and bytes, and this is list\[int\]"),
+        (Annotated[dict[str, int], Width(3)], r"Width bounds str and bytes, and this is dict\[str, int\]"),
+        (Annotated[bettong.Json, Width(3)], "Width bounds str and bytes"),
+        (Annotated[datetime, Width(3)], "Width bounds str and bytes, and this is datetime"),
+        (Annotated[str, AtMost(3)], r"AtMost bounds list\[T\] and tuple\[T, ...\], and this is str"),
+        (Annotated[bytes, AtMost(3)], r"AtMost bounds .*, and this is bytes"),
+        (Annotated[dict[str, int], AtMost(1)], r"AtMost bounds .*, and this is dict\[str, int\]"),
+        (Annotated[dict[str, int] | None, AtMost(1)], r"AtMost bounds .*, and this is dict\[str, int\]"),
+        (list[Annotated[bool, AtMost(1)]], r"field 'item': AtMost bounds .*, and this is bool"),
+        (Annotated[float, Precision(9, 2)], "Precision bounds Decimal, and this is float"),
+        (Annotated[list[int], AtMost(1), AtMost(5)], "has 2 marks AtMost: leave all but one out"),
+    ],
+)
+def test_a_mark_that_bounds_nothing_is_refused(annotation: Any, reason: str) -> None:
+    with pytest.raises(SchemaError, match=rf"^field 'x': .*{reason}"):
+        field_of("x", annotation)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "token"),
+    [
+        (list[Annotated[str, Width(3)]], "x:list(item:text:|S3)"),
+        (Annotated[list[Annotated[str, Width(3)]], AtMost(2)], "x:list(item:text:|S3, at most 2)"),
+        (Annotated[list[int] | None, AtMost(2)], "x:optional(:list(item:int:<i8, at most 2))"),
+        (Annotated[list[int], AtMost(2)] | None, "x:optional(:list(item:int:<i8, at most 2))"),
+        (Annotated[tuple[int, ...], AtMost(2)], "x:list(item:int:<i8, at most 2)"),
+        (Annotated[bytes | None, Width(3)], "x:optional(:bytes:|S3)"),
+        (Annotated[int, "of anything else", Width], "x:int:<i8"),
+    ],
+)
+def test_a_mark_is_of_the_type_that_it_is_at(annotation: Any, token: str) -> None:
+    assert field_of("x", annotation).token == token
 
 
 @dataclass

@@ -108,6 +108,34 @@ class Unknown:
     forget_at: NoSuchTimer = NEVER  # type: ignore[name-defined]  # noqa: F821
 
 
+@dataclass
+class Part:
+    parts: list[Part]
+    due: bettong.Timer = NEVER
+
+
+@dataclass
+class Within:
+    part: Part
+    count: int = 0
+
+
+@dataclass
+class WithinList:
+    forget_at: bettong.Timer = NEVER
+    parts: dict[str, list[Part | None]] = field(default_factory=dict)
+
+
+@dataclass
+class ListOfTimers:
+    dues: list[bettong.LogTimer] = field(default_factory=list)
+
+
+@dataclass
+class MaybeTimer:
+    due: bettong.Timer | None = None
+
+
 class Loose:
     forget_at: bettong.Timer = NEVER
 
@@ -156,6 +184,19 @@ def any_forget(fired: Any, state: Any) -> None:
             {"state": Loose, "function": any_state, "timers": {"forget_at": any_forget}},
             ["has to be a dataclass"],
         ),
+        (
+            {"state": Within, "function": any_state},
+            [
+                "Within.part.due is a timer below the fields of the state, where none fires",
+                "of Within itself",
+            ],
+        ),
+        (
+            {"state": WithinList, "function": any_state, "timers": {"forget_at": any_forget}},
+            ["WithinList.parts[][].due is a timer below"],
+        ),
+        ({"state": ListOfTimers, "function": any_state}, ["ListOfTimers.dues[] is a timer below"]),
+        ({"state": MaybeTimer, "function": any_state}, ["MaybeTimer.due is a timer below"]),
         (
             {"state": dict, "function": any_state, "timers": {"forget_at": any_forget}},
             ["has to be a dataclass"],

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bettong.application.callables import check_plain
 from bettong.errors import ApplicationError
@@ -98,6 +99,20 @@ def _class_of(state: Callable[[], Any]) -> Any:
 
 def _clocks(owner: str, kind: Any, *, strict: bool) -> dict[str, Clock]:
     """The timers among the fields of a class. `strict`: whether they must be known."""
+    hints = _hints(owner, kind, strict=strict)
+    for name, hint in hints.items():
+        own = get_args(hint)[0] if _mark(hint) is not None else hint
+        if (path := _hidden_timer(name, own, set())) is not None:
+            raise ApplicationError(
+                f"{owner}: {_name(kind)}.{path} is a timer below the fields of the state, where none fires: make it a"
+                f" field of {_name(kind)} itself, or an int"
+            )
+    marks = {name: _mark(hint) for name, hint in hints.items()}
+    return {name: mark.clock for name, mark in marks.items() if mark is not None}
+
+
+def _hints(owner: str, kind: Any, *, strict: bool) -> dict[str, Any]:
+    """The annotation of each field of a dataclass, in their order."""
     if not is_dataclass(kind) or not isinstance(kind, type):
         return {}
     try:
@@ -108,8 +123,23 @@ def _clocks(owner: str, kind: Any, *, strict: bool) -> dict[str, Clock]:
                 f"{owner}: an annotation of {_name(kind)} cannot be resolved: {error}"
             ) from None
         return {}
-    marks = {field.name: _mark(hints.get(field.name)) for field in fields(kind)}
-    return {name: mark.clock for name, mark in marks.items() if mark is not None}
+    return {field.name: hints[field.name] for field in fields(kind) if field.name in hints}
+
+
+def _hidden_timer(path: str, hint: Any, seen: set[Any]) -> str | None:
+    """The path of a timer within what is annotated so; None where there is none. `seen`: classes looked at before."""
+    if _mark(hint) is not None:
+        return path
+    origin, parts = get_origin(hint), get_args(hint)
+    if is_dataclass(origin or hint) and (origin or hint) not in seen:
+        seen.add(origin or hint)
+        held = [(f"{path}.{name}", each) for name, each in _hints("", origin or hint, strict=False).items()]
+    elif origin is Annotated:
+        held = [(path, parts[0])]
+    else:
+        held = [(path if origin in (Union, UnionType) else f"{path}[]", each) for each in parts]
+    found = (_hidden_timer(own, each, seen) for own, each in held)
+    return next((each for each in found if each is not None), None)
 
 
 def _mark(hint: object) -> TimerMark | None:

@@ -1,5 +1,7 @@
 """What a field is: by the annotation of a class, or by the Arrow field that a sender sent."""
 
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from typing import Annotated, Any, get_args, get_origin
 
@@ -8,6 +10,7 @@ import pyarrow as pa
 
 from bettong.errors import SchemaError
 from bettong.schema.fields import (
+    AtMost,
     Field,
     Kind,
     Scalar,
@@ -18,7 +21,7 @@ from bettong.schema.fields import (
     may_be_left_out,
 )
 from bettong.schema.form import Form, StatedType
-from bettong.schema.forms.decimals import DecimalForm
+from bettong.schema.forms.decimals import DecimalForm, Precision
 from bettong.schema.forms.dicts import DictForm
 from bettong.schema.forms.enums import EnumForm
 from bettong.schema.forms.json_documents import JsonForm
@@ -47,6 +50,12 @@ FORMS: tuple[type[Form], ...] = (
 DEPTH_MAX = 16
 
 _BY_NAME = {form.name: form for form in FORMS}
+# Of each mark that is a bound, the types that it bounds.
+_BOUNDS: Mapping[type[Any], tuple[tuple[Any, ...], str]] = {
+    Width: ((str, bytes), "str and bytes"),
+    AtMost: ((list, tuple), "list[T] and tuple[T, ...]"),
+    Precision: ((Decimal,), "Decimal"),
+}
 _EXPECTED = (
     "expected int, float, bool, str, bytes, one of bettong.u8 ... bettong.f64, Annotated[str, Width(n)], datetime,"
     " date, timedelta, Annotated[Decimal, Precision(18, 4)], an Enum, UUID, bettong.Json, list[...], dict[str, ...],"
@@ -69,24 +78,28 @@ def field_of(name: str, annotation: Any, depth: int = 0) -> Field:
         for form_class in FORMS:
             form = form_class.of_annotation(StatedType(plain, marks, partial(field_of, depth=depth + 1)))
             if form is not None:
+                # What may be None has given its marks to what it is else.
+                check_marks(plain, () if form_class is NullableForm else marks)
                 return field_with(name, form)
+        if plain in (bool, int, float, str, bytes):
+            check_marks(plain, marks)
+            return _plain_field(name, plain, marks)
     except SchemaError as error:
         raise SchemaError(f"field {name!r}: {error}" if name else str(error)) from None
-    width = next((mark.size_bytes for mark in marks if isinstance(mark, Width)), None)
-    scalar = next((mark.dtype for mark in marks if isinstance(mark, Scalar)), None)
-    if plain is bool:
-        return Field(name, Kind.BOOL, np.dtype("u1"), pa.uint8())
-    if plain is int:
-        return _number(name, Kind.INT, scalar or "<i8")
-    if plain is float:
-        return _number(name, Kind.FLOAT, scalar or "<f8")
-    if plain is str or plain is bytes:
-        kind = Kind.TEXT if plain is str else Kind.BYTES
-        if width is not None:
-            return Field(name, kind, np.dtype(f"S{width}"), pa.binary(width))
-        return Field(name, kind, None, pa.string() if plain is str else pa.binary())
     where = f"field {name!r}: " if name else ""
     raise SchemaError(f"{where}{annotation!r} is no field type; {_EXPECTED}")
+
+
+def check_marks(plain: Any, marks: Sequence[object]) -> None:
+    """Raises SchemaError for a mark that says nothing of a type: whoever wrote it takes it for a bound."""
+    kind = get_origin(plain) or plain
+    name = kind.__name__ if plain is kind and isinstance(kind, type) else str(plain)
+    for mark_class, (kinds, bounded) in _BOUNDS.items():
+        found = [mark for mark in marks if isinstance(mark, mark_class)]
+        if found and kind not in kinds:
+            raise SchemaError(f"{mark_class.__name__} bounds {bounded}, and this is {name}: leave it out")
+        if len(found) > 1:
+            raise SchemaError(f"{name} has {len(found)} marks {mark_class.__name__}: leave all but one out")
 
 
 def field_of_arrow(name: str, field: pa.Field, depth: int = 0) -> Field:
@@ -114,6 +127,22 @@ def field_of_arrow(name: str, field: pa.Field, depth: int = 0) -> Field:
     else:
         dtype = None
     return Field(name, kind_of(field), dtype, field.type)
+
+
+def _plain_field(name: str, plain: Any, marks: Sequence[object]) -> Field:
+    """That of a number, a bool, text or bytes."""
+    width = next((mark.size_bytes for mark in marks if isinstance(mark, Width)), None)
+    scalar = next((mark.dtype for mark in marks if isinstance(mark, Scalar)), None)
+    if plain is bool:
+        return Field(name, Kind.BOOL, np.dtype("u1"), pa.uint8())
+    if plain is int:
+        return _number(name, Kind.INT, scalar or "<i8")
+    if plain is float:
+        return _number(name, Kind.FLOAT, scalar or "<f8")
+    kind = Kind.TEXT if plain is str else Kind.BYTES
+    if width is not None:
+        return Field(name, kind, np.dtype(f"S{width}"), pa.binary(width))
+    return Field(name, kind, None, pa.string() if plain is str else pa.binary())
 
 
 def _number(name: str, kind: Kind, code: str) -> Field:

@@ -27,6 +27,11 @@ _REFUSED = re.compile(r"NumbaTypeError: (.+)\n\s*raised from \S*\bnumba_types/")
 _RESULT = re.compile(r"(?:result|each)\.(\w+)")
 
 _REWORDED = (
+    # Of an operator that changes an array in place, where Numba finds no form of it for the array's own type.
+    (
+        re.compile(r"^'NoneType' object has no attribute 'args'$"),
+        "an array changed in place takes results of its type alone: one of integers takes no fractions; use float64",
+    ),
     (re.compile(r"\[char x (\d+)\]"), r"bytes[\1]"),
     (re.compile(r"of type (\w+)\(.*\)$"), r"of type \1"),
     # Of Python 3.13, in the words that Numba has for 3.11 and 3.12.

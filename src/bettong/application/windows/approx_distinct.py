@@ -14,13 +14,13 @@ from bettong.application.windows.aggregates import OfValue
 # A register says how rare the rarest hash was that fell to it: 2 ** 12 of them are wrong by 1.04 / 2 ** 6. The library
 # takes the error, and finds the number of registers.
 REGISTER_BITS = 12
-_REGISTERS = 1 << REGISTER_BITS
+REGISTERS = 1 << REGISTER_BITS
 _STANDARD_ERROR = 0.0163
 _HASH_BYTES = 8
 HASH_BITS = 8 * _HASH_BYTES
 _RANK_MAX = HASH_BITS - REGISTER_BITS + 1
 # Registers that are kept one by one: more take as much memory as all of them do.
-_SPARSE_MAX = 64
+SPARSE_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ApproxDistinct(OfValue):
         """See Aggregate: which register, and what it is at least."""
         digest = blake2b(msgpack.packb(_plain(value)), digest_size=_HASH_BYTES).digest()
         number = int.from_bytes(digest, "little")
-        return number % _REGISTERS, _RANK_MAX - (number >> REGISTER_BITS).bit_length()
+        return number % REGISTERS, _RANK_MAX - (number >> REGISTER_BITS).bit_length()
 
     def first(self, value: tuple[int, int]) -> dict[int, int] | bytearray:
         """See Aggregate. The registers that are not zero; when they are many, all of them."""
@@ -55,7 +55,7 @@ class ApproxDistinct(OfValue):
         register, rank = value
         if isinstance(accumulator, dict):
             accumulator[register] = max(rank, accumulator.get(register, 0))
-            return accumulator if len(accumulator) <= _SPARSE_MAX else bytearray(_registers(accumulator))
+            return accumulator if len(accumulator) <= SPARSE_MAX else bytearray(_registers(accumulator))
         accumulator[register] = max(rank, accumulator[register])
         return accumulator
 
@@ -65,7 +65,7 @@ class ApproxDistinct(OfValue):
         """See Aggregate."""
         if isinstance(left, dict) and isinstance(right, dict):
             joined = left | {each: max(rank, left.get(each, 0)) for each, rank in right.items()}
-            if len(joined) <= _SPARSE_MAX:
+            if len(joined) <= SPARSE_MAX:
                 return joined
         return bytearray(np.maximum(_registers(left), _registers(right)))
 
@@ -85,7 +85,7 @@ class ApproxDistinct(OfValue):
 def _registers(accumulator: dict[int, int] | bytearray) -> np.ndarray[Any, np.dtype[np.uint8]]:
     if isinstance(accumulator, bytearray):
         return np.frombuffer(accumulator, np.uint8)
-    found = np.zeros(_REGISTERS, np.uint8)
+    found = np.zeros(REGISTERS, np.uint8)
     found[list(accumulator)] = list(accumulator.values())
     return found
 

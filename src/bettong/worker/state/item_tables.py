@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from bettong.application.windows.approx_distinct import REGISTERS, SPARSE_MAX
 from bettong.frames.columns import Array
+from bettong.worker.state.key_table import mixed
 
 # What becomes of the number of an item that is there already. Of those that keep it, each is how many came before.
 COUNTED, GREATEST, KEPT = range(3)
@@ -27,15 +29,11 @@ WORD, LOADED, ITEM_WORDS, NUMBERS = range(4)
 # The words of a pane for each kind.
 PANE_WORDS = 2
 DENSE = -1
-# Registers of `ApproxDistinct`, and how many are kept as items. See there.
-REGISTERS, ITEMS_MAX = 4096, 64
 # Numbers of registers are less.
 NUMBER_LIMIT = 64
 _DENSE_POWER, _BYTES, _BYTE = 9, 8, 255
 # No array has 2**40 words.
 _POWERS, _FIRST_WORDS, _FIRST_ITEMS = 40, 4096, 4
-# See `key_table`.
-_MIX, _FOLD = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
 class ItemArrays(NamedTuple):
@@ -65,7 +63,7 @@ class ItemSegments:
 
 
 @numba.njit(cache=True)
-def has_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
+def make_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
     """Makes room in the table of a pane for one item more; `at`: where its words begin.
 
     Returns False where there are too few words: then the table is as before.
@@ -75,7 +73,7 @@ def has_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
     if count == DENSE:
         return True
     entry = 1 + kind[ITEM_WORDS]
-    if kind[NUMBERS] == GREATEST and count >= ITEMS_MAX:
+    if kind[NUMBERS] == GREATEST and count >= SPARSE_MAX:
         taken = _take_segment(_DENSE_POWER, items)
         if taken:
             _spread(segment, taken, items.words)
@@ -183,8 +181,7 @@ def _find(segment: Any, entry: Any, words: Any, loaded: Any, first: Any, step: A
     start, mask = segment >> 6, np.uint64(_room(segment, entry) - 1)
     state = np.uint64(0)
     for index in range(entry - 1):
-        state = (state ^ np.uint64(loaded[first + step * index])) * _MIX
-        state ^= state >> _FOLD
+        state = mixed(state, np.uint64(loaded[first + step * index]))
     while True:
         at = start + np.int64(state & mask) * entry
         if words[at] == 0:

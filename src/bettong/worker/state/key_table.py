@@ -141,14 +141,20 @@ def words_of(column: Array) -> Array:
 
 
 @numba.njit(cache=True, inline="always")
+def mixed(state: Any, word: Any) -> Any:
+    """A hash of words so far, with one word more."""
+    state = (state ^ word) * _MIX
+    return state ^ (state >> _FOLD)
+
+
+@numba.njit(cache=True, inline="always")
 def _tag(words: Any, row: Any) -> Any:
     """The word of a key that has one, else a hash of all."""
     if words.shape[1] == 1:
         return words[row, 0]
     state = np.uint64(0)
     for word in range(words.shape[1]):
-        state = (state ^ words[row, word]) * _MIX
-        state ^= state >> _FOLD
+        state = mixed(state, words[row, word])
     return state
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from bettong.application.windows.approx_distinct import REGISTERS
 from bettong.frames.columns import Array
 from bettong.worker.state.item_tables import (
     DENSE,
@@ -21,14 +22,13 @@ from bettong.worker.state.item_tables import (
     NUMBER_LIMIT,
     NUMBERS,
     PANE_WORDS,
-    REGISTERS,
     WORD,
     ItemArrays,
     ItemSegments,
     add_item,
     give_back,
-    has_room,
     list_items,
+    make_room,
 )
 
 DUE, OLDEST, NEWEST = range(3)
@@ -181,7 +181,7 @@ def _put_all(start: Any, panes: Any, rows: Any, words: Any, kinds: Any, items: A
     flat, width = rows.reshape(-1), rows.shape[1]
     for row in range(start, len(rows)):
         pane, kind = panes[rows[row, 0]], kinds[rows[row, 1]]
-        if not has_room(kind, words, pane, VALUES, items):
+        if not make_room(kind, words, pane, VALUES, items):
             return row
         add_item(kind, words, pane, VALUES, items, flat, row * width + 2, 1)
     return len(rows)

@@ -10,7 +10,7 @@ from bettong.application.execution_mode import ExecutionMode
 from bettong.application.nodes.stateful import Stateful
 from bettong.errors import ApplicationError, SchemaError
 from bettong.frames.columns import Array
-from bettong.schema.annotations import DEPTH_MAX, field_of
+from bettong.schema.annotations import DEPTH_MAX, check_marks, field_of
 from bettong.schema.fields import AtMost
 from bettong.schema.record_classes import record_class_of
 from bettong.schema.schema import Schema, schema_of
@@ -66,13 +66,18 @@ def records_of(node: Stateful, states: list[Any]) -> Any:
 def layout_of(node: Stateful) -> ObjectMember:
     """What the computation's states hold. Raises ApplicationError for what no record can."""
     owner = f"{node.mode.value} {node.name!r}"
+    failed = ""
     try:
+        _check_made("", node.state)
         if node.mode is ExecutionMode.VECTORIZED or not is_dataclass(node.state):
             check_fixed(node.mode.value, node.name, schema_of(node.state))
-        layout = layout_of_class(node.state, _new(node))
+        new, failed = _new(node)
+        layout = layout_of_class(node.state, new)
+        if node.mode is ExecutionMode.COMPILED:
+            _check_signed(layout)
     except _UnfitStateError as error:
         name = getattr(node.state, "__name__", node.state)
-        raise ApplicationError(f"{owner}: {name}: {error}") from None
+        raise ApplicationError(f"{owner}: {name}: {error}{failed}") from None
     except SchemaError as error:
         raise ApplicationError(f"{owner}: state: {error}") from None
     if layout.dtype.itemsize > STATE_BYTES_MAX:
@@ -120,18 +125,29 @@ class _UnfitStateError(SchemaError):
     """What no record can hold, with the path that leads to it."""
 
 
-def _new(node: Stateful) -> Any:
-    """A new state; None where it is not made without arguments, which `first_state` refuses."""
+def _new(node: Stateful) -> tuple[Any, str]:
+    """A new state, or None and why there is none, as the end of a sentence; `first_state` refuses it then."""
     try:
-        return node.state()
-    except TypeError:
-        return None
+        return node.state(), ""
+    except TypeError as error:
+        return None, f"; to make a new state raised TypeError: {error}"
+
+
+def _check_made(path: str, held_class: Any) -> None:
+    """Raises _UnfitStateError for a class whose objects are made by more than their fields."""
+    if hasattr(held_class, "__post_init__"):
+        where = f"{path} ({held_class.__name__}) " if path else ""
+        raise _UnfitStateError(
+            f"{where}has a __post_init__, which would run again whenever a saved state is read; let"
+            " field(default_factory=...) make such values, or the function where it first sees the state"
+        )
 
 
 def _object(name: str, path: str, held_class: Any, new: Any, depth: int) -> ObjectMember:
     """The member of a dataclass. `new`: an object of it, of a new state; None where there is none yet."""
     if depth > DEPTH_MAX:
         raise _UnfitStateError(f"{path}: within more than {DEPTH_MAX} others; does a class hold itself?")
+    _check_made(path, held_class)
     record = record_class_of(held_class)
     members = tuple(
         _member(own, f"{path}.{own}" if path else own, hint, getattr(new, own, None), depth)
@@ -143,6 +159,8 @@ def _object(name: str, path: str, held_class: Any, new: Any, depth: int) -> Obje
 def _member(name: str, path: str, annotation: Any, new: Any, depth: int) -> Member:
     plain, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     origin = get_origin(plain) or plain
+    if origin in (np.ndarray, list) or is_dataclass(plain):
+        _check_marks(path, plain, marks)
     if origin is np.ndarray:
         return _array(name, path, new)
     if is_dataclass(plain):
@@ -160,6 +178,13 @@ def _member(name: str, path: str, annotation: Any, new: Any, depth: int) -> Memb
     return PlainMember(name, path, field)
 
 
+def _check_marks(path: str, plain: Any, marks: list[Any]) -> None:
+    try:
+        check_marks(plain, marks)
+    except SchemaError as error:
+        raise _UnfitStateError(f"{path}: {error}") from None
+
+
 def _list(name: str, path: str, annotation: Any, bound: int, depth: int) -> ListMember:
     item = _member("", f"{path}[]", annotation, None, depth + 1)
     if isinstance(item, ObjectMember) and not item.is_value:
@@ -172,6 +197,19 @@ def _list(name: str, path: str, annotation: Any, bound: int, depth: int) -> List
             f"{item.path}: a list holds no lists and no arrays; use an array of two dimensions"
         )
     return ListMember(name, path, item, bound)
+
+
+def _check_signed(member: Member) -> None:
+    """Raises _UnfitStateError for a u64: in compiled code it would be negative from 2**63 on, and saved so."""
+    if isinstance(member, PlainMember) and member.field.dtype == np.uint64:
+        raise _UnfitStateError(
+            f"{member.path} (u64): compiled code would make negative numbers of those from 2**63 on; use int, or text"
+            " for numbers that nobody computes with"
+        )
+    for each in member.members if isinstance(member, ObjectMember) else ():
+        _check_signed(each)
+    if isinstance(member, ListMember):
+        _check_signed(member.item)
 
 
 def _array(name: str, path: str, new: Any) -> ArrayMember:

@@ -24,7 +24,6 @@ from bettong.frames.columns import Array, Column, Columns
 from bettong.frames.fitting import fitting_values
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema, schema_of
-from bettong.worker.state.key_table import words_of, words_per_key
 from bettong.worker.windows.fold_kernels import (
     ADD,
     ADD_CARRYING,
@@ -38,7 +37,7 @@ from bettong.worker.windows.fold_kernels import (
     Folds,
 )
 from bettong.worker.windows.gathered import Gathered, ItemValues, RankedValues
-from bettong.worker.windows.value_words import python_values
+from bettong.worker.windows.value_words import ordered_words, python_values, raw_words, values_in, words_for
 
 # Of integers, of floats.
 _OPERATIONS: dict[type[Any], tuple[int, int]] = {
@@ -49,8 +48,6 @@ _OPERATIONS: dict[type[Any], tuple[int, int]] = {
 }
 # What is more than a value of each window.
 _GATHERED = (Top, Distinct, ApproxDistinct, Quantile)
-# The sign bit. With it turned, integers without a sign are in the order of those with one.
-_SIGN = np.uint64(1 << 63)
 # Up to here floats hold every integer, so that to divide them rounds once, as Python does.
 _EXACT = 2**53
 
@@ -86,6 +83,11 @@ class _Accumulator:
         return self.field is not None and self.field.kind is Kind.FLOAT
 
     @property
+    def _is_carried(self) -> bool:
+        """Whether it is a sum of integers, which has a second word for what outgrows the first."""
+        return self.field is not None and _is_carried(self.aggregate, self.field)
+
+    @property
     def _is_turned(self) -> bool:
         """Whether its words are compared, and have no sign."""
         compared = isinstance(self.aggregate, Min | Max)
@@ -102,16 +104,11 @@ class _Accumulator:
     def load(self, column: Column, into: Array) -> None:
         """Fills rows of words, one for each of its own, with the values of a column."""
         assert isinstance(column, np.ndarray)  # noqa: S101 - its width is fixed
-        if column.dtype.kind == "S":
-            into[:] = words_of(column).view(np.int64).T
-        elif self._is_float:
-            into.view(np.float64)[0] = column
-        elif self._is_turned:
-            into[0] = (column ^ _SIGN).view(np.int64)
-        else:
-            into[0] = column.view(np.int64) if column.dtype == np.uint64 else column
-            if len(into) == 2:
-                into[1] = 0 if column.dtype == np.uint64 else into[0] >> 63
+        assert self.field is not None  # noqa: S101 - a count loads none
+        words = (ordered_words if self._is_turned else raw_words)(self.field, column)
+        into[: len(words)] = words
+        if self._is_carried:
+            into[1] = 0 if column.dtype == np.uint64 else into[0] >> 63
 
     def values(self, messages: Array, words: Array) -> Array:
         """The result of each row of words."""
@@ -136,17 +133,11 @@ class _Accumulator:
         """What each row of words holds: in the type that it was loaded from, or a wider one, maybe Python's."""
         own = np.ascontiguousarray(words[:, self.start : self.stop])
         assert self.field is not None  # noqa: S101 - a count has no words
-        dtype = self.field.dtype
-        assert dtype is not None  # noqa: S101 - its width is fixed
-        if dtype.kind == "S":
-            return own.view(f"S{own.itemsize * (self.stop - self.start)}").ravel().astype(dtype)
-        if self._is_float:
-            return own.view(np.float64).ravel()
-        if self.stop - self.start == 2:
+        if self._is_carried:
             return _sums(own[:, 0], own[:, 1])
-        if dtype == np.uint64:
-            return own.view(np.uint64).ravel() ^ (_SIGN if self._is_turned else np.uint64(0))
-        return own.ravel()
+        return values_in(
+            self.field, ordered_words(self.field, own, are_words=True) if self._is_turned else own
+        )
 
 
 class WindowWords(NamedTuple):
@@ -313,11 +304,11 @@ def _read(takes: Schema, read: Read) -> Field:
 
 def _words(aggregate: Aggregate, field: Field | None) -> int:
     """How many words an aggregate of the field has."""
-    if field is None or field.dtype is None:
-        return 0
-    if field.dtype.kind == "S":
-        return words_per_key(field.dtype)
-    return 2 if isinstance(aggregate, Sum | Mean) and field.kind is Kind.INT else 1
+    return 0 if field is None else words_for(field) + _is_carried(aggregate, field)
+
+
+def _is_carried(aggregate: Aggregate, field: Field) -> bool:
+    return isinstance(aggregate, Sum | Mean) and field.kind is Kind.INT
 
 
 def _sums(lower: Array, upper: Array) -> Array:

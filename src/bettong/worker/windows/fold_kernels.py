@@ -11,7 +11,7 @@ import numpy as np
 
 from bettong.frames.columns import Array
 from bettong.worker.state.item_tables import LOADED as ITEMS_LOADED
-from bettong.worker.state.item_tables import add_item, has_room
+from bettong.worker.state.item_tables import add_item, make_room
 from bettong.worker.windows.top_kernels import LOADED, add_ranked
 
 # What becomes of two words, that of the older accumulator first. A float is told from an integer by its operation. Sums
@@ -32,12 +32,12 @@ class Folds(NamedTuple):
 
 
 @numba.njit(cache=True)
-def has_room_for(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, items: Any) -> Any:
+def make_room_for(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, items: Any) -> Any:
     """Whether there is room for the items of a row in tables of accumulators, behind column `at`; it is made."""
     loaded, rows = values[2], np.uint64(values[0].shape[1])
     for kind in folds.items:
         is_added = loaded[np.uint64(kind[ITEMS_LOADED]) * rows + np.uint64(row)]
-        if is_added and not has_room(kind, words, into, at + 1, items):
+        if is_added and not make_room(kind, words, into, at + 1, items):
             return False
     return True
 
@@ -87,7 +87,7 @@ def add_each(start: Any, values: Any, folds: Any, words: Any, items: Any) -> Any
     Stops before the first row for which there is no room, and returns it.
     """
     for row in range(start, len(words)):
-        if not has_room_for(row, values, folds, words, row, 0, items):
+        if not make_room_for(row, values, folds, words, row, 0, items):
             return row
         words[row, 0] = 1
         for operation in range(len(folds.operations)):

@@ -32,7 +32,7 @@ from bettong.worker.state.pane_pool import (
     USED,
     VALUES,
 )
-from bettong.worker.windows.fold_kernels import fold_word, gather, has_room_for
+from bettong.worker.windows.fold_kernels import fold_word, gather, make_room_for
 from bettong.worker.windows.top_kernels import join_ranked
 
 # What is to say of a row: nothing; some of its windows are over, or all; its windows end beyond 64 bits; an
@@ -134,7 +134,7 @@ def add_rows(
         if marks[row] and len(fronts[0]):
             fronts[0][slot, BLOCK] = NO_BLOCK
         at = np.uint64(pane)
-        if gathers and not has_room_for(row, values, folds, panes, at, MESSAGES, items):
+        if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
             return np.int64(row)
         panes[at, MESSAGES] += 1
         for operation in range(len(operations)):

@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bettong.application.windows.approx_distinct import HASH_BITS, REGISTER_BITS, ApproxDistinct
+from bettong.application.windows.approx_distinct import HASH_BITS, REGISTER_BITS, REGISTERS, ApproxDistinct
 from bettong.application.windows.quantile import (
     BUCKETS_MAX,
     EXPONENT_MIN,
@@ -22,7 +22,7 @@ from bettong.application.windows.quantile import (
 )
 from bettong.frames.columns import Array
 from bettong.schema.fields import Kind
-from bettong.worker.state.item_tables import DENSE, NUMBER_LIMIT, REGISTERS, list_items
+from bettong.worker.state.item_tables import DENSE, NUMBER_LIMIT, list_items
 from bettong.worker.windows.value_hashes import hashes_of
 
 

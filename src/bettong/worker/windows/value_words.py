@@ -23,8 +23,8 @@ def raw_words(field: Field, column: Array) -> Array:
     if field.kind in (Kind.TEXT, Kind.BYTES):
         return words_of(column).view(np.int64).T
     if field.kind is Kind.FLOAT:
-        return np.asarray(column.astype(np.float64).view(np.int64)).reshape(1, -1)
-    return np.asarray(column.astype(np.int64)).reshape(1, -1)
+        return np.asarray(column.astype(np.float64, copy=False).view(np.int64)).reshape(1, -1)
+    return np.asarray(column.astype(np.int64, copy=False)).reshape(1, -1)
 
 
 def values_in(field: Field, words: Array) -> Array:
