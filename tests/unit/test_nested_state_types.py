@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from typing_extensions import TypeAliasType
 
 import bettong
-from bettong import Application
+from bettong import Application, ApplicationError, AtMost
+from bettong.application.plan import plan
 from bettong.testing import run
+from bettong.worker.state.state_schemas import state_schema_of
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 # As numpy from 2.5 on makes its own.
@@ -50,3 +53,125 @@ def test_an_array_is_one_by_whatever_alias_it_is_annotated() -> None:
     for compiled in (False, True):
         outcome = run(application(counted, Arrays), [("in", Item(1, 0.0))] * 2, compiled=compiled)
         assert [each.value for each in outcome.outputs["out"]] == [123.0, 246.0]
+
+
+class Upward:
+    """Holds a class whose name is that of another one."""
+
+    @dataclass(frozen=True)
+    class Pair:
+        """Of two."""
+
+        first: int = 0
+        second: int = 0
+
+
+class Downward:
+    """See above."""
+
+    @dataclass(frozen=True)
+    class Pair:
+        """Of two."""
+
+        second: int = 0
+        first: int = 0
+
+
+UpwardPair, DownwardPair = Upward.Pair, Downward.Pair
+
+
+@dataclass
+class Pairs:
+    upward: Annotated[list[Upward.Pair], AtMost(3)] = field(
+        default_factory=lambda: [UpwardPair(first=1, second=2)]
+    )
+    downward: Annotated[list[Downward.Pair], AtMost(3)] = field(
+        default_factory=lambda: [DownwardPair(first=1, second=2)]
+    )
+
+
+@bettong.compiled
+def paired(item: Item, state: Pairs) -> Item:
+    found = 0
+    for each in state.upward:
+        found = 100 * found + 10 * each.first + each.second
+    for pair in state.downward:
+        found = 100 * found + 10 * pair.first + pair.second
+    if len(state.downward) < 3:
+        state.downward.append(DownwardPair(first=5, second=6))
+    return Item(item.key, 10.0 * found + state.downward[0].first)
+
+
+def test_two_classes_of_one_name_are_two() -> None:
+    for compiled in (False, True):
+        outcome = run(application(paired, Pairs), [("in", Item(1, 0.0))] * 2, compiled=compiled)
+        assert [each.value for each in outcome.outputs["out"]] == [12121.0, 1212561.0]
+
+
+@dataclass
+class Part:
+    count: int = 0
+
+
+@dataclass
+class LargerPart(Part):
+    more: int = 0
+
+
+@dataclass
+class Parts:
+    part: Part = field(default_factory=LargerPart)
+
+
+@bettong.compiled
+def added(item: Item, state: Parts) -> Item:
+    state.part.count += 1
+    return Item(item.key, state.part.count)
+
+
+def test_an_object_of_a_class_that_inherits_from_the_annotated_one_is_refused() -> None:
+    with pytest.raises(ApplicationError, match=r"field 'part': LargerPart.* is no Part, but of LargerPart"):
+        run(application(added, Parts), [("in", Item(1, 0.0))], compiled=True)
+
+
+class Evaluated:
+    """Annotations that are no text, as in a module without the import from `__future__`."""
+
+    own: Any = field(default_factory=lambda: np.zeros(3, np.int64))
+
+
+Evaluated.__annotations__["own"] = NDArray[np.int64]
+PlainArrays: Any = dataclass(Evaluated)
+
+
+@bettong.compiled
+def kept(item: Item, _: Any) -> Item:
+    return item
+
+
+def state_layout(function: Any, state: Any, *, records: bool) -> str:
+    (stage,) = plan(application(function, state)).stages
+    found: str = state_schema_of(stage, stage.operators[0].node, records=records).layout
+    return found
+
+
+@pytest.mark.parametrize(
+    ("function", "state", "records", "layout"),
+    [
+        (
+            paired,
+            Pairs,
+            True,
+            "upward:list(:Upward.Pair(first:int:<i8, second:int:<i8) eq=True order=False, at most 3)",
+        ),
+        (kept, PlainArrays, True, "{own: ndarray = own:int64 (3,)}"),
+        (kept, PlainArrays, False, "{own: ndarray of int64 (3,)}"),
+    ],
+)
+def test_what_a_snapshot_says_of_its_states_is_the_same_on_each_python_and_numpy(
+    function: Any,
+    state: Any,
+    records: bool,  # noqa: FBT001 - pytest fills it in
+    layout: str,
+) -> None:
+    assert layout in state_layout(function, state, records=records)
