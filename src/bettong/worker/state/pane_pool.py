@@ -45,12 +45,21 @@ class PanePool:
     `free`: the numbers of those, of which the last `counts[FREE]`th is used next.
     """
 
-    def __init__(self, values: int, *, are_combined: bool, kinds: Array | None = None) -> None:
+    def __init__(
+        self,
+        values: int,
+        *,
+        are_combined: bool,
+        kinds: Array | None = None,
+        counters: Array | None = None,
+    ) -> None:
         """`values`: words of accumulators. `are_combined`: whether panes have them a second time.
 
-        `kinds`: of their items, a row each (see `item_tables`).
+        `kinds`: of their items, a row each (see `item_tables`). `counters`: which of the words say how many of those
+        behind them are in use, and the most that this is, a row each.
         """
         self.values = values
+        self.counters = np.empty((0, 2), np.int64) if counters is None else counters
         self.kinds = np.empty((0, 4), np.int64) if kinds is None else kinds
         self.items = ItemSegments()
         width = VALUES + values + (1 + values if are_combined else 0)
@@ -114,6 +123,12 @@ class PanePool:
         """Items of these accumulators, a row each, are in use no more."""
         if len(self.kinds):
             _give_back_items(np.ascontiguousarray(accumulators), self.kinds, self.items.arrays)
+
+    def are_counted(self, accumulators: Array) -> bool:
+        """Whether counts in accumulators, a row each, are of what there is room for. Others may have written them."""
+        words, most = self.counters.T
+        counts = accumulators[:, words]
+        return bool(((counts >= 0) & (counts <= most)).all())
 
     def items_of(self, panes: Array) -> Array:
         """The items of panes, a row each, always in one order: which of `panes`, which kind, number, words."""

@@ -104,6 +104,8 @@ class PaneTable(DueTable):
             or not np.array_equal(starts, np.cumsum(counts) - counts)
         ):
             raise SnapshotError(f"state of {self.name!r}: {len(beside)} panes, but not those of its keys")
+        if not self.panes.are_counted(beside[:, VALUES - MESSAGES + 1 :]):
+            raise SnapshotError(f"state of {self.name!r}: more values of an aggregate than it keeps")
         if items is not None and not self.panes.are_items(items, len(beside)):
             raise SnapshotError(f"state of {self.name!r}: items of no aggregate that it has")
         # An increment holds all panes of its keys.
