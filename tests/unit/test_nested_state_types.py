@@ -175,3 +175,90 @@ def test_what_a_snapshot_says_of_its_states_is_the_same_on_each_python_and_numpy
     layout: str,
 ) -> None:
     assert layout in state_layout(function, state, records=records)
+
+
+@dataclass
+class Counts:
+    total: int = 0
+    is_set: bool = False
+    share: float = 0.0
+    part: Part = field(default_factory=Part)
+
+
+def half(item: Item, state: Counts) -> Item:
+    state.total += 0.5  # type: ignore[assignment]
+    return item
+
+
+def quotient(item: Item, state: Counts) -> Item:
+    state.total = 7 / 2  # type: ignore[assignment]
+    return item
+
+
+def infinite(item: Item, state: Counts) -> Item:
+    state.total = item.value * 1e300  # type: ignore[assignment]
+    return item
+
+
+def flagged(item: Item, state: Counts) -> Item:
+    state.is_set = item.value  # type: ignore[assignment]
+    return item
+
+
+def deeper(item: Item, state: Counts) -> Item:
+    state.part.count += item.value  # type: ignore[assignment]
+    return item
+
+
+def maybe(item: Item, state: Counts) -> Item:
+    found = item.value if item.value > 1 else None
+    if found is not None:
+        state.total = found  # type: ignore[assignment]
+    return item
+
+
+def set_total(state: Counts, value: Any) -> None:
+    state.total = value
+
+
+def called(item: Item, state: Counts) -> Item:
+    set_total(state, 1)
+    set_total(state, item.value)
+    return item
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (half, "field 'total' of a Counts is an int64, not a float64"),
+        (quotient, "field 'total' of a Counts is an int64, not a float64"),
+        (infinite, "field 'total' of a Counts is an int64, not a float64"),
+        (flagged, "field 'is_set' of a Counts is a bool, not a float64"),
+        (deeper, "field 'count' of a Part is an int64, not a float64"),
+        (maybe, "field 'total' of a Counts is an int64, not a float64"),
+        (called, "field 'total' of a Counts is an int64, not a float64"),
+    ],
+)
+def test_a_float_in_a_field_of_integers_is_refused_with_its_line(function: Any, text: str) -> None:
+    app = application(bettong.compiled(function), Counts)
+    for _ in range(2):  # no cache has it either
+        with pytest.raises(ApplicationError) as caught:
+            run(app, [("in", Item(1, 1.75))], compiled=True)
+        assert f"cannot be compiled: {text}" in str(caught.value)
+        line = (set_total if function is called else function).__code__.co_firstlineno
+        assert f"test_nested_state_types.py:{line + (3 if function is maybe else 1)})" in str(caught.value)
+
+
+@bettong.compiled
+def fitting(item: Item, state: Counts) -> Item:
+    state.total += int(item.value) + (item.value > 1)
+    state.is_set = item.value > 1
+    state.share += 1
+    state.part.count = 7 // 2
+    return Item(item.key, state.total + 10 * state.is_set + 100 * state.share + 1000 * state.part.count)
+
+
+def test_whole_numbers_and_bools_are_set_in_fields_of_integers_and_floats() -> None:
+    for compiled in (False, True):
+        outcome = run(application(fitting, Counts), [("in", Item(1, 1.75))] * 2, compiled=compiled)
+        assert [each.value for each in outcome.outputs["out"]] == [3112.0, 3214.0]
