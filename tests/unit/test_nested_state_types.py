@@ -12,13 +12,14 @@ from typing_extensions import TypeAliasType
 
 import bettong
 from bettong import Application, ApplicationError, AtMost
+from bettong.application.nodes.stateful import Stateful
 from bettong.application.plan import plan
 from bettong.testing import run
 from bettong.worker.state.state_schemas import state_schema_of
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 # As numpy from 2.5 on makes its own.
-Alias: Any = TypeAliasType("Alias", NDArray[Scalar], type_params=(Scalar,))
+Alias: Any = TypeAliasType("Alias", NDArray[Scalar], type_params=(Scalar,))  # type: ignore[arg-type]
 Alias_of_alias: Any = TypeAliasType("Alias_of_alias", Alias[np.int64])
 
 
@@ -151,8 +152,9 @@ def kept(item: Item, _: Any) -> Item:
 
 def state_layout(function: Any, state: Any, *, records: bool) -> str:
     (stage,) = plan(application(function, state)).stages
-    found: str = state_schema_of(stage, stage.operators[0].node, records=records).layout
-    return found
+    node = stage.operators[0].node
+    assert isinstance(node, Stateful)
+    return str(state_schema_of(stage, node, records=records).layout)
 
 
 @pytest.mark.parametrize(
