@@ -276,32 +276,6 @@ def hash_of(value: Any) -> int:
     return int.from_bytes(blake2b(packed, digest_size=8).digest(), "little")
 
 
-def test_a_snapshot_with_items_of_no_aggregate_is_refused() -> None:
-    saved = worker(ready(TUMBLING, "drop", Gathered, compiled=True))
-    fold(saved, [data("in/x", 1, [reading(1, 5, each) for each in range(5)], watermark_ns=5)])
-    pool = table_of(saved).panes
-    items = pool.items_of(np.arange(1))
-    registers = int(np.flatnonzero(pool.kinds[items[:, 1], 3] == 1)[0])
-    assert pool.are_items(items, 1)
-    for row, column, value in (
-        (0, 0, 1),
-        (0, 0, -1),
-        (0, 1, len(pool.kinds)),
-        (0, 2, 0),
-        (registers, 2, 64),
-        (registers, 3, 4096),
-        (registers, 3, -1),
-    ):
-        wrong = items.copy()
-        wrong[row, column] = value
-        assert not pool.are_items(wrong, 1)
-    assert not pool.are_items(items[:, 1:], 1)
-    table_of(saved).panes.items_of = lambda panes: items[:, 1:]  # type: ignore[method-assign] # noqa: ARG005
-    fresh = table_of(worker(ready(TUMBLING, "drop", Gathered, compiled=True)))
-    with pytest.raises(SnapshotError, match="items of no aggregate"):
-        fresh.load(table_of(saved).dump(), log_ns=0, begins=True)
-
-
 def test_a_snapshot_with_more_values_of_top_than_it_keeps_is_refused() -> None:
     saved = worker(ready(TUMBLING, "drop", Ranks, compiled=True))
     fold(saved, [data("in/x", 1, [reading(1, 5, each) for each in range(9)], watermark_ns=5)])
