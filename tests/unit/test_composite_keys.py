@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from bettong.frames.key_values import key_bytes, key_text
 from bettong.inspection.message_keys import indexes_of, key_of
 from bettong.routing import partition_of, partitions_of
 from bettong.schema.schema import schema_of
+from bettong.testing import run
 from bettong.worker.batch import FrameKeys
 from bettong.worker.stage_program import program
 from tests.samples.application import refused
@@ -290,3 +291,24 @@ def test_windows_have_the_parts_of_a_key_and_no_field_for_all() -> None:
         MinuteOfVenue("a", 2, 1),
         MinuteOfVenue("b", 1, 2),
     ]
+
+
+@dataclass
+class Split:
+    KEY_PARTS: ClassVar[int] = 2
+    key: int
+    other: int
+
+
+@bettong.compiled
+def split(message: Split, kept: Kept) -> Split:
+    kept.count += message.key
+    return Split(message.key, kept.count)
+
+
+def test_no_name_of_a_users_class_says_that_it_has_a_key_of_parts() -> None:
+    app = Application("meters")
+    app.source("in", schema=Split, key="key").stateful(split, state=Kept, name="split").sink("out")
+    for compiled in (False, True):
+        outcome = run(app, [("in", Split(3, 4))] * 2, compiled=compiled)
+        assert outcome.outputs["out"] == [Split(3, 3), Split(3, 6)]

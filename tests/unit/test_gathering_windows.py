@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import pairwise
@@ -25,6 +26,7 @@ from bettong.schema.fields import Kind
 from bettong.worker.balance import balance, differences
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
+from bettong.worker.state.pane_pool import VALUES
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.value_hashes import hashes_of
 from tests.samples.dying_workers import check_deaths
@@ -32,6 +34,7 @@ from tests.samples.gathering_windows import (
     GATHERED,
     LATE,
     OUT,
+    RANKS,
     Gathered,
     Ranks,
     Reading,
@@ -273,30 +276,20 @@ def hash_of(value: Any) -> int:
     return int.from_bytes(blake2b(packed, digest_size=8).digest(), "little")
 
 
-def test_a_snapshot_with_items_of_no_aggregate_is_refused() -> None:
-    saved = worker(ready(TUMBLING, "drop", Gathered, compiled=True))
-    fold(saved, [data("in/x", 1, [reading(1, 5, each) for each in range(5)], watermark_ns=5)])
+def test_a_snapshot_with_more_values_of_top_than_it_keeps_is_refused() -> None:
+    saved = worker(ready(TUMBLING, "drop", Ranks, compiled=True))
+    fold(saved, [data("in/x", 1, [reading(1, 5, each) for each in range(9)], watermark_ns=5)])
     pool = table_of(saved).panes
-    items = pool.items_of(np.arange(1))
-    registers = int(np.flatnonzero(pool.kinds[items[:, 1], 3] == 1)[0])
-    assert pool.are_items(items, 1)
-    for row, column, value in (
-        (0, 0, 1),
-        (0, 0, -1),
-        (0, 1, len(pool.kinds)),
-        (0, 2, 0),
-        (registers, 2, 64),
-        (registers, 3, 4096),
-        (registers, 3, -1),
-    ):
-        wrong = items.copy()
-        wrong[row, column] = value
-        assert not pool.are_items(wrong, 1)
-    assert not pool.are_items(items[:, 1:], 1)
-    table_of(saved).panes.items_of = lambda panes: items[:, 1:]  # type: ignore[method-assign] # noqa: ARG005
-    fresh = table_of(worker(ready(TUMBLING, "drop", Gathered, compiled=True)))
-    with pytest.raises(SnapshotError, match="items of no aggregate"):
-        fresh.load(table_of(saved).dump(), log_ns=0, begins=True)
+    assert len(pool.counters) == sum(isinstance(each, bettong.Top) for each in RANKS.values())
+    for word, most in pool.counters.tolist():
+        kept = int(pool.words[0, VALUES + word])
+        assert 1 <= kept <= most
+        for held, fits in ((0, True), (most, True), (most + 1, False), (2**62, False), (-1, False)):
+            pool.words[0, VALUES + word] = held
+            fresh = table_of(worker(ready(TUMBLING, "drop", Ranks, compiled=True)))
+            with nullcontext() if fits else pytest.raises(SnapshotError, match="more values of an aggregate"):
+                fresh.load(table_of(saved).dump(), log_ns=0, begins=True)
+        pool.words[0, VALUES + word] = kept
 
 
 @dataclass

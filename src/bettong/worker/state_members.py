@@ -129,7 +129,8 @@ class ObjectMember(Member):
     def class_token(self) -> str:
         """The token, wherever it lies. With how objects are compared, which compiled code does of values."""
         parameters: Any = self.held_class.__dataclass_params__
-        compared = f" {parameters!r}" if self.is_value else ""
+        # Its text as a whole is another one in each version of Python.
+        compared = f" eq={parameters.eq} order={parameters.order}" if self.is_value else ""
         return f"{self.held_class.__qualname__}({', '.join(each.token for each in self.members)}){compared}"
 
     @cached_property
@@ -149,9 +150,10 @@ class ObjectMember(Member):
     def store(self, records: Array, values: Sequence[Any]) -> None:
         """See Member."""
         for value in values:
-            if not isinstance(value, self.held_class):
-                where = f"field {self.path!r}: " if self.path else ""
-                raise SchemaError(f"{where}{shown(value)} is no {self.held_class.__name__}")
+            if type(value) is not self.held_class:  # a class that inherits from it may have more fields
+                where, name = f"field {self.path!r}: " if self.path else "", self.held_class.__name__
+                own = f", but of {type(value).__name__}" if isinstance(value, self.held_class) else ""
+                raise SchemaError(f"{where}{shown(value)} is no {name}{own}")
         for each in self.members:
             try:
                 held = [getattr(value, each.name) for value in values]

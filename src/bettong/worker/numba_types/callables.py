@@ -17,6 +17,7 @@ from numba.core.typing.typeof import typeof_impl
 
 from bettong.errors import SchemaError
 from bettong.schema.schema import schema_of
+from bettong.worker.numba_types.kept_fractions import compiled_later
 from bettong.worker.numba_types.messages import ConstructorType
 
 # The functions that the kernel calls, each compiled once. None while no kernel is compiled.
@@ -62,8 +63,7 @@ def _type_of_function(function: FunctionType, context: Any) -> Any:
     if functions is None or numba_knows(function):
         return _type_of_object(function, context)
     if function not in functions:
-        # Python looks at indexes of arrays; without this, compiled code would write beside one.
-        functions[function] = numba.njit(boundscheck=True)(function)
+        functions[function] = compiled_later(function)
     return numba.typeof(functions[function])
 
 

@@ -30,6 +30,11 @@ class BoundedListType(SimpleIterableType):
         name = f"list[{item}, at most {at_most}]"
         super().__init__(name, BoundedListIteratorType(name, self))
 
+    @property
+    def key(self) -> Any:
+        """What makes two types equal: not the name, for two classes may have one."""
+        return self.item, self.at_most, self.at, self.step, self.size
+
 
 class BoundedListIteratorType(SimpleIteratorType):
     """What goes through one."""
@@ -37,6 +42,11 @@ class BoundedListIteratorType(SimpleIteratorType):
     def __init__(self, name: str, held: BoundedListType) -> None:
         self.held = held
         super().__init__(f"iterator({name})", held.item)
+
+    @property
+    def key(self) -> Any:
+        """What makes two types equal."""
+        return self.held
 
 
 @register_model(BoundedListType)

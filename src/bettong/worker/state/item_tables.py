@@ -31,7 +31,8 @@ PANE_WORDS = 2
 DENSE = -1
 # Numbers of registers are less.
 NUMBER_LIMIT = 64
-_DENSE_POWER, _BYTES, _BYTE = 9, 8, 255
+DENSE_POWER, DENSE_WORDS = 9, 512
+_BYTES, _BYTE = 8, 255
 # No array has 2**40 words.
 _POWERS, _FIRST_WORDS, _FIRST_ITEMS = 40, 4096, 4
 
@@ -74,7 +75,7 @@ def make_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
         return True
     entry = 1 + kind[ITEM_WORDS]
     if kind[NUMBERS] == GREATEST and count >= SPARSE_MAX:
-        taken = _take_segment(_DENSE_POWER, items)
+        taken = take_segment(DENSE_POWER, items)
         if taken:
             _spread(segment, taken, items.words)
             give_back(segment, items)
@@ -88,7 +89,7 @@ def make_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
     else:
         while 1 << power < _FIRST_ITEMS * entry:
             power += 1
-    taken = _take_segment(power, items)
+    taken = take_segment(power, items)
     if taken == 0:
         return False
     if segment:
@@ -152,7 +153,7 @@ def give_back(segment: Any, items: Any) -> None:
 
 
 @numba.njit(cache=True)
-def _take_segment(power: Any, items: Any) -> Any:
+def take_segment(power: Any, items: Any) -> Any:
     """A segment of so many words, all 0; 0 where there are too few."""
     start = items.spare[power]
     if start >= 0:

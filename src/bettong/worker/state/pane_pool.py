@@ -13,23 +13,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from bettong.application.windows.approx_distinct import REGISTERS
 from bettong.frames.columns import Array
-from bettong.worker.state.item_tables import (
-    DENSE,
-    GREATEST,
-    ITEM_WORDS,
-    NUMBER_LIMIT,
-    NUMBERS,
-    PANE_WORDS,
-    WORD,
-    ItemArrays,
-    ItemSegments,
-    add_item,
-    give_back,
-    list_items,
-    make_room,
-)
+from bettong.worker.state.item_tables import PANE_WORDS, WORD, ItemArrays, ItemSegments, give_back
+from bettong.worker.state.pane_items import put_items, saved_items
 
 DUE, OLDEST, NEWEST = range(3)
 NUMBER, OLDER, NEWER, MESSAGES, VALUES = range(5)
@@ -45,12 +31,21 @@ class PanePool:
     `free`: the numbers of those, of which the last `counts[FREE]`th is used next.
     """
 
-    def __init__(self, values: int, *, are_combined: bool, kinds: Array | None = None) -> None:
+    def __init__(
+        self,
+        values: int,
+        *,
+        are_combined: bool,
+        kinds: Array | None = None,
+        counters: Array | None = None,
+    ) -> None:
         """`values`: words of accumulators. `are_combined`: whether panes have them a second time.
 
-        `kinds`: of their items, a row each (see `item_tables`).
+        `kinds`: of their items, a row each (see `item_tables`). `counters`: which of the words say how many of those
+        behind them are in use, and the most that this is, a row each.
         """
         self.values = values
+        self.counters = np.empty((0, 2), np.int64) if counters is None else counters
         self.kinds = np.empty((0, 4), np.int64) if kinds is None else kinds
         self.items = ItemSegments()
         width = VALUES + values + (1 + values if are_combined else 0)
@@ -115,41 +110,23 @@ class PanePool:
         if len(self.kinds):
             _give_back_items(np.ascontiguousarray(accumulators), self.kinds, self.items.arrays)
 
-    def items_of(self, panes: Array) -> Array:
-        """The items of panes, a row each, always in one order: which of `panes`, which kind, number, words."""
-        width = int(self.kinds[:, ITEM_WORDS].max(initial=0))
-        tables = self.words[panes][:, VALUES : VALUES + self.values]
-        counts = tables[:, self.kinds[:, WORD] + 1]
-        # Of registers that are bytes some are none.
-        room = int(np.where(counts == DENSE, REGISTERS, counts).sum())
-        found = np.zeros((room, 3 + width), np.int64)
-        found = found[: _list_all(np.ascontiguousarray(tables), self.kinds, self.items.words, found)]
-        # Tables with the same items may have them in another order. Those that are numbered come as they came.
-        return found[np.lexsort(found.T[::-1])]
+    def are_counted(self, accumulators: Array) -> bool:
+        """Whether counts in accumulators, a row each, are of what there is room for. Others may have written them."""
+        words, most = self.counters.T
+        counts = accumulators[:, words]
+        return bool(((counts >= 0) & (counts <= most)).all())
 
-    def are_items(self, items: Array, panes: int) -> bool:
-        """Whether `items_of` could have given these for so many panes. Others may have written them."""
-        if items.dtype != np.int64 or items.shape[1:] != (3 + int(self.kinds[:, ITEM_WORDS].max(initial=0)),):
-            return False
-        own, kinds, numbers, first = items[:, :4].T
-        if not len(items):
-            return True
-        if not (own.min() >= 0 and own.max() < panes and kinds.min() >= 0 and kinds.max() < len(self.kinds)):
-            return False
-        are_registers = self.kinds[kinds, NUMBERS] == GREATEST
-        registers = first[are_registers]
-        return bool(
-            numbers.min() > 0
-            and (numbers[are_registers] < NUMBER_LIMIT).all()
-            and ((registers >= 0) & (registers < REGISTERS)).all()
-        )
+    def items_of(self, panes: Array) -> list[Array]:
+        """The items of panes as a snapshot holds them: see `pane_items`."""
+        return saved_items(self.kinds, self._accumulators_of(panes), self.items.words)
 
-    def put_items(self, panes: Array, items: Array) -> None:
-        """Panes that have none get these items, which `items_of` gave."""
+    def put_items(self, panes: Array, saved: list[Array]) -> None:
+        """Panes that have none get items that `are_items`."""
         self.words[panes, VALUES + self.own_words : VALUES + self.values] = 0
-        row = 0
-        while (row := _put_all(row, panes, items, self.words, self.kinds, self.items.arrays)) < len(items):
-            self.items.grow()
+        put_items(self.kinds, saved, panes, self.words, VALUES, self.items)
+
+    def _accumulators_of(self, panes: Array) -> Array:
+        return np.ascontiguousarray(self.words[panes][:, VALUES : VALUES + self.values])
 
 
 @numba.njit(cache=True)
@@ -157,34 +134,6 @@ def _give_back_items(accumulators: Any, kinds: Any, items: Any) -> None:
     for row in range(len(accumulators)):
         for kind in kinds:
             give_back(accumulators[row, kind[WORD]], items)
-
-
-@numba.njit(cache=True)
-def _list_all(tables: Any, kinds: Any, words: Any, found: Any) -> Any:
-    listed = 0
-    for pane in range(len(tables)):
-        for index in range(len(kinds)):
-            word, item_words = kinds[index, WORD], kinds[index, ITEM_WORDS]
-            count = 0
-            if tables[pane, word]:
-                count = list_items(
-                    tables[pane, word], tables[pane, word + 1], item_words, words, found[listed:, 2:]
-                )
-            found[listed : listed + count, 0], found[listed : listed + count, 1] = pane, index
-            listed += count
-    return listed
-
-
-@numba.njit(cache=True)
-def _put_all(start: Any, panes: Any, rows: Any, words: Any, kinds: Any, items: Any) -> Any:
-    """Stops before the first row for which there is no room, and returns it."""
-    flat, width = rows.reshape(-1), rows.shape[1]
-    for row in range(start, len(rows)):
-        pane, kind = panes[rows[row, 0]], kinds[rows[row, 1]]
-        if not make_room(kind, words, pane, VALUES, items):
-            return row
-        add_item(kind, words, pane, VALUES, items, flat, row * width + 2, 1)
-    return len(rows)
 
 
 @numba.njit(cache=True)

@@ -18,6 +18,7 @@ from bettong.worker.fired import rows_of_column
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.due_table import DueTable
 from bettong.worker.state.objects import WINDOW_TIMERS
+from bettong.worker.state.pane_items import are_items, arrays_of
 from bettong.worker.state.pane_pool import MESSAGES, NEWER, NUMBER, OLDER, OLDEST, VALUES, PanePool
 from bettong.worker.state.stored_arrays import bytes_of, read_array
 from bettong.worker.state.table import SavedStates
@@ -77,8 +78,7 @@ class PaneTable(DueTable):
         panes, counts = self.panes.of_keys(states.view(np.int64).reshape(-1, len(_WORDS)))
         states["oldest"], states["newest"] = np.cumsum(counts) - counts, counts
         words = self.panes.words[panes][:, [NUMBER, *self._accumulated]]
-        items = (self.panes.items_of(panes),) if len(self.panes.kinds) else ()
-        return SavedStates(bytes_of(self._table.keys[slots], states, words, *items))
+        return SavedStates(bytes_of(self._table.keys[slots], states, words, *self.panes.items_of(panes)))
 
     @property
     def _accumulated(self) -> range:
@@ -86,7 +86,7 @@ class PaneTable(DueTable):
 
     def _read_beside(self, file: io.BytesIO) -> Any:
         panes = read_array(file, dimensions=2)
-        return panes, read_array(file, dimensions=2) if len(self.panes.kinds) else None
+        return panes, [read_array(file, dimensions=2) for _ in range(arrays_of(self.panes.kinds))]
 
     def _take_over(self, slots: Array, states: Array, beside: Any) -> None:
         beside, items = beside
@@ -104,7 +104,9 @@ class PaneTable(DueTable):
             or not np.array_equal(starts, np.cumsum(counts) - counts)
         ):
             raise SnapshotError(f"state of {self.name!r}: {len(beside)} panes, but not those of its keys")
-        if items is not None and not self.panes.are_items(items, len(beside)):
+        if not self.panes.are_counted(beside[:, VALUES - MESSAGES + 1 :]):
+            raise SnapshotError(f"state of {self.name!r}: more values of an aggregate than it keeps")
+        if not are_items(self.panes.kinds, items, len(beside)):
             raise SnapshotError(f"state of {self.name!r}: items of no aggregate that it has")
         # An increment holds all panes of its keys.
         self.panes.give_back(self.panes.of_keys(self.words[slots])[0])
@@ -113,7 +115,7 @@ class PaneTable(DueTable):
         words[panes, NUMBER] = beside[:, 0]
         words[panes[:, None], self._accumulated] = beside[:, 1:]
         words[panes, OLDER], words[panes, NEWER] = np.roll(panes, 1), np.roll(panes, -1)
-        if items is not None:
+        if items:
             self.panes.put_items(panes, items)
         oldest, newest = panes[starts], panes[starts + counts - 1]
         words[oldest, OLDER] = words[newest, NEWER] = -1

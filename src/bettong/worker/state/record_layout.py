@@ -121,6 +121,15 @@ def check_fixed(mode: str, name: str, schema: Schema) -> None:
         )
 
 
+def is_array(annotation: Any) -> bool:
+    """Whether an annotation is of arrays: `ndarray`, or an alias of it, as numpy's `NDArray` is from 2.5 on."""
+    origin = get_origin(annotation) or annotation
+    for _ in range(DEPTH_MAX):
+        alias = getattr(origin, "__value__", None)
+        origin = origin if alias is None else get_origin(alias) or alias
+    return origin is np.ndarray
+
+
 class _UnfitStateError(SchemaError):
     """What no record can hold, with the path that leads to it."""
 
@@ -158,14 +167,13 @@ def _object(name: str, path: str, held_class: Any, new: Any, depth: int) -> Obje
 
 def _member(name: str, path: str, annotation: Any, new: Any, depth: int) -> Member:
     plain, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
-    origin = get_origin(plain) or plain
-    if origin in (np.ndarray, list) or is_dataclass(plain):
+    if is_array(plain) or (get_origin(plain) or plain) is list or is_dataclass(plain):
         _check_marks(path, plain, marks)
-    if origin is np.ndarray:
+    if is_array(plain):
         return _array(name, path, new)
     if is_dataclass(plain):
         return _object(name, path, plain, new, depth + 1)
-    if origin is list and get_args(plain):
+    if get_origin(plain) is list and get_args(plain):
         bound = next((mark.items for mark in marks if isinstance(mark, AtMost)), None)
         if bound is None:
             raise _UnfitStateError(f"{path} (list): it has no bound; use Annotated[list[...], AtMost(n)]")

@@ -22,7 +22,7 @@ from bettong.errors import StateChangedError
 from bettong.user_errors import ANY_ERROR
 from bettong.v1.snapshot_pb2 import StateSchema
 from bettong.worker.state.classes import functions_of
-from bettong.worker.state.record_layout import layout_of
+from bettong.worker.state.record_layout import is_array, layout_of
 from bettong.worker.state_members import PlainMember
 
 # Least number of keys that an increment holds, if there are as many: so a small state is written whole each time,
@@ -125,6 +125,8 @@ def _array(value: Any) -> str:
 
 
 def _type(annotation: Any) -> str:
+    if is_array(annotation):  # whatever numpy calls it
+        return "ndarray"
     return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
 
 

@@ -28,6 +28,7 @@ from bettong.worker.windows.pane_kernels import (
     close_windows,
     find_panes,
 )
+from bettong.worker.windows.top_kernels import COUNT_MAX, WORD
 
 
 class RowPanes(NamedTuple):
@@ -206,7 +207,13 @@ def pane_table_of(
     `parts`: the fields of keys that are tuples.
     """
     accumulators = accumulators_of(node, fired_schema(kind, dtype))
-    panes = PanePool(accumulators.words, are_combined=_ranges(node).panes > 1, kinds=accumulators.folds.items)
+    folds = accumulators.folds
+    panes = PanePool(
+        accumulators.words,
+        are_combined=_ranges(node).panes > 1,
+        kinds=folds.items,
+        counters=folds.tops[:, [WORD, COUNT_MAX]],
+    )
     return PaneTable(node, (kind, dtype, parts), panes, accumulators.shown)
 
 

@@ -26,7 +26,7 @@ def add_ranked(top: Any, words: Any, row: Any, at: Any, loaded: Any, first: Any,
     index = held
     while index > 0 and _is_before(top, words, row, begin + (index - 1) * entry, loaded, first, step):
         index -= 1
-    if index == top[COUNT_MAX]:
+    if index >= top[COUNT_MAX]:
         return
     held = min(held + 1, top[COUNT_MAX])
     words[row, at + top[WORD]] = held

@@ -1,0 +1,57 @@
+"""Users' functions are compiled with two checks that Numba does not make by itself.
+
+An index beyond an array is an error. And a float is no value of a state's field that is an integer or a bool: Numba
+would cut off its fraction, Python would keep it. What is set is known once types are, and has to be refused before
+there is machine code that a cache could keep: so it is a pass of the compiler.
+"""
+
+from typing import Any
+
+import numba
+from numba.core import errors, ir, types
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.typed_passes import NopythonTypeInference
+
+from bettong.worker.numba_types.states import StateType
+
+
+def compiled_later(function: Any) -> Any:
+    """A function that is compiled when compiled code calls it."""
+    return numba.njit(boundscheck=True, pipeline_class=_Checked)(function)
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _KeptFractions(AnalysisPass):
+    _name = "bettong_kept_fractions"
+
+    def __init__(self) -> None:
+        AnalysisPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Raises NumbaTypeError, with the line. Changes nothing."""
+        for block in state.func_ir.blocks.values():
+            for step in block.find_insts(ir.SetAttr):
+                _check(state.typemap[step.target.name], step, state.typemap[step.value.name])
+        return False
+
+
+class _Checked(CompilerBase):
+    def define_pipelines(self) -> list[Any]:
+        """As Numba asks for them."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_KeptFractions, NopythonTypeInference)
+        passes.finalize()
+        return [passes]
+
+
+def _check(owner: Any, step: Any, given: Any) -> None:
+    if not isinstance(owner, StateType):
+        return
+    number = given.type if isinstance(given, types.Optional) else given
+    held = owner.typeof(step.attr)
+    if isinstance(number, types.Float) and isinstance(held, types.Integer | types.Boolean):
+        name = "a bool" if isinstance(held, types.Boolean) else f"an {held}"
+        raise errors.NumbaTypeError(
+            f"field {step.attr!r} of a {owner.name} is {name}, not a {number}", loc=step.loc
+        )
