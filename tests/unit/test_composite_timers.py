@@ -12,6 +12,7 @@ from bettong import NEVER, Application, Fired, RowIndexes, Width
 from bettong.application.plan import plan
 from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.stage_program import program
 from tests.samples.worker import data, dead_letters, fold, results, tick, worker
 
@@ -128,6 +129,14 @@ def count_rung(rung: Rung, kept: Kept) -> Rung:
     return Rung(rung.symbol, rung.venue, rung.is_buy, rung.at, 1000 * kept.count + rung.seen)
 
 
+def compared(records: list[OutputRecord]) -> list[Any]:
+    """All but the lines of tracebacks: compiled code knows where it raises less well."""
+    letters = dead_letters(records)
+    for each in letters:
+        each.ClearField("traceback")
+    return [record for record in records if record.topic != "meters.dead-letters"] + letters
+
+
 def test_a_compiled_timer_of_a_tuple_fires_as_in_plain_python() -> None:
     """Results, dead letters and states, in any cuts; a worker takes over after each record."""
     lots = [
@@ -141,14 +150,14 @@ def test_a_compiled_timer_of_a_tuple_fires_as_in_plain_python() -> None:
         for number, part in enumerate(parts, 1):
             value = data("in/a", number, part, ingest_ns=20 * number, watermark_ns=20 * number)
             expected = fold(python, [value])
-            assert fold(compiled, [value]) == expected
+            assert compared(fold(compiled, [value])) == compared(expected)
             found += results(expected, "meters.sink.out", Rung)
             saved, compiled = compiled.snapshot(), worker(watched(compiled=True))
             compiled.restore(saved)
             assert compiled.snapshot() == saved
         last = tick_record("in", 10**6, {Origin("in/a"): 10**6})
         expected = fold(python, [last])
-        assert fold(compiled, [last]) == expected
+        assert compared(fold(compiled, [last])) == compared(expected)
         found += results(expected, "meters.sink.out", Rung)
         assert {each.venue for each in found} >= {-3, 2, -300, 200}
         assert any(each.is_buy for each in found)

@@ -25,7 +25,7 @@ from bettong.schema.schema import Schema, schema_of
 from bettong.schema.values import column_of_values
 from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.event_times import EventTimes
-from bettong.worker.numba_types.key_parts import KEY_PARTS
+from bettong.worker.key_parts import KEY_PARTS
 
 _AT = field_of("at", int)
 # Of keys that are Python objects, by what they are; the last one is of integers that 64 bits hold without a sign.

@@ -24,7 +24,7 @@ from numba.extending import (
 
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema, schema_of
-from bettong.worker.numba_types.key_parts import KEY_PARTS
+from bettong.worker.key_parts import KEY_PARTS
 from bettong.worker.numba_types.texts import TextType, intrinsic, text_of
 
 
