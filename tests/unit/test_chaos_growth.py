@@ -8,7 +8,7 @@ from bettong.chaos.following import Followed, grown
 from bettong.chaos.growth import Sample, growth
 from bettong.chaos.recovery import Arrival
 from bettong.chaos.spec import OtherProcess, Spec, checked
-from bettong.services import SENDER
+from bettong.services import RECEIVER, SENDER
 
 RUN_S = 3600.0
 
@@ -45,6 +45,26 @@ def test_the_beginning_and_short_disturbances_do_not_count() -> None:
     assert found is not None
     assert abs(found.share) < 0.05
     assert found.high < 0.1
+
+
+def test_what_a_process_holds_for_a_while_is_no_growth_and_what_it_keeps_is() -> None:
+    """A receiver with eight subscribers that did not read, for most of some stretches late in a run."""
+
+    def held(leak: float) -> list[Sample]:
+        return [
+            Sample(1e9 + each.at_s, 2 * each.value * (1.3 if each.at_s % 900 > 780 else 1.0))
+            for each in samples(leak, noise=0.01)
+        ]
+
+    spec = spec_with(memory=0.1)
+    flat, leaking = (
+        grown(spec, Followed([], {RECEIVER.name: held(leak)}, []), 1e9)[0] for leak in (0.0, 0.3)
+    )
+    assert flat.holds
+    assert abs(flat.share) < 0.02
+    assert not leaking.holds
+    assert leaking.share > 0.2
+    assert len(flat.points) == 20
 
 
 def test_a_heap_of_java_may_fill_once_and_may_not_leak() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,7 +50,8 @@ def grown(spec: Spec, followed: Followed, start_s: float) -> list[GrowthReport]:
     for metric, unit, samples, least, bound, warm_up in metrics:
         since = [Sample(each.at_s - start_s, each.value) for each in samples]
         left_out = warm_up if bounds.after is None else bounds.after
-        trend = growth(since, spec.duration_s, least=least, warm_up=left_out)
+        value_of = min if unit == "MB" else statistics.median
+        trend = growth(since, spec.duration_s, least=least, warm_up=left_out, value_of=value_of)
         if trend is not None:
             found.append(
                 GrowthReport(
@@ -60,7 +62,7 @@ def grown(spec: Spec, followed: Followed, start_s: float) -> list[GrowthReport]:
                     low=round(trend.low, 4),
                     high=round(trend.high, 4),
                     bound=bound,
-                    medians=[round(each, 4) for each in trend.medians],
+                    points=[round(each, 4) for each in trend.points],
                 )
             )
     return found

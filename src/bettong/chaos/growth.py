@@ -1,17 +1,18 @@
 """Whether a metric grows over a run: the slope of a line through it, with its 95 % interval. Pure.
 
-    samples ──> medians of 20 equal stretches of time ──> least squares ──> growth over the run, relative to the median
+    samples ──> a value for each of 20 equal stretches of time ──> least squares ──> growth, relative to the median
 
-Medians of stretches, for a fault disturbs some seconds and must not bend the line; and few of them, for what a process
-holds now depends on what it held a second ago, and samples that depend on each other would make the interval too
-narrow. The first tenth of a run is left out: caches and buffers fill. Of a Java process's memory the first half is, for
+The value is the median of a stretch, for a fault disturbs some seconds and must not bend the line. Of memory it is the
+least: a process that leaks keeps more even when it has least to do, and what eight subscribers that do not read take
+for half a minute is no leak. The stretches are few, for what a process holds now depends on what it held a second ago,
+and samples that depend on each other would make the interval too narrow. The first tenth of a run is left out: caches and buffers fill. Of a Java process's memory the first half is, for
 its heap grows in steps to what it once needs, up to its limit, and stays there.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 STRETCHES = 20
@@ -35,23 +36,28 @@ class Sample:
 class Growth:
     """`median`: of the metric. By `share` of it the line rises in as long as the run, from `low` to `high`.
 
-    `medians`: of the stretches that have samples, in order.
+    `points`: the values of the stretches that have samples, in order.
     """
 
     median: float
     share: float
     low: float
     high: float
-    medians: tuple[float, ...]
+    points: tuple[float, ...]
 
 
 def growth(
-    samples: Sequence[Sample], duration_s: float, *, least: float, warm_up: float = WARM_UP
+    samples: Sequence[Sample],
+    duration_s: float,
+    *,
+    least: float,
+    warm_up: float = WARM_UP,
+    value_of: Callable[[list[float]], float] = statistics.median,
 ) -> Growth | None:
     """How a metric grows; None where there are too few samples to say.
 
     `least`: growth is relative to this where the median is lower, so that nothing that becomes little counts as much.
-    `warm_up`: the part of the run that is left out, at its beginning.
+    `warm_up`: the part of the run that is left out, at its beginning. `value_of`: of the samples of a stretch.
     """
     begin_s = warm_up * duration_s
     length_s = (duration_s - begin_s) / STRETCHES
@@ -59,16 +65,16 @@ def growth(
     for each in samples:
         if begin_s <= each.at_s < duration_s:
             stretches[min(int((each.at_s - begin_s) / length_s), STRETCHES - 1)].append(each.value)
-    points = [(index + 0.5, statistics.median(values)) for index, values in enumerate(stretches) if values]
+    points = [(index + 0.5, value_of(values)) for index, values in enumerate(stretches) if values]
     if len(points) < _STRETCHES_MIN:
         return None
-    middles, medians = [point[0] for point in points], [point[1] for point in points]
-    slope, intercept = statistics.linear_regression(middles, medians)
+    middles, values = [point[0] for point in points], [point[1] for point in points]
+    slope, intercept = statistics.linear_regression(middles, values)
     residuals = sum((value - intercept - slope * x) ** 2 for x, value in points)
     center = statistics.fmean(middles)
     spread = sum((x - center) ** 2 for x in middles)
     error = (residuals / (len(points) - 2) / spread) ** 0.5
-    median = statistics.median(medians)
+    median = statistics.median(values)
     scale = duration_s / length_s / max(median, least)
     low, high = (slope - _T * error) * scale, (slope + _T * error) * scale
-    return Growth(median, slope * scale, low, high, tuple(medians))
+    return Growth(median, slope * scale, low, high, tuple(values))

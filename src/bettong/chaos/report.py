@@ -80,8 +80,8 @@ class MemoryReport(_Part):
 class GrowthReport(_Part):
     """By how much a metric grew over the run, as a part of its median, with the 95 % interval.
 
-    `bound`: the most that `high` may be; None where the spec asks for nothing. `medians`: of 20 stretches of the part
-    of the run that counts, which the line goes through.
+    `bound`: the most that `high` may be; None where the spec asks for nothing. `points`: what the line goes through, of
+    20 stretches of the part of the run that counts.
     """
 
     metric: str
@@ -91,7 +91,7 @@ class GrowthReport(_Part):
     low: float
     high: float
     bound: float | None
-    medians: list[float] = Field(default_factory=list)
+    points: list[float] = Field(default_factory=list)
 
     @property
     def holds(self) -> bool:
