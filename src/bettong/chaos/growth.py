@@ -5,8 +5,9 @@
 The value is the median of a stretch, for a fault disturbs some seconds and must not bend the line. Of memory it is the
 least: a process that leaks keeps more even when it has least to do, and what eight subscribers that do not read take
 for half a minute is no leak. The stretches are few, for what a process holds now depends on what it held a second ago,
-and samples that depend on each other would make the interval too narrow. The first tenth of a run is left out: caches and buffers fill. Of a Java process's memory the first half is, for
-its heap grows in steps to what it once needs, up to its limit, and stays there.
+and samples that depend on each other would make the interval too narrow. The first tenth of a run is left out: caches
+and buffers fill. Of a Java process's memory the first half is, for its heap grows in steps to what it once needs, up to
+its limit, and stays there.
 """
 
 from __future__ import annotations
