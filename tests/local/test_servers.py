@@ -109,7 +109,7 @@ def test_two_servers_on_one_port_are_an_error_that_says_why(
 
 
 def test_missing_jars_name_the_command_that_fetches_them(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match="run `make setup`"):
+    with pytest.raises(LocalError, match="run `bettong setup`"):
         KafkaBroker(tmp_path, jars=tmp_path).start()
 
 
