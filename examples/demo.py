@@ -42,7 +42,7 @@ from examples.market_spread_oracle import Results, by_symbol, rejected
 APPLICATION = Path(__file__).with_name("market_spread") / "risk_check.py"
 STEADY_S, KILL_S = 5, 4
 _KILL_AT = 0.25  # of the last phase
-_ROUNDS_PER_S = 50  # of a steady rate: each has a frame of quotes and one of orders
+_ROUNDS_PER_S = 20  # of a steady rate: each has a frame of quotes and one of orders
 _RESULTS_S_MAX = 300.0
 _POLL_S = 0.25
 _CAPTION = (
@@ -93,7 +93,7 @@ def main(
     messages: Annotated[
         int, typer.Option(help="Orders and quotes as fast as it goes.", min=1000)
     ] = 1_000_000,
-    rate: Annotated[int, typer.Option(help="Messages a second at the steady rate.", min=100)] = 25_000,
+    rate: Annotated[int, typer.Option(help="Messages a second at the steady rate.", min=100)] = 10_000,
     seed: Annotated[int, typer.Option(help="Of the generated load; the same seed gives the same load.")] = 1,
     partitions: Annotated[int, typer.Option(help="Partitions of every topic.", min=1)] = 16,
     only: Annotated[Execution | None, typer.Option(help="Run one way instead of both.")] = None,
