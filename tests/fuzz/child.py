@@ -20,7 +20,7 @@ from typing import Self
 
 from tests.fuzz.harness import INPUT_BYTES_MAX, Harness
 from tests.fuzz.mutating import mutated
-from tests.fuzz.registry import harness_of
+from tests.fuzz.registry import HARNESSES
 
 # A frame of 64 KiB takes milliseconds; on a machine that does much else, a hundred times as long.
 INPUT_S_MAX = 20.0
@@ -85,7 +85,7 @@ def limit_memory() -> None:
 def main(arguments: list[str]) -> int:
     """NAMES FILE SEED SECONDS (for each), or NAME alone: reads one input from standard input."""
     faulthandler.enable()
-    harnesses = [harness_of(name) for name in arguments[0].split(",")]
+    harnesses = [HARNESSES[name] for name in arguments[0].split(",")]
     if len(arguments) == 1:
         harnesses[0].read(sys.stdin.buffer.read())
         return 0

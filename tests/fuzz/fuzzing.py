@@ -23,7 +23,7 @@ from random import SystemRandom
 from tests.fuzz.child import left_behind
 from tests.fuzz.engine import SetupError, fetch_atheris
 from tests.fuzz.harness import CORPUS, Harness
-from tests.fuzz.registry import MODULE_OF, harness_of
+from tests.fuzz.registry import HARNESSES
 
 ROOT = Path(__file__).resolve().parents[2]
 FINDINGS = ROOT / "fuzz-findings"
@@ -116,15 +116,15 @@ def _engines() -> list[Path | None]:
 def main(arguments: Sequence[str]) -> int:
     """Fuzzes in turns, `--seconds` in all."""
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *MODULE_OF], metavar="NAME", help="default: all")
+    parser.add_argument("names", nargs="*", choices=[[], *HARNESSES], metavar="NAME", help="default: all")
     parser.add_argument("--seconds", type=float, default=_HOUR_S, help="in all; default: an hour")
     parser.add_argument("--seed", type=int, default=None, help="repeats a run")
     parser.add_argument("--seeds", action="store_true", help="only write valid samples into the corpus")
     given = parser.parse_args(arguments)
-    names = given.names or list(MODULE_OF)
+    names = given.names or list(HARNESSES)
     if given.seeds:
         for name in names:
-            write_seeds(harness_of(name))
+            write_seeds(HARNESSES[name])
         return 0
     seed = SystemRandom().randrange(2**32) if given.seed is None else given.seed
     engines = _engines()

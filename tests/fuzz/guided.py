@@ -12,10 +12,6 @@ from pathlib import Path
 
 import atheris  # type: ignore[import-untyped]
 
-from tests.fuzz.child import INPUT_S_MAX, Recorder, limit_memory
-from tests.fuzz.harness import CORPUS, INPUT_BYTES_MAX
-from tests.fuzz.registry import harness_of
-
 # What Numba compiles, which does not read changed byte code: atheris goes by the first part of a name.
 _COMPILED = (
     "bettong.routing",
@@ -46,14 +42,16 @@ _SEEN = (
     "tomllib",
 )
 
+with atheris.instrument_imports(include=list(_SEEN), exclude=list(_COMPILED), enable_loader_override=False):
+    from tests.fuzz.child import INPUT_S_MAX, Recorder, limit_memory
+    from tests.fuzz.harness import CORPUS, INPUT_BYTES_MAX
+    from tests.fuzz.registry import HARNESSES
+
 
 def main(arguments: list[str]) -> None:
     """Does not return: libFuzzer ends the process."""
     name, in_flight, seed, seconds = arguments
-    with atheris.instrument_imports(
-        include=list(_SEEN), exclude=list(_COMPILED), enable_loader_override=False
-    ):
-        harness = harness_of(name)
+    harness = HARNESSES[name]
     for data in harness.corpus():
         harness.read(data)
     words = Path(in_flight).with_suffix(".words")

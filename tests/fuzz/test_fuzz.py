@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from importlib import import_module
 from pathlib import Path
 from random import Random
 
@@ -13,7 +12,7 @@ import pytest
 
 from tests.fuzz import fuzzing
 from tests.fuzz.mutating import mutated
-from tests.fuzz.registry import MODULE_OF, NAMES_OF, harness_of
+from tests.fuzz.registry import HARNESSES
 
 # Of each parser, behind its corpus: all of them together take half a minute of one core. `make fuzz` takes an hour;
 # CI's, which has the same seed, reads these inputs first and then more.
@@ -22,26 +21,18 @@ _SECONDS = 1.0
 _SEED = 1
 
 
-@pytest.mark.parametrize("name", MODULE_OF)
+@pytest.mark.parametrize("name", HARNESSES)
 def test_a_parser_has_a_corpus(name: str) -> None:
-    assert len(harness_of(name).corpus()) > 0
-
-
-def test_every_harness_is_listed_where_it_is() -> None:
-    found = {path.stem for path in Path(__file__).parent.glob("of_*.py")}
-    assert found == set(NAMES_OF)
-    for module, names in NAMES_OF.items():
-        harnesses = import_module(f"tests.fuzz.{module}").HARNESSES
-        assert tuple(each.name for each in harnesses) == names
+    assert len(HARNESSES[name].corpus()) > 0
 
 
 @pytest.mark.slow
 def test_each_parser_gives_a_value_or_its_own_error() -> None:
-    outcomes = fuzzing.fuzz(list(MODULE_OF), seed=_SEED, seconds=_SECONDS)
+    outcomes = fuzzing.fuzz(list(HARNESSES), seed=_SEED, seconds=_SECONDS)
     for outcome in outcomes:
         assert outcome.finding is None, f"{fuzzing.keep(outcome)}\n{outcome.said}"
         assert outcome.count > 0
-    assert [outcome.name for outcome in outcomes] == list(MODULE_OF)
+    assert [outcome.name for outcome in outcomes] == list(HARNESSES)
 
 
 def dies(data: bytes) -> None:
@@ -81,7 +72,7 @@ def test_whatever_goes_wrong_is_found_with_its_input(
         "from tests.fuzz import child, test_fuzz\n"
         "from tests.fuzz.harness import Harness\n"
         "child.INPUT_S_MAX = 0.5\n"
-        f"child.harness_of = lambda name: Harness(name, test_fuzz.{name}, lambda: [b'a'], (b'!',))\n"
+        f"child.HARNESSES[{name!r}] = Harness({name!r}, test_fuzz.{name}, lambda: [b'a'], (b'!',))\n"
         "sys.exit(child.main(sys.argv[1:]))\n"
     )
     monkeypatch.setattr(fuzzing, "CHILD", [str(planted)])
