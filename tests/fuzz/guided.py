@@ -18,8 +18,11 @@ _COMPILED = (
     "bettong.worker.kernel",
     "bettong.worker.prefetching",
     "bettong.worker.state.block_bounds",
+    "bettong.worker.state.item_tables",
+    "bettong.worker.state.kept_pool",
     "bettong.worker.state.key_table",
     "bettong.worker.state.lifetimes",
+    "bettong.worker.state.pane_items",
     "bettong.worker.state.pane_pool",
     "bettong.worker.windows.pane_kernels",
 )
