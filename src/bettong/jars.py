@@ -13,9 +13,12 @@ def share() -> Path:
 
     That is the environment's own folder, but /usr/local for Debian's Python, and the user's with `pip install --user`.
     """
+    own = Path(sys.prefix) / "share" / "bettong"
+    if (own / "jars").is_dir():
+        return own
     user = sysconfig.get_path("data", sysconfig.get_preferred_scheme("user"))
-    found = [Path(each) / "share" / "bettong" for each in (sys.prefix, sysconfig.get_path("data"), user)]
-    return next((folder for folder in found if (folder / "jars").is_dir()), found[0])
+    others = [Path(each) / "share" / "bettong" for each in (sysconfig.get_path("data"), user)]
+    return next((folder for folder in others if (folder / "jars").is_dir()), own)
 
 
 SHARE = share()

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bettong.errors import SettingsError
-from bettong.java import find_java, java_program
+from bettong.java import find_java
 
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
 _SHELL = "pyspark-shell"
@@ -76,7 +76,7 @@ def java_command(conf: Mapping[str, str], environment: Mapping[str, str]) -> lis
     vectors = () if java is not None and java.modules and _VECTORS not in java.modules else (_VECTORS,)
     jars = [str(jar) for jar in sorted((home / "jars").glob("*.jar")) if not jar.name.startswith(_LEFT_OUT)]
     return [
-        java_program(environment),
+        "java" if java is None else str(java.program),
         *("-cp", os.pathsep.join([conf["spark.driver.extraClassPath"], *jars])),
         *shlex.split(environment.get("SPARK_SUBMIT_OPTS", "")),
         f"-Xmx{conf['spark.driver.memory']}",

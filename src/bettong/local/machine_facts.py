@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from bettong.local.addresses import free_ports
 from bettong.local.prerequisites import Installer, MachineFacts
 from bettong.services import CONSOLE, SERVICES
 
-_ENTRY_POINTS = "bettong.services"
+_JARS = "bettong-jars"
 _ANSWER_S_MAX = 10.0  # of a program that only says its version
 _GB = 1e9
 
@@ -53,14 +53,13 @@ def inspect_machine(folder: Path, environment: Mapping[str, str]) -> MachineFact
 
 def missing_packages() -> tuple[str, ...]:
     """Of the extra `local`, what is not installed, or of another version than `bettong`."""
-    services = {entry.name for entry in entry_points(group=_ENTRY_POINTS)}
     expected, missing = _version("bettong"), []
-    for name in (*(f"bettong-{each}" for each in (*SERVICES, CONSOLE)), "bettong-jars"):
+    for name in (*(f"bettong-{each}" for each in (*SERVICES, CONSOLE)), _JARS):
         found = _version(name)
         if found and found != expected:
             missing.append(f"{name} {expected} ({found} is here)")
-        elif name.removeprefix("bettong-") not in {*services, "jars"}:
-            missing.append(name)  # jars may have come otherwise
+        elif not found and name != _JARS:  # jars may have come otherwise
+            missing.append(name)
     if find_spec("pyspark") is None:
         missing.append("pyspark")
     return tuple(missing)

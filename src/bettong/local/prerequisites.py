@@ -25,6 +25,8 @@ DOWNLOAD_MB = {LOCAL: 520, JAVA: 34}
 # Installed: Spark is 470 MB, pandas 45, Kafka 62. What Java reads to start quickly, 200.
 INSTALLED_MB = {LOCAL: 600, JAVA: 105}
 ARCHIVES_MB = 200
+_TITLES = {LOCAL: "Spark, Kafka and Bettong's services", JAVA: "Java 21"}
+_ARCHIVES = "class-data archives: Java starts in half the time"
 
 
 class Grade(StrEnum):
@@ -116,11 +118,10 @@ def steps(facts: MachineFacts) -> list[SetupStep]:
     found = []
     lacks = {LOCAL: _lacks_packages(facts), JAVA: facts.java is None}
     extras = tuple(extra for extra, is_lacking in lacks.items() if is_lacking)
-    titles = {LOCAL: "Spark, Kafka and Bettong's services", JAVA: "Java 21"}
     if extras and facts.installer is not None:
         found.append(
             SetupStep(
-                f"{' and '.join(titles[each] for each in extras)} ({facts.installer})",
+                f"{' and '.join(_TITLES[each] for each in extras)} ({facts.installer})",
                 sum(DOWNLOAD_MB[each] for each in extras),
                 sum(INSTALLED_MB[each] for each in extras),
                 extras=extras,
@@ -134,11 +135,7 @@ def steps(facts: MachineFacts) -> list[SetupStep]:
         and (facts.redis is not None or any(step.package for step in found))
     )
     if will_run and (facts.missing_archives or extras):
-        found.append(
-            SetupStep(
-                "class-data archives: Java starts in half the time", 0, ARCHIVES_MB, records_archives=True
-            )
-        )
+        found.append(SetupStep(_ARCHIVES, 0, ARCHIVES_MB, records_archives=True))
     return found
 
 
@@ -166,7 +163,7 @@ def _python(facts: MachineFacts) -> Finding:
 
 def _packages(facts: MachineFacts) -> Finding:
     if not _lacks_packages(facts):
-        return Finding("packages", Grade.GOOD, "Spark, Kafka and Bettong's services")
+        return Finding("packages", Grade.GOOD, _TITLES[LOCAL])
     lacking = list(facts.missing_packages) or ["Kafka's jars"]
     return Finding(
         "packages",
@@ -217,7 +214,7 @@ def _archives(facts: MachineFacts) -> Finding:
     if facts.missing_archives:
         text = "no class-data archives: Java takes twice the time to start"
         return Finding("archives", Grade.WARNING, text, "bettong setup")
-    return Finding("archives", Grade.GOOD, "class-data archives: Java starts in half the time")
+    return Finding("archives", Grade.GOOD, _ARCHIVES)
 
 
 def _memory(facts: MachineFacts) -> Finding:
