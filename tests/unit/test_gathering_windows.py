@@ -20,15 +20,12 @@ import bettong
 from bettong import Application, ApplicationError
 from bettong.application.windows.kinds import Ranges
 from bettong.errors import SnapshotError
-from bettong.frames.frame import tick_record
-from bettong.identifiers import Origin
 from bettong.schema.fields import Kind
-from bettong.worker.balance import balance, differences
-from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.state.pane_pool import VALUES
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.value_hashes import hashes_of
+from tests.samples.both_speeds import LATES, STEPS, folded, frames_of, one_by_one, same
 from tests.samples.dying_workers import check_deaths
 from tests.samples.gathering_windows import (
     GATHERED,
@@ -48,31 +45,15 @@ from tests.samples.timers import tick as tick_of
 from tests.samples.worker import data, dead_letters, fold, results, worker
 
 FAR_NS = 10**7
-LATES = ["drop", "fire", "oldest", "side"]
 TUMBLING, DELAYED, SLIDING = Ranges(40, 40, 0, 0), Ranges(70, 70, 3, 50), Ranges(60, 20, 0, 5)
 # Which windows of which aggregates.
 CASES = [(TUMBLING, Gathered), (DELAYED, Gathered), (TUMBLING, Ranks), (SLIDING, Ranks)]
-# Each a shop, how far its time is ahead of the watermark, and by how much the watermark rises behind it.
-STEPS = st.lists(
-    st.tuples(st.integers(1, 3), st.integers(-40, 60), st.integers(-9, 25)), min_size=1, max_size=50
-)
 
 
 def table_of(one: PartitionWorker) -> PaneTable:
     table = one.tables["readings"]
     assert isinstance(table, PaneTable)
     return table
-
-
-def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> list[OutputRecord]:
-    """What a record leads to, in both speeds."""
-    found = fold(python, [value])
-    assert fold(compiled, [value]) == found
-    assert compiled.counters == python.counters
-    assert compiled.accounts.now() == python.accounts.now()
-    assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
-    assert compiled.keys == python.keys
-    return found
 
 
 @settings(max_examples=80)
@@ -93,15 +74,7 @@ def test_gathering_windows_over_columns_are_those_of_plain_python(
     """Frames of several messages that are judged by the watermark before the frame; workers restored in between."""
     kind, result = case
     python, compiled = (worker(ready(kind, late, result, compiled=speed)) for speed in (False, True))
-    watermark_ns, taken = 0, 0
-    for number, size in enumerate(frames, 1):
-        messages = list[Reading]()
-        for shop, ahead_ns, forward_ns in steps[taken : taken + size]:
-            messages.append(reading(shop, max(0, watermark_ns + ahead_ns), taken + len(messages)))
-            watermark_ns += max(0, forward_ns) // size
-        taken += size
-        if not messages:
-            break
+    for number, (messages, watermark_ns) in enumerate(frames_of(steps, frames, reading), 1):
         same(python, compiled, data("in/x", number, messages, watermark_ns=watermark_ns))
         if number in crashes:
             saved = compiled.snapshot()
@@ -122,10 +95,7 @@ def test_gathering_windows_over_columns_are_those_of_plain_python(
 def test_neither_cuts_nor_partitions_nor_the_speed_change_what_gathering_windows_give(
     case: tuple[Ranges, Any], late: str, found: list[tuple[int, int]], cuts: set[int]
 ) -> None:
-    messages, newest_ns = list[Reading](), 0
-    for number, (shop, ahead_ns) in enumerate(found):
-        messages.append(reading(shop, max(0, newest_ns + ahead_ns), number))
-        newest_ns = max(newest_ns, messages[-1].at)
+    messages = one_by_one(found, reading)
     starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
     parts = [messages[start:stop] for start, stop in pairwise([*starts, len(messages)])]
     expected = outcome(case, late, [[each] for each in messages], 1, compiled=False)
@@ -137,23 +107,13 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_gathering_windows
 def outcome(
     case: tuple[Ranges, Any], late: str, parts: list[list[Reading]], partitions: int, *, compiled: bool
 ) -> tuple[Any, ...]:
-    """All that comes out, in no order; every partition hears of the client's watermark."""
+    """All that comes out, in no order."""
     kind, result = case
     client, of = (
         Client(described(kind, late, result), partitions),
         ready(kind, late, result, compiled=compiled),
     )
-    workers = [worker(of, partition=each, partitions=partitions) for each in range(partitions)]
-    records, newest_ns = list[OutputRecord](), 0
-    for number, part in enumerate(parts, 1):
-        for partition, value in client.send(part, 1000 + number):
-            records += fold(workers[partition], [value])
-        newest_ns = max(newest_ns, *(each.at for each in part))
-        tick = tick_record("in", 1000 + number, {Origin("in/a"): newest_ns})
-        records += [record for each in workers for record in fold(each, [tick])]
-    end = tick_record("in", 10_000, {Origin("in/a"): FAR_NS})
-    records += [record for each in workers for record in fold(each, [end])]
-    assert sum(each.keys for each in workers) == 0
+    records, workers = folded(client, of, parts, partitions, end_ns=FAR_NS)
     return (
         Counter(map(repr, results(records, OUT, result))),
         Counter(map(repr, results(records, LATE, Reading))),

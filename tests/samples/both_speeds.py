@@ -1,0 +1,80 @@
+"""Windows over columns beside the same in plain Python: what tests of both speeds share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from bettong.frames.frame import tick_record
+from bettong.identifiers import Origin
+from bettong.worker.balance import balance, differences
+from bettong.worker.output.framing import OutputRecord
+from bettong.worker.partition import PartitionWorker
+from bettong.worker.stage_program import StageProgram
+from tests.samples.lateness import Client
+from tests.samples.worker import fold, worker
+
+LATES = ["drop", "fire", "oldest", "side"]
+# Each a shop, how far its time is ahead of the watermark, and by how much the watermark rises behind it.
+STEPS = st.lists(
+    st.tuples(st.integers(1, 3), st.integers(-40, 60), st.integers(-9, 25)), min_size=1, max_size=50
+)
+
+
+def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> list[OutputRecord]:
+    """What a record leads to, in both speeds."""
+    found = fold(python, [value])
+    assert fold(compiled, [value]) == found
+    assert compiled.counters == python.counters
+    assert compiled.accounts.now() == python.accounts.now()
+    assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
+    assert compiled.keys == python.keys
+    return found
+
+
+def frames_of(
+    steps: Sequence[tuple[int, int, int]], sizes: Sequence[int], made: Callable[[int, int, int], Any]
+) -> Iterator[tuple[list[Any], int]]:
+    """Frames of several messages, each with the watermark behind it: messages are judged by the one before.
+
+    `made`: a message of a shop, a time and a number.
+    """
+    watermark_ns, taken = 0, 0
+    for size in sizes:
+        messages = list[Any]()
+        for shop, ahead_ns, forward_ns in steps[taken : taken + size]:
+            messages.append(made(shop, max(0, watermark_ns + ahead_ns), taken + len(messages)))
+            watermark_ns += max(0, forward_ns) // size
+        taken += size
+        if not messages:
+            return
+        yield messages, watermark_ns
+
+
+def one_by_one(found: Sequence[tuple[int, int]], made: Callable[[int, int, int], Any]) -> list[Any]:
+    """Messages, each of a shop and so far ahead of the newest time before it."""
+    messages, newest_ns = list[Any](), 0
+    for number, (shop, ahead_ns) in enumerate(found):
+        messages.append(made(shop, max(0, newest_ns + ahead_ns), number))
+        newest_ns = max(newest_ns, messages[-1].at)
+    return messages
+
+
+def folded(
+    client: Client, of: StageProgram, parts: Sequence[Sequence[Any]], partitions: int, *, end_ns: int
+) -> tuple[list[OutputRecord], list[PartitionWorker]]:
+    """All that frames of these messages lead to; every partition hears of the client's watermark, and of the end."""
+    workers = [worker(of, partition=each, partitions=partitions) for each in range(partitions)]
+    records, newest_ns = list[OutputRecord](), 0
+    for number, part in enumerate(parts, 1):
+        for partition, value in client.send(list(part), 1000 + number):
+            records += fold(workers[partition], [value])
+        newest_ns = max(newest_ns, *(each.at for each in part))
+        tick = tick_record("in", 1000 + number, {Origin("in/a"): newest_ns})
+        records += [record for each in workers for record in fold(each, [tick])]
+    end = tick_record("in", 10_000, {Origin("in/a"): end_ns})
+    records += [record for each in workers for record in fold(each, [end])]
+    assert sum(each.keys for each in workers) == 0
+    return records, workers
