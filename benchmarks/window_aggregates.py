@@ -12,7 +12,7 @@ import numpy as np
 
 import bettong
 from benchmarks.folding import fold, worker_of
-from benchmarks.workload import log_frame, pieces
+from benchmarks.workload import timed_frames
 from bettong import Width
 from bettong.application.plan import Plan, plan
 from bettong.application.windows.aggregate import Aggregate
@@ -57,17 +57,7 @@ def visits(events: int, plan_of: Plan) -> list[bytes]:
     )
     source = plan_of.sources[0]
     found = Columns(source.schema, events, columns)
-    return [
-        log_frame(
-            source,
-            piece,
-            sequence=number,
-            previous=number - 1,
-            now_ns=number,
-            watermark_ns=int(np.asarray(piece.columns[1])[-1]),
-        )
-        for number, piece in enumerate(pieces(found, FRAME_MESSAGES), 1)
-    ]
+    return timed_frames(source, found, FRAME_MESSAGES, columns[1])
 
 
 def speed(name: str, events: int) -> tuple[float, float]:

@@ -12,7 +12,7 @@ import numpy as np
 import bettong
 from benchmarks.folding import FRAME_MESSAGES, fold, worker_of
 from benchmarks.measuring import Sample
-from benchmarks.workload import log_frame, pieces
+from benchmarks.workload import timed_frames
 from bettong.application.plan import Plan, plan
 from bettong.application.windows.kinds import WindowKind
 from bettong.frames.columns import Array, Columns
@@ -64,17 +64,7 @@ class EventLoad:
         """As the records of one partition."""
         source = application.sources[0]
         columns = Columns(source.schema, len(self.keys), (self.keys, self.times))
-        return [
-            log_frame(
-                source,
-                piece,
-                sequence=number,
-                previous=number - 1,
-                now_ns=number,
-                watermark_ns=int(np.asarray(piece.columns[1])[-1]),
-            )
-            for number, piece in enumerate(pieces(columns, FRAME_MESSAGES), 1)
-        ]
+        return timed_frames(source, columns, FRAME_MESSAGES, self.times)
 
     def right(self, slides: int) -> tuple[int, int, list[tuple[int, int]]]:
         """Of windows of so many slides that are over at the end: how many events they have in all, and, of key 7, the

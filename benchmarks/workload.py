@@ -10,7 +10,7 @@ from typing import Any
 from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan, plan
 from bettong.edges.application_file import load
-from bettong.frames.columns import Columns
+from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import Frame, encode
 from bettong.identifiers import Origin, SequenceNumber
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
@@ -91,6 +91,21 @@ def pieces(columns: Columns, messages: int) -> Iterator[Columns]:
     """The columns, at most so many messages at a time."""
     for start in range(0, columns.length, messages):
         yield columns.slice(start, min(columns.length, start + messages))
+
+
+def timed_frames(source: Source, columns: Columns, messages: int, times: Array) -> list[bytes]:
+    """The columns as the records of one partition, so many messages each; the watermark is the last one's time."""
+    return [
+        log_frame(
+            source,
+            piece,
+            sequence=number,
+            previous=number - 1,
+            now_ns=number,
+            watermark_ns=int(times[min(number * messages, len(times)) - 1]),
+        )
+        for number, piece in enumerate(pieces(columns, messages), 1)
+    ]
 
 
 def log_frame(
