@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 # No sandbox, for tests may run as root; and nothing that asks the network by itself.
 _FLAGS = [
@@ -27,3 +27,17 @@ def chromium() -> Iterator[Browser]:
         found = playwright.chromium.launch(executable_path=program, args=_FLAGS)
         yield found
         found.close()
+
+
+@contextmanager
+def watched_page(browser: Browser, faults: list[str], *, timezone: str) -> Iterator[Page]:
+    """A page of a browser that knows nothing yet. What it complains about goes to `faults`: none may be left."""
+    context = browser.new_context(timezone_id=timezone)
+    context.set_default_timeout(10_000)
+    found = context.new_page()
+    found.on("console", lambda said: faults.append(said.text) if said.type in {"error", "warning"} else None)
+    found.on("pageerror", lambda error: faults.append(str(error)))
+    found.on("dialog", lambda dialog: faults.append(f"dialog {dialog.message}"))
+    yield found
+    context.close()
+    assert faults == []

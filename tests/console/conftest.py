@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.console.browsers import chromium
+from tests.console.browsers import chromium, watched_page
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +25,6 @@ def faults() -> list[str]:
 
 @pytest.fixture
 def page(browser: Browser, faults: list[str]) -> Iterator[Page]:
-    """A page of a browser that knows nothing yet; nothing it does may break the policy, or fail."""
-    context = browser.new_context(timezone_id="Europe/Berlin")
-    context.set_default_timeout(10_000)
-    found = context.new_page()
-    found.on("console", lambda said: faults.append(said.text) if said.type in {"error", "warning"} else None)
-    found.on("pageerror", lambda error: faults.append(str(error)))
-    found.on("dialog", lambda dialog: faults.append(f"dialog {dialog.message}"))
-    yield found
-    context.close()
-    assert faults == []
+    """Nothing it does may break the policy, or fail."""
+    with watched_page(browser, faults, timezone="Europe/Berlin") as found:
+        yield found

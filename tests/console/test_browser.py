@@ -53,6 +53,21 @@ def fits(page: Page) -> None:
     page.wait_for_function("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
+def fits_everywhere(page: Page) -> None:
+    """From a phone to 4K."""
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        fits(page)
+
+
+def axe_finds_nothing(page: Page) -> None:
+    """Light and dark."""
+    for colours in COLOURS:
+        page.emulate_media(color_scheme=colours)
+        report = Axe().run(page)
+        assert report.violations_count == 0, f"{colours}: {report.generate_report()}"
+
+
 @pytest.mark.parametrize("place", PAGES)
 def test_every_place_shows_without_a_fault_fits_from_a_phone_to_4k_and_axe_finds_nothing(
     page: Page, site: Served, place: str
@@ -61,14 +76,9 @@ def test_every_place_shows_without_a_fault_fits_from_a_phone_to_4k_and_axe_finds
     expect(page.locator("main .card").first).to_be_visible()
     if place != "/sign-in":
         expect(page.locator(".fresh")).to_contain_text("as of")  # the recording is old
-    for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 800})
-        fits(page)
+    fits_everywhere(page)
     page.set_viewport_size({"width": 1280, "height": 800})
-    for colours in COLOURS:
-        page.emulate_media(color_scheme=colours)
-        found = Axe().run(page)
-        assert found.violations_count == 0, f"{colours}: {found.generate_report()}"
+    axe_finds_nothing(page)
 
 
 def test_the_overview_says_in_a_word_how_it_is_and_each_number_has_a_unit(page: Page, site: Served) -> None:
@@ -194,13 +204,8 @@ def test_the_parts_of_the_latency_are_a_bar_and_words_that_add_up(page: Page) ->
         whole = sum(widths)
         for width, each in zip(widths, sink["parts"], strict=True):
             assert width / whole == pytest.approx(each["share"], abs=0.02)
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 800})
-            fits(page)
-        for colours in COLOURS:
-            page.emulate_media(color_scheme=colours)
-            report = Axe().run(page)
-            assert report.violations_count == 0, f"{colours}: {report.generate_report()}"
+        fits_everywhere(page)
+        axe_finds_nothing(page)
         page.goto("about:blank")
 
 
@@ -215,13 +220,8 @@ def test_open_windows_are_shown_with_who_holds_them_and_follow_the_stage(page: P
         expect(rows.first).to_contain_text(f"partition {held_by['stream']} of stage clicks")
         expect(rows.first).to_contain_text("are not folded yet")
         expect(rows.first.locator("time").first).to_have_attribute("title", re.compile("UTC$"))
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 800})
-            fits(page)
-        for colours in COLOURS:
-            page.emulate_media(color_scheme=colours)
-            report = Axe().run(page)
-            assert report.violations_count == 0, f"{colours}: {report.generate_report()}"
+        fits_everywhere(page)
+        axe_finds_nothing(page)
         page.goto(f"{own.url}/partitions?stage=clicks")
         expect(page.locator("tbody tr").first).to_be_visible()
         expect(page.locator("table.windows")).to_have_count(0)

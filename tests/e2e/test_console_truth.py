@@ -26,7 +26,7 @@ from bettong.edges.redis_store.membership import Holders
 from bettong.local.options import Restarts, SuiteOptions
 from bettong.local.suite import Suite
 from bettong.services import CONSOLE, PROCESSOR
-from tests.console.browsers import chromium
+from tests.console.browsers import chromium, watched_page
 from tests.e2e.noted import APPLICATION, MENDED_S, World, answers
 from tests.waiting import eventually
 
@@ -74,13 +74,8 @@ def faults() -> list[str]:
 
 @pytest.fixture
 def page(browser: Browser, faults: list[str]) -> Iterator[Page]:
-    context = browser.new_context(timezone_id="UTC")
-    found = context.new_page()
-    found.on("console", lambda said: faults.append(said.text) if said.type in {"error", "warning"} else None)
-    found.on("pageerror", lambda error: faults.append(str(error)))
-    yield found
-    context.close()
-    assert faults == []
+    with watched_page(browser, faults, timezone="UTC") as found:
+        yield found
 
 
 @pytest.fixture
