@@ -71,26 +71,27 @@ class Step:
         interrupts.ignore()
         process = process_of(self.settings)
         process.follow(self.begun_ms, task_attempt())
-        worker: PartitionWorker | None = None
-        fold: Fold | None = None
+        begun: tuple[TopicPartition, PartitionWorker, Fold] | None = None
         piece = _Piece()
         for batch in batches:
             # Nothing here or in `_Piece` may look whether there are pandas (`to_numpy`, `pa.array`): each worker would
             # load them in its first task.
             topics, numbers, *columns = batch.columns
-            topic, number = topics[0].as_py(), numbers[0].as_py()
             for offset, value, *beside in zip(*(each.to_pylist() for each in columns), strict=True):
-                if fold is None or worker is None:
-                    worker = process.partitions.begin(TopicPartition(topic, number), offset)
-                    fold = process.guard.of(worker)
-                record = Record(topic, number, offset, value, *(each or b"" for each in beside))
+                if begun is None:
+                    log = TopicPartition(topics[0].as_py(), numbers[0].as_py())
+                    worker = process.partitions.begin(log, offset)
+                    begun = log, worker, process.guard.of(worker)
+                log, worker, fold = begun
+                record = Record(*log, offset, value, *(each or b"" for each in beside))
                 output = process.stamping.fold(worker, fold, record)
                 for each in output.records:
                     if piece.add(each, output) >= PIECE_BYTES:
                         yield piece.take()
         if piece.records:
             yield piece.take()
-        if worker is not None:
+        if begun is not None:
+            _, worker, _ = begun
             process.partitions.finish(worker)
             process.report(worker, self.begun_ms)
 
