@@ -14,10 +14,11 @@ def languages(page: Path) -> set[str]:
     return {language for language, _ in FENCE.findall(page.read_text())}
 
 
-def page_module(page: Path) -> ModuleType:
+def page_module(page: Path, *, imported_as: str | None = None) -> ModuleType:
     """Runs its Python blocks in order, as one module whose lines are those of the page.
 
-    It stays in `sys.modules`: there the annotations of its classes are looked up.
+    It stays in `sys.modules`: there the annotations of its classes are looked up. `imported_as`: under this name, too,
+    where one block is a file that imports another.
     """
     text = page.read_text()
     lines = [""] * text.count("\n")
@@ -28,8 +29,18 @@ def page_module(page: Path) -> ModuleType:
             lines[first : first + len(code)] = code
     name = f"page_{page.parent.name}_{page.stem.replace('-', '_')}"
     module = sys.modules[name] = ModuleType(name)
+    if imported_as is not None:
+        sys.modules[imported_as] = module
     exec(compile("\n".join(lines), str(page), "exec"), module.__dict__)  # noqa: S102 - our own page
     return module
+
+
+def run_tests(module: ModuleType) -> int:
+    """Runs the test functions of a page, and says how many there are."""
+    tests = [value for name, value in vars(module).items() if name.startswith("test_")]
+    for test in tests:
+        test()
+    return len(tests)
 
 
 def blocks(page: Path, language: str) -> list[str]:

@@ -1,7 +1,6 @@
 """What the pages on Kubernetes tell to type: values render, files are there, commands have the flags that are shown."""
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 import yaml
 
-from bettong.cli.main import app
 from tests.kubernetes.chart import FOLDER, ROOT, TUNING, Chart
 from tests.kubernetes.value_sets import merged
+from tests.samples.page_commands import check_command, lines, of_bettong
 
 DOCS = ROOT / "docs"
 PAGES = [
@@ -77,18 +75,7 @@ def titled(title: str) -> list[Shown]:
 SHOWN = list(shown())
 
 
-def lines(page: Path) -> list[list[str]]:
-    """The words of each shell command of a page, without comments."""
-    text = "\n".join(blocks(page, "sh")).replace("\\\n", " ")
-    return [words for line in text.splitlines() if (words := shlex.split(line, comments=True))]
-
-
-COMMANDS = [
-    (page.stem, words[words.index("bettong") + 1 :])
-    for page in PAGES
-    for words in lines(page)
-    if "bettong" in words and (words[0] == "bettong" or words[words.index("bettong") - 1] == "--")
-]
+COMMANDS = [(page.stem, words) for page in PAGES for words in of_bettong(page)]
 
 
 @pytest.mark.parametrize("values", titled("values.yaml"), ids=str)
@@ -164,15 +151,7 @@ def test_nodes_get_the_label_and_the_taint_that_the_chart_asks_for() -> None:
     ("page", "words"), COMMANDS, ids=lambda each: each if isinstance(each, str) else each[0]
 )
 def test_a_command_of_bettong_has_the_flags_that_are_shown(page: str, words: list[str]) -> None:
-    command: Any = typer.main.get_command(app)
-    while hasattr(command, "commands"):
-        name, *words = words
-        assert name in command.commands, f"{page}: bettong has no command {name}"
-        command = command.commands[name]
-    given, rest, _ = command.make_parser(command.context_class(command)).parse_args(list(words))
-    assert rest == []
-    missing = [each.name for each in command.params if each.required and given.get(each.name) is None]
-    assert missing == []
+    check_command(words)
 
 
 def test_commands_are_shown_for_a_message_and_its_result() -> None:

@@ -12,7 +12,7 @@ import bettong.client
 import bettong.testing
 from bettong.application.nodes.stateful import StatefulOptions
 from bettong.application.streams import JoinedStream, WindowedStream
-from tests.samples.page_code import languages, page_module
+from tests.samples.page_code import languages, page_module, run_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide"
@@ -29,11 +29,7 @@ OPTION = re.compile(r"\b(\w+)=")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_code_of_a_page_runs_and_its_tests_pass(page: Path) -> None:
     assert languages(page) <= {"python", "text"}, "code that no test runs"
-    module = page_module(page)
-    tests = {name: value for name, value in vars(module).items() if name.startswith("test_")}
-    assert tests or page.name in WAY_IN
-    for test in tests.values():
-        test()
+    assert run_tests(page_module(page)) or page.name in WAY_IN
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
