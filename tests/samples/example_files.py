@@ -62,15 +62,9 @@ class ExampleFiles:
 
     def inputs(self) -> list[tuple[str, list[Any]]]:
         """It, as `bettong send` reads it, a frame a source: inputs of `bettong.testing`."""
-        return [(source.name, self._messages(source)) for source in plan(self.app).sources]
-
-    def _messages(self, source: Source) -> list[Any]:
-        file = self.file(source.name)
-        wanted = Wanted(source.schema.arrow, source.decoder is not None, 10_000, FRAME_BYTES_MAX)
-        (portion,) = portions(file, format_of(file), wanted)
-        if isinstance(portion.body, list):
-            return portion.body
-        return Columns.of_batch(source.schema, portion.body).messages()
+        return [
+            (source.name, messages_of(source, self.file(source.name))) for source in plan(self.app).sources
+        ]
 
     def golden_file(self, sink: str) -> Path:
         return DATA / self.name / "expected" / f"{sink}.jsonl"
@@ -81,10 +75,24 @@ class ExampleFiles:
 
     def shown(self, sink: str, results: list[Any]) -> list[str]:
         """Results of `bettong.testing` as `bettong tail` shows them."""
-        (schema,) = {
-            output.schema.fingerprint: output.schema
-            for stage in plan(self.app).stages
-            for output in stage.outputs
-            if output.target.name == sink
-        }.values()
-        return [json_line(schema, result).decode() for result in results]
+        return shown_lines(self.app, sink, results)
+
+
+def messages_of(source: Source, file: Path) -> list[Any]:
+    """The messages of a file that is sent to a source, as `bettong send` reads it."""
+    wanted = Wanted(source.schema.arrow, source.decoder is not None, 10_000, FRAME_BYTES_MAX)
+    (portion,) = portions(file, format_of(file), wanted)
+    if isinstance(portion.body, list):
+        return portion.body
+    return Columns.of_batch(source.schema, portion.body).messages()
+
+
+def shown_lines(app: Application, sink: str, results: list[Any]) -> list[str]:
+    """Results of a sink of an application as `bettong tail` shows them."""
+    (schema,) = {
+        output.schema.fingerprint: output.schema
+        for stage in plan(app).stages
+        for output in stage.outputs
+        if output.target.name == sink
+    }.values()
+    return [json_line(schema, result).decode() for result in results]

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,14 @@ def of_bettong(page: Path) -> list[list[str]]:
     ]
 
 
+@cache
+def _bettong() -> Any:
+    return typer.main.get_command(app)
+
+
 def check_command(words: list[str]) -> None:
     """That there is such a command, with these flags, and that it gets what it needs."""
-    command: Any = typer.main.get_command(app)
+    command = _bettong()
     while hasattr(command, "commands"):
         name, *words = words
         assert name in command.commands, f"bettong has no command {name}"
