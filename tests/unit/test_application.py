@@ -57,14 +57,16 @@ def test_dead_letters_is_bettongs_own_name(app: Application) -> None:
 
 def test_a_name_is_taken_once(app: Application) -> None:
     trades = app.source("trades", schema=Trade)
-    with refused("'trades' is taken by a source of 'shop'", "name=..."):
+    with refused("'trades' is taken by a source of 'shop'", "choose another"):
         app.source("trades", schema=Quote)
     trades.map(alert)
-    with refused("'alert' is taken by a mapped"):
+    with refused("'alert' is taken by a mapped", "give name=..."):
         trades.map(alert)
     trades.sink("out")
-    with refused("'out' is taken by a sink"):
+    with refused("'out' is taken by a sink", "choose another"):
         trades.sink("out")
+    with refused("'trades' is taken by a source", "sources, computations and sinks share their names"):
+        trades.sink("trades")
 
 
 def test_another_name_tells_two_uses_of_a_function_apart(app: Application) -> None:

@@ -38,7 +38,8 @@ def missing(text: str) -> Iterator[str]:
         if not any(ROOT.glob(found)):
             yield found
     for found in MODULE.findall(text):
-        inside = (path for folder in FOLDERS for path in (ROOT / folder).glob(f"**/{found}"))
+        names = (found, f"{found}.template")  # `bettong init` makes files of templates
+        inside = (path for folder in FOLDERS for name in names for path in (ROOT / folder).glob(f"**/{name}"))
         if not PATH.match(found) and not (ROOT / found).exists() and not any(inside):
             yield found
 

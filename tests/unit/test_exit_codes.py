@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bettong.cli import exit_codes
+from bettong.cli.chaos import chaos
 from bettong.errors import FINAL_ERRORS, BettongError
 from bettong.local.supervision import FINAL_STATUSES
 
@@ -39,6 +40,13 @@ def test_the_page_has_each_code_of_the_error_tree_and_of_the_commands_and_no_oth
     assert set(DOCUMENTED) == {0} | OWN | {error.exit_code for error in errors}
     assert list(DOCUMENTED) == sorted(DOCUMENTED)
     assert len(ROW.findall(PAGE)) == len(DOCUMENTED), "each once"
+
+
+def test_a_command_that_says_in_its_help_what_it_ends_with_says_a_code_of_the_page() -> None:
+    said = re.search(r"\bEnds with (\d+) when", chaos.__doc__ or "")
+    assert said
+    assert int(said[1]) == exit_codes.BROKEN
+    assert DOCUMENTED[int(said[1])].startswith("chaos: ")
 
 
 def test_no_class_and_no_command_anywhere_ends_with_a_code_that_the_page_lacks() -> None:

@@ -22,6 +22,7 @@ from bettong.application.plan import plan
 from bettong.cli.dead_letters.tables import reasons_table
 from bettong.cli.init import files
 from bettong.inspection.reason_counts import ReasonKey, ReasonRow
+from bettong.routing import partition_of
 from bettong.testing import END, Outcome, run, watermark
 from tests.e2e.test_newcomer import commands
 from tests.samples.example_files import messages_of, shown_lines
@@ -37,6 +38,7 @@ FILE = re.compile(r"`([\w-]+\.jsonl)`:\n\n\Z")
 NEXT = re.compile(r"^Next: \[[^]]+\]\(([\w-]+\.md)\)$", re.MULTILINE)
 ROW = re.compile(r"^\| \[[^]]+\]\(([\w-]+\.md)\) \|", re.MULTILINE)
 BEGUN = re.compile(r"^# .+\n\nFor someone [^.]+\. [A-Z][\w -]+ (?:minutes|half)\b")
+PARTITIONS = 16  # by default
 KUBERNETES = LEARN.parent / "kubernetes-start.md"
 OBJECT = re.compile(r"\b(?:deployment|statefulset)/(\w+)-([\w-]+)")
 
@@ -124,15 +126,14 @@ class Shell:
             assert words[:2] == ["state", "get"]
             for computation, states in self.outcome().states.items():
                 if state := states.get(words[-1]):
-                    yield json.dumps([computation, words[-1], state])
+                    yield json.dumps([computation, partition_of(words[-1], PARTITIONS), words[-1], state])
 
 
 def comparable(line: str) -> str:
-    """Where in the log a state was saved is not compared."""
+    """At which offset a state was saved is not compared."""
     values = json.loads(line)
-    return (
-        json.dumps([values[name] for name in ("computation", "key", "state")]) if "state" in values else line
-    )
+    names = ("computation", "partition", "key", "state")
+    return json.dumps([values[name] for name in names]) if "state" in values else line
 
 
 @pytest.mark.parametrize("step", WITH_CODE, indirect=True, ids=named)

@@ -50,7 +50,7 @@ def chaos(
     """Kill, stop, cut off and wipe parts of an application while it works; its output must stay the same.
 
     First it runs undisturbed, for the golden output; then again, from the same input, while faults come, on parts of
-    its own. Ends with 8 when results are lost, doubled, out of order or wrong, or a process holds too much memory.
+    its own. Ends with 10 when results are lost, doubled, out of order or wrong, or a process holds too much memory.
     """
     from rich.console import Console
 
