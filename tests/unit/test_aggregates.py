@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -274,6 +274,12 @@ def test_a_message_that_one_aggregate_refuses_is_in_no_other(refuses: Any) -> No
     assert [(each.messages, each.different) for each in results(found, OUT, Few)] == [(1, 1)]
 
 
+@dataclass
+class Dated:
+    start: datetime
+    messages: int
+
+
 def max_of_two(one: Amount, other: Amount) -> int:
     return max(one.value, other.value)
 
@@ -295,6 +301,11 @@ NO_FUNCTION: Any = 3
         (
             lambda: bettong.aggregate(Few, messages=bettong.Count()),
             "aggregate(Few): nothing fills total, different",
+        ),
+        (
+            lambda: bettong.aggregate(Dated, messages=bettong.Count()),
+            "aggregate(Dated): the window fills start with Unix time in nanoseconds, and the field is datetime;"
+            " annotate Dated.start as int",
         ),
         (lambda: bettong.aggregate(int), "aggregate(int): "),
         (lambda: bettong.aggregate(Few, **FEW, more=bettong.Count()), "Few has no field 'more'"),

@@ -29,7 +29,8 @@ from tests.samples.example_files import messages_of, shown_lines
 from tests.samples.page_code import FENCE, blocks, languages, page_module, run_tests
 from tests.samples.page_commands import check_command, lines, of_bettong
 
-LEARN = Path(__file__).resolve().parents[2] / "docs" / "learn"
+ROOT = Path(__file__).resolve().parents[2]
+LEARN = ROOT / "docs" / "learn"
 INDEX, FAILURE, DEPLOY = (LEARN / f"{name}.md" for name in ("index", "4-failure", "5-deploy"))
 STEPS = sorted(page for page in LEARN.glob("*.md") if page != INDEX)
 WITH_CODE = STEPS[:-1]
@@ -171,6 +172,12 @@ def page_of(step: ModuleType) -> Path:
 
 def commands_in(block: str) -> list[list[str]]:
     return [line.split() for line in block.splitlines() if line.startswith("bettong ")]
+
+
+def test_what_the_reader_kills_is_the_module_of_sparks_workers() -> None:
+    (kill,) = (words for words in lines(FAILURE) if words[0] == "pkill")
+    options = (ROOT / "services/processor/bettong_processor/spark_options.py").read_text()
+    assert f'"spark.python.daemon.module": "{kill[-1]}"' in options
 
 
 @pytest.mark.parametrize("step", [FAILURE], indirect=True, ids=named)

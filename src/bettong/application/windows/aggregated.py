@@ -31,6 +31,8 @@ Result = TypeVar("Result")
 
 # Fields of a result that the window fills itself.
 _OF_WINDOW = ("key", "start", "end", "final")
+_TIMES = ("start", "end")
+_OF_TIMES = ("int", "float", "json")  # kinds of fields that can hold one
 
 
 def aggregate(result: type[Result], **aggregates: Aggregate) -> Aggregated[Result]:
@@ -62,6 +64,12 @@ def aggregate(result: type[Result], **aggregates: Aggregate) -> Aggregated[Resul
             f"{owner}: nothing fills {', '.join(missing)}: give an aggregate for it; the window itself fills"
             f" {', '.join(_OF_WINDOW)}"
         )
+    for each in _TIMES:
+        if each in fields and each not in aggregates and held_field(fields[each]).kind_name not in _OF_TIMES:
+            raise ApplicationError(
+                f"{owner}: the window fills {each} with Unix time in nanoseconds, and the field is"
+                f" {fields[each].kind_name}; annotate {name}.{each} as int"
+            )
     return Aggregated(name, result, aggregates)
 
 
