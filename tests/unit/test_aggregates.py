@@ -304,8 +304,7 @@ NO_FUNCTION: Any = 3
         ),
         (
             lambda: bettong.aggregate(Dated, messages=bettong.Count()),
-            "aggregate(Dated): the window fills start with Unix time in nanoseconds, and the field is datetime;"
-            " annotate Dated.start as int",
+            "aggregate(Dated): the window fills start with Unix time in nanoseconds, and the field is datetime",
         ),
         (lambda: bettong.aggregate(int), "aggregate(int): "),
         (lambda: bettong.aggregate(Few, **FEW, more=bettong.Count()), "Few has no field 'more'"),

@@ -160,9 +160,7 @@ def test_an_array_that_cannot_be_saved_is_named_with_the_remedy(slot: int, names
 
 
 def test_a_new_state_with_such_an_array_is_refused_before_anything_runs() -> None:
-    with pytest.raises(
-        ApplicationError, match=r"'fold': a new state cannot be made and saved: an array of dtype"
-    ):
+    with pytest.raises(ApplicationError, match=r"'fold': a new state cannot be saved: an array of dtype"):
         made(alone, lambda: np.array([None]))
 
 

@@ -247,8 +247,25 @@ def test_a_state_that_no_snapshot_can_hold_is_refused_before_anything_runs() -> 
     def use(item: Item, kept: Any) -> Sum:
         return Sum(item.key, len(kept))
 
-    with pytest.raises(ApplicationError, match="stateful 'fold': a new state cannot be made and saved"):
+    with pytest.raises(ApplicationError, match="stateful 'fold': a new state cannot be saved"):
         python(application(use, lambda: defaultdict(lambda: 0)))
+
+
+@dataclass
+class Started:
+    total: int
+
+
+def test_a_state_without_a_default_is_refused_with_what_to_write() -> None:
+    def use(item: Item, kept: Started) -> Sum:
+        return Sum(item.key, kept.total)
+
+    app = Application("meters")
+    app.source("in", schema=Item, key="key").stateful(use, state=Started).sink("out")
+    with pytest.raises(ApplicationError) as caught:
+        python(app)
+    assert "'use': a new state cannot be made: TypeError: " in str(caught.value)
+    assert "a new key begins with Started(): give all fields a default" in str(caught.value)
 
 
 def test_a_state_of_garbage_is_refused() -> None:

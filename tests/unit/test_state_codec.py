@@ -258,7 +258,7 @@ def test_what_is_no_data_is_named_with_the_remedy(value: Callable[[], Any], name
 
 
 def test_a_state_that_does_not_fit_is_refused_before_anything_runs() -> None:
-    with pytest.raises(ApplicationError, match=r"a new state cannot be made and saved: .*NoDataclass"):
+    with pytest.raises(ApplicationError, match=r"a new state cannot be saved: .*NoDataclass"):
         check_state(fold(NoDataclass)._node)
 
 

@@ -301,6 +301,20 @@ def test_windows_that_are_open_show_what_they_have_when_they_have_changed() -> N
 
 
 @pytest.mark.parametrize(
+    ("given_", "remedy"),
+    [
+        (Seen, "'w': Seen is a class; give bettong.aggregate(Seen, FIELD=bettong.Count(), ...)"),
+        (Values, "'w': Values is a class; give an object of it: Values()"),
+    ],
+)
+def test_a_class_in_place_of_an_aggregation_is_told_what_to_write(given_: Any, remedy: str) -> None:
+    source = Application("meters").source("in", schema=Amount, key="key", event_time="at")
+    with pytest.raises(bettong.ApplicationError) as refused:
+        source.window(bettong.tumbling(us(1)), given_, name="w")
+    assert remedy in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("given_", "complaint"),
     [
         (lambda: bettong.tumbling(timedelta(0)), "tumbling: size="),

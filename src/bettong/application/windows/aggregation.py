@@ -46,9 +46,14 @@ def check_aggregation(owner: str, aggregation: object, schema: Schema, *, emit_e
         aggregation.check(owner, schema, emit_empty=emit_empty)
         return Output(schema_of(aggregation.result), many=False)
     if isinstance(aggregation, type):
-        raise ApplicationError(
-            f"{owner}: {aggregation.__name__} is a class; give an object of it: {aggregation.__name__}()"
+        name = aggregation.__name__
+        is_one = all(hasattr(aggregation, each) for each in _METHODS)
+        wanted = (
+            f"an object of it: {name}()"
+            if is_one
+            else f"bettong.aggregate({name}, FIELD=bettong.Count(), ...)"
         )
+        raise ApplicationError(f"{owner}: {name} is a class; give {wanted}")
     methods: dict[str, Callable[..., Any]] = {
         name: found for name in _METHODS if callable(found := getattr(aggregation, name, None))
     }

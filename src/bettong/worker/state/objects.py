@@ -337,13 +337,21 @@ def _lifetimes(lifetime: Lifetime | None) -> KeyLifetimes | None:
 
 
 def check_state(node: Stateful, state_key: bytes | None = None) -> None:
-    """Raises ApplicationError for a state that no snapshot could hold."""
+    """Raises ApplicationError for a state that cannot be made of nothing, or that no snapshot could hold."""
     of_node = _codec(node, state_key)
     try:
-        of_node.encode([""], [node.state()], b"")
+        new = node.state()
+    except Exception as error:
+        name = getattr(node.state, "__name__", "state")
+        raise ApplicationError(
+            f"stateful {node.name!r}: a new state cannot be made: {type(error).__name__}: {error}; a new key begins"
+            f" with {name}(): give all fields a default, or state= a function without arguments that makes one"
+        ) from error
+    try:
+        of_node.encode([""], [new], b"")
     except Exception as error:
         raise ApplicationError(
-            f"stateful {node.name!r}: a new state cannot be made and saved: {_reason(error)}; {_remedy(node)}"
+            f"stateful {node.name!r}: a new state cannot be saved: {_reason(error)}; {_remedy(node)}"
         ) from error
 
 
