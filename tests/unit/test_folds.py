@@ -256,12 +256,15 @@ class Started:
     total: int
 
 
+WITHOUT_DEFAULT: Any = Started
+
+
 def test_a_state_without_a_default_is_refused_with_what_to_write() -> None:
-    def use(item: Item, kept: Started) -> Sum:
+    def use(item: Item, kept: Any) -> Sum:
         return Sum(item.key, kept.total)
 
     app = Application("meters")
-    app.source("in", schema=Item, key="key").stateful(use, state=Started).sink("out")
+    app.source("in", schema=Item, key="key").stateful(use, state=WITHOUT_DEFAULT).sink("out")
     with pytest.raises(ApplicationError) as caught:
         python(app)
     assert "'use': a new state cannot be made: TypeError: " in str(caught.value)

@@ -40,6 +40,7 @@ NEXT = re.compile(r"^Next: \[[^]]+\]\(([\w-]+\.md)\)$", re.MULTILINE)
 ROW = re.compile(r"^\| \[[^]]+\]\(([\w-]+\.md)\) \|", re.MULTILINE)
 BEGUN = re.compile(r"^# .+\n\nFor someone [^.]+\. [A-Z][\w -]+ (?:minutes|half)\b")
 PARTITIONS = 16  # by default
+TAKEN_IN_S = 1_795_774_504  # 2026-11-27 10:15:04 UTC
 KUBERNETES = LEARN.parent / "kubernetes-start.md"
 OBJECT = re.compile(r"\b(?:deployment|statefulset)/(\w+)-([\w-]+)")
 
@@ -184,7 +185,7 @@ def test_what_the_reader_kills_is_the_module_of_sparks_workers() -> None:
 def test_dead_letters_are_listed_as_the_page_shows_them(step: ModuleType) -> None:
     (dead,) = run(step.app, [step.payment("bob", 1.0, "???")]).dead_letters
     reason = dead.reason.replace("???", "SEK")
-    row = ReasonRow(ReasonKey(dead.computation, reason), 1, 1_772_528_491 * 10**9, "4.2.0", "payments/x")
+    row = ReasonRow(ReasonKey(dead.computation, reason), 1, TAKEN_IN_S * 10**9, "0.0.0", "payments/x")
     shown = StringIO()
     Console(file=shown, width=80).print(reasons_table([row], 80))
     found = [line.rstrip() for line in shown.getvalue().splitlines()]

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 # Fields of a result that the window fills itself.
 _OF_WINDOW = ("key", "start", "end", "final")
-_TIMES = ("start", "end")
+_TIMES = frozenset({"start", "end"})
 _OF_TIMES = ("int", "float", "json")  # kinds of fields that can hold one
 
 
@@ -64,11 +64,11 @@ def aggregate(result: type[Result], **aggregates: Aggregate) -> Aggregated[Resul
             f"{owner}: nothing fills {', '.join(missing)}: give an aggregate for it; the window itself fills"
             f" {', '.join(_OF_WINDOW)}"
         )
-    for each in _TIMES:
-        if each in fields and each not in aggregates and held_field(fields[each]).kind_name not in _OF_TIMES:
+    for own in sorted(fields.keys() & _TIMES - aggregates.keys()):
+        if held_field(fields[own]).kind_name not in _OF_TIMES:
             raise ApplicationError(
-                f"{owner}: the window fills {each} with Unix time in nanoseconds, and the field is"
-                f" {fields[each].kind_name}; annotate {name}.{each} as int"
+                f"{owner}: the window fills {own} with Unix time in nanoseconds, and the field is"
+                f" {fields[own].kind_name}; annotate {name}.{own} as int"
             )
     return Aggregated(name, result, aggregates)
 
