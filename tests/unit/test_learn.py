@@ -61,6 +61,12 @@ def test_the_code_of_a_step_runs_and_its_tests_pass(step: ModuleType) -> None:
     assert run_tests(step)
 
 
+@pytest.mark.parametrize("step", STEPS[:1], indirect=True, ids=named)
+def test_as_many_tests_pass_as_the_first_step_shows(step: ModuleType) -> None:
+    tests = [name for name in vars(step) if name.startswith("test_")]
+    assert blocks(STEPS[0], "text") == [f"{len(tests)} passed\n"]
+
+
 def test_no_step_has_code_that_no_test_looks_at() -> None:
     assert {language for page in WITH_CODE for language in languages(page)} == {
         "python",
