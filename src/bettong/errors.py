@@ -25,6 +25,7 @@
     ├── WrongColumnsError  a vectorized function returned no such columns (see `worker.calling.vectors`)
     ├── CaseError          a case of `bettong.testing` that its application cannot meet
     ├── NotAtRestError     an application that is to be changed runs, or has not come to the end of its log
+    ├── LabError           metrics that cannot be read, or not compared
     ├── LocalError         a part that Bettong runs on this machine cannot be started
     └── ClusterError       a Kubernetes cluster cannot be reached, refuses, or has not what was asked for
 
@@ -164,6 +165,10 @@ class CaseError(BettongError):
 
 class NotAtRestError(BettongError):
     """An application runs, has not folded all of its log, or has clients of whose frames some may have come in part."""
+
+
+class LabError(BettongError):
+    """Metrics of a measurement cannot be read, or cannot be compared."""
 
 
 class LocalError(BettongError):
