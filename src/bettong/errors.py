@@ -25,7 +25,8 @@
     ├── WrongColumnsError  a vectorized function returned no such columns (see `worker.calling.vectors`)
     ├── CaseError          a case of `bettong.testing` that its application cannot meet
     ├── NotAtRestError     an application that is to be changed runs, or has not come to the end of its log
-    ├── LabError           metrics that cannot be read, or not compared
+    ├── LabError           a measurement that failed, or metrics that cannot be read or compared
+    │   └── LateError             what was sent did not come out in time
     ├── LocalError         a part that Bettong runs on this machine cannot be started
     └── ClusterError       a Kubernetes cluster cannot be reached, refuses, or has not what was asked for
 
@@ -168,7 +169,11 @@ class NotAtRestError(BettongError):
 
 
 class LabError(BettongError):
-    """Metrics of a measurement cannot be read, or cannot be compared."""
+    """A measurement failed, or its metrics cannot be read or compared."""
+
+
+class LateError(LabError):
+    """What was sent did not come out in time."""
 
 
 class LocalError(BettongError):

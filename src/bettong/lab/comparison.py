@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LEAST = 0.02
 CHANCE = 0.05
 # Of these units less is better.
-COSTS = frozenset({"us", "ms", "s", "% of a core", "% more"})
+COSTS = frozenset({"us", "ms", "s", "MB", "% of a core", "% more"})
 _RESAMPLES = 9_999
 _SEED = 1
 

@@ -1,4 +1,4 @@
-"""The results of a measurement, as a file has them: what `make bench` and `python -m benchmarks.peers` write."""
+"""The results of a measurement, as a file has them: what `bettong lab run`, `make bench` and its peers write."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ class _Table(BaseModel):
 
 
 class RunValue(_Table):
-    """What one run gave."""
+    """What one run gave. `histogram`: of all latencies, in ns; HDR's compressed encoding, in base64."""
 
     value: float
+    histogram: str = ""
 
 
 class MeasuredMetric(_Table):
@@ -48,9 +49,16 @@ class BenchmarkResults(_Table):
             for each in self.measurements
         ]
 
+    @property
+    def latencies_ms(self) -> dict[str, list[float]]:
+        """Each repeat of the metrics in ms."""
+        return {
+            each.name: [run.value for run in each.runs] for each in self.measurements if each.unit == "ms"
+        }
+
 
 def read(path: Path) -> BenchmarkResults:
-    """A results file, or the newest in a folder of them. Raises LabError that names the file and what is wrong."""
+    """A results file, or the newest in a folder of files or runs. Raises LabError that names it and what is wrong."""
     file = _newest(path) if path.is_dir() else path
     try:
         if file.stat().st_size > _BYTES_MAX:
@@ -83,7 +91,7 @@ def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:
 
 
 def _newest(folder: Path) -> Path:
-    files = sorted(folder.glob("*.json"))
+    files = sorted(folder.glob("*.json")) or sorted(folder.glob("*/results.json"))
     if not files:
         raise LabError(f"{folder} holds no results (*.json): run `make bench` first")
     return files[-1]

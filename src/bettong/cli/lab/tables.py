@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from rich.markup import escape
 from rich.table import Table
 
 from bettong.lab.comparison import ChangeVerdict, Comparison, runs_needed
+from bettong.lab.results import BenchmarkResults
 
 _STYLES = {
     ChangeVerdict.BETTER: "green",
@@ -34,6 +36,19 @@ def comparison_table(found: Sequence[Comparison]) -> Table:
             each.verdict.value,
             style=_STYLES[each.verdict],
         )
+    return table
+
+
+def results_table(results: BenchmarkResults) -> Table:
+    """A row a metric: the median of its repeats, and their range."""
+    table = Table(title=escape(str(results.asked.get("run", ""))))
+    table.add_column("metric", overflow="fold")
+    for name in ("median", "range"):
+        table.add_column(name, justify="right")
+    for each in results.measurements:
+        values = [run.value for run in each.runs]
+        shown = "" if len(values) == 1 else f"{_number(min(values))} - {_number(max(values))}"
+        table.add_row(escape(each.name), f"{_number(median(values))} {each.unit}", shown)
     return table
 
 
