@@ -22,7 +22,6 @@ import psutil
 import typer
 from rich.console import Console
 
-from benchmarks import machine
 from benchmarks.echo import Reading
 from benchmarks.measuring import Sample
 from benchmarks.waits import WARM_S, Waits
@@ -36,6 +35,7 @@ from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
 from bettong.identifiers import Origin, SequenceNumber, TopicPartition
+from bettong.lab.facts import facts as machine_facts
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.routing import partition_of
@@ -101,7 +101,7 @@ def main(
 ) -> None:
     """Measures latency, and gaps when an executor is lost and comes back. Exits 1 when a result is lost or doubled."""
     console = Console(highlight=False)
-    for name, value in machine.facts().items():
+    for name, value in machine_facts().items():
         console.print(f"{name}: {value}")
     pace = Pace(messages_per_s, frame_messages, seconds)
     seen = once(pace, schedule=schedule, partitions=partitions, master=master, lose=lose)

@@ -7,15 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
 
-import numpy as np
 import psutil
 
+from bettong.lab.comparison import COSTS
+from bettong.lab.machine_state import measure_hiccups
 from bettong.local.record import ServiceRecord
 
 _HICCUP_S = 0.5
-_SLEEP_S = 0.001
-# Of these less is better.
-_COSTS = {"us", "ms", "s", "% of a core", "% more"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,28 +84,19 @@ class Measurement:
         if self.bar is None:
             return None
         value = (self.of_loop or 0.0) if self.bar.of_loop else median(self.values)
-        return self.bar.bar / value if self.unit in _COSTS else value / self.bar.bar
+        return self.bar.bar / value if self.unit in COSTS else value / self.bar.bar
 
 
 def measure_machine(plain_loop_per_s: Callable[[], float]) -> Before:
     """Measures the machine for about a second and a half."""
-    times = psutil.cpu_times()
-    late_us = []
-    until = time.perf_counter() + _HICCUP_S
-    while (begun := time.perf_counter()) < until:
-        time.sleep(_SLEEP_S)
-        late_us.append((time.perf_counter() - begun - _SLEEP_S) * 1e6)
-    spent = [after - before for before, after in zip(times, psutil.cpu_times(), strict=True)]
-    names, total = psutil.cpu_times()._fields, max(sum(spent), 1e-9)
-    shares = {name: each / total for name, each in zip(names, spent, strict=True)}
-    p50, p99, most = np.percentile(late_us, [50, 99, 100]).tolist()
+    hiccups = measure_hiccups(_HICCUP_S)
     return Before(
         plain_loop_per_s=plain_loop_per_s(),
-        hiccup_p50_us=p50,
-        hiccup_p99_us=p99,
-        hiccup_max_us=most,
-        busy=1 - shares["idle"] - shares.get("iowait", 0.0),
-        stolen=shares.get("steal", 0.0),
+        hiccup_p50_us=hiccups.p50_us,
+        hiccup_p99_us=hiccups.p99_us,
+        hiccup_max_us=hiccups.max_us,
+        busy=hiccups.busy,
+        stolen=hiccups.stolen,
         load=os.getloadavg()[0],
     )
 

@@ -16,7 +16,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import machine
 from benchmarks.folding import FRAME_BYTES_MAX
 from benchmarks.log_load import Splitter
 from benchmarks.number_load import APPLICATION, all_keys, frames
@@ -25,6 +24,7 @@ from bettong.application.plan import plan
 from bettong.config.processor import Schedule
 from bettong.edges.application_file import load
 from bettong.garbage import CollectionPaused
+from bettong.lab.facts import facts as machine_facts
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 
@@ -52,7 +52,7 @@ def main(
 ) -> None:
     """Measures the cost of snapshots, with checked output."""
     console = Console()
-    for name, value in machine.facts().items():
+    for name, value in machine_facts().items():
         console.print(f"{name}: {value}", highlight=False)
     found: dict[int, list[Run]] = {OFF_MS: [], ON_MS: []}
     for number in range(2 * runs):

@@ -23,7 +23,6 @@ from benchmarks import (
     interval_joins,
     latency,
     log_to_log,
-    machine,
     many_keys,
     number_log,
     plain_loop,
@@ -38,6 +37,7 @@ from benchmarks.measuring import Bar, Measurement, Sample, measure_machine
 from benchmarks.waits import PERCENTILES
 from benchmarks.workload import Workload, workload
 from bettong.config.processor import Schedule
+from bettong.lab.facts import facts as machine_facts
 
 
 class Part(StrEnum):
@@ -116,7 +116,7 @@ def main(
     """Measures throughput with checked output. Exits 1 when a result is wrong; a bar that is missed is only said."""
     console = Console()
     console.width = max(console.width, _WIDTH)
-    facts = machine.facts()
+    facts = machine_facts()
     for name, value in facts.items():
         console.print(f"{name}: {value}", highlight=False)
     load = workload(messages)

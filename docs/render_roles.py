@@ -13,7 +13,7 @@ def roles_page() -> str:
         "time. The error of a command names what is missing. Rendered from `src/bettong/cluster/permissions.py` by",
         "`make docs`.",
         "",
-        "`bettong k8s lab run` makes a namespace and installs the chart in it: it needs what `helm install` needs",
+        "`bettong k8s try` makes a namespace and installs the chart in it: it needs what `helm install` needs",
         "there (the ClusterRole `admin` in the namespace), and `create` and `delete` of `namespaces`.",
     ]
     for command, rules in NEEDS.items():

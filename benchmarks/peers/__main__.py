@@ -16,13 +16,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import machine, report
+from benchmarks import report
 from benchmarks.measuring import measure_machine
 from benchmarks.peers import environments
 from benchmarks.peers.entries import Entry, RunSize, entries_of, left_out
 from benchmarks.peers.race import RaceError
 from benchmarks.peers.workloads import MARKET_SPREAD, WORKLOADS, PeerWorkload
 from bettong.errors import BettongError
+from bettong.lab.facts import facts as machine_facts
 
 _WIDTH = 170
 
@@ -45,7 +46,7 @@ def main(
     of = _workload(workload)
     entries = _chosen(of, tuple(only or ("",)))
     environments.make(entry.peer for entry in entries if entry.peer is not None)
-    facts, size = machine.facts(), RunSize(messages, partitions, processes, s_max)
+    facts, size = machine_facts(), RunSize(messages, partitions, processes, s_max)
     _run(console, of, entries, size, runs)
     measurements = [entry.measurement for entry in entries if entry.measurement.samples]
     title = f"{of.name}: {of.asked}; {messages:,} messages, {runs} runs, {processes} processes each"

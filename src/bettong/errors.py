@@ -25,6 +25,8 @@
     ├── WrongColumnsError  a vectorized function returned no such columns (see `worker.calling.vectors`)
     ├── CaseError          a case of `bettong.testing` that its application cannot meet
     ├── NotAtRestError     an application that is to be changed runs, or has not come to the end of its log
+    ├── LabError           a measurement that failed, or metrics that cannot be read or compared
+    │   └── LateError             what was sent did not come out in time
     ├── LocalError         a part that Bettong runs on this machine cannot be started
     └── ClusterError       a Kubernetes cluster cannot be reached, refuses, or has not what was asked for
 
@@ -164,6 +166,14 @@ class CaseError(BettongError):
 
 class NotAtRestError(BettongError):
     """An application runs, has not folded all of its log, or has clients of whose frames some may have come in part."""
+
+
+class LabError(BettongError):
+    """A measurement failed, or its metrics cannot be read or compared."""
+
+
+class LateError(LabError):
+    """What was sent did not come out in time."""
 
 
 class LocalError(BettongError):

@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bettong.cli.exit_codes import TERMINATED
+from bettong.local.interrupts import Terminated, terminable
 from tests.faults import inputs
 
 HERE = Path(__file__).parent
@@ -24,12 +26,20 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     seconds = round(60 * chosen.minutes)
     chosen.report.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with terminable():
+            return _run(chosen.report, chosen.logs, seconds)
+    except Terminated:
+        return TERMINATED
+
+
+def _run(report: Path, logs: Path | None, seconds: int) -> int:
     with tempfile.TemporaryDirectory(prefix="bettong-soak-") as folder:
         inputs.amounts(Path(folder), count=MESSAGES_PER_S * seconds)
         spec = Path(shutil.copy(HERE / "soak.toml", folder))
         command = [sys.executable, "-m", "bettong", "chaos", str(spec), "--for", f"{seconds}s"]
-        command += ["--report", str(chosen.report)]
-        command += ["--logs", str(chosen.logs)] if chosen.logs is not None else []
+        command += ["--report", str(report)]
+        command += ["--logs", str(logs)] if logs is not None else []
         with subprocess.Popen(command, cwd=ROOT) as process:
             try:
                 return process.wait()

@@ -14,9 +14,9 @@ import pytest
 from rich.console import Console
 
 from benchmarks import report
-from benchmarks.machine import facts
 from benchmarks.measuring import Bar, Before, Measurement, Sample, Stopwatch, cpu_s, measure_machine
 from benchmarks.worker_alone import hot_against_rare
+from bettong.lab.facts import facts
 from bettong.local.record import ServiceRecord
 
 FACTS = {"processor": "a processor", "cores": "2"}

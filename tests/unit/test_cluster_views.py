@@ -10,10 +10,10 @@ import pytest
 
 from bettong.cli.k8s.tables import short
 from bettong.cluster import counts, rolling
-from bettong.cluster.lab import Lab, chart_of, namespace_of
 from bettong.cluster.log_lines import Line, lines_of, merged, nanoseconds, seconds
 from bettong.cluster.objects import Object, chosen, of_release
 from bettong.cluster.pods import cpus, row, rows, warnings
+from bettong.cluster.trial import ClusterTrial, chart_of, namespace_of
 from bettong.errors import ClusterError, SettingsError
 
 MADE = "2026-01-01T00:00:00Z"
@@ -270,15 +270,15 @@ def test_a_pod_is_called_without_its_release() -> None:
 
 
 def test_a_lab_has_a_namespace_named_after_its_application() -> None:
-    assert namespace_of("Trial_one") == "bettong-lab-trial-one"
+    assert namespace_of("Trial_one") == "bettong-trial-trial-one"
     assert len(namespace_of("a" * 90)) == 63
-    assert namespace_of("a" * 50 + "..") == "bettong-lab-" + "a" * 50
+    assert namespace_of("a" * 50 + "..") == "bettong-trial-" + "a" * 49
 
 
 def test_a_lab_takes_images_of_a_folder_with_a_tag_or_without_one() -> None:
     def image(given: str) -> object:
-        lab = Lab(Path("app.py"), "space", Path("chart"), None, given, ())
-        return json.loads(lab.values_json())["image"]
+        trial = ClusterTrial(Path("app.py"), "space", Path("chart"), None, given, ())
+        return json.loads(trial.values_json())["image"]
 
     assert image("my/bettong:3") == {"repository": "my/bettong", "tag": "3"}
     assert image("localhost:5000/bettong") == {"repository": "localhost:5000/bettong", "tag": ""}

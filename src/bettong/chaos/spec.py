@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from bettong.client.message_files import Format
-from bettong.errors import SettingsError
+from bettong.config import toml_files
 from bettong.local.options import SENDERS_MAX
 from bettong.services import SERVICES
 
@@ -315,37 +314,14 @@ class Spec(_Table):
 
 def read(path: Path) -> Spec:
     """A spec from a TOML file. Raises SettingsError that names file, table and field of every fault at once."""
-    try:
-        content = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError are both
-        raise SettingsError(f"{path} is no TOML: {error}") from None
-    except RecursionError:
-        raise SettingsError(f"{path} is no TOML: nested too deeply") from None
-    return checked(content, str(path))
+    return checked(toml_files.read(path), str(path))
 
 
 def checked(content: Mapping[str, object], where: str) -> Spec:
     """A spec from its tables; errors as those of `read`, about `where`."""
-    try:
-        return Spec.model_validate(content)
-    except ValidationError as error:
-        faults = "; ".join(f"{_location(fault['loc'])}: {fault['msg']}" for fault in error.errors())
-        raise SettingsError(f"{where}, {error.error_count()} fault(s): {faults}") from None
+    return toml_files.checked(Spec, content, where, tags=_TAGGED)
 
 
 def lasting(spec: Spec, duration_s: float) -> Spec:
     """The spec, its faults spread over another time. Raises SettingsError where one would come too late for that."""
     return checked({**spec.model_dump(exclude_unset=True), "duration_s": duration_s}, spec.name)
-
-
-def _location(location: tuple[str | int, ...]) -> str:
-    """`nemeses[0].targets[1]`, without pydantic's names for the members of unions."""
-    text = ""
-    for before, part in zip((None, *location), location, strict=False):
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif not (isinstance(before, int) and part in _TAGGED):
-            text += f".{part}" if text else part
-    return text or "spec"

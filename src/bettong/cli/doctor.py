@@ -35,15 +35,20 @@ def doctor(*, json: Annotated[bool, _JSON] = False) -> None:
 
     findings = examine(inspect_machine(Path.cwd(), os.environ))
     if json:
-        rows = [
-            {"name": each.name, "grade": each.grade.value, "text": each.text, "remedy": each.remedy}
-            for each in findings
-        ]
-        typer.echo(json_lines.dumps(rows, indent=2))
+        typer.echo(as_json(findings))
     else:
         Console(highlight=False).print(table(findings))
     if blocked(findings):
         raise typer.Exit(LocalError.exit_code)
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    """A JSON array, one object a finding."""
+    rows = [
+        {"name": each.name, "grade": each.grade.value, "text": each.text, "remedy": each.remedy}
+        for each in findings
+    ]
+    return json_lines.dumps(rows, indent=2)
 
 
 def table(findings: Sequence[Finding]) -> Table:

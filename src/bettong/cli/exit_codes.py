@@ -29,7 +29,7 @@ MEANINGS = {
     " on; k8s: not all is ready",
     PoisonError.exit_code: 'a computation with on_error="stop" cannot process a message; mend it, then start again',
     LogTruncatedError.exit_code: "records, or a reference table, that a state needs are gone; an operator has to act",
-    BROKEN: "chaos: an invariant is broken; the report names it",
+    BROKEN: "chaos: an invariant is broken, the report names it; lab: an objective is missed, or a metric became worse",
     ClusterError.exit_code: "k8s: the cluster cannot be reached, does not allow it, or has not what was asked for",
     INTERRUPTED: "ended by Ctrl-C",
     TERMINATED: "ended by SIGTERM",

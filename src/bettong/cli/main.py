@@ -18,6 +18,7 @@ from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
 from bettong.cli.health import health
 from bettong.cli.init import init
 from bettong.cli.k8s.commands import k8s
+from bettong.cli.lab.commands import lab
 from bettong.cli.log import log
 from bettong.cli.repartition import repartition
 from bettong.cli.replay import replay
@@ -64,6 +65,7 @@ for _working in (check, run, up, status, top, console, down, send, tail, replay,
 app.add_typer(dead_letters, name="dead-letters", rich_help_panel=_ON_THIS_MACHINE)
 app.command(rich_help_panel=_ON_THIS_MACHINE)(repartition)
 app.add_typer(state, name="state", rich_help_panel=_ON_THIS_MACHINE)
+app.add_typer(lab, name="lab", rich_help_panel="This machine")
 app.add_typer(k8s, name="k8s", rich_help_panel="Applications on Kubernetes")
 for _service in SERVICES.values():
     app.command(

@@ -16,11 +16,11 @@ from bettong.cli.k8s.flags import (
     ReleaseFlag,
     WaitFlag,
 )
-from bettong.cli.k8s.lab import lab
+from bettong.cli.k8s.trial import try_out
 from bettong.cli.k8s.waiting import await_all, connected, warn
 
 k8s = typer.Typer(help="See, scale, restart and read a release on Kubernetes; try an application out.")
-k8s.add_typer(lab, name="lab")
+k8s.command("try")(try_out)
 
 
 @k8s.command()

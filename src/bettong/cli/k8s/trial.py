@@ -1,4 +1,4 @@
-"""`bettong k8s lab`: an application tried out on a cluster, with a Kafka and a Redis of its own."""
+"""`bettong k8s try`: an application tried out on a cluster, with a Kafka and a Redis of its own."""
 
 from __future__ import annotations
 
@@ -17,19 +17,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bettong.cluster.api import Cluster
-    from bettong.cluster.lab import Lab
+    from bettong.cluster.trial import ClusterTrial
 
-lab = typer.Typer(help="Try an application out on a cluster: everything bundled, nothing kept.")
 _POLL_S = 5.0  # between two checks whether something went wrong
 
 
-@lab.callback()
-def group() -> None:
-    """Try an application out on a cluster: everything bundled, nothing kept."""
-
-
-@lab.command()
-def run(
+def try_out(
     application: Annotated[
         Path, typer.Argument(metavar="APP.py", exists=True, dir_okay=False, help="The application's file.")
     ],
@@ -58,14 +51,14 @@ def run(
     """
     from rich.console import Console
 
-    from bettong.cluster.lab import Lab, chart_of, install, namespace_of, open_namespace, remove
+    from bettong.cluster.trial import ClusterTrial, chart_of, install, namespace_of, open_namespace, remove
     from bettong.inspection.live.application import loaded_plan
     from bettong.local.interrupts import Terminated, terminable
 
     console = Console(highlight=False)
     # What is wrong with it is reported here, and not by pods.
     name = loaded_plan(str(application)).application
-    wanted = Lab(
+    wanted = ClusterTrial(
         application.resolve(),
         namespace or namespace_of(name),
         chart_of(chart),
@@ -93,17 +86,17 @@ def run(
 
 def _await(console: Console, cluster: Cluster, timeout: float) -> None:
     from bettong.cluster import acting
-    from bettong.cluster.lab import RELEASE
     from bettong.cluster.objects import name_of
+    from bettong.cluster.trial import RELEASE
 
     names = [name_of(each) for each in acting.deployed(cluster, RELEASE).workloads]
     if timeout:
         await_all(console, cluster, RELEASE, names, timeout)
 
 
-def _describe(console: Console, wanted: Lab, *, own: bool, kept: bool) -> None:
+def _describe(console: Console, wanted: ClusterTrial, *, own: bool, kept: bool) -> None:
     """Where it is, how messages reach it, and how it goes away."""
-    from bettong.cluster.lab import RELEASE
+    from bettong.cluster.trial import RELEASE
 
     there = f"-n {wanted.namespace}" + (f" --context {wanted.context}" if wanted.context else "")
     name = f"{RELEASE}-bettong"
@@ -135,7 +128,7 @@ def _watch(console: Console, cluster: Cluster) -> None:
     from rich.markup import escape
 
     from bettong.cluster import acting
-    from bettong.cluster.lab import RELEASE
+    from bettong.cluster.trial import RELEASE
 
     shown: set[str] = set()
     while True:

@@ -1,4 +1,4 @@
-"""`bettong k8s lab run` on a real control plane, whose pods are played: what it makes, and that it takes it away."""
+"""`bettong k8s try` on a real control plane, whose pods are played: what it makes, and that it takes it away."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ app.source("words", schema=Word, key="text").sink("same")
 """
 
 
-def lab(cluster: ControlPlane, folder: Path, *words: str) -> Process:
+def try_out(cluster: ControlPlane, folder: Path, *words: str) -> Process:
     """The command, as a process that a Ctrl-C reaches."""
     application = folder / "app.py"
     application.write_text(APPLICATION)
@@ -41,12 +41,12 @@ def lab(cluster: ControlPlane, folder: Path, *words: str) -> Process:
         "PATH": f"{HELM.parent}:{os.environ['PATH']}",
         "COLUMNS": "200",
     }
-    call = (sys.executable, "-m", "bettong", "k8s", "lab", "run", str(application), *words)
-    return Process(Command("lab", call, folder / "lab.log", environment=environment))
+    call = (sys.executable, "-m", "bettong", "k8s", "try", str(application), *words)
+    return Process(Command("try", call, folder / "try.log", environment=environment))
 
 
 def test_a_lab_runs_until_it_is_interrupted_and_leaves_nothing(cluster: ControlPlane, tmp_path: Path) -> None:
-    run = lab(cluster, tmp_path, "--images", "my/bettong:3")
+    run = try_out(cluster, tmp_path, "--images", "my/bettong:3")
     try:
         eventually(
             lambda: run.ending or "Ctrl-C removes it" in run.command.log.read_text(),
@@ -54,14 +54,16 @@ def test_a_lab_runs_until_it_is_interrupted_and_leaves_nothing(cluster: ControlP
             what="it runs",
         )
         assert run.ending is None, run.obituary()
-        assert "kubectl port-forward -n bettong-lab-trial-one service/lab-bettong-sender 7100" in (
+        assert "kubectl port-forward -n bettong-trial-trial-one service/trial-bettong-sender 7100" in (
             run.command.log.read_text()
         )
-        pods = cluster.get("pods", "--namespace", "bettong-lab-trial-one")["items"]
+        pods = cluster.get("pods", "--namespace", "bettong-trial-trial-one")["items"]
         images = {each["image"] for pod in pods for each in pod["spec"]["containers"]}
         assert "my/bettong/processor:3" in images
         assert all(pod["status"]["phase"] == "Running" for pod in pods)
-        source = cluster.get("configmap", "lab-bettong-application", "--namespace", "bettong-lab-trial-one")
+        source = cluster.get(
+            "configmap", "trial-bettong-application", "--namespace", "bettong-trial-trial-one"
+        )
         assert source["data"]["application.py"] == APPLICATION
     finally:
         if run.ending is None:
@@ -70,7 +72,7 @@ def test_a_lab_runs_until_it_is_interrupted_and_leaves_nothing(cluster: ControlP
     assert ending is not None, run.obituary()
     assert ending.status == INTERRUPTED, run.obituary()
     eventually(
-        lambda: "bettong-lab-trial-one" not in cluster.kubectl("get", "namespaces"),
+        lambda: "bettong-trial-trial-one" not in cluster.kubectl("get", "namespaces"),
         seconds=60,
         what="it is gone",
     )
@@ -82,12 +84,12 @@ def test_a_lab_that_is_kept_stays_and_is_brought_up_to_date(
     name = unique_name("kept")
     cluster.kubectl("create", "namespace", name)
     for images in ("my/bettong:3", "my/bettong:4"):
-        run = lab(cluster, tmp_path, "--images", images, "--namespace", name, "--keep")
+        run = try_out(cluster, tmp_path, "--images", images, "--namespace", name, "--keep")
         ending = run.wait(120)
         assert ending is not None, run.obituary()
         assert ending.status == 0, run.obituary()
-    # The namespace was there before: it is not the lab's to remove.
-    assert f"helm uninstall lab -n {name}\n" in (tmp_path / "lab.log").read_text()
-    template = cluster.get("statefulset", "lab-bettong-worker", "--namespace", name)["spec"]["template"]
+    # The namespace was there before: it is not the trial's to remove.
+    assert f"helm uninstall trial -n {name}\n" in (tmp_path / "try.log").read_text()
+    template = cluster.get("statefulset", "trial-bettong-worker", "--namespace", name)["spec"]["template"]
     assert template["spec"]["containers"][0]["image"] == "my/bettong/processor:4"
     cluster.kubectl("delete", "namespace", name, "--wait=false")

@@ -14,14 +14,14 @@ from bettong.cluster.api import Cluster
 from bettong.cluster.objects import Object
 from bettong.errors import ClusterError
 
-RELEASE = "lab"
-LABEL = "bettong/lab"  # on a namespace that is the lab's own, and goes with it
+RELEASE = "trial"
+LABEL = "bettong/trial"  # on a namespace that is the trial's own, and goes with it
 _HELM_S_MAX = 300.0
 _HERE = Path(__file__).resolve().parents[3] / "deploy" / "helm" / "bettong"
 
 
 @dataclass(frozen=True, slots=True)
-class Lab:
+class ClusterTrial:
     """What is tried out and where. `images`: FOLDER:TAG of the three images, by default the chart's."""
 
     application: Path
@@ -43,8 +43,8 @@ class Lab:
 
 
 def namespace_of(application: str) -> str:
-    """A namespace for an application: `bettong-lab-` and its name, as RFC 1123 has names of 63 characters at most."""
-    return ("bettong-lab-" + re.sub(r"[^a-z0-9]+", "-", application.lower()))[:63].strip("-")
+    """A namespace for an application: `bettong-trial-` and its name, as RFC 1123 has names of 63 characters at most."""
+    return ("bettong-trial-" + re.sub(r"[^a-z0-9]+", "-", application.lower()))[:63].strip("-")
 
 
 def chart_of(given: Path | None) -> Path:
@@ -56,7 +56,7 @@ def chart_of(given: Path | None) -> Path:
 
 
 def open_namespace(cluster: Cluster) -> bool:
-    """Makes the namespace, and returns whether it is the lab's own: made now, or by an earlier lab."""
+    """Makes the namespace, and returns whether it is the trial's own: made now, or by an earlier trial."""
     meta = {"name": cluster.namespace, "labels": {LABEL: "true"}}
     if cluster.make_namespace({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}):
         return True
@@ -64,21 +64,21 @@ def open_namespace(cluster: Cluster) -> bool:
     return _is_own(found)
 
 
-def install(lab: Lab) -> None:
+def install(trial: ClusterTrial) -> None:
     """Installs the release, or brings one that is there up to date, and does not wait for its pods."""
     words = [
-        *("upgrade", "--install", RELEASE, str(lab.chart), "--namespace", lab.namespace),
-        *("--values", str(lab.chart / "values-dev.yaml"), "--values", "-"),
-        *("--set-file", f"application.source={lab.application}"),
+        *("upgrade", "--install", RELEASE, str(trial.chart), "--namespace", trial.namespace),
+        *("--values", str(trial.chart / "values-dev.yaml"), "--values", "-"),
+        *("--set-file", f"application.source={trial.application}"),
     ]
-    for file in lab.values:
+    for file in trial.values:
         words += ["--values", str(file)]
-    _helm(lab, words, given=lab.values_json())
+    _helm(trial, words, given=trial.values_json())
 
 
-def remove(lab: Lab, cluster: Cluster, *, own: bool) -> None:
-    """Takes the release away, and the namespace when it is the lab's own."""
-    _helm(lab, ["uninstall", RELEASE, "--namespace", lab.namespace, "--ignore-not-found"])
+def remove(trial: ClusterTrial, cluster: Cluster, *, own: bool) -> None:
+    """Takes the release away, and the namespace when it is the trial's own."""
+    _helm(trial, ["uninstall", RELEASE, "--namespace", trial.namespace, "--ignore-not-found"])
     if own:
         cluster.drop_namespace()
 
@@ -87,11 +87,11 @@ def _is_own(namespace: Object) -> bool:
     return bool((namespace["metadata"].get("labels") or {}).get(LABEL) == "true")
 
 
-def _helm(lab: Lab, words: list[str], *, given: str = "") -> None:
+def _helm(trial: ClusterTrial, words: list[str], *, given: str = "") -> None:
     program = shutil.which("helm")
     if program is None:
-        raise ClusterError("helm is not on the PATH: the lab installs the chart with it; install helm 4 or 3")
-    context = ["--kube-context", lab.context] if lab.context is not None else []
+        raise ClusterError("helm is not on the PATH: it installs the chart; install helm 4 or 3")
+    context = ["--kube-context", trial.context] if trial.context is not None else []
     try:
         done = subprocess.run(
             [program, *words, *context],

@@ -1,0 +1,1 @@
+"""`bettong lab`: measurements that can be trusted."""

@@ -1,0 +1,173 @@
+"""`bettong lab`: what distorts measurements on this machine, and whether two of them differ."""
+
+from __future__ import annotations
+
+import dataclasses
+import json as json_lines
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bettong.cli.exit_codes import BROKEN
+
+lab = typer.Typer(help="Measurements that can be trusted: what distorts them here, and whether two differ.")
+
+_RESULTS = typer.Argument(help="The folder of a run, a results file, or a folder of either: its newest.")
+_LEAST = typer.Option(min=0.0, max=1000.0, help="Changes of less, in percent, are none.")
+_JSON = typer.Option("--json", help="Print a JSON array for scripts.")
+
+
+@lab.command()
+def check(
+    *,
+    seconds: Annotated[float, typer.Option(min=0.1, max=600, help="How long hiccups are measured.")] = 2.0,
+    json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Say what distorts a measurement on this machine, and what to do about it.
+
+    Looks at stolen time, other work, hiccups, frequency, turbo, SMT, isolation, huge pages, swap, clock and limits.
+    """
+    from rich.console import Console
+
+    from bettong.cli.doctor import as_json, table
+    from bettong.lab.conditions import examine
+    from bettong.lab.machine_state import inspect_machine, measure_hiccups
+
+    terminal = Console(highlight=False)
+    with Console(stderr=True).status(f"measuring hiccups for {seconds:g} s ..."):
+        hiccups = measure_hiccups(seconds)
+    findings = examine(inspect_machine(hiccups))
+    if json:
+        typer.echo(as_json(findings))
+    else:
+        terminal.print(table(findings))
+
+
+@lab.command()
+def run(
+    files: Annotated[list[Path], typer.Argument(metavar="RUN.toml", help="Run files; several take turns.")],
+    *,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, max=100, help="How often each; by default as the first file says.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder in which each run gets one of its own.")] = Path(
+        "lab-results"
+    ),
+) -> None:
+    """Measure applications under a load, with checked results, and write all that was measured into folders.
+
+    Exit code 10 when a step misses its objective; 1 when results are wrong, and then nothing was measured.
+    """
+    from datetime import UTC, datetime
+
+    from rich.console import Console
+
+    from bettong.cli.lab.tables import results_table
+    from bettong.lab.facts import facts
+    from bettong.lab.folder import results, save
+    from bettong.lab.objective import missed
+    from bettong.lab.run import Repeat, once
+    from bettong.lab.spec import read_all
+
+    terminal = Console(highlight=False)
+    specs, machine = read_all(files), facts()
+    repeated: list[list[Repeat]] = [[] for _ in specs]
+    count = repeats or specs[0].repeats
+    for number in range(count):
+        for spec, found in zip(specs, repeated, strict=True):
+            with Console(stderr=True).status(f"{spec.name}, repeat {number + 1} of {count} ..."):
+                found.append(once(spec))
+    faults = []
+    for file, spec, found in zip(files, specs, repeated, strict=True):
+        now = datetime.now(UTC)
+        made = save(out, file, spec, found, machine, now)
+        measured = results(spec, found, machine, now)
+        terminal.print(results_table(measured))
+        terminal.print(
+            f"{made}; `bettong lab report {made}` makes a page of it", markup=False, soft_wrap=True
+        )
+        faults += missed(spec.objective, measured.latencies_ms)
+    for fault in faults:
+        terminal.print(f"missed: {fault}", style="bold red", markup=False, soft_wrap=True)
+    if faults:
+        raise typer.Exit(BROKEN)
+
+
+@lab.command()
+def find(
+    file: Annotated[
+        Path, typer.Argument(metavar="RUN.toml", help="The run file; its objective is what counts.")
+    ],
+    *,
+    first: Annotated[float, typer.Option("--from", min=1, help="The rate that is tried first.")] = 10_000.0,
+    seconds: Annotated[float, typer.Option(min=1, max=3600, help="How long each rate is held.")] = 20.0,
+    precision: Annotated[float, typer.Option(min=1, max=100, help="How near to come, in percent.")] = 10.0,
+) -> None:
+    """Find the highest rate that an application sustains within its objective.
+
+    Each rate is tried on a suite of its own, for the warm-up and --seconds. Exit code 10 when none is sustained.
+    """
+    from rich.console import Console
+
+    from bettong.lab.finding import probe
+    from bettong.lab.search import Probe, next_rate, sustained
+    from bettong.lab.spec import read as read_spec
+
+    terminal = Console(highlight=False)
+    spec = read_spec(file)
+    probes: list[Probe] = []
+    while (rate := next_rate(probes, first, precision / 100)) is not None:
+        with Console(stderr=True).status(f"{spec.name}: {rate:,.0f} messages/s ..."):
+            probes.append(probe(spec, rate, seconds))
+        said = f"missed: {probes[-1].why}" if probes[-1].why else "sustained"
+        terminal.print(f"{rate:>15,.0f} messages/s  {said}", markup=False, soft_wrap=True)
+    if (found := sustained(probes)) is None:
+        terminal.print("none of these rates is sustained")
+        raise typer.Exit(BROKEN)
+    terminal.print(f"sustained: {found:,.0f} messages/s, within {precision:g} %")
+
+
+@lab.command()
+def report(
+    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The folder of a run.")],
+    *,
+    out: Annotated[Path | None, typer.Option(help="The page; by default report.html in the folder.")] = None,
+) -> None:
+    """Make a page of a run: summary, latencies by percentile, what was used over time, the machine."""
+    from bettong.lab.page import page
+
+    made = out or folder / "report.html"
+    made.write_text(page(folder))
+    typer.echo(made)
+
+
+@lab.command()
+def compare(
+    before: Annotated[Path, _RESULTS],
+    after: Annotated[Path, _RESULTS],
+    *,
+    least: Annotated[float, _LEAST] = 2.0,
+    json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Say which metrics differ between two results, by how much, and whether that is more than noise.
+
+    Exit code 10 when a metric became worse.
+    """
+    from rich.console import Console
+
+    from bettong.cli.lab.tables import comparison_table, notes
+    from bettong.lab.comparison import ChangeVerdict, compare
+    from bettong.lab.results import differences, read
+
+    one, other = read(before), read(after)
+    found = compare(one.metrics, other.metrics, least=least / 100)
+    if json:
+        typer.echo(json_lines.dumps([dataclasses.asdict(each) for each in found], indent=2))
+    else:
+        terminal = Console(highlight=False)
+        terminal.print(comparison_table(found))
+        for line in notes(found, differences(one, other)):
+            terminal.print(line, markup=False, soft_wrap=True)
+    if any(each.verdict is ChangeVerdict.WORSE for each in found):
+        raise typer.Exit(BROKEN)

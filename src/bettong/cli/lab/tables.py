@@ -1,0 +1,72 @@
+"""A comparison as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from rich.markup import escape
+from rich.table import Table
+
+from bettong.lab.comparison import ChangeVerdict, Comparison, runs_needed
+from bettong.lab.results import BenchmarkResults
+
+_STYLES = {
+    ChangeVerdict.BETTER: "green",
+    ChangeVerdict.WORSE: "bold red",
+    ChangeVerdict.NO_CHANGE: "",
+    ChangeVerdict.TOO_FEW: "yellow",
+}
+
+
+def comparison_table(found: Sequence[Comparison]) -> Table:
+    """A row a metric."""
+    table = Table(caption="median before and after; the change of the mean, with its 95 % interval")
+    table.add_column("metric", overflow="fold")
+    for name in ("before", "after", "change"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    for each in found:
+        change = f"{_percent(each.ratio)} ({_percent(each.low)} to {_percent(each.high)})"
+        table.add_row(
+            escape(each.name),
+            f"{_number(each.before)} {each.unit}",
+            f"{_number(each.after)} {each.unit}",
+            change,
+            each.verdict.value,
+            style=_STYLES[each.verdict],
+        )
+    return table
+
+
+def results_table(results: BenchmarkResults) -> Table:
+    """A row a metric: the median of its repeats, and their range."""
+    table = Table(title=escape(str(results.asked.get("run", ""))))
+    table.add_column("metric", overflow="fold")
+    for name in ("median", "range"):
+        table.add_column(name, justify="right")
+    for each in results.measurements:
+        values = [run.value for run in each.runs]
+        shown = "" if len(values) == 1 else f"{_number(min(values))} - {_number(max(values))}"
+        table.add_row(escape(each.name), f"{_number(median(values))} {each.unit}", shown)
+    return table
+
+
+def notes(found: Sequence[Comparison], differences: Sequence[str]) -> list[str]:
+    """What a reader must know besides: what else was not the same, and how many runs it takes."""
+    lines = [f"not the same: {each}" for each in differences]
+    if any(each.verdict is ChangeVerdict.TOO_FEW for each in found):
+        needed = runs_needed(len(found))
+        lines.append(
+            f"too few runs: of {len(found)} metrics one that has changed shows from {needed} runs of each on"
+            f' (make bench ARGS="--runs {needed}")'
+        )
+    return lines
+
+
+def _percent(ratio: float) -> str:
+    return f"{(ratio - 1) * 100:+.1f} %"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -1,0 +1,141 @@
+"""The client's side of a run: processes that send a load, each frame when it is due, however late the one before was.
+
+Each process makes the whole load, and sends the streams that are its own. All begin at one time, and wait for each
+other where a round ends.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext
+from multiprocessing.synchronize import Barrier
+
+from bettong.client.sender import Sender
+from bettong.errors import BettongError, LabError
+from bettong.lab.load import DueFrame, Pace, due_frames, make_load
+from bettong.lab.spec import RunSpec
+
+_READY_S_MAX = 120.0
+_DURABLE_S_MAX = 300.0
+_STOP_S_MAX = 5.0
+_HEAD_START_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTask:
+    """What one process sends, and where to."""
+
+    spec: RunSpec
+    target: str
+    index: int
+
+    def owns(self, source: str, streams: dict[str, int]) -> bool:
+        """Whether the messages of a source are its own: sources are assigned in the order in which they come."""
+        number = streams.setdefault(source, len(streams))
+        return number % self.spec.processes == self.index
+
+
+class Clients:
+    """The processes of a run; made by `clients`."""
+
+    def __init__(self, processes: list[tuple[multiprocessing.process.BaseProcess, Connection]]) -> None:
+        self._processes = processes
+
+    def begin(self) -> float:
+        """Lets all begin, and returns when they do: Unix time. Raises LabError when one is not ready in time."""
+        for _, pipe in self._processes:
+            self._receive(pipe, _READY_S_MAX)
+        begin_s = time.time() + _HEAD_START_S
+        for _, pipe in self._processes:
+            pipe.send(begin_s)
+        return begin_s
+
+    def finish(self, seconds: float) -> None:
+        """Waits until all that they sent is durable. Raises LabError when one failed, or is not done in time."""
+        deadline = time.monotonic() + seconds + _DURABLE_S_MAX
+        for _, pipe in self._processes:
+            self._receive(pipe, deadline - time.monotonic())
+
+    def _receive(self, pipe: Connection, seconds: float) -> None:
+        try:
+            said = pipe.recv() if pipe.poll(max(0.0, seconds)) else f"nothing heard of it for {seconds:.0f} s"
+        except EOFError:
+            said = "it ended without a word; its error stands above"
+        if said:
+            raise LabError(f"a client's process failed: {said}")
+
+
+@contextmanager
+def clients(spec: RunSpec, target: str) -> Iterator[Clients]:
+    """Starts the processes; ends those that still run when it is left."""
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(spec.processes)
+    started = [_start(context, ClientTask(spec, target, index), barrier) for index in range(spec.processes)]
+    try:
+        yield Clients(started)
+    finally:
+        for process, pipe in started:
+            process.terminate()
+            process.join(_STOP_S_MAX)
+            if process.is_alive():
+                process.kill()
+            pipe.close()
+
+
+def _start(
+    context: SpawnContext, task: ClientTask, barrier: Barrier
+) -> tuple[multiprocessing.process.BaseProcess, Connection]:
+    ours, theirs = context.Pipe()
+    process = context.Process(
+        target=_work, args=(task, barrier, theirs), name=f"lab-client-{task.index}", daemon=True
+    )
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def _work(task: ClientTask, barrier: Barrier, pipe: Connection) -> None:
+    """In the process: says "" when it is ready, and when all is durable; or what went wrong."""
+    try:
+        pace = Pace(task.spec.steps)
+        load = make_load(task.spec.load, task.spec.messages or pace.messages, task.spec.seed)
+        frames = due_frames(load.rounds(), task.spec.frame_messages, pace)
+        with ExitStack() as opened:
+            senders: dict[str, Sender] = {}
+            ahead = next(frames, None)
+            pipe.send("")
+            begin_s = pipe.recv()
+            streams: dict[str, int] = {}
+            while ahead is not None:
+                if task.owns(ahead.part.source, streams):
+                    if ahead.part.source not in senders:
+                        sender = Sender(task.target, ahead.part.source)
+                        senders[ahead.part.source] = opened.enter_context(sender)
+                    _send(senders[ahead.part.source], ahead, begin_s, paced=bool(task.spec.steps))
+                if ahead.ends_round:
+                    _end_round(senders, barrier)
+                ahead = next(frames, None)
+        pipe.send("")
+    except BettongError as error:
+        barrier.abort()
+        pipe.send(str(error))
+
+
+def _send(sender: Sender, frame: DueFrame, begin_s: float, *, paced: bool) -> None:
+    due_s = begin_s + frame.due_s
+    time.sleep(max(0.0, due_s - time.time()))
+    sender.send_columns(dict(frame.part.columns), sent_ns=int(due_s * 1e9) if paced else None)
+
+
+def _end_round(senders: Mapping[str, Sender], barrier: Barrier) -> None:
+    for sender in senders.values():
+        sender.flush(_DURABLE_S_MAX)
+    try:
+        barrier.wait(_DURABLE_S_MAX)
+    except Exception as error:
+        raise LabError("another client's process failed, or did not end its round in time") from error

@@ -1,0 +1,174 @@
+"""Whether metrics of two runs differ, by how much, and whether that is more than noise. Pure.
+
+    each run's values, before and after ──> the ratio of their geometric means, with its 95 % interval (bootstrap)
+                                        ──> how often equal runs would differ so much (permutations)
+
+Ratios, for noise grows with what is measured: values are compared by their logarithms. What is called a change is more
+than `least`, and so rare among equal runs that of all changes that are called so at most one in twenty is none
+(Benjamini and Hochberg's rule for the false discovery rate, 1995): a table of thirty metrics has no false alarm each
+time. Few runs can't tell so much apart from noise: `runs_needed` says how many can.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+from typing import TYPE_CHECKING
+
+from bettong.errors import LabError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LEAST = 0.02
+CHANCE = 0.05
+# Of these units less is better.
+COSTS = frozenset({"us", "ms", "s", "MB", "% of a core", "% more"})
+_RESAMPLES = 9_999
+_SEED = 1
+
+
+class ChangeVerdict(StrEnum):
+    """What a comparison comes to."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    NO_CHANGE = "no change shown"
+    TOO_FEW = "too few runs"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRuns:
+    """A name, its unit, and its value in each run: all above 0, or they have no ratio."""
+
+    name: str
+    unit: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`before`, `after`: medians. `ratio`: after to before, between `low` and `high` with 95 % confidence; `chance`: of
+    equal runs that differ as much or more.
+    """
+
+    name: str
+    unit: str
+    before: float
+    after: float
+    ratio: float
+    low: float
+    high: float
+    chance: float
+    verdict: ChangeVerdict
+
+
+def compare(
+    before: Sequence[MetricRuns], after: Sequence[MetricRuns], *, least: float = LEAST
+) -> list[Comparison]:
+    """Every metric that both have, in the order of the first. Raises LabError where there is none, or one is no ratio.
+
+    `least`: a change of less is none, whatever the statistics say; 0.02 is 2 %.
+    """
+    try:
+        from scipy.stats import false_discovery_control
+    except ImportError:
+        raise LabError("comparing needs the package scipy: pip install 'bettong[lab]'") from None
+    import numpy as np
+
+    others = {each.name: each for each in after}
+    pairs = [(each, others[each.name]) for each in before if each.name in others]
+    if not pairs:
+        raise LabError("the two have no metric in common: compare runs of the same measurements")
+    for one, other in pairs:
+        _check(one, other)
+    logs = [(np.log(one.values), np.log(other.values)) for one, other in pairs]
+    chances = [_chance(one, other) for one, other in logs]
+    adjusted = false_discovery_control(chances)
+    found = []
+    for (one, other), (one_log, other_log), chance, rate in zip(pairs, logs, chances, adjusted, strict=True):
+        ratio = math.exp(float(other_log.mean() - one_log.mean()))
+        low, high = _interval(one_log, other_log)
+        few = _rarest(len(one_log), len(other_log)) > CHANCE / len(pairs)
+        found.append(
+            Comparison(
+                one.name,
+                one.unit,
+                median(one.values),
+                median(other.values),
+                ratio,
+                low,
+                high,
+                chance,
+                _verdict(one.unit, ratio, changed=rate <= CHANCE and abs(ratio - 1) >= least, few=few),
+            )
+        )
+    return found
+
+
+def runs_needed(metrics: int) -> int:
+    """So many runs of each side can show a change of one of so many metrics."""
+    return next(runs for runs in itertools.count(2) if _rarest(runs, runs) <= CHANCE / metrics)
+
+
+def _verdict(unit: str, ratio: float, *, changed: bool, few: bool) -> ChangeVerdict:
+    if changed:
+        return ChangeVerdict.BETTER if (ratio < 1) == (unit in COSTS) else ChangeVerdict.WORSE
+    return ChangeVerdict.TOO_FEW if few else ChangeVerdict.NO_CHANGE
+
+
+def _check(one: MetricRuns, other: MetricRuns) -> None:
+    if one.unit != other.unit:
+        raise LabError(f"{one.name}: {one.unit} in one run and {other.unit} in the other: measure both alike")
+    for each in (one, other):
+        if not each.values or not all(0 < value < math.inf for value in each.values):
+            raise LabError(f"{one.name}: its values are {list(each.values)}; a ratio needs values above 0")
+
+
+def _rarest(one: int, other: int) -> float:
+    """The least chance that permutations of so many values can give, from both sides."""
+    return min(1.0, 2 / math.comb(one + other, one))
+
+
+def _chance(one: np.ndarray, other: np.ndarray) -> float:
+    """How often the values, assigned anew to the two sides, lie as far apart: all ways to do so where they are few."""
+    import numpy as np
+    from scipy.stats import permutation_test
+
+    tested = permutation_test(
+        (one, other),
+        lambda first, second, axis: np.mean(second, axis=axis) - np.mean(first, axis=axis),
+        vectorized=True,
+        n_resamples=_RESAMPLES,
+        rng=np.random.default_rng(_SEED),
+    )
+    return float(tested.pvalue)
+
+
+def _interval(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
+    """Of the ratio. Where there is nothing to draw from, for a run is alone or all are the same, the ratio itself."""
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    difference = float(other.mean() - one.mean())
+    if min(len(one), len(other)) < 2 or (np.ptp(one) == 0 and np.ptp(other) == 0):
+        return math.exp(difference), math.exp(difference)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where BCa cannot correct, what it says is not finite: see below
+        drawn = bootstrap(
+            (one, other),
+            lambda first, second, axis: np.mean(second, axis=axis) - np.mean(first, axis=axis),
+            vectorized=True,
+            n_resamples=_RESAMPLES,
+            method="BCa",
+            rng=np.random.default_rng(_SEED),
+        )
+    low, high = (float(each) for each in drawn.confidence_interval)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        low, high = (float(each) for each in np.percentile(drawn.bootstrap_distribution, [2.5, 97.5]))
+    return math.exp(low), math.exp(high)

@@ -1,0 +1,136 @@
+"""What a run is fed, by a user's module, and when each frame is due.
+
+A load comes in rounds. The parts of a round go side by side, each in a stream of its own; a round is durable before the
+next begins, so that a model knows in which order the log has them. A load whose order does not matter is one round.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from bettong.errors import BettongError, SettingsError
+from bettong.lab.spec import LoadStep
+
+_MODULE = "bettong_lab_load"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPart:
+    """Messages of a source, as columns by field, in the order of sending."""
+
+    source: str
+    columns: Mapping[str, np.ndarray]
+
+    @property
+    def messages(self) -> int:
+        """How many they are."""
+        return len(next(iter(self.columns.values())))
+
+    def slice(self, start: int, stop: int) -> LoadPart:
+        """Some of them."""
+        return LoadPart(self.source, {name: column[start:stop] for name, column in self.columns.items()})
+
+
+@runtime_checkable
+class LabLoad(Protocol):
+    """The same each time that it is made with the same messages and seed."""
+
+    def first(self) -> Sequence[LoadPart]:
+        """What is folded before the clock starts; may be nothing."""
+
+    def rounds(self) -> Iterator[Sequence[LoadPart]]:
+        """All that is timed."""
+
+    def result_bytes(self) -> Mapping[str, int]:
+        """How many bytes of results come out, by sink; a sink that is not named is not waited for."""
+
+    def wrong(self, results: Mapping[str, bytes]) -> str:
+        """What is wrong with the results of each sink, in a line; "" when nothing is."""
+
+
+MakeLoad = Callable[[int, int], LabLoad]
+
+
+@dataclass(frozen=True, slots=True)
+class DueFrame:
+    """`due_s`: after the beginning, or 0 where it is as fast as it goes. `ends_round`: durable before the next one."""
+
+    part: LoadPart
+    due_s: float
+    step: int
+    ends_round: bool
+
+
+class Pace:
+    """When the nth message is due, by steps that follow each other."""
+
+    def __init__(self, steps: Sequence[LoadStep]) -> None:
+        self._steps = steps
+        self._begun_s = [0.0, *accumulate(step.seconds for step in steps)]
+        self._sent = [0, *accumulate(step.messages for step in steps)]
+
+    @property
+    def messages(self) -> int:
+        """Of all steps."""
+        return self._sent[-1]
+
+    def step_of(self, number: int) -> int:
+        """Of the message, which counts from 0."""
+        if not self._steps:
+            return 0
+        return next(
+            (index for index, last in enumerate(self._sent[1:]) if number < last), len(self._steps) - 1
+        )
+
+    def due_s(self, number: int) -> float:
+        """When it is due, after the beginning."""
+        if not self._steps:
+            return 0.0
+        step = self.step_of(number)
+        return self._begun_s[step] + (number - self._sent[step]) / self._steps[step].messages_per_s
+
+
+def due_frames(rounds: Iterator[Sequence[LoadPart]], frame_messages: int, pace: Pace) -> Iterator[DueFrame]:
+    """The parts of each round in frames, in turns, each with when its first message is due."""
+    sent = 0
+    for parts in rounds:
+        longest = max((part.messages for part in parts), default=0)
+        pieces = [
+            part.slice(start, start + frame_messages)
+            for start in range(0, longest, frame_messages)
+            for part in parts
+            if start < part.messages
+        ]
+        for number, piece in enumerate(pieces, 1):
+            yield DueFrame(piece, pace.due_s(sent), pace.step_of(sent), ends_round=number == len(pieces))
+            sent += piece.messages
+
+
+def make_load(path: str, messages: int, seed: int) -> LabLoad:
+    """Of the function `load(messages, seed)` of a Python file. Raises SettingsError that names the file."""
+    file = Path(path)
+    spec = importlib.util.spec_from_file_location(_MODULE, file)
+    if not file.is_file() or spec is None or spec.loader is None:
+        raise SettingsError(f"load: {path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        load = module.load(messages, seed)
+    except BettongError:
+        raise
+    except Exception as error:
+        raise SettingsError(
+            f"load: {path} cannot be used: {type(error).__name__}: {error}; it needs a function load(messages, seed)"
+        ) from error
+    if not isinstance(load, LabLoad):
+        raise SettingsError(
+            f"load: {path}: load() gave a {type(load).__name__}, without first, rounds, result_bytes and wrong"
+        )
+    return load

@@ -1,0 +1,21 @@
+"""Whether latencies met what was hoped for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from bettong.lab.spec import Objective
+
+_PERCENTILES = {"p50_ms": "p50", "p99_ms": "p99", "p999_ms": "p99.9"}
+
+
+def missed(objective: Objective, latencies_ms: Mapping[str, Sequence[float]]) -> list[str]:
+    """A line for each metric, named `<sink> at <rate>/s, <percentile>`, whose median over the repeats is above."""
+    bounds = {_PERCENTILES[name]: bound for name, bound in objective.model_dump(exclude_none=True).items()}
+    found = []
+    for name, values in latencies_ms.items():
+        bound = bounds.get(name.rpartition(", ")[2])
+        if bound is not None and median(values) > bound:
+            found.append(f"{name} is {median(values):.3g} ms, the objective {bound:g} ms")
+    return found

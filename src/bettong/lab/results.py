@@ -1,0 +1,97 @@
+"""The results of a measurement, as a file has them: what `bettong lab run`, `make bench` and its peers write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bettong.errors import LabError
+from bettong.lab.comparison import MetricRuns
+
+_BYTES_MAX = 64 << 20
+_FAULTS_SHOWN = 3
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class RunValue(_Table):
+    """What one run gave. `histogram`: of all latencies, in ns; HDR's compressed encoding, in base64."""
+
+    value: float
+    histogram: str = ""
+
+
+class MeasuredMetric(_Table):
+    """A metric with each of its runs."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    unit: Annotated[str, Field(max_length=40)]
+    runs: Annotated[list[RunValue], Field(min_length=1, max_length=10_000)]
+
+
+class BenchmarkResults(_Table):
+    """`machine`: what it was measured on. `asked`: with which settings."""
+
+    date: str
+    machine: dict[str, str]
+    asked: dict[str, str | int]
+    measurements: Annotated[list[MeasuredMetric], Field(min_length=1, max_length=10_000)]
+
+    @property
+    def metrics(self) -> list[MetricRuns]:
+        """What can be compared."""
+        return [
+            MetricRuns(each.name, each.unit, tuple(run.value for run in each.runs))
+            for each in self.measurements
+        ]
+
+    @property
+    def latencies_ms(self) -> dict[str, list[float]]:
+        """Each repeat of the metrics in ms."""
+        return {
+            each.name: [run.value for run in each.runs] for each in self.measurements if each.unit == "ms"
+        }
+
+
+def read(path: Path) -> BenchmarkResults:
+    """A results file, or the newest in a folder of files or runs. Raises LabError that names it and what is wrong."""
+    file = _newest(path) if path.is_dir() else path
+    try:
+        if file.stat().st_size > _BYTES_MAX:
+            raise LabError(
+                f"{file} is larger than {_BYTES_MAX >> 20} MB: these are no results of a benchmark"
+            )
+        return BenchmarkResults.model_validate_json(file.read_bytes())
+    except OSError as error:
+        raise LabError(f"{file} cannot be read: {error.strerror or error}") from None
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}"
+            for fault in error.errors()[:_FAULTS_SHOWN]
+        )
+        raise LabError(f"{file} holds no results: {faults}; expected what `make bench` writes") from None
+
+
+def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:
+    """What was not the same: a change may come from these."""
+    found = []
+    for kind, one, other in (
+        ("machine", before.machine, after.machine),
+        ("settings", before.asked, after.asked),
+    ):
+        for name in sorted(one.keys() | other.keys()):
+            old, new = one.get(name, "unknown"), other.get(name, "unknown")
+            if old != new and name != "load before":
+                found.append(f"{kind}, {name}: {old} before, {new} after")
+    return found
+
+
+def _newest(folder: Path) -> Path:
+    files = sorted(folder.glob("*.json")) or sorted(folder.glob("*/results.json"))
+    if not files:
+        raise LabError(f"{folder} holds no results (*.json): run `make bench` first")
+    return files[-1]

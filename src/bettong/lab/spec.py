@@ -1,0 +1,95 @@
+"""A run file: what runs, what it is fed and how fast, and what is hoped for. Data, checked once, all errors at once.
+
+name = "market spread, steady"
+application = "examples/market_spread/risk_check.py"
+load = "benchmarks/lab/market_spread.py"
+
+[[steps]]
+messages_per_s = 100_000
+seconds = 30
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from bettong.config import toml_files
+from bettong.config.processor import Schedule
+from bettong.errors import SettingsError
+
+Rate = Annotated[float, Field(gt=0, le=1e9)]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LoadStep(_Table):
+    """So many messages a second for so long."""
+
+    messages_per_s: Rate
+    seconds: Seconds
+
+    @property
+    def messages(self) -> int:
+        """All of them."""
+        return round(self.messages_per_s * self.seconds)
+
+
+class Objective(_Table):
+    """The most that each percentile of a step's latency may be, in ms. None: not judged."""
+
+    p50_ms: Rate | None = None
+    p99_ms: Rate | None = None
+    p999_ms: Rate | None = None
+
+
+class RunSpec(_Table):
+    """All of it. Either `steps`, or `messages`, which go as fast as they can.
+
+    `processes`: of the client; each source's messages go from one of them. `warm_up_s`: so much of the first step is
+    fed and not measured.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    application: str
+    load: str
+    seed: int = 0
+    repeats: Annotated[int, Field(ge=1, le=100)] = 3
+    schedule: Schedule = Schedule.RESIDENT
+    partitions: Annotated[int, Field(ge=1, le=4096)] = 16
+    compiled: bool = True
+    settings: dict[str, str] = {}
+    processes: Annotated[int, Field(ge=1, le=16)] = 1
+    frame_messages: Annotated[int, Field(ge=1, le=100_000)] = 500
+    warm_up_s: Annotated[float, Field(ge=0, le=3600)] = 5.0
+    steps: Annotated[list[LoadStep], Field(max_length=100)] = []
+    messages: Annotated[int, Field(ge=1, le=10_000_000_000)] | None = None
+    objective: Objective = Objective()
+
+    @model_validator(mode="after")
+    def _has_one_load(self) -> Self:
+        if bool(self.steps) == (self.messages is not None):
+            raise ValueError("needs steps, or messages that go as fast as they can, and not both")
+        if self.messages is not None and self.objective != Objective():
+            raise ValueError("an objective is about a rate: give steps, not messages")
+        return self
+
+
+def read(path: Path) -> RunSpec:
+    """A run file. Raises SettingsError that names file, table and field of every fault at once."""
+    return toml_files.checked(RunSpec, toml_files.read(path), str(path))
+
+
+def read_all(paths: Sequence[Path]) -> list[RunSpec]:
+    """Run files that take turns. Raises SettingsError, also where two have one name, for their folders have it, too."""
+    specs = [read(path) for path in paths]
+    names = [spec.name for spec in specs]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise SettingsError(f"two run files are called {min(twice)!r}: give each a name of its own")
+    return specs

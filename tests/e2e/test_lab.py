@@ -1,0 +1,136 @@
+"""`bettong lab run` on a real suite: what it measures, what it leaves, and that wrong results are no measurement."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from bettong.lab.comparison import ChangeVerdict, compare
+from bettong.lab.results import read
+
+APPLICATION = '''
+"""Sums of amounts, of a hundred accounts."""
+from dataclasses import dataclass
+import bettong
+
+@dataclass
+class Amount:
+    account: int
+    amount: int
+
+@dataclass
+class Total:
+    total: int = 0
+
+@dataclass
+class Sum:
+    account: int
+    total: int
+
+def add(amount: Amount, state: Total) -> Sum:
+    state.total += amount.amount
+    {work}
+    return Sum(amount.account, state.total)
+
+app = bettong.Application("lab-sums")
+app.source("amounts", schema=Amount, key="account").stateful(add, state=Total).sink("sums")
+'''
+
+LOAD = '''
+"""Amounts of a hundred accounts in turns, and the sum of each at every step."""
+import numpy as np
+from bettong.lab.load import LoadPart
+
+ACCOUNTS = 100
+
+class Amounts:
+    def __init__(self, messages):
+        self.messages = messages
+
+    def first(self):
+        return [LoadPart("amounts", dict(account=np.arange(ACCOUNTS), amount=np.zeros(ACCOUNTS, int)))]
+
+    def rounds(self):
+        numbers = np.arange(self.messages)
+        yield [LoadPart("amounts", dict(account=numbers % ACCOUNTS, amount=numbers))]
+
+    def lines(self):
+        totals, lines = [0] * ACCOUNTS, [[f'{{"account":{each},"total":0}}'] for each in range(ACCOUNTS)]
+        for number in range(self.messages):
+            totals[number % ACCOUNTS] += number
+            lines[number % ACCOUNTS].append(f'{{"account":{number % ACCOUNTS},"total":{totals[number % ACCOUNTS]}}}')
+        return [line for each in lines for line in each]
+
+    def result_bytes(self):
+        return {"sums": sum(map(len, self.lines()))}
+
+    def wrong(self, results):
+        found = sorted(results["sums"].decode().replace("}", "}\\n").split())
+        return "" if found == sorted(self.lines()) else f"{len(found)} lines"
+
+def load(messages, seed):
+    return Amounts(messages)
+'''
+
+STEADY = "partitions = 2\nwarm_up_s = 1\nrepeats = 1\n[[steps]]\nmessages_per_s = 2000\nseconds = 4\n"
+
+
+def run_file(folder: Path, rest: str, *, work: str = "pass", load: str = LOAD, name: str = "sums") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "sums.py").write_text(APPLICATION.replace("{work}", work))
+    (folder / "load.py").write_text(load)
+    names = f'name = "{name}"\napplication = "{folder}/sums.py"\nload = "{folder}/load.py"\n'
+    (folder / "run.toml").write_text(names + rest)
+    return folder / "run.toml"
+
+
+def lab(*words: str, seconds: float = 240.0) -> subprocess.CompletedProcess[str]:
+    call = [sys.executable, "-m", "bettong", "lab", *words]
+    return subprocess.run(call, check=False, capture_output=True, text=True, timeout=seconds)
+
+
+def test_a_run_measures_latency_and_use_and_leaves_a_folder_of_which_a_page_is_made(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ended = lab("run", str(run_file(tmp_path / "run", STEADY)), "--out", str(out))
+    assert ended.returncode == 0, ended.stderr
+    (folder,) = out.iterdir()
+    found = {each.name: each.values for each in read(folder).metrics}
+    percentiles = [found[f"sums at 2,000/s, {each}"][0] for each in ("p50", "p90", "p99", "p99.9", "max")]
+    assert percentiles == sorted(percentiles)
+    assert 0 < percentiles[0] < 10_000
+    assert found["CPU of all, a million messages"][0] > 0
+    rows = pq.read_table(folder / "series.parquet").to_pylist()
+    assert {"sender: cores", "kafka: memory MB"} <= {row["metric"] for row in rows}
+    assert lab("report", str(folder)).returncode == 0
+    assert "p99.9" in (folder / "report.html").read_text()
+
+
+@pytest.mark.long
+def test_wrong_results_are_no_measurement(tmp_path: Path) -> None:
+    load = LOAD.replace(
+        "totals[number % ACCOUNTS] += number", "totals[number % ACCOUNTS] += number + (number == 77)"
+    )
+    ended = lab("run", str(run_file(tmp_path / "run", STEADY, load=load)), "--out", str(tmp_path / "out"))
+    assert ended.returncode == 1
+    assert "the results are wrong" in ended.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.long
+def test_a_slowdown_put_in_on_purpose_is_found_and_none_between_equal_runs(tmp_path: Path) -> None:
+    rest = "partitions = 2\nmessages = 400_000\nframe_messages = 4000\n"
+    work = {"before": "pass", "equal": "pass", "slower": "sum(range(4))"}
+    files = [str(run_file(tmp_path / kind, rest, work=each, name=kind)) for kind, each in work.items()]
+    ended = lab("run", *files, "--repeats", "6", "--out", str(tmp_path / "out"), seconds=1800.0)
+    assert ended.returncode == 0, ended.stderr
+    metric = "CPU of python-worker, a million messages"
+    before, equal, slower = (
+        [each for each in read(folder).metrics if each.name == metric]
+        for folder in (next((tmp_path / "out").glob(f"*-{kind}")) for kind in work)
+    )
+    assert compare(before, equal)[0].verdict is ChangeVerdict.NO_CHANGE
+    assert compare(before, slower)[0].verdict is ChangeVerdict.WORSE

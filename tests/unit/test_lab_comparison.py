@@ -1,0 +1,184 @@
+"""`bettong lab compare`: what is called a change, and what is noise."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bettong.cli.main import app
+from bettong.errors import LabError
+from bettong.lab.comparison import ChangeVerdict, MetricRuns, compare, runs_needed
+from bettong.lab.results import differences, read
+
+NOISE = 0.03
+
+
+def measured(drawn: random.Random, true: float, runs: int, name: str = "speed") -> MetricRuns:
+    values = tuple(true * drawn.lognormvariate(0, NOISE) for _ in range(runs))
+    return MetricRuns(name, "messages/s", values)
+
+
+def test_of_equal_runs_hardly_any_is_called_a_change() -> None:
+    drawn = random.Random(1)
+    found = [
+        compare([measured(drawn, 1e6, 6)], [measured(drawn, 1e6, 6)])[0].verdict
+        is not ChangeVerdict.NO_CHANGE
+        for _ in range(60)
+    ]
+    assert sum(found) <= 60 * 0.05 + 2
+
+
+def test_a_slowdown_of_a_tenth_is_seen_and_lies_in_its_interval() -> None:
+    drawn = random.Random(2)
+    found = [compare([measured(drawn, 1e6, 6)], [measured(drawn, 9e5, 6)])[0] for _ in range(30)]
+    assert sum(each.verdict is ChangeVerdict.WORSE for each in found) >= 28
+    assert sum(each.low <= 0.9 <= each.high for each in found) >= 24
+    assert all(each.low <= each.ratio <= each.high for each in found)
+
+
+def test_a_table_of_many_equal_metrics_has_no_false_alarm() -> None:
+    drawn = random.Random(3)
+    names = [f"metric {number}" for number in range(30)]
+    found = compare(
+        [measured(drawn, 1e6, 7, name) for name in names], [measured(drawn, 1e6, 7, name) for name in names]
+    )
+    assert {each.verdict for each in found} == {ChangeVerdict.NO_CHANGE}
+
+
+def test_one_that_is_slower_among_many_is_found() -> None:
+    drawn = random.Random(4)
+    names = [f"metric {number}" for number in range(20)]
+    before = [measured(drawn, 1e6, 8, name) for name in names]
+    after = [measured(drawn, 8e5 if name == "metric 7" else 1e6, 8, name) for name in names]
+    worse = [each.name for each in compare(before, after) if each.verdict is ChangeVerdict.WORSE]
+    assert worse == ["metric 7"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "after", "verdict"),
+    [
+        ("messages/s", 80.0, ChangeVerdict.WORSE),
+        ("messages/s", 120.0, ChangeVerdict.BETTER),
+        ("ms", 80.0, ChangeVerdict.BETTER),
+        ("% of a core", 120.0, ChangeVerdict.WORSE),
+    ],
+)
+def test_whether_less_is_better_depends_on_the_unit(unit: str, after: float, verdict: ChangeVerdict) -> None:
+    values = (99.0, 99.5, 100.0, 100.5, 101.0)
+    others = tuple(value * after / 100 for value in values)
+    (found,) = compare([MetricRuns("x", unit, values)], [MetricRuns("x", unit, others)])
+    assert found.verdict is verdict
+    assert found.ratio == pytest.approx(after / 100)
+
+
+def test_what_changed_by_less_than_is_asked_for_is_no_change() -> None:
+    values = (100.0, 100.01, 100.02, 99.99, 99.98)
+    after = tuple(value * 0.985 for value in values)
+    before = [MetricRuns("x", "messages/s", values)]
+    assert compare(before, [MetricRuns("x", "messages/s", after)])[0].verdict is ChangeVerdict.NO_CHANGE
+    assert (
+        compare(before, [MetricRuns("x", "messages/s", after)], least=0.01)[0].verdict is ChangeVerdict.WORSE
+    )
+
+
+def test_values_that_are_all_the_same_have_an_interval_of_nothing() -> None:
+    same = [MetricRuns("x", "ms", (5.0,) * 5)]
+    (found,) = compare(same, same)
+    assert (found.ratio, found.low, found.high, found.verdict) == (1.0, 1.0, 1.0, ChangeVerdict.NO_CHANGE)
+
+
+def test_three_runs_can_show_nothing_and_it_is_said_how_many_can() -> None:
+    (found,) = compare([MetricRuns("x", "ms", (1.0, 1.1, 0.9))], [MetricRuns("x", "ms", (2.0, 2.1, 1.9))])
+    assert found.verdict is ChangeVerdict.TOO_FEW
+    assert runs_needed(1) == 4
+    assert runs_needed(30) == 7
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        (MetricRuns("x", "ms", (1.0,)), MetricRuns("y", "ms", (1.0,)), "no metric in common"),
+        (MetricRuns("x", "ms", (1.0,)), MetricRuns("x", "s", (1.0,)), "x: ms in one run and s in the other"),
+        (MetricRuns("x", "ms", (1.0, 0.0)), MetricRuns("x", "ms", (1.0,)), "needs values above 0"),
+        (MetricRuns("x", "ms", (1.0,)), MetricRuns("x", "ms", (float("nan"),)), "needs values above 0"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(before: MetricRuns, after: MetricRuns, says: str) -> None:
+    with pytest.raises(LabError, match=says):
+        compare([before], [after])
+
+
+def results_file(path: Path, values: list[float], processor: str = "one") -> Path:
+    content = {
+        "date": "2026-11-26T10:00:00+00:00",
+        "machine": {"processor": processor, "load before": str(values[0])},
+        "asked": {"runs": len(values)},
+        "measurements": [
+            {"name": "worker", "unit": "messages/s", "runs": [{"value": value} for value in values]}
+        ],
+    }
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_a_folder_of_results_means_its_newest(tmp_path: Path) -> None:
+    results_file(tmp_path / "2026-11-25T10-00-00Z.json", [1.0])
+    results_file(tmp_path / "2026-11-26T10-00-00Z.json", [2.0])
+    assert read(tmp_path).metrics == [MetricRuns("worker", "messages/s", (2.0,))]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("garbage", "holds no results"),
+        ("[]", "holds no results"),
+        ("{}", "date: Field required"),
+        ('{"date": "", "machine": {}, "asked": {}, "measurements": []}', "measurements"),
+    ],
+)
+def test_a_file_that_holds_no_results_is_named(content: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(content)
+    with pytest.raises(LabError, match=says) as raised:
+        read(tmp_path / "x.json")
+    assert "x.json" in str(raised.value)
+
+
+def test_a_missing_file_and_an_empty_folder_are_named(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"gone\.json cannot be read: No such file"):
+        read(tmp_path / "gone.json")
+    with pytest.raises(LabError, match="holds no results"):
+        read(tmp_path)
+
+
+def test_what_was_not_the_same_besides_is_told(tmp_path: Path) -> None:
+    one = read(results_file(tmp_path / "one.json", [1.0]))
+    other = read(results_file(tmp_path / "other.json", [2.0, 3.0], processor="another"))
+    assert differences(one, other) == [
+        "machine, processor: one before, another after",
+        "settings, runs: 1 before, 2 after",
+    ]
+
+
+def test_the_command_ends_with_10_where_a_metric_is_worse_and_else_with_0(tmp_path: Path) -> None:
+    before = results_file(tmp_path / "a.json", [100.0, 101.0, 99.0, 100.5])
+    after = results_file(tmp_path / "b.json", [80.0, 81.0, 79.0, 80.5])
+    runner = CliRunner()
+    worse = runner.invoke(app, ["lab", "compare", str(before), str(after)])
+    assert worse.exit_code == 10
+    assert "worse" in worse.output
+    assert "-20.0 %" in worse.output
+    assert runner.invoke(app, ["lab", "compare", str(after), str(before)]).exit_code == 0
+    (found,) = json.loads(runner.invoke(app, ["lab", "compare", "--json", str(before), str(after)]).stdout)
+    assert found["verdict"] == "worse"
+    assert found["ratio"] == pytest.approx(0.8, rel=0.01)
+
+
+def test_the_command_says_how_many_runs_it_takes(tmp_path: Path) -> None:
+    few = results_file(tmp_path / "a.json", [100.0, 101.0])
+    said = CliRunner().invoke(app, ["lab", "compare", str(few), str(few)])
+    assert said.exit_code == 0
+    assert "shows from 4 runs of each on" in said.output

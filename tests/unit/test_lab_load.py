@@ -1,0 +1,145 @@
+"""The load of `bettong lab run`: what is due when, and modules that give none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bettong.errors import SettingsError
+from bettong.lab.load import LoadPart, Pace, due_frames, make_load
+from bettong.lab.spec import LoadStep, read, read_all
+
+STEPS = st.lists(
+    st.builds(LoadStep, messages_per_s=st.integers(1, 10_000), seconds=st.integers(1, 20)),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(STEPS)
+def test_messages_are_due_in_order_each_within_its_step(steps: list[LoadStep]) -> None:
+    pace = Pace(steps)
+    numbers = np.unique(np.linspace(0, pace.messages - 1, 200).astype(int)).tolist()
+    due_s = [pace.due_s(number) for number in numbers]
+    assert due_s == sorted(due_s)
+    assert due_s[0] == 0.0
+    begun_s = 0.0
+    for index, step in enumerate(steps):
+        own = [at_s for number, at_s in zip(numbers, due_s, strict=True) if pace.step_of(number) == index]
+        assert all(begun_s <= at_s < begun_s + step.seconds + 1e-9 for at_s in own)
+        begun_s += step.seconds
+
+
+def test_as_fast_as_it_goes_all_is_due_at_once() -> None:
+    pace = Pace([])
+    assert (pace.due_s(0), pace.due_s(10**6), pace.messages) == (0.0, 0.0, 0)
+
+
+def part(source: str, values: Sequence[int]) -> LoadPart:
+    return LoadPart(source, {"value": np.array(values)})
+
+
+def test_the_parts_of_a_round_are_cut_into_frames_in_turns() -> None:
+    rounds = [[part("a", range(5)), part("b", range(3))], [part("a", [7])]]
+    pace = Pace([LoadStep(messages_per_s=2, seconds=100)])
+    frames = list(due_frames(iter(rounds), 2, pace))
+    assert [(each.part.source, each.part.columns["value"].tolist()) for each in frames] == [
+        ("a", [0, 1]),
+        ("b", [0, 1]),
+        ("a", [2, 3]),
+        ("b", [2]),
+        ("a", [4]),
+        ("a", [7]),
+    ]
+    assert [each.due_s for each in frames] == [0.0, 1.0, 2.0, 3.0, 3.5, 4.0]
+    assert [each.ends_round for each in frames] == [False, False, False, False, True, True]
+
+
+class Load:
+    """Two numbers, no results."""
+
+    def first(self) -> Sequence[LoadPart]:
+        return []
+
+    def rounds(self) -> Iterator[Sequence[LoadPart]]:
+        yield [part("a", [1, 2])]
+
+    def result_bytes(self) -> Mapping[str, int]:
+        return {}
+
+    def wrong(self, results: Mapping[str, bytes]) -> str:
+        return "" if not results else "results"
+
+
+GOOD = f"from {__name__} import Load\n\ndef load(messages, seed):\n    return Load()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "is no Python file"),
+        ("1 +", "SyntaxError"),
+        ("raise ValueError('gone')", "ValueError: gone"),
+        ("x = 1", "needs a function load"),
+        (
+            "def load(messages, seed):\n    return 1",
+            "gave a int, without first, rounds, result_bytes and wrong",
+        ),
+        ("def load(messages):\n    return 1", "TypeError"),
+    ],
+)
+def test_a_file_that_gives_no_load_is_named(text: str | None, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "load.py"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(SettingsError, match=says) as raised:
+        make_load(str(file), 10, 1)
+    assert "load.py" in str(raised.value)
+
+
+def test_a_load_is_what_its_function_returns(tmp_path: Path) -> None:
+    (tmp_path / "load.py").write_text(GOOD)
+    assert [len(parts) for parts in make_load(str(tmp_path / "load.py"), 10, 1).rounds()] == [1]
+
+
+RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (RUN, "needs steps, or messages"),
+        (RUN + "messages = 1\n[[steps]]\nmessages_per_s = 1\nseconds = 1\n", "and not both"),
+        (RUN + "messages = 1\n[objective]\np99_ms = 5\n", "an objective is about a rate"),
+        (RUN + "[[steps]]\nmessages_per_s = 0\nseconds = 1\n", r"steps\[0\]\.messages_per_s"),
+        (RUN + "messages = 1\nsped = 3\n", "sped: Extra inputs"),
+        (RUN + "messages = 1\npartitions = 0\nrepeats = 0\n", r"2 fault\(s\)"),
+        ("name = ", "is no TOML"),
+    ],
+)
+def test_a_run_file_that_is_wrong_is_named_with_all_its_faults(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(text)
+    with pytest.raises(SettingsError, match=says) as raised:
+        read(tmp_path / "run.toml")
+    assert "run.toml" in str(raised.value)
+
+
+def test_the_run_files_of_the_tree_are_right() -> None:
+    files = sorted((Path(__file__).parents[2] / "benchmarks" / "lab").glob("*.toml"))
+    assert files
+    for file in files:
+        spec = read(file)
+        assert Path(spec.application).exists()
+        assert Path(spec.load).exists()
+
+
+def test_two_run_files_of_one_name_do_not_take_turns(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.toml").write_text(RUN + "messages = 1\n")
+    with pytest.raises(SettingsError, match="two run files are called 'x'"):
+        read_all([tmp_path / "a.toml", tmp_path / "b.toml"])
