@@ -19,7 +19,7 @@ _UNKNOWN = "unknown"
 
 
 def facts() -> dict[str, str]:
-    """Processor, cores, memory, and versions of Python, packages, and the servers of a local suite."""
+    """Processor, cores, memory, and versions of the tree, Python, packages, and the servers of a local suite."""
     cpu = next(
         (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.processor(),
@@ -30,10 +30,26 @@ def facts() -> dict[str, str]:
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{int(memory) / 1024 / 1024:.0f} GiB",
         "load before": f"{os.getloadavg()[0]:.1f}",
+        "commit": _commit(),
         "python": platform.python_version(),
         "packages": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
         "servers": f"Kafka {_kafka()}, Redis {_said('redis-server', '--version')}, Java {_said('java', '-version')}",
     }
+
+
+def _commit() -> str:
+    """Of the tree that is worked in, and whether it was changed since; "unknown" where there is none."""
+    try:
+        ended = subprocess.run(
+            ("git", "describe", "--always", "--dirty"),
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=_ASK_S_MAX,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return _UNKNOWN
+    return ended.stdout.strip() or _UNKNOWN
 
 
 def _said(*call: str) -> str:

@@ -76,6 +76,23 @@ def read(path: Path) -> BenchmarkResults:
         raise LabError(f"{file} holds no results: {faults}; expected what `make bench` writes") from None
 
 
+def read_all(folder: Path, run: str | None) -> list[BenchmarkResults]:
+    """All results of the runs' folders below a folder, of one run. Raises LabError where there is none, or are several.
+
+    `run`: the name of the run; None where the folder holds one alone.
+    """
+    found = [read(file) for file in sorted(folder.glob("*/results.json"))]
+    names = sorted({str(each.asked.get("run", "")) for each in found})
+    if run is None and len(names) > 1:
+        raise LabError(f"{folder} holds the runs {', '.join(names)}: choose one by --run")
+    chosen = [each for each in found if run is None or each.asked.get("run") == run]
+    if not chosen:
+        raise LabError(
+            f"{folder} holds no results of {run or 'a run'}: there are {', '.join(names) or 'none'}"
+        )
+    return chosen
+
+
 def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:
     """What was not the same: a change may come from these."""
     found = []

@@ -143,6 +143,26 @@ def report(
 
 
 @lab.command()
+def history(
+    folder: Annotated[Path, typer.Argument(help="Folder of runs.")] = Path("lab-results"),
+    *,
+    run: Annotated[
+        str | None, typer.Option(help="The run's name; needed where the folder holds several.")
+    ] = None,
+    least: Annotated[float, _LEAST] = 2.0,
+) -> None:
+    """Show each metric of a run through all its results, and from which one on it is better or worse."""
+    from rich.console import Console
+
+    from bettong.cli.lab.tables import history_table
+    from bettong.lab.history import histories
+    from bettong.lab.results import read_all
+
+    found = histories(read_all(folder, run), least=least / 100)
+    Console(highlight=False).print(history_table(found))
+
+
+@lab.command()
 def compare(
     before: Annotated[Path, _RESULTS],
     after: Annotated[Path, _RESULTS],

@@ -9,8 +9,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from bettong.lab.comparison import ChangeVerdict, Comparison, runs_needed
+from bettong.lab.history import MetricHistory
 from bettong.lab.results import BenchmarkResults
 
+_BARS = "▁▂▃▄▅▆▇█"
+_COURSE_MAX = 40
 _STYLES = {
     ChangeVerdict.BETTER: "green",
     ChangeVerdict.WORSE: "bold red",
@@ -50,6 +53,33 @@ def results_table(results: BenchmarkResults) -> Table:
         shown = "" if len(values) == 1 else f"{_number(min(values))} - {_number(max(values))}"
         table.add_row(escape(each.name), f"{_number(median(values))} {each.unit}", shown)
     return table
+
+
+def history_table(found: Sequence[MetricHistory]) -> Table:
+    """A row a metric: how it went, and where it changed."""
+    table = Table(caption="oldest to newest; the medians")
+    table.add_column("metric", overflow="fold")
+    for name in ("first", "newest"):
+        table.add_column(name, justify="right")
+    table.add_column("course")
+    table.add_column("changed", overflow="fold")
+    for each in found:
+        medians = [median(values) for values in each.runs]
+        steps = [
+            f"[{_STYLES[step.comparison.verdict]}]{step.comparison.verdict.value}[/] at {escape(step.commit)},"
+            f" {step.date[:10]}: {_percent(step.comparison.ratio)}"
+            for step in each.steps
+        ]
+        ends = (f"{_number(value)} {each.unit}" for value in (medians[0], medians[-1]))
+        table.add_row(escape(each.name), *ends, _course(medians), "\n".join(steps))
+    return table
+
+
+def _course(values: Sequence[float]) -> str:
+    """A bar each, the last forty."""
+    shown = values[-_COURSE_MAX:]
+    most = max(shown)
+    return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in shown)
 
 
 def notes(found: Sequence[Comparison], differences: Sequence[str]) -> list[str]:

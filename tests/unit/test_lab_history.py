@@ -1,0 +1,66 @@
+"""`bettong lab history`: steps of a metric, and what is only noise."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from bettong.cli.main import app
+from bettong.lab.comparison import ChangeVerdict
+from bettong.lab.history import histories
+from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue
+
+
+def result(day: int, values: list[float], name: str = "speed") -> BenchmarkResults:
+    runs = [RunValue(value=value) for value in values]
+    return BenchmarkResults(
+        date=f"2026-11-{day:02}T00:00:00+00:00",
+        machine={"commit": f"commit-{day}"},
+        asked={"run": "steady"},
+        measurements=[MeasuredMetric(name=name, unit="messages/s", runs=runs)],
+    )
+
+
+def noisy(drawn: random.Random, true: float) -> list[float]:
+    return [true * drawn.lognormvariate(0, 0.03) for _ in range(5)]
+
+
+def test_a_step_is_found_where_it_came_and_once() -> None:
+    drawn = random.Random(5)
+    results = [result(day, noisy(drawn, 1e6 if day < 5 else 8e5)) for day in range(1, 10)]
+    (found,) = histories(results[::-1])
+    assert [(step.commit, step.comparison.verdict) for step in found.steps] == [
+        ("commit-5", ChangeVerdict.WORSE)
+    ]
+    assert len(found.runs) == 9
+
+
+def test_noise_alone_has_hardly_any_steps() -> None:
+    drawn = random.Random(6)
+    (found,) = histories([result(day, noisy(drawn, 1e6)) for day in range(1, 21)])
+    assert len(found.steps) <= 2
+
+
+def test_a_metric_that_is_new_has_a_history_of_its_own() -> None:
+    older, newer = result(1, [1.0]), result(2, [2.0], name="latency")
+    assert [(each.name, each.runs) for each in histories([older, newer])] == [("latency", ((2.0,),))]
+    assert histories([]) == []
+
+
+def test_the_command_shows_the_steps_of_a_run(tmp_path: Path) -> None:
+    for day in range(1, 4):
+        folder = tmp_path / f"{day}-steady"
+        folder.mkdir()
+        values = [100.0 * (1 if day < 3 else 2) + number for number in range(5)]
+        (folder / "results.json").write_text(result(day, values).model_dump_json())
+    said = CliRunner().invoke(app, ["lab", "history", str(tmp_path)], env={"COLUMNS": "120"})
+    assert said.exit_code == 0, said.output
+    assert "commit-3" in said.output
+    assert "better" in said.output
+    assert "commit-2" not in said.output
+
+
+def test_the_command_says_where_there_is_no_such_run(tmp_path: Path) -> None:
+    assert CliRunner().invoke(app, ["lab", "history", str(tmp_path)]).exit_code != 0
