@@ -12,10 +12,10 @@ from bettong.chaos.report import GrowthReport
 from bettong.chaos.spec import OtherProcess, Spec
 
 # What counts as nothing: growth is relative to the median, but to no less than this.
-_LATENCY_S_LEAST = 0.1
-_MEMORY_MB_LEAST = 64.0
-_LAG_RECORDS_LEAST = 100.0
-_JAVA = frozenset[str]({OtherProcess.JVM, OtherProcess.EXECUTOR, OtherProcess.KAFKA})
+LATENCY_S_LEAST = 0.1
+MEMORY_MB_LEAST = 64.0
+LAG_RECORDS_LEAST = 100.0
+JAVA = frozenset[str]({OtherProcess.JVM, OtherProcess.EXECUTOR, OtherProcess.KAFKA})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +32,16 @@ def grown(spec: Spec, followed: Followed, start_s: float) -> list[GrowthReport]:
     bounds = spec.invariants.growth_max
     latency = [Sample(each.at_s, each.at_s - each.due_s) for each in followed.arrivals]
     metrics = [
-        ("latency", "s", latency, _LATENCY_S_LEAST, bounds.latency, WARM_UP),
-        ("lag", "records", followed.lag, _LAG_RECORDS_LEAST, bounds.lag, WARM_UP),
+        ("latency", "s", latency, LATENCY_S_LEAST, bounds.latency, WARM_UP),
+        ("lag", "records", followed.lag, LAG_RECORDS_LEAST, bounds.lag, WARM_UP),
         *(
             (
                 f"memory of {target}",
                 "MB",
                 samples,
-                _MEMORY_MB_LEAST,
+                MEMORY_MB_LEAST,
                 bounds.memory,
-                JAVA_WARM_UP if target in _JAVA else WARM_UP,
+                JAVA_WARM_UP if target in JAVA else WARM_UP,
             )
             for target, samples in sorted(followed.memory.items())
         ),

@@ -15,6 +15,7 @@ from hdrh.histogram import HdrHistogram
 
 from bettong.errors import LabError
 from bettong.lab.results import BenchmarkResults, read
+from bettong.lab.sampling import CORES, LAG, LATENCY, MEMORY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,7 +121,8 @@ def _over_time(series: Path) -> list[tuple[str, str, Lines]]:
             at_s, values = groups[what].setdefault(who, ([], []))
             at_s.append(row["at_s"])
             values.append(row["value"])
-    titles = {"cores": ("Cores in use", "cores"), "memory MB": ("Memory", "MB")}
+    titles = {CORES: ("Cores in use", "cores"), MEMORY: ("Memory", "MB")}
+    titles |= {LATENCY: ("Median latency", "ms"), LAG: ("Lag", "records")}
     return [(*titles.get(what, (what, "")), lines) for what, lines in groups.items()]
 
 

@@ -16,6 +16,8 @@ from bettong.threads import BlockThread
 
 _HIGHEST_NS = 600_000_000_000
 _DIGITS = 3
+# Of the results of a second so many are kept one by one: enough for their median.
+_PER_SECOND_MAX = 100
 _CLOSE_S_MAX = 5.0
 
 
@@ -25,6 +27,8 @@ class SinkReading(BlockThread):
     A result counts for the step in which its frame was due, from `begin_s` and the warm-up on. How late it is counts
     from then too, so that what had to wait for a slow system is not left out (Gil Tene's coordinated omission).
     Results that were due before `begin_s` is known, or within the warm-up, are kept and not measured.
+
+    `lates_ms`: of some results of each second.
     """
 
     def __init__(
@@ -36,6 +40,7 @@ class SinkReading(BlockThread):
         self.last_s = 0.0
         self.done = threading.Event()
         self.failure: BettongError | None = None
+        self.lates_ms: dict[int, list[float]] = {}
         self.histograms = [HdrHistogram(1, _HIGHEST_NS, _DIGITS) for _ in steps]
         self._subscriber = Subscriber(target, sink)
         self._size = size
@@ -60,5 +65,8 @@ class SinkReading(BlockThread):
         since_s = due_s - self.begin_s
         if since_s < self._warm_up_s or not self.histograms:
             return
+        of_second = self.lates_ms.setdefault(int(since_s), [])
+        if len(of_second) < _PER_SECOND_MAX:
+            of_second.append((now_s - due_s) * 1e3)
         step = next((index for index, end_s in enumerate(self._ends_s) if since_s < end_s), -1)
         self.histograms[step].record_value(min(_HIGHEST_NS, max(1, round((now_s - due_s) * 1e9))))

@@ -7,24 +7,30 @@ suite starts ─> what comes first is folded ─> clients begin together ─> al
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from statistics import median
 
 from hdrh.histogram import HdrHistogram
 
 from bettong import metrics
+from bettong.application.plan import plan
+from bettong.chaos.growth import Sample
+from bettong.chaos.lag import LagWatch
 from bettong.client.sender import Sender
+from bettong.edges.application_file import load as load_application
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LabError, LateError
 from bettong.lab.clients import clients
 from bettong.lab.load import LabLoad, Pace, make_load
 from bettong.lab.reading import SinkReading
-from bettong.lab.sampling import SeriesPoint, UsageSampling
+from bettong.lab.sampling import LAG, LATENCY, SeriesPoint, UsageSampling
 from bettong.lab.spec import LoadStep, RunSpec
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
+from bettong.services import PROCESSOR
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 SETTLE_S_MAX = 600.0
@@ -57,6 +63,7 @@ def once(spec: RunSpec, *, settle_s_max: float = SETTLE_S_MAX) -> Repeat:
     """
     messages = spec.messages or Pace(spec.steps).messages
     load = make_load(spec.load, messages, spec.seed)
+    planned = plan(load_application(spec.application))
     options = SuiteOptions(
         application=spec.application,
         partitions=spec.partitions,
@@ -76,13 +83,16 @@ def once(spec: RunSpec, *, settle_s_max: float = SETTLE_S_MAX) -> Repeat:
         for each in readings.values():
             each.begin_s = begin_s
         lasting_s = sum(step.seconds for step in spec.steps)
-        with UsageSampling(lambda: suite.record.services) as usage:
+        with (
+            UsageSampling(lambda: suite.record.services) as usage,
+            LagWatch(planned, lambda: suite.record) as lag,
+        ):
             feeding.finish(lasting_s)
             _await(readings, settle_s_max)
     if fault := load.wrong({sink: bytes(each.content) for sink, each in readings.items()}):
         raise LabError(f"{spec.name}: the results are wrong: {fault}")
     end_s = max((each.last_s for each in readings.values()), default=time.time())
-    repeat = Repeat(series=usage.points)
+    repeat = Repeat(series=[*usage.points, *_course(readings, lag.samples, begin_s)])
     if not spec.steps:
         repeat.measured.append(Measured("throughput", "messages/s", messages / (end_s - begin_s)))
     repeat.measured += _latencies(spec.steps, readings)
@@ -131,6 +141,17 @@ def _latencies(steps: Sequence[LoadStep], readings: Mapping[str, SinkReading]) -
                 value_ms = histogram.get_value_at_percentile(each) / _MS_NS
                 found.append(Measured(name, "ms", value_ms, encoded if each == PERCENTILES[0] else ""))
     return found
+
+
+def _course(
+    readings: Mapping[str, SinkReading], lag: Sequence[Sample], begin_s: float
+) -> Iterator[SeriesPoint]:
+    """The median latency of each second, and the lag."""
+    for sink, reading in readings.items():
+        for second, lates_ms in sorted(reading.lates_ms.items()):
+            yield SeriesPoint(second, f"{sink}: {LATENCY}", median(lates_ms))
+    for each in lag:
+        yield SeriesPoint(each.at_s - begin_s, f"{PROCESSOR.name}: {LAG}", each.value)
 
 
 def _usage(usage: UsageSampling, messages: int) -> list[Measured]:

@@ -15,6 +15,8 @@ from bettong.chaos.victims import processes
 from bettong.local.record import ServiceRecord
 from bettong.threads import BlockThread
 
+# What follows the colon in the name of a series.
+CORES, MEMORY, LATENCY, LAG = "cores", "memory MB", "latency ms", "lag records"
 _SAMPLE_S = 1.0
 _CLOSE_S_MAX = 20.0
 _MEBIBYTE = 1 << 20
@@ -69,7 +71,7 @@ class UsageSampling(BlockThread):
             if not memory_mb:
                 continue
             self.memory_mb[target] = max(self.memory_mb[target], memory_mb)
-            self.points.append(SeriesPoint(at_s, f"{target}: memory MB", memory_mb))
+            self.points.append(SeriesPoint(at_s, f"{target}: {MEMORY}", memory_mb))
             if passed_s:
                 self.cpu_s[target] += cpu_s
-                self.points.append(SeriesPoint(at_s, f"{target}: cores", cpu_s / passed_s))
+                self.points.append(SeriesPoint(at_s, f"{target}: {CORES}", cpu_s / passed_s))

@@ -86,6 +86,19 @@ def read(path: Path) -> RunSpec:
     return toml_files.checked(RunSpec, toml_files.read(path), str(path))
 
 
+def lasting(spec: RunSpec, seconds: float) -> RunSpec:
+    """The run, its last step so long that all take `seconds`. Raises SettingsError where the others take that long."""
+    if not spec.steps:
+        raise SettingsError(
+            f"{spec.name} has no steps: what goes as fast as it can has no rate to hold for hours"
+        )
+    *others, last = spec.steps
+    left_s = seconds - sum(step.seconds for step in others)
+    if left_s <= 0:
+        raise SettingsError(f"{spec.name}: its first steps take longer than the {seconds:g} s asked for")
+    return spec.model_copy(update={"steps": [*others, last.model_copy(update={"seconds": left_s})]})
+
+
 def read_all(paths: Sequence[Path]) -> list[RunSpec]:
     """Run files that take turns. Raises SettingsError, also where two have one name, for their folders have it, too."""
     specs = [read(path) for path in paths]

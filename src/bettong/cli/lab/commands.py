@@ -95,6 +95,48 @@ def run(
 
 
 @lab.command()
+def soak(
+    file: Annotated[
+        Path, typer.Argument(metavar="RUN.toml", help="The run file; its last step is made longer.")
+    ],
+    *,
+    hours: Annotated[float, typer.Option(min=0.01, max=1000, help="How long it takes in all.")] = 1.0,
+    out: Annotated[Path, typer.Option(help="Folder in which the run gets one of its own.")] = Path(
+        "lab-results"
+    ),
+) -> None:
+    """Hold a rate for hours and say whether memory, latency or lag grow.
+
+    Exit code 10 when one does, or may: the upper end of its slope's 95 % interval counts.
+    """
+    from datetime import UTC, datetime
+
+    from rich.console import Console
+
+    from bettong.cli.lab.tables import growth_table
+    from bettong.lab.facts import facts
+    from bettong.lab.folder import save
+    from bettong.lab.growing import grown
+    from bettong.lab.run import once
+    from bettong.lab.spec import lasting
+    from bettong.lab.spec import read as read_spec
+
+    terminal = Console(highlight=False)
+    spec = lasting(read_spec(file), hours * 3600)
+    with Console(stderr=True).status(f"{spec.name}, {hours:g} hours ..."):
+        repeat = once(spec)
+    found = grown(repeat.series, hours * 3600)
+    made = save(out, file, spec, [repeat], facts(), datetime.now(UTC))
+    terminal.print(growth_table(found))
+    terminal.print(f"{made}; `bettong lab report {made}` makes a page of it", markup=False, soft_wrap=True)
+    faults = [each.fault for each in found if each.fault]
+    for fault in faults:
+        terminal.print(f"BROKEN: {fault}", style="bold red", markup=False, soft_wrap=True)
+    if faults:
+        raise typer.Exit(BROKEN)
+
+
+@lab.command()
 def find(
     file: Annotated[
         Path, typer.Argument(metavar="RUN.toml", help="The run file; its objective is what counts.")

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from bettong.lab.comparison import ChangeVerdict, Comparison, runs_needed
+from bettong.lab.growing import SeriesGrowth
 from bettong.lab.history import MetricHistory
 from bettong.lab.results import BenchmarkResults
 
@@ -52,6 +53,22 @@ def results_table(results: BenchmarkResults) -> Table:
         values = [run.value for run in each.runs]
         shown = "" if len(values) == 1 else f"{_number(min(values))} - {_number(max(values))}"
         table.add_row(escape(each.name), f"{_number(median(values))} {each.unit}", shown)
+    return table
+
+
+def growth_table(found: Sequence[SeriesGrowth]) -> Table:
+    """A row a series: its median, by how much of that it grew, and what is allowed."""
+    table = Table(caption="growth over the run, in percent of the median, with its 95 % interval")
+    table.add_column("metric", overflow="fold")
+    for name in ("median", "growth", "allowed"):
+        table.add_column(name, justify="right")
+    for each in found:
+        shown = ("", "too short to say")
+        if each.growth is not None:
+            grew = each.growth
+            shown = (f"{grew.median:.4g}", f"{grew.share:+.0%} ({grew.low:+.0%} to {grew.high:+.0%})")
+        style = "bold red" if each.fault else ""
+        table.add_row(escape(each.metric), *shown, f"{each.bound:.0%}", style=style)
     return table
 
 

@@ -1,0 +1,60 @@
+"""Whether a run's memory, latency and lag grow: their slopes, with 95 % intervals, against what is allowed. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bettong.chaos.following import JAVA, LAG_RECORDS_LEAST, LATENCY_S_LEAST, MEMORY_MB_LEAST
+from bettong.chaos.growth import JAVA_WARM_UP, WARM_UP, Growth, Sample, growth
+from bettong.lab.sampling import LAG, LATENCY, MEMORY, SeriesPoint
+
+# The most by which each may grow over a run, as a part of its median; the upper end of the interval counts.
+GROWTH_MAX = {MEMORY: 0.1, LATENCY: 0.25, LAG: 0.25}
+# Where the median is lower, growth is a part of this: what becomes little more than nothing has not grown.
+_LEAST = {MEMORY: MEMORY_MB_LEAST, LATENCY: LATENCY_S_LEAST * 1e3, LAG: LAG_RECORDS_LEAST}
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesGrowth:
+    """`growth`: None where a run was too short to say. `bound`: as a part of the median."""
+
+    metric: str
+    growth: Growth | None
+    bound: float
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with it; "" where nothing is."""
+        if self.growth is None:
+            return f"{self.metric}: the run is too short to say whether it grows"
+        if self.growth.high <= self.bound:
+            return ""
+        return (
+            f"{self.metric} grows by {self.growth.share:+.0%} of {self.growth.median:.4g}"
+            f" ({self.growth.low:+.0%} to {self.growth.high:+.0%}); at most {self.bound:.0%} is allowed"
+        )
+
+
+def grown(
+    series: Sequence[SeriesPoint], lasting_s: float, bounds: Mapping[str, float] = GROWTH_MAX
+) -> list[SeriesGrowth]:
+    """Of each series that has a bound, in a run that lasted so long."""
+    samples: dict[str, list[Sample]] = defaultdict(list)
+    for point in series:
+        if point.metric.rpartition(": ")[2] in bounds:
+            samples[point.metric].append(Sample(point.at_s, point.value))
+    found = []
+    for metric, values in sorted(samples.items()):
+        who, _, what = metric.rpartition(": ")
+        trend = growth(
+            values,
+            lasting_s,
+            least=_LEAST[what],
+            warm_up=JAVA_WARM_UP if what == MEMORY and who in JAVA else WARM_UP,
+            value_of=min if what == MEMORY else statistics.median,
+        )
+        found.append(SeriesGrowth(metric, trend, bounds[what]))
+    return found

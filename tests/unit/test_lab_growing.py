@@ -1,0 +1,62 @@
+"""`bettong lab soak`: what grows, and what may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bettong.errors import SettingsError
+from bettong.lab.growing import grown
+from bettong.lab.sampling import LAG, LATENCY, MEMORY, SeriesPoint
+from bettong.lab.spec import LoadStep, RunSpec, lasting
+
+LASTING_S = 1000.0
+
+
+def series(metric: str, value: Callable[[float], float]) -> list[SeriesPoint]:
+    """A point a second, uneven by a percent."""
+    return [
+        SeriesPoint(at_s, metric, value(at_s / LASTING_S) * (1 + 0.01 * (at_s % 3 - 1)))
+        for at_s in map(float, range(int(LASTING_S)))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "grows"),
+    [
+        (f"sender: {MEMORY}", lambda _: 100.0, False),
+        (f"sender: {MEMORY}", lambda _: 100.0 + 30 * part, True),
+        (f"kafka: {MEMORY}", lambda _: 100.0 + (30 * part if part < 0.5 else 15), False),
+        (f"out: {LATENCY}", lambda part: 200.0 - 50 * part, False),
+        (f"out: {LATENCY}", lambda part: 200.0 + 100 * part, True),
+        (f"out: {LATENCY}", lambda part: 2.0 + 5 * part, False),
+        (f"processor: {LAG}", lambda part: 10_000 * part, True),
+    ],
+)
+def test_what_grows_beyond_its_bound_is_a_fault(
+    metric: str, value: Callable[[float], float], *, grows: bool
+) -> None:
+    (found,) = grown(series(metric, value), LASTING_S)
+    assert found.metric == metric
+    assert bool(found.fault) == grows
+    assert not grows or metric in found.fault
+
+
+def test_what_has_no_bound_is_not_judged() -> None:
+    assert grown(series("sender: cores", lambda part: part), LASTING_S) == []
+
+
+def test_a_run_too_short_to_say_does_not_pass() -> None:
+    (found,) = grown(series(f"sender: {MEMORY}", lambda _: 100.0)[:300], LASTING_S)
+    assert "too short to say" in found.fault
+
+
+def test_a_run_is_made_longer_by_its_last_step() -> None:
+    steps = [LoadStep(messages_per_s=1, seconds=60), LoadStep(messages_per_s=10, seconds=60)]
+    spec = RunSpec(name="x", application="a", load="l", steps=steps)
+    assert [step.seconds for step in lasting(spec, 3600).steps] == [60, 3540]
+    with pytest.raises(SettingsError, match="its first steps take longer than the 30 s"):
+        lasting(spec, 30)
+    with pytest.raises(SettingsError, match="has no steps"):
+        lasting(RunSpec(name="x", application="a", load="l", messages=5), 30)
