@@ -26,8 +26,8 @@ def series(metric: str, value: Callable[[float], float]) -> list[SeriesPoint]:
     ("metric", "value", "grows"),
     [
         (f"sender: {MEMORY}", lambda _: 100.0, False),
-        (f"sender: {MEMORY}", lambda _: 100.0 + 30 * part, True),
-        (f"kafka: {MEMORY}", lambda _: 100.0 + (30 * part if part < 0.5 else 15), False),
+        (f"sender: {MEMORY}", lambda part: 100.0 + 30 * part, True),
+        (f"kafka: {MEMORY}", lambda part: 100.0 + (30 * part if part < 0.5 else 15), False),
         (f"out: {LATENCY}", lambda part: 200.0 - 50 * part, False),
         (f"out: {LATENCY}", lambda part: 200.0 + 100 * part, True),
         (f"out: {LATENCY}", lambda part: 2.0 + 5 * part, False),
