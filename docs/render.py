@@ -1,4 +1,4 @@
-"""Writes the pages that the code decides: settings, metrics, exit codes, the chart's. `make docs`; a test compares."""
+"""Writes the pages that the code decides, from settings to the chart's values: `make docs`. A test compares."""
 
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from bettong.latency import BOUNDS_S
 from bettong.services import SERVICES
 from bettong_node_tuner.settings import TunerSettings
 from docs.render_chart import chart_pages, marks
+from docs.render_cli import cli_page
 from docs.render_dashboards import dashboard_pages
 from docs.render_roles import roles_page
 from docs.render_status import status_pages
@@ -58,6 +59,7 @@ def pages() -> dict[Path, str]:
         HERE / "settings.md": _settings(),
         HERE / "metrics.md": _metrics(),
         HERE / "exit-codes.md": _exit_codes(),
+        HERE / "cli.md": cli_page(),
         HERE / "kubernetes-roles.md": roles_page(),
         **chart_pages(),
         **dashboard_pages(),

@@ -1,0 +1,135 @@
+"""The site of docs/: each page has its place, links lead to pages of the site, nothing comes from elsewhere.
+
+`make site` builds it, and fails on links and headings that are not there.
+"""
+
+import re
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from docs.site.foreign import foreign
+from docs.site.links import as_page, for_site, place, targets
+from docs.site.navigation import NAMED, decisions_index, in_order, navigation, short_title, without_a_place
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+TEXTS = {str(page.relative_to(DOCS)): page.read_text() for page in DOCS.rglob("*.md")}
+MADE = {
+    "decisions/index.md": decisions_index(TEXTS),
+    "tree/CONTRIBUTING.md": (ROOT / "CONTRIBUTING.md").read_text(),
+    **{place(str(each.relative_to(ROOT))): each.read_text() for each in ROOT.glob("deploy/helm/*/README.md")},
+}
+REFERENCE = sorted((DOCS / "reference").glob("*.md"))
+SHOWN = re.compile(r"^::: ([\w.]+)$|^\| ((?:`bettong[\w.]+`(?:, )?)+) \|", re.MULTILINE)
+NAMED_HERE = re.compile(r"`(bettong\.[\w.]+)`:")
+PUBLIC = ("bettong", "bettong.client", "bettong.testing", "bettong.spark")
+
+
+def pages_of(entries: object) -> list[str]:
+    if isinstance(entries, str):
+        return [entries]
+    below = entries.values() if isinstance(entries, dict) else entries if isinstance(entries, list) else ()
+    return [page for each in below for page in pages_of(each)]
+
+
+def test_each_page_has_one_place_in_the_navigation() -> None:
+    texts = TEXTS | MADE
+    assert without_a_place(texts) == []
+    assert [page for page, times in Counter(pages_of(navigation(texts))).items() if times > 1] == []
+
+
+def test_pages_that_the_navigation_names_are_there() -> None:
+    assert [page for page in pages_of(list(NAMED.values())) if page not in TEXTS | MADE] == []
+
+
+def test_a_page_without_a_place_is_found() -> None:
+    assert without_a_place({"index.md": "", "lost.md": "# Lost", "learn/index.md": "", "tree/x.md": ""}) == [
+        "lost.md"
+    ]
+
+
+def test_pages_of_a_folder_stand_in_the_order_of_the_links_of_their_index_and_others_by_name() -> None:
+    index = "[z](z.md) [y](y.md#there) [z](z.md) [out](../time.md) [gone](gone.md)"
+    texts = {"learn/index.md": index, "learn/a.md": "", "learn/y.md": "", "learn/z.md": "", "time.md": ""}
+    assert in_order("learn", texts) == ["learn/index.md", "learn/z.md", "learn/y.md", "learn/a.md"]
+    assert in_order("cookbook", texts) == []
+
+
+def test_a_title_in_the_navigation_ends_at_a_colon() -> None:
+    assert short_title("text\n# `bettong top`: what it shows\n## More") == "bettong top"
+
+
+@pytest.mark.parametrize(
+    ("path", "link", "expected"),
+    [
+        ("docs/guide/index.md", "../../README.md#first", "../tree/README.md#first"),
+        ("docs/time.md", "../examples/a.py", "tree/examples/a.py.md"),
+        ("docs/time.md", "../examples/gone.py", "../examples/gone.py"),
+        ("docs/time.md", "guide/index.md#x", "guide/index.md#x"),
+        ("README.md", "docs/time.md", "../time.md"),
+        ("deploy/helm/chart/README.md", "../../../docs/time.md", "../../../../time.md"),
+    ],
+)
+def test_a_link_leads_to_the_page_of_its_file(path: str, link: str, expected: str) -> None:
+    pages = {"README.md", "examples/a.py", "docs/time.md", "docs/guide/index.md"}
+    assert for_site(path, f"See [it]({link}).", pages.__contains__) == f"See [it]({expected})."
+
+
+def test_code_and_other_hosts_are_left_alone() -> None:
+    text = "```\n[a](../examples/a.py)\n- b\n```\n[c](https://x.y/z.md) [d](#here)\n"
+    assert for_site("docs/time.md", text, lambda _: True) == text
+    assert list(targets("docs/time.md", text + "[e](../a.py)")) == ["a.py"]
+
+
+def test_a_list_is_set_apart_from_the_paragraph_before_it() -> None:
+    text = "Both:\n- one\n  goes on\n- two\n\n1. three\n2. four\n```\nx\n- y\n```\n"
+    assert for_site("docs/a.md", text, lambda _: True) == text.replace("Both:\n", "Both:\n\n")
+
+
+def test_a_file_is_shown_as_code_whatever_it_holds() -> None:
+    assert as_page("a/b.py", "x = '```'\n") == "# a/b.py\n\n````python\nx = '```'\n````\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.html", '<script src="https://x.y/z.js"></script>', ["https://x.y/z.js"]),
+        ("a.html", '<link rel="stylesheet" href="//x.y/z.css">', ["//x.y/z.css"]),
+        ("a.html", '<p style="background: url(https://x.y/z.png)">', ["https://x.y/z.png"]),
+        ("a.html", '<pre class="language-mermaid highlight">', ["a picture that mermaid draws"]),
+        ("a.html", '<a href="https://x.y"><img src="a.png"></a>', []),
+        ("a.css", "@import 'https://x.y/z.css'; a { background: url(a.png) }", ["https://x.y/z.css"]),
+        ("a.svg", '<svg xmlns="http://www.w3.org/2000/svg"/>', []),
+    ],
+)
+def test_what_comes_from_another_host_is_found(name: str, text: str, expected: list[str]) -> None:
+    assert list(foreign(name, text)) == expected
+
+
+def shown(page: Path) -> list[str]:
+    """Names that a page of the reference shows, by their docstrings or in a table."""
+    text = page.read_text()
+    found = [directive or row for directive, row in SHOWN.findall(text)]
+    return [name for each in found for name in re.findall(r"[\w.]+", each)] + NAMED_HERE.findall(text)
+
+
+def test_every_public_name_is_in_the_reference_once() -> None:
+    names = Counter(name for page in REFERENCE for name in shown(page))
+    public = {f"{module}.{name}" for module in PUBLIC for name in import_module(module).__all__}
+    assert sorted(public - set(names) - {"bettong.NEVER", "bettong.testing.END"}) == []
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_what_the_reference_shows_is_there() -> None:
+    for name in [name for page in REFERENCE for name in shown(page)]:
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(import_module(module), attribute), name
+
+
+def test_constants_are_named_in_the_text_of_the_reference() -> None:
+    text = "".join(page.read_text() for page in REFERENCE)
+    assert "`bettong.NEVER`" in text
+    assert "`bettong.testing.END`" in text
