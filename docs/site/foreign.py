@@ -10,8 +10,6 @@ from html.parser import HTMLParser
 _FETCHING = {"src", "srcset", "poster", "data"}
 _REMOTE = re.compile(r"^(?:\w+:)?//")
 _CSS = re.compile(r"(?:url\(|@import)\s*[\"']?((?:\w+:)?//[^\"')\s;]+)")
-# The theme's script would load what draws these from another host.
-_DRAWN = "mermaid"
 
 
 def foreign(name: str, text: str) -> Iterator[str]:
@@ -32,8 +30,6 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
-        if any(_DRAWN in name for name in values.get("class", "").split()):
-            self.found.append(f"a picture that {_DRAWN} draws")
         fetched = _FETCHING | ({"href"} if tag in {"link", "image", "use"} and _loads(values) else set())
         self.found += [value for name, value in values.items() if name in fetched and _REMOTE.match(value)]
         self.found += _CSS.findall(values.get("style", ""))

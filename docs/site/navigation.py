@@ -75,7 +75,7 @@ _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 
 def navigation(texts: Mapping[str, str]) -> list[Entry]:
     """Of a site with these pages, as mkdocs takes it. Names without a page are passed over."""
-    tabs: list[Entry] = ["index.md"]
+    tabs: list[Entry] = [{"Start": "index.md"}]
     for title, folder in FOLDERS.items():
         if pages := in_order(folder, texts):
             tabs.append({title: [_titled(page, texts) for page in pages]})

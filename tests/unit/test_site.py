@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from bettong.testing import run
 from docs.site.foreign import foreign
 from docs.site.links import as_page, for_site, place, targets
 from docs.site.navigation import NAMED, decisions_index, in_order, navigation, short_title, without_a_place
+from tests.samples.page_code import page_module
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -43,6 +45,27 @@ def test_each_page_has_one_place_in_the_navigation() -> None:
 
 def test_pages_that_the_navigation_names_are_there() -> None:
     assert [page for page in pages_of(list(NAMED.values())) if page not in TEXTS | MADE] == []
+
+
+@pytest.mark.parametrize("page", sorted(TEXTS))
+def test_a_page_says_first_for_whom_it_is(page: str) -> None:
+    # Of a decision, a step and a recipe the index of the folder says it.
+    if page.startswith(("decisions/", "learn/", "cookbook/")) and not page.endswith("/index.md"):
+        return
+    heading, first = TEXTS[page].split("\n\n")[:2]
+    assert heading.startswith("# ")
+    assert first.startswith("For ")
+
+
+@pytest.mark.parametrize("page", sorted(TEXTS))
+def test_pictures_are_files_and_no_text_for_a_script_of_another_host(page: str) -> None:
+    assert "```mermaid" not in TEXTS[page], "the site does not draw it: make an SVG in docs/images"
+
+
+def test_the_code_of_the_start_page_adds_up_payments() -> None:
+    page = page_module(DOCS / "index.md")
+    payments = [("payments", page.Payment("ann", 12.5)), ("payments", page.Payment("ann", 1.0))]
+    assert run(page.app, payments).outputs["totals"] == [page.Payment("ann", 12.5), page.Payment("ann", 13.5)]
 
 
 def test_a_page_without_a_place_is_found() -> None:
@@ -99,7 +122,6 @@ def test_a_file_is_shown_as_code_whatever_it_holds() -> None:
         ("a.html", '<script src="https://x.y/z.js"></script>', ["https://x.y/z.js"]),
         ("a.html", '<link rel="stylesheet" href="//x.y/z.css">', ["//x.y/z.css"]),
         ("a.html", '<p style="background: url(https://x.y/z.png)">', ["https://x.y/z.png"]),
-        ("a.html", '<pre class="language-mermaid highlight">', ["a picture that mermaid draws"]),
         ("a.html", '<a href="https://x.y"><img src="a.png"></a>', []),
         ("a.css", "@import 'https://x.y/z.css'; a { background: url(a.png) }", ["https://x.y/z.css"]),
         ("a.svg", '<svg xmlns="http://www.w3.org/2000/svg"/>', []),
@@ -133,3 +155,11 @@ def test_constants_are_named_in_the_text_of_the_reference() -> None:
     text = "".join(page.read_text() for page in REFERENCE)
     assert "`bettong.NEVER`" in text
     assert "`bettong.testing.END`" in text
+
+
+def test_words_of_the_glossary_are_in_the_order_of_the_alphabet_each_once_and_short() -> None:
+    words = re.findall(r"^## (.+)\n\n(.+(?:\n.+)*)$", TEXTS["glossary.md"], re.MULTILINE)
+    names = [name.lower().replace("-", "") for name, _ in words]
+    assert names == sorted(set(names))
+    assert len(names) > 40
+    assert [name for name, said in words if len(re.sub(r"\]\([^)]*\)", "", said)) > 320] == []
