@@ -41,10 +41,17 @@ def make_environment(setup: Setup) -> Path:
 
 def build(root: Path, python: Path) -> int:
     """Builds it; the exit code. What is wrong, mkdocs says on the screen."""
-    # The hooks are modules of this tree. The theme's makers print an advertisement of theirs unless told not to.
+    # The hooks are modules of this tree. What the theme says of its successor is in docs/decisions.
     environment = {**os.environ, "PYTHONPATH": str(root), "NO_MKDOCS_2_WARNING": "1"}
-    command = [str(python), "-m", "mkdocs", "--quiet", "build", "--strict", "--config-file", CONFIG]
-    return subprocess.run(command, cwd=root, env=environment, check=False, timeout=_BUILD_S_MAX).returncode
+    # Not --quiet: what is not logged does not count as a warning, and a strict build passes.
+    command = [str(python), "-m", "mkdocs", "build", "--strict", "--config-file", CONFIG]
+    try:
+        return subprocess.run(
+            command, cwd=root, env=environment, check=False, timeout=_BUILD_S_MAX
+        ).returncode
+    except subprocess.TimeoutExpired:
+        print(f"site: not built after {_BUILD_S_MAX:.0f} s; something on this machine hangs", file=sys.stderr)
+        return 1
 
 
 def main() -> int:
@@ -56,12 +63,10 @@ def main() -> int:
     except SetupError as error:
         print(f"site: {error}", file=sys.stderr)
         return 1
-    with timed("the site of docs/"):
-        code = build(tree.root, python)
+    code = build(tree.root, python)
     if code == 0:
-        print(
-            f"site: {tree.root / BUILT}/index.html; its search needs a server: `python -m http.server -d {BUILT}`"
-        )
+        page = tree.root / BUILT / "index.html"
+        print(f"site: {page}; its search needs a server: `python -m http.server -d {BUILT}`")
     return int(code != 0)
 
 
