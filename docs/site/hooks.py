@@ -1,6 +1,6 @@
 """What mkdocs calls while it builds the site: gives it the pages of the tree, and looks at what it made.
 
-Reads and decides nothing by itself: navigation.py, links.py and foreign.py do.
+Reads and decides nothing by itself: navigation.py, links.py and external.py do.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from docs.site.foreign import foreign
+from docs.site.external import external_addresses
 from docs.site.links import DOCS, as_page, for_site, place, targets
 from docs.site.navigation import decisions_index, navigation, without_a_place
 
@@ -62,5 +62,5 @@ def on_post_build(config: MkDocsConfig) -> None:
     site = Path(config.site_dir)
     for file in sorted(site.rglob("*")):
         if file.suffix in {".html", ".css", ".svg"}:
-            for address in foreign(file.name, file.read_text()):
+            for address in external_addresses(file.name, file.read_text()):
                 _LOG.warning("%s would fetch %s", file.relative_to(site), address)

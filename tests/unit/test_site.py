@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bettong.testing import run
-from docs.site.foreign import foreign
+from docs.site.external import external_addresses
 from docs.site.links import as_page, for_site, place, targets
 from docs.site.navigation import NAMED, decisions_index, in_order, navigation, short_title, without_a_place
 from tests.samples.page_code import page_module
@@ -128,7 +128,7 @@ def test_a_file_is_shown_as_code_whatever_it_holds() -> None:
     ],
 )
 def test_what_comes_from_another_host_is_found(name: str, text: str, expected: list[str]) -> None:
-    assert list(foreign(name, text)) == expected
+    assert list(external_addresses(name, text)) == expected
 
 
 def shown(page: Path) -> list[str]:

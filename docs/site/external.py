@@ -12,7 +12,7 @@ _REMOTE = re.compile(r"^(?:\w+:)?//")
 _CSS = re.compile(r"(?:url\(|@import)\s*[\"']?((?:\w+:)?//[^\"')\s;]+)")
 
 
-def foreign(name: str, text: str) -> Iterator[str]:
+def external_addresses(name: str, text: str) -> Iterator[str]:
     """What a file of the site would fetch from elsewhere. `name`: its ending says how it is read."""
     if name.endswith(".html"):
         page = _Page()
