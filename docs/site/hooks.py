@@ -14,7 +14,7 @@ from mkdocs.structure.pages import Page
 
 from docs.site.external import external_addresses
 from docs.site.links import DOCS, as_page, for_site, place, targets
-from docs.site.navigation import decisions_index, navigation, without_a_place
+from docs.site.navigation import decisions_index, navigation, short_title, without_a_place
 
 ROOT = Path(__file__).resolve().parents[2]
 _READMES_OF_CHARTS = sorted(str(each.relative_to(ROOT)) for each in ROOT.glob("deploy/helm/*/README.md"))
@@ -52,9 +52,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Leads links to files of the tree to their pages."""
     paths = config.extra["paths"]
     path = paths.get(page.file.src_uri, DOCS + page.file.src_uri)
-    if path.startswith(DOCS) or path.endswith(".md"):
-        return for_site(path, markdown, lambda target: files.get_file_from_path(place(target)) is not None)
-    return markdown
+
+    def title_of(target: str) -> str | None:
+        file = files.get_file_from_path(place(target))
+        return (
+            None if file is None else short_title(file.content_string) if file.is_documentation_page() else ""
+        )
+
+    return for_site(path, markdown, title_of) if path.endswith(".md") else markdown
 
 
 def on_post_build(config: MkDocsConfig) -> None:

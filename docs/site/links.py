@@ -14,7 +14,8 @@ from pathlib import PurePosixPath
 DOCS = "docs/"
 OUTSIDE = "tree/"
 FENCE = re.compile(r"^( *)```.*?^\1```[^\n]*$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\]\((?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?\)")
+# What it is called, where that is the name of a page's file; the file; the anchor.
+_LINK = re.compile(r"(?:\[([\w./-]+\.md))?\]\((?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?\)")
 _ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 _LANGUAGES = {
     ".py": "python",
@@ -30,28 +31,32 @@ def place(path: str) -> str:
     """Where the site has a file of the tree: of docs/ as it is, others below `tree`, as pages."""
     if path.startswith(DOCS):
         return path.removeprefix(DOCS)
-    return OUTSIDE + (path if path.endswith(".md") else f"{path}.md")
+    # A README by its own name would be the page of its folder, without a place of its own.
+    return OUTSIDE + (path.replace("README.md", "readme.md") if path.endswith(".md") else f"{path}.md")
 
 
 def targets(path: str, text: str) -> Iterator[str]:
     """The files that the links of a page lead to. `path`: of the page."""
     for part in _prose(text):
         for link in _LINK.finditer(part):
-            yield _target(path, link[1])
+            yield _target(path, link[2])
 
 
-def for_site(path: str, text: str, known: Callable[[str], bool]) -> str:
-    """The text of a page as the site needs it. `known`: whether the site has a file of the tree as a page.
+def for_site(path: str, text: str, title_of: Callable[[str], str | None]) -> str:
+    """The text of a page as the site needs it. `title_of`: of a file of the tree; None where the site has it not.
 
-    Other links stay as they are, and the builder names those that lead nowhere.
+    Those links stay as they are, and the builder names what leads nowhere. A link that is called by its file's name
+    is called by its page's title.
     """
     here = posixpath.dirname(place(path))
 
     def moved(link: re.Match[str]) -> str:
-        target = _target(path, link[1])
-        if not known(target):
+        target = _target(path, link[2])
+        title = title_of(target)
+        if title is None:
             return link[0]
-        return f"]({posixpath.relpath(place(target), here or '.')}{link[2] or ''})"
+        called = f"[{title or link[1]}" if link[1] else ""
+        return f"{called}]({posixpath.relpath(place(target), here or '.')}{link[3] or ''})"
 
     return _each_prose(text, lambda part: _lists_apart(_LINK.sub(moved, part)))
 

@@ -55,8 +55,8 @@ NAMED: dict[str, list[Entry]] = {
                 "node-tuning.md",
                 "images.md",
                 "charts.md",
-                "tree/deploy/helm/bettong/README.md",
-                "tree/deploy/helm/bettong-node-tuning/README.md",
+                "tree/deploy/helm/bettong/readme.md",
+                "tree/deploy/helm/bettong-node-tuning/readme.md",
             ]
         },
     ],

@@ -88,7 +88,7 @@ def test_a_title_in_the_navigation_ends_at_a_colon() -> None:
 @pytest.mark.parametrize(
     ("path", "link", "expected"),
     [
-        ("docs/guide/index.md", "../../README.md#first", "../tree/README.md#first"),
+        ("docs/guide/index.md", "../../README.md#first", "../tree/readme.md#first"),
         ("docs/time.md", "../examples/a.py", "tree/examples/a.py.md"),
         ("docs/time.md", "../examples/gone.py", "../examples/gone.py"),
         ("docs/time.md", "guide/index.md#x", "guide/index.md#x"),
@@ -97,19 +97,26 @@ def test_a_title_in_the_navigation_ends_at_a_colon() -> None:
     ],
 )
 def test_a_link_leads_to_the_page_of_its_file(path: str, link: str, expected: str) -> None:
-    pages = {"README.md", "examples/a.py", "docs/time.md", "docs/guide/index.md"}
-    assert for_site(path, f"See [it]({link}).", pages.__contains__) == f"See [it]({expected})."
+    titles = dict.fromkeys(("README.md", "examples/a.py", "docs/time.md", "docs/guide/index.md"), "A title")
+    assert for_site(path, f"See [it]({link}).", titles.get) == f"See [it]({expected})."
+
+
+def test_a_link_that_is_called_by_its_files_name_is_called_by_the_title_of_its_page() -> None:
+    titles = {"docs/time.md": "Time", "docs/a.json": ""}
+    text = "[docs/time.md](docs/time.md#x) [time](docs/time.md) [a.json](docs/a.json) [gone.md](gone.md)"
+    expected = "[Time](../time.md#x) [time](../time.md) [a.json](../a.json) [gone.md](gone.md)"
+    assert for_site("README.md", text, titles.get) == expected
 
 
 def test_code_and_other_hosts_are_left_alone() -> None:
     text = "```\n[a](../examples/a.py)\n- b\n```\n[c](https://x.y/z.md) [d](#here)\n"
-    assert for_site("docs/time.md", text, lambda _: True) == text
+    assert for_site("docs/time.md", text, lambda _: "") == text
     assert list(targets("docs/time.md", text + "[e](../a.py)")) == ["a.py"]
 
 
 def test_a_list_is_set_apart_from_the_paragraph_before_it() -> None:
     text = "Both:\n- one\n  goes on\n- two\n\n1. three\n2. four\n```\nx\n- y\n```\n"
-    assert for_site("docs/a.md", text, lambda _: True) == text.replace("Both:\n", "Both:\n\n")
+    assert for_site("docs/a.md", text, lambda _: "") == text.replace("Both:\n", "Both:\n\n")
 
 
 def test_a_file_is_shown_as_code_whatever_it_holds() -> None:
