@@ -8,7 +8,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test faults soak fuzz kubernetes chart-tools pythons load images wheels machine lint format types check lock bench docs clean
+.PHONY: help setup packages demo test faults soak fuzz kubernetes chart-tools pythons load images wheels machine lint format types check lock bench docs site clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -83,9 +83,12 @@ lock:  ## Renew the locks of Python packages and jars (ARGS=--upgrade for newer 
 bench: setup  ## Measure the speed; JSON and a plot in bench-results/ (ARGS=...); beside other engines: python -m benchmarks.peers
 	@exec $(BIN)/python -m benchmarks.throughput $(ARGS)
 
-docs: setup  ## Render the pages that the code decides: settings, live metrics, exit codes, the chart's
+docs: setup  ## Render the pages that the code decides: settings, live metrics, the command line, exit codes, the chart's
 	@exec $(BIN)/python -m docs.render
 
+site:  ## Build docs/ as a site into build/site, with its own packages; a broken link fails
+	@exec $(PYTHON) -m deploy.site
+
 clean:  ## Remove what setup and the tools made
-	@rm -rf .venv .venv-peers .venv-pythons .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist src/bettong/v1
+	@rm -rf .venv .venv-peers .venv-pythons .venv-site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist src/bettong/v1
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

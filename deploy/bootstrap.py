@@ -332,6 +332,13 @@ def set_up(tree: Tree, servers: Sequence[SystemServer], steps: Sequence[Step]) -
         todo = due(steps, tree.stamps(), Path.exists)
 
 
+def make_installer(setup: Setup) -> None:
+    """The first steps alone, where they are not made: an environment, and the installer in it. Raises SetupError."""
+    for step in due(setup.tree.python_steps(), setup.tree.stamps(), Path.exists):
+        if step.name in {"environment", "installer"}:
+            setup.do(step)
+
+
 def install_servers(setup: Setup, servers: Sequence[SystemServer]) -> None:
     """Raises SetupError when one cannot be installed that must not be missing."""
     for server in servers:

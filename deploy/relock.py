@@ -1,4 +1,4 @@
-"""Renews every requirements*.lock, those of images and of the peers of benchmarks too, and jars.sha256: `make lock`.
+"""Renews every requirements*.lock, those of images, peers and the site too, and jars.sha256: `make lock`.
 
 What is locked stays as it is while the manifests allow it; with `--upgrade` everything moves to its newest
 version. Makes the first steps of the setup when they are not yet made, but not the others: those cannot succeed
@@ -14,8 +14,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from deploy.bootstrap import Setup, alone, inspect_machine, jar_sums, timed
-from deploy.setup_plan import SetupError, Tree, due, uv_settings
+from deploy.bootstrap import Setup, alone, inspect_machine, jar_sums, make_installer, timed
+from deploy.setup_plan import SetupError, Tree, uv_settings
 
 # Hashes for every platform and Python; neither addresses nor paths of the machine that made the lock.
 COMPILE = ("pip", "compile", "--universal", "--generate-hashes", "--no-annotate", "--no-emit-index-url")
@@ -26,14 +26,14 @@ BUILDERS = ("hatchling", "grpcio-tools", "mypy-protobuf", "setuptools")  # of ou
 TRACES = ("opentelemetry-exporter-otlp-proto-grpc", "opentelemetry-sdk")
 # Snapshots and checkpoints in S3; BETTONG_TRACE_ENDPOINT.
 REQUIREMENTS_OF_IMAGES = {"processor": ("s3fs", *TRACES), "receiver": TRACES, "sender": TRACES}
+# What runs beside the engine, in environments of their own.
+OTHERS = ("benchmarks/peers/*", "docs/site", "tests/*")
 
 
 def relock(setup: Setup, options: Sequence[str]) -> None:
     """Write the locks; raises SetupError with the end of uv's or Maven's log when one cannot be made."""
     tree = setup.tree
-    for step in due(tree.steps(), tree.stamps(), Path.exists):
-        if step.name in {"environment", "installer"}:
-            setup.do(step)
+    make_installer(setup)
     environment = uv_settings(os.environ) | {"UV_CUSTOM_COMPILE_COMMAND": "make lock"}
     compiled = [str(tree.uv), *COMPILE, "--python", str(tree.python), *options]
     manifests = [str((folder / "pyproject.toml").relative_to(tree.root)) for folder in tree.projects]
@@ -48,7 +48,7 @@ def relock(setup: Setup, options: Sequence[str]) -> None:
             setup.run("lock", [*compiled, "-o", lock, str(requirements)], environment)
     lock_images(setup, [*compiled, *LIKE_TESTED], environment)
     for requirements in sorted(
-        [*tree.root.glob("benchmarks/peers/*/requirements.in"), *tree.root.glob("tests/*/requirements.in")]
+        each for folder in OTHERS for each in tree.root.glob(f"{folder}/requirements.in")
     ):
         lock = str(requirements.with_suffix(".lock").relative_to(tree.root))
         with timed(lock):

@@ -1,4 +1,4 @@
-"""Writes the pages that the code decides: settings, metrics, exit codes, the chart's. `make docs`; a test compares."""
+"""Writes the pages that the code decides, from settings to the chart's values: `make docs`. A test compares."""
 
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from bettong.latency import BOUNDS_S
 from bettong.services import SERVICES
 from bettong_node_tuner.settings import TunerSettings
 from docs.render_chart import chart_pages, marks
+from docs.render_cli import cli_page
 from docs.render_dashboards import dashboard_pages
 from docs.render_roles import roles_page
 from docs.render_status import status_pages
@@ -58,6 +59,7 @@ def pages() -> dict[Path, str]:
         HERE / "settings.md": _settings(),
         HERE / "metrics.md": _metrics(),
         HERE / "exit-codes.md": _exit_codes(),
+        HERE / "cli.md": cli_page(),
         HERE / "kubernetes-roles.md": roles_page(),
         **chart_pages(),
         **dashboard_pages(),
@@ -68,6 +70,8 @@ def pages() -> dict[Path, str]:
 def _settings() -> str:
     lines = [
         "# Settings",
+        "",
+        "For who runs a service, by hand or in a container.",
         "",
         "Environment variables, read and checked once when a service starts; all faults are reported at once. An",
         f"empty variable counts as unset. The commands `bettong {' | '.join(SERVICES)}` take each as a flag",
@@ -109,6 +113,8 @@ def _range(field: FieldInfo) -> str:
 def _metrics() -> str:
     lines = [
         "# Live metrics",
+        "",
+        "For who watches what runs: in `bettong status`, or with Prometheus.",
         "",
         "What services write to Redis and `bettong status` shows: one record an instance, one a partition. Rendered",
         "from `src/bettong/metrics.py` by `make docs`.",
@@ -184,7 +190,7 @@ def _exit_codes() -> str:
     lines = [
         "# Exit codes of `bettong`",
         "",
-        "Rendered from `src/bettong/cli/exit_codes.py` by `make docs`.",
+        "For who calls `bettong` from a script. Rendered from `src/bettong/cli/exit_codes.py` by `make docs`.",
         "",
         "| code | what it means |",
         "| --- | --- |",

@@ -26,8 +26,8 @@ class BuiltIn:
     __name__: str
 
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-_Marked = TypeVar("_Marked", bound=Callable[..., Any] | BuiltIn)
+Function = TypeVar("Function", bound=Callable[..., Any])
+Marked = TypeVar("Marked", bound=Callable[..., Any] | BuiltIn)
 
 # Whole numbers: for each result the index of its row; for each row the index of its key's row in the state.
 RowIndexes: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -41,7 +41,7 @@ class ExecutionMode(Enum):
     VECTORIZED = "vectorized"
 
 
-def compiled(function: _Marked) -> _Marked:
+def compiled(function: Marked) -> Marked:
     """Marks a function of `map`, `filter`, `flat_map` or `stateful` to be compiled by Numba over a frame's columns.
 
     Or what `bettong.aggregate` gives: then windows of a fixed size run over columns. Or the function of `join_within`
@@ -63,7 +63,7 @@ def compiled(function: _Marked) -> _Marked:
     return _marked(function, ExecutionMode.COMPILED)
 
 
-def vectorized(function: _Function) -> _Function:
+def vectorized(function: Function) -> Function:
     """Marks a function that is called with a whole frame at once: a message whose fields are columns.
 
     It is annotated as it would be for single messages, and has to mean the same: **row i of what it gives may
@@ -127,7 +127,7 @@ def refusal(
     return ApplicationError(f"{function.__name__!r} ({location}) cannot be {mode.value}: {reason}")
 
 
-def _marked(function: _Marked, mode: ExecutionMode) -> _Marked:
+def _marked(function: Marked, mode: ExecutionMode) -> Marked:
     is_built_in = isinstance(function, BuiltIn) and mode is ExecutionMode.COMPILED
     if not isinstance(function, FunctionType) and not is_built_in:
         raise ApplicationError(

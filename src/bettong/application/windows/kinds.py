@@ -12,8 +12,6 @@ from typing import TypeAlias
 from bettong.application.durations import duration_ns
 from bettong.errors import ApplicationError
 
-_ZERO = timedelta(0)
-
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
@@ -65,7 +63,7 @@ class Ephemeral:
 WindowKind: TypeAlias = Ranges | Sessions | Counts | Ephemeral
 
 
-def tumbling(size: timedelta, *, offset: timedelta = _ZERO, delay: timedelta = _ZERO) -> Ranges:
+def tumbling(size: timedelta, *, offset: timedelta = timedelta(0), delay: timedelta = timedelta(0)) -> Ranges:
     """Windows of `size`, one behind the other: `tumbling(timedelta(minutes=1))` is each minute of the clock.
 
     `offset` moves the grid, which starts at 1970. `delay`: how much longer than to its end a window waits for late
@@ -75,13 +73,13 @@ def tumbling(size: timedelta, *, offset: timedelta = _ZERO, delay: timedelta = _
 
 
 def sliding(
-    size: timedelta, slide: timedelta, *, offset: timedelta = _ZERO, delay: timedelta = _ZERO
+    size: timedelta, slide: timedelta, *, offset: timedelta = timedelta(0), delay: timedelta = timedelta(0)
 ) -> Ranges:
     """Windows of `size`, a new one each `slide`: a message is in all that cover its event time. See `tumbling`."""
     return _ranges("sliding", size, slide, offset, delay)
 
 
-def sessions(gap: timedelta, *, delay: timedelta = _ZERO) -> Sessions:
+def sessions(gap: timedelta, *, delay: timedelta = timedelta(0)) -> Sessions:
     """Messages of a key at most `gap` apart are a session. It ends when none came for longer than that."""
     return Sessions(duration_ns("sessions", "gap", gap), duration_ns("sessions", "delay", delay, zero=True))
 
@@ -93,7 +91,7 @@ def counts(count: int, *, timeout: timedelta | None = None) -> Counts:
     return Counts(count, None if timeout is None else duration_ns("counts", "timeout", timeout))
 
 
-def ephemeral(trigger_after: timedelta, *, keep_for: timedelta = _ZERO) -> Ephemeral:
+def ephemeral(trigger_after: timedelta, *, keep_for: timedelta = timedelta(0)) -> Ephemeral:
     """One window a key, for keys that come once, as orders do: it opens with the key's first message.
 
     It fires `trigger_after` that. Messages that come later, for `keep_for`, are late; then the key is forgotten.
