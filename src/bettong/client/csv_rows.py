@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 from itertools import chain, repeat
 from operator import contains
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -26,8 +27,9 @@ from bettong.client.message_input import (
     size_of,
 )
 from bettong.errors import SchemaError
+from bettong.schema.defaults import has_default, json_default
 from bettong.schema.form import UnfitValueError, each
-from bettong.schema.tables import batch_of
+from bettong.schema.tables import batch_of, default_of
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # A cell is quoted when it begins with a quote; within, two quotes are one.
@@ -109,10 +111,11 @@ def _names(file: MessageFile, header: bytes, wanted: Wanted) -> list[str]:
         names = next(csv.reader([header.removeprefix(_BYTE_ORDER_MARK).decode()]))
     except (SchemaError, UnicodeDecodeError, csv.Error) as error:
         raise SchemaError(f"{file}: no header that names the schema's fields: {error}") from None
-    for name in wanted.schema.names:
-        if (count := names.count(name)) != 1:
+    for field in wanted.schema:
+        count = names.count(field.name)
+        if count > 1 or (not count and not has_default(field)):
             there = "no column" if not count else f"{count} columns are called"
-            raise SchemaError(f"{file}: {there} {name!r}; it has {', '.join(names)}")
+            raise SchemaError(f"{file}: {there} {field.name!r}; it has {', '.join(names)}")
     return names
 
 
@@ -121,6 +124,7 @@ class _CsvReader:
 
     def __init__(self, names: list[str], wanted: Wanted) -> None:
         self._names = names
+        self._there = frozenset(names)
         self._wanted = wanted
         self._forms = {field.name: form for field in wanted.schema if (form := form_of(field)) is not None}
         self._types = {
@@ -133,9 +137,9 @@ class _CsvReader:
         check_lengths(rows, self._wanted.text_bytes_max, "is a quote not closed?")
         if _is_inside(rows[-1], inside=False):
             raise SchemaError("it ends within quotes; is a quote not closed?")
-        schema = self._wanted.schema
+        fields = [field for field in self._wanted.schema if field.name in self._there]
         try:
-            found = self._parsed(rows, schema.names)
+            found = self._parsed(rows, [field.name for field in fields])
         except pa.ArrowException as error:
             raise SchemaError(self._reason(rows, error)) from None
         if len(found) != len(rows):
@@ -143,10 +147,10 @@ class _CsvReader:
         columns = {
             field.name: self._cells(field, found.column(field.name))
             if field.name in self._forms
-            else found.column(field.name)
-            for field in schema
+            else self._filled(field, found.column(field.name))
+            for field in fields
         }
-        return batch_of(schema, columns)
+        return batch_of(self._wanted.schema, columns)
 
     def _parsed(self, rows: list[bytes], names: list[str]) -> pa.RecordBatch:
         data = b"\n".join([*rows, b""])
@@ -168,16 +172,32 @@ class _CsvReader:
 
     def _cells(self, field: pa.Field, column: pa.Array) -> pa.Array:
         """Cells of text as a column of a kind with a form."""
+        form = self._forms[field.name]
+
+        def read(text: str) -> Any:
+            try:
+                return form.from_cell(text)
+            except UnfitValueError:
+                if text or not has_default(field):
+                    raise
+                return form.from_json(json_default(field))
+
         try:
-            return column_of(field, each(self._forms[field.name].from_cell, column.to_pylist()))
+            return column_of(field, each(read, column.to_pylist()))
         except UnfitValueError as error:
             raise SchemaError(f"field {field.name!r}: {error}") from None
+
+    def _filled(self, field: pa.Field, column: pa.Array) -> pa.Array:
+        """A column of a plain kind, with the field's default for empty cells where it has one."""
+        if not column.null_count or not has_default(field):
+            return column
+        return column.fill_null(default_of(field))
 
     def _reason(self, rows: list[bytes], error: Exception) -> str:
         """Why a row cannot be read. Arrow tells the value, and the column by its number at most."""
         if counts := _CELLS.match(str(error)):
             return f"{counts[2]} cells, expected {counts[1]}: {', '.join(self._names)}"
-        for name in self._wanted.schema.names:
+        for name in filter(self._there.__contains__, self._wanted.schema.names):
             try:
                 self._parsed(rows, [name])
             except pa.ArrowException as own:
