@@ -8,10 +8,9 @@
 | `csv`     | a row; the first line names the schema's fields          | columns | .csv                |
 | `parquet` | a row; columns are named as the schema's fields          | columns | .parquet .pq        |
 
-Bytes are for the source's decoder. Columns need none: text and bytes of a fixed width are padded with NUL; true is 1
-(in CSV, write 1). JSON is read as Bettong writes it: "base64:..." for bytes, "NaN" and "Infinity" for floats. In CSV
-a datetime, Decimal, list and the like is its JSON without quotes; an empty cell is None where the field may have that,
-and NaN is a number.
+Bytes are for the source's decoder. Columns need none: text and bytes of a fixed width are padded with NUL; true is 1.
+JSON is read as Bettong writes it: "base64:..." for bytes, "NaN" and "Infinity" for floats. In CSV a datetime, Decimal,
+list and the like is its JSON without quotes; an empty cell is None where the field may have that, and NaN is a number.
 """
 
 from __future__ import annotations
@@ -197,7 +196,7 @@ def _lines(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
 def _json(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
     def read(lines: list[bytes]) -> Body:
         check_lengths(lines, wanted.text_bytes_max, "is it JSON lines, an object a line?")
-        records = [_record(line) for line in lines]
+        records = [record_of(line) for line in lines]
         return batch_of(wanted.schema, {field.name: _column(records, field) for field in wanted.schema})
 
     return _of_lines(file, wanted, read)
@@ -215,7 +214,8 @@ def _of_lines(file: MessageFile, wanted: Wanted, read: Callable[[list[bytes]], B
             )
 
 
-def _record(line: bytes) -> dict[str, Any]:
+def record_of(line: bytes) -> dict[str, Any]:
+    """The object of a line of JSON. Raises SchemaError."""
     try:
         record = json.loads(line)
     except ValueError as error:
