@@ -57,11 +57,14 @@ def test_dead_letters_is_bettongs_own_name(app: Application) -> None:
 
 def test_a_name_is_taken_once(app: Application) -> None:
     trades = app.source("trades", schema=Trade)
-    with refused("'trades' is taken by a source of 'shop'", "name=..."):
+    with refused("'trades' is taken by a source of 'shop'", "choose another: dead letters and metrics"):
         app.source("trades", schema=Quote)
+    with refused("'trades' is taken by a source of 'shop'", "choose another: dead letters and metrics"):
+        trades.sink("trades")
     trades.map(alert)
-    with refused("'alert' is taken by a mapped"):
+    with refused("'alert' is taken by a mapped", "give name=... to tell them apart"):
         trades.map(alert)
+    trades.map(alert, name="alert-too")
     trades.sink("out")
     with refused("'out' is taken by a sink"):
         trades.sink("out")

@@ -99,9 +99,14 @@ class Application:
         if node.name in RESERVED:
             raise ApplicationError(f"the name {node.name!r} is Bettong's own; choose another")
         if node.name in self.nodes:
+            remedy = (
+                "choose another: dead letters and metrics know each by its name alone"
+                if isinstance(node, Source | Sink)
+                else "give name=... to tell them apart"
+            )
             raise ApplicationError(
                 f"the name {node.name!r} is taken by a {type(self.nodes[node.name]).__name__.lower()}"
-                f" of {self.name!r}; give name=... to tell them apart"
+                f" of {self.name!r}; {remedy}"
             )
         self.nodes[node.name] = node
         return node

@@ -5,9 +5,12 @@ from __future__ import annotations
 import keyword
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
+
+if TYPE_CHECKING:
+    from io import BufferedReader
 
 _STANDARD_INPUT = Path("-")
 _FILE = typer.Argument(metavar="FILE", help="JSON lines or CSV, or - for standard input (with --format).")
@@ -40,7 +43,8 @@ def infer(
         raise typer.BadParameter(f"{str(file)!r} is no file")
     kind = Format(format_) if format_ is not None else format_of(file)
     piped = file == _STANDARD_INPUT
-    found = examples(Piped("standard input", sys.stdin.buffer) if piped else file, kind, rows)
+    given = Piped("standard input", cast("BufferedReader", sys.stdin.buffer)) if piped else file
+    found = examples(given, kind, rows)
     where = "standard input" if piped else file.name
     read = f"{found.rows.seen:,} row{'s' * (found.rows.seen > 1)}"
     note = f"Inferred from {'all' if found.is_all else 'the first'} {read} of {where}."

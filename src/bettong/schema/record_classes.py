@@ -88,7 +88,7 @@ def _of_dataclass(message: type[Any]) -> RecordClass:
     if names:
         _check_making(message, names)
     held = {name: hints[name] for name in names}
-    defaults = {
+    defaults: dict[str, Any] = {
         field.name: field.default_factory() if field.default_factory in _CONSTANT_FACTORIES else field.default
         for field in dataclasses.fields(message)
     }
