@@ -116,27 +116,18 @@ def send(
             leaving.callback(sender.abandon)  # harmless where it has ended well
             feeds.append(_feed(sender, path, kind, frame, say))
         for feed in feeds:
-            if durable := feed.durable_before:
+            if feed.durable_before:
                 name = stream or _name(feed)
                 name = name if len(feeds) == 1 else f"{feed.sender.source.name}/{name}"
-                console.print(
-                    f"{name}: going on after {durable:,} messages that are durable already", markup=False
-                )
+                going_on = f"{name}: going on after {feed.durable_before:,} messages that are durable already"
+                console.print(going_on, markup=False, soft_wrap=True)
         by_content = not again and not any(path == _STANDARD_INPUT for _, path in pairs)
         results = _sent(
             feeds, errors, _NAMED if stream is not None else _BY_CONTENT if by_content else _UNNAMED
         )
+    remedy = "" if stream is not None else ", or --again sends it once more"
     for feed, (count, seconds) in zip(feeds, results, strict=True):
-        name = feed.sender.source.name
-        if not count and feed.durable_before:
-            remedy = "" if stream is not None else ", or --again sends it once more"
-            console.print(f"nothing new for {name}: all of it was sent before{remedy}", markup=False)
-            continue
-        console.print(f"{count:,} messages to {name} in {seconds:.1f} s, {count / max(seconds, 1e-9):,.0f}/s")
-        if refused := feed.sender.dead_letters:
-            console.print(
-                f"[yellow]{refused:,} of them could not be decoded[/yellow]: bettong tail dead-letters"
-            )
+        _report_sent(feed, count, seconds, console, remedy)
     _report_skipped(feeds, errors)
 
 
@@ -192,6 +183,19 @@ def _sent(feeds: list[FileFeed], errors: Console, remedy: str) -> list[tuple[int
             if not isinstance(error, RefusedError) and any(feed.sender.acknowledged for feed in feeds):
                 errors.print(remedy, soft_wrap=True)
             raise
+
+
+def _report_sent(feed: FileFeed, count: int, seconds: float, console: Console, remedy: str) -> None:
+    """How many messages are new, and how many of these the sender could not read."""
+    name = feed.sender.source.name
+    if not count and feed.durable_before:
+        console.print(
+            f"nothing new for {name}: all of it was sent before{remedy}", markup=False, soft_wrap=True
+        )
+        return
+    console.print(f"{count:,} messages to {name} in {seconds:.1f} s, {count / max(seconds, 1e-9):,.0f}/s")
+    if refused := feed.sender.dead_letters:
+        console.print(f"[yellow]{refused:,} of them could not be decoded[/yellow]: bettong tail dead-letters")
 
 
 def _name(feed: FileFeed) -> str:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from bettong.errors import SchemaError
 from bettong.schema.form import shown
-from bettong.schema.forms.times import DateForm, DatetimeForm
-from bettong.schema.observed import FIELDS_MAX, Observed
+from bettong.schema.observed import FIELDS_MAX, TEXT_KINDS, Observed
 
 _I64, _U64 = 2**63, 2**64
 _JSON = "bettong.Json"
@@ -24,7 +23,6 @@ _IMPORTS = {
     "UUID": "from uuid import UUID",
     "bettong": "import bettong",
 }
-_NAMED = {"datetime": "datetime", "date": "date", "uuid": "UUID"}
 # Of a field's comment.
 _NAME_SHOWN = 60
 
@@ -173,8 +171,7 @@ def _number(seen: Observed) -> _Type:
 def _text(seen: Observed) -> _Type:
     if seen.words == 0:
         for form in seen.forms:
-            guess = "by the looks of all texts"
-            return _Type(_NAMED[form.name], guess if isinstance(form, DatetimeForm | DateForm) else "")
+            return _Type(TEXT_KINDS[form.name], "by the looks of all texts" if form.name != "uuid" else "")
     if seen.zoneless and seen.zoneless == seen.texts + seen.words:
         return _Type("str", "times without a zone; a datetime needs one, such as Z at the end")
     return _Type("str")

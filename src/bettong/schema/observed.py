@@ -7,25 +7,25 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from bettong.schema.form import ScalarForm, UnfitValueError
+from bettong.schema.annotations import FORMS
+from bettong.schema.form import Form, UnfitValueError
 from bettong.schema.forms.json_documents import JsonForm
-from bettong.schema.forms.times import DateForm, DatetimeForm
-from bettong.schema.forms.uuids import UuidForm
 from bettong.schema.json_values import float_of_word
 
 # Different fields of one object: one with more is a table by keys, or no message.
 FIELDS_MAX = 200
 # Objects and lists within each other that become types; a field may lie within 16, and each may be None, which counts.
 _LEVELS_MAX = 6
-# Kinds that are text in JSON and that their text alone shows.
-TEXT_FORMS: tuple[ScalarForm, ...] = (DatetimeForm(), DateForm(), UuidForm())
+# Kinds that are text in JSON and that their text alone shows, and their names in Python.
+TEXT_KINDS = {"datetime": "datetime", "date": "date", "uuid": "UUID"}
+TEXT_FORMS: tuple[Form, ...] = tuple(each() for each in FORMS if each.name in TEXT_KINDS)
 
 
 # A point in time as far as it goes without a zone.
 _NO_ZONE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?", re.ASCII)
 
 
-class Span(NamedTuple):
+class WholeRange(NamedTuple):
     """The least and the largest of the whole numbers."""
 
     least: int
@@ -55,8 +55,8 @@ class Observed:
     odd: int = 0
     deep: int = 0
     unreadable: int = 0
-    span: Span | None = None
-    forms: tuple[ScalarForm, ...] = TEXT_FORMS
+    span: WholeRange | None = None
+    forms: tuple[Form, ...] = TEXT_FORMS
     items: Observed | None = None
     members: dict[str, Observed] = field(default_factory=dict)
     values: Observed | None = None
@@ -116,7 +116,7 @@ class Observed:
             setattr(both, name, getattr(self, name) + getattr(other, name))
         spans = [each for each in (self.span, other.span) if each is not None]
         if spans:
-            both.span = Span(min(each.least for each in spans), max(each.most for each in spans))
+            both.span = WholeRange(min(each.least for each in spans), max(each.most for each in spans))
         both.forms = tuple(each for each in self.forms if each in other.forms)
         both.items = _merged(self.items, other.items)
         both.values = _merged(self.values, other.values)
@@ -137,8 +137,8 @@ class Observed:
 
     def _add_whole(self, value: int) -> None:
         self.whole += 1
-        span = self.span or Span(value, value)
-        self.span = Span(min(span.least, value), max(span.most, value))
+        span = self.span or WholeRange(value, value)
+        self.span = WholeRange(min(span.least, value), max(span.most, value))
 
     def _add_text(self, text: str) -> None:
         if float_of_word(text) is not None:
@@ -181,7 +181,7 @@ def _merged(one: Observed | None, other: Observed | None) -> Observed | None:
     return one.merged(other) if one is not None and other is not None else one or other
 
 
-def _reads(form: ScalarForm, text: str) -> bool:
+def _reads(form: Form, text: str) -> bool:
     try:
         form.from_json(text)
     except UnfitValueError:
