@@ -1,6 +1,7 @@
 """A sender as a process of its own without Kafka and Redis, for what clients can do to it before either is asked.
 
 Everything is the sender's own but the log, which takes records and keeps none, and the leases, which nobody disputes.
+These know up to where each stream is durable.
 The log may never answer for records above a size.
 """
 
@@ -13,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +23,7 @@ from bettong.config.sender import SenderSettings
 from bettong.edges.grpc_server import ServerSecurity
 from bettong.edges.serving import Serving
 from bettong.errors import LogError
-from bettong.identifiers import TopicPartition
+from bettong.identifiers import NO_SEQUENCE, Origin, SequenceNumber, TopicPartition
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.logs import configure
@@ -60,18 +62,28 @@ class _KeepsNothing:
             on_done(self._ends[to])
 
 
-class _Undisputed:
-    """A lease, and who gives it."""
+@dataclass
+class _Lease:
+    durable: SequenceNumber
+    in_doubt: bool = False
+    ended: bool = False
 
-    durable = 0
-    in_doubt = False
+
+class _Undisputed:
+    """Gives leases."""
+
+    def __init__(self) -> None:
+        self._durable: dict[Origin, SequenceNumber] = {}
 
     @contextlib.asynccontextmanager
-    async def hold(self, holder: Feed, *, client: str, peer: str) -> AsyncIterator["_Undisputed"]:
-        del holder, client, peer
-        yield self
+    async def hold(self, holder: Feed, *, client: str, peer: str) -> AsyncIterator[_Lease]:
+        del client, peer
+        try:
+            yield _Lease(self._durable.get(holder.origin, NO_SEQUENCE))
+        finally:
+            self._durable[holder.origin] = holder.acknowledged
 
-    async def confirm(self, lease: "_Undisputed", opened: Any) -> None:
+    async def confirm(self, lease: _Lease, opened: Any) -> None:
         del lease
         await opened()
 

@@ -57,16 +57,17 @@ def test_dead_letters_is_bettongs_own_name(app: Application) -> None:
 
 def test_a_name_is_taken_once(app: Application) -> None:
     trades = app.source("trades", schema=Trade)
-    with refused("'trades' is taken by a source of 'shop'", "choose another"):
+    with refused("'trades' is taken by a source of 'shop'", "choose another: dead letters and metrics"):
         app.source("trades", schema=Quote)
-    trades.map(alert)
-    with refused("'alert' is taken by a mapped", "give name=..."):
-        trades.map(alert)
-    trades.sink("out")
-    with refused("'out' is taken by a sink", "choose another"):
-        trades.sink("out")
-    with refused("'trades' is taken by a source", "sources, computations and sinks share their names"):
+    with refused("'trades' is taken by a source of 'shop'", "choose another: dead letters and metrics"):
         trades.sink("trades")
+    trades.map(alert)
+    with refused("'alert' is taken by a mapped", "give name=... to tell them apart"):
+        trades.map(alert)
+    trades.map(alert, name="alert-too")
+    trades.sink("out")
+    with refused("'out' is taken by a sink"):
+        trades.sink("out")
 
 
 def test_another_name_tells_two_uses_of_a_function_apart(app: Application) -> None:

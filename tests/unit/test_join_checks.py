@@ -81,7 +81,10 @@ def plain(method: str, *arguments: Any, **more: Any) -> Joins:
         (lambda: plain("join_as_of", returns_nothing), ["combine returns None"]),
         (lambda: plain("join_as_of", returns_many), ["one message for a pair"]),
         (lambda: plain("join_as_of", runs_fast), ["join_within with how=", "take off the mark"]),
-        (lambda: plain("join_as_of", lambda left, _: left), ["a lambda has no name"]),
+        (
+            lambda: plain("join_as_of", lambda left, _: left),
+            ["a lambda does not say what it returns, so write it as def function(left: Event, _"],
+        ),
         (
             lambda: keyed(Application("meters"), "lefts").join_as_of(
                 keyed(Application("other"), "rights"), both

@@ -38,6 +38,7 @@ READY = MachineFacts(
     has_jars=True,
     missing_archives=0,
     memory_gb=16.0,
+    memory_limit_gb=None,
     disk_free_gb=100.0,
     open_files_max=4096,
     has_ports=True,

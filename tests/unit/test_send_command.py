@@ -63,8 +63,8 @@ def test_where_a_file_cannot_be_read_on_it_says_what_is_durable(address: str, tm
     status, output, errors = send(address, path, "--frame", "10")
     assert (status, output) == (1, "")
     assert (
-        "orders.csv: the first 20 messages to orders are durable\nto go on behind them, leave them out"
-        in errors
+        "orders.csv: the first 20 messages to orders are durable\nthe same command, with the same file, goes on behind"
+        " them; a file that was changed is another one, so leave them out of it" in errors
     )
     assert f"bettong: error: {path}, row 26: field 'number': invalid value 'odd'" in errors
     status, _, errors = send(address, path, "--frame", "10", "--stream", "named")
@@ -72,6 +72,69 @@ def test_where_a_file_cannot_be_read_on_it_says_what_is_durable(address: str, tm
         "the first 20 messages to orders are durable\nthe same command, with the same input, goes on"
         in errors
     )
+    status, _, errors = send(address, path, "--frame", "10", "--again")
+    assert "the first 20 messages to orders are durable\nto go on behind them, leave them out" in errors
+
+
+def test_a_file_that_is_sent_twice_counts_once(address: str, tmp_path: Path) -> None:
+    rows = "".join(map(order, range(1000, 1060)))
+    (path := tmp_path / "twice.csv").write_text(HEADER + rows)
+    (copy := tmp_path / "copy.csv").write_text(HEADER + rows)
+    assert send(address, path)[1].startswith("60 messages to orders in ")
+    for same in (path, copy):
+        status, output, errors = send(address, same)
+        assert (status, errors) == (0, "")
+        assert output.splitlines() == [
+            f"{same.name}: going on after 60 messages that are durable already",
+            "nothing new for orders: all of it was sent before, or --again sends it once more",
+        ]
+    assert send(address, path, "--again")[1].startswith("60 messages to orders in ")
+    assert send(address, path, "--again")[1].startswith("60 messages to orders in ")
+    assert send(address, path, "--stream", "other")[1].startswith("60 messages to orders in ")
+
+
+def test_a_file_that_was_interrupted_goes_on_where_it_was(address: str, tmp_path: Path) -> None:
+    (path := tmp_path / "half.csv").write_text(
+        HEADER + "".join(order(number if number != 2025 else "odd") for number in range(2000, 2060))
+    )
+    assert send(address, path, "--frame", "10")[0] == 1
+    status, output, _ = send(address, path, "--frame", "10", "--on-error", "skip")
+    assert status == 0
+    going_on, sent = output.splitlines()
+    assert going_on == "half.csv: going on after 20 messages that are durable already"
+    assert sent.startswith("39 messages to orders in ")
+    status, _, errors = send(address, path, "--frame", "7", "--on-error", "skip")
+    assert status == 0
+    assert "1 skipped" in errors
+
+
+def test_a_file_cut_into_other_frames_is_refused_behind_an_interruption(address: str, tmp_path: Path) -> None:
+    (path := tmp_path / "cut.csv").write_text(
+        HEADER + "".join(order(number if number != 3025 else "odd") for number in range(3000, 3060))
+    )
+    assert send(address, path, "--frame", "10")[0] == 1
+    status, _, errors = send(address, path, "--frame", "7", "--on-error", "skip")
+    assert status == 1
+    assert (
+        "was fed before, up to message 20, and that is inside a frame now: send the same file with" in errors
+    )
+
+
+def test_a_file_that_has_grown_is_another_one(address: str, tmp_path: Path) -> None:
+    (path := tmp_path / "grown.csv").write_text(HEADER + "".join(map(order, range(4000, 4010))))
+    assert send(address, path)[1].startswith("10 messages to orders in ")
+    with path.open("a") as file:
+        file.write(order(4010))
+    assert send(address, path)[1].startswith("11 messages to orders in ")
+    (rest := tmp_path / "rest.csv").write_text(HEADER + order(4011))
+    assert send(address, rest)[1].startswith("1 messages to orders in ")
+
+
+def test_standard_input_is_a_stream_of_its_own_each_time(address: str) -> None:
+    for _ in range(2):
+        status, output, _ = send(address, "-", "--format", "csv", given=HEADER + order(5000))
+        assert status == 0
+        assert output.startswith("1 messages to orders in ")
 
 
 @pytest.mark.parametrize(
@@ -80,6 +143,7 @@ def test_where_a_file_cannot_be_read_on_it_says_what_is_durable(address: str, tm
         (("-",), "- has no ending that tells the format: give --format"),
         (("-", "more", "-", "--format", "json"), "- is there twice: standard input is read once"),
         (("a.bin", "--on-error", "skip"), "--on-error skip: binary messages are known by their lengths"),
+        (("a.bin", "--again", "--stream", "a"), "--again sends under a name of its own: leave --stream out"),
     ],
 )
 def test_what_standard_input_and_skipping_cannot_do_is_refused(

@@ -100,7 +100,7 @@ class Application:
             raise ApplicationError(f"the name {node.name!r} is Bettong's own; choose another")
         if node.name in self.nodes:
             remedy = (
-                "choose another: sources, computations and sinks share their names"
+                "choose another: dead letters and metrics know each by its name alone"
                 if isinstance(node, Source | Sink)
                 else "give name=... to tell them apart"
             )

@@ -35,10 +35,14 @@ _DEPTH_MAX = 20
 
 def name_of(function: object) -> str:
     """The name that a computation has from its function. Raises ApplicationError for a lambda."""
-    name = _name(function) if hasattr(function, "__name__") else type(function).__name__
-    if name == "<lambda>":
+    if is_lambda(function):
         raise ApplicationError("a lambda has no name: give name=... so that errors and metrics can name it")
-    return name
+    return _name(function) if hasattr(function, "__name__") else type(function).__name__
+
+
+def is_lambda(function: object) -> bool:
+    """Whether it is a lambda, which has neither a name nor annotations."""
+    return getattr(function, "__name__", None) == "<lambda>"
 
 
 def check_plain(owner: str, function: object, *, many: bool = False) -> None:

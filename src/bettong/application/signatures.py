@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from bettong.application.callables import check_plain
+from bettong.application.callables import check_plain, is_lambda
 from bettong.application.execution_mode import ExecutionMode, RowIndexes, execution_mode_of
 from bettong.errors import ApplicationError, SchemaError
 from bettong.schema.schema import Schema, schema_of
@@ -84,7 +84,8 @@ def join_output(
         )
     if returns is None:
         raise ApplicationError(f"{owner}: combine returns None, so nothing could follow it")
-    found = output_of(f"{owner}: combine", returns, annotated("combine", combine, takes, "Result | None"))
+    sides = tuple(map(or_none, schemas, lacks))
+    found = output_of(f"{owner}: combine", returns, annotated("combine", combine, sides, "Result | None"))
     if found.many:
         raise ApplicationError(f"{owner}: combine must return one message for a pair, or None")
     parameters = list(inspect.signature(combine, eval_str=True).parameters.values())
@@ -99,15 +100,37 @@ def join_output(
 
 def annotated(name: str, function: Callable[..., Any], takes: tuple[Any, ...], returns: str) -> str:
     """How a function is written whose annotations say what it takes, and returns: for errors."""
+    own = name.replace("-", "_") if is_lambda(function) else getattr(function, "__name__", name)
+    line = _definition(own, function, takes, returns)
+    return f"a lambda cannot, so write it as {line}" if is_lambda(function) else line
+
+
+def check_says(
+    method: str, name: str | None, function: Callable[..., Any], takes: tuple[Any, ...], returns: str
+) -> None:
+    """Raises ApplicationError for a lambda without a name where the result must be known: a name would not help it."""
+    if name is None and is_lambda(function):
+        line = _definition("function", function, takes, returns)
+        raise ApplicationError(f"{method}: a lambda does not say what it returns, so write it as {line}")
+
+
+def _definition(name: str, function: Callable[..., Any], takes: tuple[Any, ...], returns: str) -> str:
+    """The first line of a function. Of what it takes, text stands as it is."""
     arguments = [
-        argument if kind is Any else f"{argument}: {annotation_text(kind)}"
+        argument if kind is Any else f"{argument}: {kind if isinstance(kind, str) else annotation_text(kind)}"
         for argument, kind in zip(inspect.signature(function).parameters, takes, strict=False)
     ]
-    own = getattr(function, "__name__", name)
-    if is_lambda := own == "<lambda>":
-        own = name.replace("-", "_")
-    line = f"def {own}({', '.join(arguments)}) -> {returns}"
-    return f"a lambda cannot, so write it as {line}" if is_lambda else line
+    return f"def {name}({', '.join(arguments)}) -> {returns}"
+
+
+def message_of(schema: Schema | None) -> Any:
+    """The class of a stream's messages; Any where they are of several."""
+    return Any if schema is None else schema.message
+
+
+def or_none(schema: Schema | None, may_lack: bool) -> Any:  # noqa: FBT001 - one of a pair
+    """How a side of a join is annotated."""
+    return f"{schema.name} | None" if schema is not None and may_lack else message_of(schema)
 
 
 def check_state_predicate(owner: str, function: object, state: Callable[[], Any]) -> None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from bettong.cli.fitting_tables import print_fitting
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -14,11 +16,9 @@ if TYPE_CHECKING:
 
 def show(report: Report, console: Console) -> None:
     """Prints all of it, the verdict last."""
-    console.print(faults(report))
-    console.print(sinks(report))
-    console.print(memory(report))
-    if report.growth:
-        console.print(growth(report))
+    tables = [faults(report), sinks(report), memory(report), *([growth(report)] if report.growth else [])]
+    for table in tables:
+        print_fitting(console, table)
     for kind, why in report.not_tried.items():
         console.print(f"NOT TRIED: {kind}: {why}", style="bold yellow", markup=False, soft_wrap=True)
     for line in report.broken:

@@ -16,6 +16,7 @@ from bettong.cli.doctor import doctor
 from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
 from bettong.cli.health import health
+from bettong.cli.infer import infer
 from bettong.cli.init import init
 from bettong.cli.k8s.commands import k8s
 from bettong.cli.lab.commands import lab
@@ -60,7 +61,7 @@ def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = Fal
 _ON_THIS_MACHINE = "Applications on this machine"
 for _command in (setup, doctor, init):
     app.command(rich_help_panel="This machine")(_command)
-for _working in (check, run, up, status, top, console, down, send, tail, replay, log, chaos):
+for _working in (infer, check, run, up, status, top, console, down, send, tail, replay, log, chaos):
     app.command(rich_help_panel=_ON_THIS_MACHINE)(_working)
 app.add_typer(dead_letters, name="dead-letters", rich_help_panel=_ON_THIS_MACHINE)
 app.command(rich_help_panel=_ON_THIS_MACHINE)(repartition)

@@ -28,6 +28,10 @@ _STANDARD_INPUT = Path("-")
 _POLL_S = 0.25  # between two polls of how far it is
 # How to go on after an end before the end.
 _NAMED = "the same command, with the same input, goes on behind them"
+_BY_CONTENT = (
+    "the same command, with the same file, goes on behind them; a file that was changed is another one, so leave them"
+    " out of it"
+)
 _UNNAMED = (
     "to go on behind them, leave them out: all again would add them twice. A stream with a name (--stream) goes on by"
     " itself"
@@ -48,10 +52,12 @@ _FORMAT = typer.Option(
 _TO = typer.Option("--to", metavar="HOST:PORT", help="The sender; by default that of the suite in --dir.")
 _STREAM = typer.Option(
     metavar="NAME",
-    help="Name this stream, so that sending the same file again, with the same --frame, goes on where it was and"
-    " adds nothing twice: frames are numbered by their last message. By default each call is a stream of its own."
-    " Another file needs another name: under one that was used, messages below the number reached are left out.",
+    help="Name this stream. By default it is named after what the file holds, so sending the same file again, with the"
+    " same --frame, goes on where it was and adds nothing twice: frames are numbered by their last message. Standard"
+    " input is a stream of its own each time. Another file needs another name: under one that was used, messages below"
+    " the number reached are left out.",
 )
+_AGAIN = typer.Option("--again", help="Send all of it as new messages, also what was sent before.")
 _FRAME = typer.Option(
     min=1, max=1_000_000, metavar="N", help="Messages a frame, fewer where they would be too large."
 )
@@ -72,20 +78,25 @@ def send(
     to: Annotated[str | None, _TO] = None,
     directory: Annotated[Path, DIRECTORY] = HERE,
     stream: Annotated[str | None, _STREAM] = None,
+    again: Annotated[bool, _AGAIN] = False,
     frame: Annotated[int, _FRAME] = 4096,
     on_error: Annotated[Literal["stop", "skip"], _ON_ERROR] = "stop",
 ) -> None:
     """Send files of messages to sources, and return when all of it is durable.
 
-    When it ends before, it says how much of each file is.
+    When it ends before, it says how much of each file is; the same command then goes on. What was sent before is not
+    sent again.
     """
     from rich.console import Console
 
     from bettong.client.message_files import Format, format_of
+    from bettong.client.portion_sending import stream_of_file
     from bettong.client.sender import Sender
     from bettong.local.record import address_of
 
     pairs = _pairs(files)
+    if again and stream is not None:
+        raise typer.BadParameter("--again sends under a name of its own: leave --stream out")
     if format_ is None and any(path == _STANDARD_INPUT for _, path in pairs):
         raise typer.BadParameter("- has no ending that tells the format: give --format")
     kinds = [Format(format_) if format_ is not None else format_of(path) for _, path in pairs]
@@ -100,21 +111,23 @@ def send(
         feeds: list[FileFeed] = []
         for (source, path), kind in zip(pairs, kinds, strict=True):
             with errors.status(f"waiting for sender {target}, source {source} ..."):
-                sender = Sender(target, source, stream)
+                own = stream is None and (again or path == _STANDARD_INPUT)
+                sender = Sender(target, source, None if own else stream or stream_of_file(path, kind))
             leaving.callback(sender.abandon)  # harmless where it has ended well
             feeds.append(_feed(sender, path, kind, frame, say))
         for feed in feeds:
-            if durable := feed.sender.acknowledged:
-                name = stream if len(feeds) == 1 else f"{feed.sender.source.name}/{stream}"
-                console.print(f"{name}: going on after {durable:,} messages that are durable already")
-        results = _sent(feeds, errors, named=stream is not None)
+            if feed.durable_before:
+                name = stream or _name(feed)
+                name = name if len(feeds) == 1 else f"{feed.sender.source.name}/{name}"
+                going_on = f"{name}: going on after {feed.durable_before:,} messages that are durable already"
+                console.print(going_on, markup=False, soft_wrap=True)
+        by_content = not again and not any(path == _STANDARD_INPUT for _, path in pairs)
+        results = _sent(
+            feeds, errors, _NAMED if stream is not None else _BY_CONTENT if by_content else _UNNAMED
+        )
+    remedy = "" if stream is not None else ", or --again sends it once more"
     for feed, (count, seconds) in zip(feeds, results, strict=True):
-        name = feed.sender.source.name
-        console.print(f"{count:,} messages to {name} in {seconds:.1f} s, {count / max(seconds, 1e-9):,.0f}/s")
-        if refused := feed.sender.dead_letters:
-            console.print(
-                f"[yellow]{refused:,} of them could not be decoded[/yellow]: bettong tail dead-letters"
-            )
+        _report_sent(feed, count, seconds, console, remedy)
     _report_skipped(feeds, errors)
 
 
@@ -144,8 +157,11 @@ def _feed(
     return FileFeed(sender, piped, kind, frame=frame, say=say, interruptible=interruptible)
 
 
-def _sent(feeds: list[FileFeed], errors: Console, *, named: bool) -> list[tuple[int, float]]:
-    """What `send` of each gives. The first that fails ends the others, and is raised."""
+def _sent(feeds: list[FileFeed], errors: Console, remedy: str) -> list[tuple[int, float]]:
+    """What `send` of each gives. The first that fails ends the others, and is raised.
+
+    `remedy`: how to go on where something is durable.
+    """
     from bettong.errors import RefusedError
 
     with ThreadPoolExecutor(len(feeds), "send") as threads:
@@ -165,8 +181,21 @@ def _sent(feeds: list[FileFeed], errors: Console, *, named: bool) -> list[tuple[
             _report_skipped(feeds, errors)
             _report_durable(feeds, errors)
             if not isinstance(error, RefusedError) and any(feed.sender.acknowledged for feed in feeds):
-                errors.print(_NAMED if named else _UNNAMED, soft_wrap=True)
+                errors.print(remedy, soft_wrap=True)
             raise
+
+
+def _report_sent(feed: FileFeed, count: int, seconds: float, console: Console, remedy: str) -> None:
+    """How many messages are new, and how many of these the sender could not read."""
+    name = feed.sender.source.name
+    if not count and feed.durable_before:
+        console.print(
+            f"nothing new for {name}: all of it was sent before{remedy}", markup=False, soft_wrap=True
+        )
+        return
+    console.print(f"{count:,} messages to {name} in {seconds:.1f} s, {count / max(seconds, 1e-9):,.0f}/s")
+    if refused := feed.sender.dead_letters:
+        console.print(f"[yellow]{refused:,} of them could not be decoded[/yellow]: bettong tail dead-letters")
 
 
 def _name(feed: FileFeed) -> str:

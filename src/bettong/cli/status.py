@@ -14,6 +14,7 @@ from bettong.cli.account_tables import accounts_table, differences
 from bettong.cli.computation_table import computations_table
 from bettong.cli.directory import DIRECTORY, HERE
 from bettong.cli.exit_codes import NOT_RUNNING
+from bettong.cli.fitting_tables import print_fitting
 from bettong.cli.latency_tables import largest_parts, latency_table, no_parts
 from bettong.cli.locations import without_password_flag
 from bettong.inspection.unmeasured import MeasureKind
@@ -165,24 +166,23 @@ def show(
     from rich.markup import escape
 
     console.print(f"[bold]{found.application}[/bold]")
-    console.print(services_table(found.services, time.time()))
+    print_fitting(console, services_table(found.services, time.time()))
     if found.stages:
-        console.print(stages_table(found.stages))
+        print_fitting(console, stages_table(found.stages))
     if found.partitions and each:
-        console.print(partitions_table(found.partitions, time.time_ns()))
+        print_fitting(console, partitions_table(found.partitions, time.time_ns()))
     if "redis" not in found.away:  # else nothing is known of these
         if each and MeasureKind.HOT_KEYS in found.not_measured:
             console.print(MeasureKind.HOT_KEYS.is_off)
         if accounts:
-            console.print(accounts_table(found.accounts))
+            print_fitting(console, accounts_table(found.accounts))
         if computations:
             is_off = MeasureKind.COMPUTATIONS in found.not_measured
-            console.print(
-                MeasureKind.COMPUTATIONS.is_off if is_off else computations_table(found.computations)
-            )
+            times = MeasureKind.COMPUTATIONS.is_off if is_off else computations_table(found.computations)
+            print_fitting(console, times)
         if latency:
             parts = found.overview.latency_parts
-            console.print(latency_table(parts) if parts else no_parts(found))
+            print_fitting(console, latency_table(parts) if parts else no_parts(found))
         if watermarks:
             show_watermarks(found.partitions, console, time.time_ns())
         for text in (*summary(found.overview), *stalled(found.partitions), *differences(found.accounts)):
@@ -200,7 +200,7 @@ def show_watermarks(found: list[PartitionRow], console: Console, now_ns: int) ->
     if not inputs:
         console.print("nothing goes by event time here, as far as partitions say")
         return
-    console.print(watermarks_table(inputs, now_ns))
+    print_fitting(console, watermarks_table(inputs, now_ns))
     windows = open_windows(found, now_ns, WINDOWS_MAX + 1)
     for text in window_texts(windows[:WINDOWS_MAX], now_ns):
         console.print(text, markup=False, soft_wrap=True)

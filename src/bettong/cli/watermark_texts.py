@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = 80
 _NS = 1_000_000_000
-# Of a name in a table, so that a line fits.
-_NAME_CHARACTERS_MAX = 24
 
 
 def watermarks_table(found: Sequence[InputWatermark], now_ns: int) -> Table:
@@ -33,14 +31,14 @@ def watermarks_table(found: Sequence[InputWatermark], now_ns: int) -> Table:
         known = each.watermark_ns > 0
         since = ("≤ " if each.at_least else "") + clock_text(each.since_ns, now_ns) if each.since_ns else ""
         table.add_row(
-            escape(f"{_truncated(each.source)} > {_truncated(str(each.id))}"),
+            escape(f"{each.source} > {each.id}"),
             clock_text(each.watermark_ns, now_ns)
             if known
             else "none live"
             if not _counts(each)
             else "unknown",
             _seconds((now_ns - each.watermark_ns) / _NS) if known else "",
-            escape(_truncated(_stream(each))),
+            escape(_stream(each)),
             since,
             _seconds(each.silent_s) if each.silent_s is not None else "",
         )
@@ -148,10 +146,6 @@ def _seconds(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
-
-
-def _truncated(name: str) -> str:
-    return name if len(name) <= _NAME_CHARACTERS_MAX else f"{name[: _NAME_CHARACTERS_MAX - 1]}…"
 
 
 def _filled(text: str, indent: str) -> list[str]:

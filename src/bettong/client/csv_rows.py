@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 from itertools import chain, repeat
 from operator import contains
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -26,8 +27,10 @@ from bettong.client.message_input import (
     size_of,
 )
 from bettong.errors import SchemaError
+from bettong.schema.defaults import has_default, json_default
+from bettong.schema.fields import Kind, kind_of
 from bettong.schema.form import UnfitValueError, each
-from bettong.schema.tables import batch_of
+from bettong.schema.tables import batch_of, default_of
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # A cell is quoted when it begins with a quote; within, two quotes are one.
@@ -46,7 +49,9 @@ def csv_groups(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
         first = next(blocks, None)
         if first is None:
             raise SchemaError(f"{file}: it is empty; expected a header that names the schema's fields")
-        reader = _CsvReader(_names(file, first[0], wanted), wanted)
+        names = _names(file, first[0], wanted.text_bytes_max)
+        _check_names(file, names, wanted)
+        reader = _CsvReader(names, wanted)
         for group in groups_of(_numbered(chain([first[1:]], blocks)), wanted):
             yield Group(
                 len(group.texts),
@@ -54,6 +59,46 @@ def csv_groups(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
                 lambda index, rows=group: f"{file}, row {rows.numbers[index]}",  # type: ignore[misc]
                 None if size is None else share(stream.tell(), size),
             )
+
+
+def csv_texts(file: MessageFile, rows_max: int, bytes_max: int) -> tuple[list[str], list[pa.RecordBatch]]:
+    """The header's names, and the first rows as columns of text; of a name that is there twice there is none.
+
+    `bytes_max`: of a row. Raises SchemaError, naming the row that is none.
+    """
+    with opened(file) as stream:
+        blocks = _rows(stream, bytes_max)
+        first = next(blocks, None)
+        if first is None:
+            raise SchemaError(f"{file}: it is empty; expected a header that names fields")
+        names = _names(file, first[0], bytes_max)
+        texts = pa.schema(
+            [pa.field(name, pa.string(), nullable=False) for name in names if names.count(name) == 1]
+        )
+        reader = _CsvReader(
+            names, Wanted(texts, takes_rows=False, messages_max=rows_max, bytes_max=bytes_max)
+        )
+        batches, left = list[pa.RecordBatch](), rows_max
+        for rows in _numbered(chain([first[1:]], blocks)):
+            if (taken := rows.texts[:left]) and texts.names:
+                batches.append(_read_rows(file, reader, Rows(taken, rows.numbers)))
+                left -= len(taken)
+            if not left:
+                break
+    return names, batches
+
+
+def _read_rows(file: MessageFile, reader: _CsvReader, rows: Rows) -> pa.RecordBatch:
+    """Rows at once; one by one where that fails, to name the one that does not fit."""
+    try:
+        return reader.read(rows.texts)
+    except SchemaError:
+        for text, number in zip(rows.texts, rows.numbers, strict=False):
+            try:
+                reader.read([text])
+            except SchemaError as error:
+                raise SchemaError(f"{file}, row {number}: {error}") from None
+        raise
 
 
 def _numbered(blocks: Iterator[list[bytes]]) -> Iterator[Rows]:
@@ -102,18 +147,22 @@ def _is_inside(text: bytes, *, inside: bool) -> bool:
         inside, position = not inside, found.end()
 
 
-def _names(file: MessageFile, header: bytes, wanted: Wanted) -> list[str]:
+def _names(file: MessageFile, header: bytes, bytes_max: int) -> list[str]:
     """What the columns are called."""
     try:
-        check_lengths([header], wanted.text_bytes_max, "is it CSV?")
-        names = next(csv.reader([header.removeprefix(_BYTE_ORDER_MARK).decode()]))
+        check_lengths([header], bytes_max, "is it CSV?")
+        return next(csv.reader([header.removeprefix(_BYTE_ORDER_MARK).decode()]))
     except (SchemaError, UnicodeDecodeError, csv.Error) as error:
         raise SchemaError(f"{file}: no header that names the schema's fields: {error}") from None
-    for name in wanted.schema.names:
-        if (count := names.count(name)) != 1:
+
+
+def _check_names(file: MessageFile, names: list[str], wanted: Wanted) -> None:
+    """Raises SchemaError for a header that lacks a field, or has it twice."""
+    for field in wanted.schema:
+        count = names.count(field.name)
+        if count > 1 or (not count and not has_default(field)):
             there = "no column" if not count else f"{count} columns are called"
-            raise SchemaError(f"{file}: {there} {name!r}; it has {', '.join(names)}")
-    return names
+            raise SchemaError(f"{file}: {there} {field.name!r}; it has {', '.join(names)}")
 
 
 class _CsvReader:
@@ -121,10 +170,15 @@ class _CsvReader:
 
     def __init__(self, names: list[str], wanted: Wanted) -> None:
         self._names = names
+        self._there = frozenset(names)
         self._wanted = wanted
         self._forms = {field.name: form for field in wanted.schema if (form := form_of(field)) is not None}
         self._types = {
-            field.name: pa.string() if _padded(field.type) or field.name in self._forms else field.type
+            field.name: pa.string()
+            if _padded(field.type) or field.name in self._forms
+            else pa.bool_()  # true and 1; as a byte it has numbers alone
+            if kind_of(field) is Kind.BOOL
+            else field.type
             for field in wanted.schema
         }
 
@@ -133,9 +187,9 @@ class _CsvReader:
         check_lengths(rows, self._wanted.text_bytes_max, "is a quote not closed?")
         if _is_inside(rows[-1], inside=False):
             raise SchemaError("it ends within quotes; is a quote not closed?")
-        schema = self._wanted.schema
+        fields = [field for field in self._wanted.schema if field.name in self._there]
         try:
-            found = self._parsed(rows, schema.names)
+            found = self._parsed(rows, [field.name for field in fields])
         except pa.ArrowException as error:
             raise SchemaError(self._reason(rows, error)) from None
         if len(found) != len(rows):
@@ -143,10 +197,10 @@ class _CsvReader:
         columns = {
             field.name: self._cells(field, found.column(field.name))
             if field.name in self._forms
-            else found.column(field.name)
-            for field in schema
+            else self._filled(field, found.column(field.name))
+            for field in fields
         }
-        return batch_of(schema, columns)
+        return batch_of(self._wanted.schema, columns)
 
     def _parsed(self, rows: list[bytes], names: list[str]) -> pa.RecordBatch:
         data = b"\n".join([*rows, b""])
@@ -168,16 +222,32 @@ class _CsvReader:
 
     def _cells(self, field: pa.Field, column: pa.Array) -> pa.Array:
         """Cells of text as a column of a kind with a form."""
+        form = self._forms[field.name]
+
+        def read(text: str) -> Any:
+            try:
+                return form.from_cell(text)
+            except UnfitValueError:
+                if text or not has_default(field):
+                    raise
+                return form.from_json(json_default(field))
+
         try:
-            return column_of(field, each(self._forms[field.name].from_cell, column.to_pylist()))
+            return column_of(field, each(read, column.to_pylist()))
         except UnfitValueError as error:
             raise SchemaError(f"field {field.name!r}: {error}") from None
+
+    def _filled(self, field: pa.Field, column: pa.Array) -> pa.Array:
+        """A column of a plain kind, with the field's default for empty cells where it has one."""
+        if not column.null_count or not has_default(field):
+            return column
+        return column.fill_null(default_of(field).cast(column.type))
 
     def _reason(self, rows: list[bytes], error: Exception) -> str:
         """Why a row cannot be read. Arrow tells the value, and the column by its number at most."""
         if counts := _CELLS.match(str(error)):
             return f"{counts[2]} cells, expected {counts[1]}: {', '.join(self._names)}"
-        for name in self._wanted.schema.names:
+        for name in filter(self._there.__contains__, self._wanted.schema.names):
             try:
                 self._parsed(rows, [name])
             except pa.ArrowException as own:

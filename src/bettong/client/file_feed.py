@@ -42,7 +42,9 @@ class FileFeed:
         self.sender = sender
         self.file = file
         self.refused = 0
-        self.messages = 0  # sent so far
+        self.messages = 0  # read so far
+        self.fresh = 0  # of these, those that were not durable when the stream was opened
+        self.durable_before = sender.acknowledged
         self.done: float | None = 0.0  # share of the file, None for a pipe
         self._kind = kind
         self._frame = frame
@@ -54,7 +56,7 @@ class FileFeed:
         self._stepped_s = clock()
 
     def send(self) -> tuple[int, float]:
-        """Sends the file and ends the stream; how many messages it has, and how many seconds it took.
+        """Sends the file and ends the stream; how many messages of it are new, and how many seconds it took.
 
         When it cannot be read to its end, what was read before becomes durable all the same. Raises BettongError.
         """
@@ -66,7 +68,7 @@ class FileFeed:
                 self.file, self._kind, wanted, refuse=end_reading if self._say is None else self._leave_out
             )
             try:
-                count = send_portions(self.sender, self._counted(found))
+                send_portions(self.sender, self._counted(found))
             except ClientError:
                 raise
             except BettongError:
@@ -74,7 +76,7 @@ class FileFeed:
                     self.sender.flush(_SETTLE_S_MAX)
                 raise
             self.sender.flush()
-        return count, self._clock() - begun
+        return self.fresh, self._clock() - begun
 
     def abandon(self) -> None:
         """Ends at once, whatever is under way. Harmless when it has ended."""
@@ -96,6 +98,8 @@ class FileFeed:
         for portion in found:
             yield portion
             self.messages += len(portion.body)
+            if portion.last > self.durable_before:
+                self.fresh += len(portion.body)
             self.done = portion.done
 
     def _leave_out(self, complaint: str) -> None:

@@ -8,10 +8,9 @@
 | `csv`     | a row; the first line names the schema's fields          | columns | .csv                |
 | `parquet` | a row; columns are named as the schema's fields          | columns | .parquet .pq        |
 
-Bytes are for the source's decoder. Columns need none: text and bytes of a fixed width are padded with NUL; true is 1
-(in CSV, write 1). JSON is read as Bettong writes it: "base64:..." for bytes, "NaN" and "Infinity" for floats. In CSV
-a datetime, Decimal, list and the like is its JSON without quotes; an empty cell is None where the field may have that,
-and NaN is a number.
+Bytes are for the source's decoder. Columns need none: text and bytes of a fixed width are padded with NUL; true is 1.
+JSON is read as Bettong writes it: "base64:..." for bytes, "NaN" and "Infinity" for floats. In CSV a datetime, Decimal,
+list and the like is its JSON without quotes; an empty cell is None where the field may have that, and NaN is a number.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ from bettong.client.message_input import (
 )
 from bettong.client.refused_rows import Refuse, end_reading, parts
 from bettong.errors import BettongError, SchemaError
+from bettong.schema.defaults import has_default, json_default
 from bettong.schema.fields import may_be_left_out
 from bettong.schema.tables import batch_of
 
@@ -196,7 +196,7 @@ def _lines(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
 def _json(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
     def read(lines: list[bytes]) -> Body:
         check_lengths(lines, wanted.text_bytes_max, "is it JSON lines, an object a line?")
-        records = [_record(line) for line in lines]
+        records = [record_of(line) for line in lines]
         return batch_of(wanted.schema, {field.name: _column(records, field) for field in wanted.schema})
 
     return _of_lines(file, wanted, read)
@@ -214,7 +214,8 @@ def _of_lines(file: MessageFile, wanted: Wanted, read: Callable[[list[bytes]], B
             )
 
 
-def _record(line: bytes) -> dict[str, Any]:
+def record_of(line: bytes) -> dict[str, Any]:
+    """The object of a line of JSON. Raises SchemaError."""
     try:
         record = json.loads(line)
     except ValueError as error:
@@ -229,13 +230,15 @@ def _record(line: bytes) -> dict[str, Any]:
 def _column(records: list[dict[str, Any]], field: pa.Field) -> Any:
     """The values of a field. Raises SchemaError that names it."""
     read, values = reader_of(field), []
+    left_out, name = has_default(field) or may_be_left_out(field), field.name
+    default = json_default(field)
     for record in records:
-        if field.name not in record and not may_be_left_out(field):
-            raise SchemaError(f"no field {field.name!r}; it has {', '.join(record)}")
+        if not left_out and name not in record:
+            raise SchemaError(f"no field {name!r}; it has {', '.join(record)}")
         try:
-            values.append(read(record.get(field.name)))
+            values.append(read(record.get(name, default)))
         except SchemaError as error:
-            raise SchemaError(f"field {field.name!r}: {error}") from None
+            raise SchemaError(f"field {name!r}: {error}") from None
     return column_of(field, values)
 
 
@@ -244,12 +247,14 @@ def _parquet(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
     try:
         with pyarrow.parquet.ParquetFile(file) as table:
             total = table.metadata.num_rows
-            missing = [name for name in wanted.schema.names if name not in table.schema_arrow.names]
-            if missing:
-                raise SchemaError(
-                    f"{file}: no column {missing[0]!r}; it has {', '.join(table.schema_arrow.names)}"
-                )
-            for batch in table.iter_batches(wanted.messages_max, columns=wanted.schema.names):
+            there = set(table.schema_arrow.names)
+            for field in wanted.schema:
+                if field.name not in there and not has_default(field):
+                    raise SchemaError(
+                        f"{file}: no column {field.name!r}; it has {', '.join(table.schema_arrow.names)}"
+                    )
+            found = [name for name in wanted.schema.names if name in there]
+            for batch in table.iter_batches(wanted.messages_max, columns=found):
                 yield Group(
                     len(batch),
                     lambda start, stop, rows=batch: batch_of(wanted.schema, rows.slice(start, stop - start)),  # type: ignore[misc]

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
+from pathlib import Path
 
-from bettong.client.message_files import Portion
+from bettong.client.message_files import Format, Portion
 from bettong.client.sender import Sender
-from bettong.errors import RefusedError
+from bettong.errors import BettongError, RefusedError
+
+# Of a stream's name: no two files share so many bits of a hash.
+_FINGERPRINT_BYTES = 16
+
+
+def stream_of_file(path: Path, kind: Format) -> str:
+    """The stream of a file: named after all that it holds, and how that is read, wherever it lies.
+
+    So a file that has grown or was mended is another one. Reads all of it. Raises BettongError.
+    """
+    try:
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_FINGERPRINT_BYTES))
+    except OSError as error:
+        raise BettongError(f"{path} cannot be read: {error.strerror}") from None
+    return f"{kind}-{content.hexdigest()}"
 
 
 def send_portions(sender: Sender, found: Iterable[Portion]) -> int:

@@ -21,6 +21,7 @@ from bettong.errors import LocalError
 from bettong.jars import BROKER_JARS, CONNECTOR_JARS
 from bettong.java import InstalledJava, find_java, wrong_home
 from bettong.local.addresses import free_ports
+from bettong.local.memory_limit import memory_limit_bytes
 from bettong.local.prerequisites import Installer, MachineFacts
 from bettong.services import CONSOLE, SERVICES
 
@@ -31,6 +32,7 @@ _GB = 1e9
 
 def inspect_machine(folder: Path, environment: Mapping[str, str]) -> MachineFacts:
     """What is here. `folder`: where an application would keep its data. Runs `redis-server --version`."""
+    limit = memory_limit_bytes()
     return MachineFacts(
         version=_version("bettong"),
         python=sys.version_info[:2],
@@ -41,6 +43,7 @@ def inspect_machine(folder: Path, environment: Mapping[str, str]) -> MachineFact
         has_jars=all(any(jars.glob("*.jar")) for jars in (BROKER_JARS, CONNECTOR_JARS)),
         missing_archives=class_archives.missing(),
         memory_gb=psutil.virtual_memory().total / _GB,
+        memory_limit_gb=None if limit is None else limit / _GB,
         disk_free_gb=shutil.disk_usage(folder).free / _GB,
         open_files_max=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         has_ports=_has_ports(),

@@ -52,7 +52,7 @@ class MachineFacts:
     does not say; None where there is none. `missing_packages`: distributions of the extra `local` that are not
     installed, or of another version than `bettong`. `has_jars`: Kafka's and the connector's. `missing_archives`: how
     many of the class-data archives are missing, or of no use to this Java. `has_ports`: whether ports of loopback can
-    be had.
+    be had. `memory_limit_gb`: of its container; None where there is none.
     """
 
     version: str
@@ -64,6 +64,7 @@ class MachineFacts:
     has_jars: bool
     missing_archives: int
     memory_gb: float
+    memory_limit_gb: float | None
     disk_free_gb: float
     open_files_max: int
     has_ports: bool
@@ -218,14 +219,19 @@ def _archives(facts: MachineFacts) -> Finding:
 
 
 def _memory(facts: MachineFacts) -> Finding:
-    text = f"{facts.memory_gb:.1f} GB of memory, {facts.cpus} CPUs"
-    if facts.memory_gb >= MEMORY_GB_MIN:
+    limit = facts.memory_limit_gb
+    is_limited = limit is not None and limit < facts.memory_gb
+    held_gb = limit if limit is not None and is_limited else facts.memory_gb
+    text = f"{held_gb:.1f} GB of memory, {facts.cpus} CPUs"
+    if is_limited:
+        text += f" (the limit of this container; its machine has {facts.memory_gb:.1f} GB)"
+    if held_gb >= MEMORY_GB_MIN:
         return Finding("memory", Grade.GOOD, text)
     return Finding(
         "memory",
         Grade.WARNING,
         f"{text}: an application needs {MEMORY_GB_MIN:.0f} GB",
-        "use a larger machine",
+        "give the container more memory" if is_limited else "use a larger machine",
     )
 
 

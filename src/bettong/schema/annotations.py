@@ -1,6 +1,7 @@
 """What a field is: by the annotation of a class, or by the Arrow field that a sender sent."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Annotated, Any, get_args, get_origin
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from bettong.errors import SchemaError
 from bettong.schema.fields import (
+    DEFAULT,
     AtMost,
     Field,
     Kind,
@@ -109,6 +111,9 @@ def field_of_arrow(name: str, field: pa.Field, depth: int = 0) -> Field:
     """
     if depth > DEPTH_MAX:
         raise SchemaError(f"field {name!r}: within more than {DEPTH_MAX} others")
+    metadata = dict(field.metadata or {})
+    if (default := metadata.pop(DEFAULT, None)) is not None:
+        return replace(field_of_arrow(name, field.with_metadata(metadata), depth), default=default)
     describe = partial(field_of_arrow, depth=depth + 1)
     if may_be_left_out(field):
         return field_with(name, NullableForm.of_arrow(field, describe))

@@ -24,6 +24,9 @@ import pyarrow as pa
 from bettong.errors import SchemaError
 from bettong.schema.form import KIND, Copier, Form
 
+# Of a field's Arrow metadata: what a message has that lacks it, as JSON.
+DEFAULT = b"bettong.default"
+
 # A field wider than this belongs in a variable-width one: padding would outgrow the content.
 WIDTH_BYTES_MAX = 4096
 # Of a list with a bound: what is longer is no part of one message or state.
@@ -84,13 +87,17 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a schema. `dtype` is None when the width varies. `form`: None of a plain kind."""
+    """One field of a schema. `dtype` is None when the width varies. `form`: None of a plain kind.
+
+    `default`: what a message has that lacks it, as JSON; None where it must not be left out.
+    """
 
     name: str
     kind: Kind
     dtype: np.dtype[Any] | None
     arrow: pa.DataType
     form: Form | None = None
+    default: bytes | None = None
 
     @property
     def kind_name(self) -> str:
@@ -115,10 +122,14 @@ class Field:
 
     @property
     def arrow_field(self) -> pa.Field:
-        """Its Arrow type under its name, with its kind."""
+        """Its Arrow type under its name, with its kind and its default."""
         if self.form is not None:
-            return self.form.arrow_field(self.name)
-        return pa.field(self.name, self.arrow, nullable=False, metadata={KIND: self.kind.value})
+            found = self.form.arrow_field(self.name)
+        else:
+            found = pa.field(self.name, self.arrow, nullable=False, metadata={KIND: self.kind.value})
+        return (
+            found if self.default is None else found.with_metadata({**found.metadata, DEFAULT: self.default})
+        )
 
 
 def field_with(name: str, form: Form) -> Field:

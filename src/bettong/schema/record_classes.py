@@ -17,6 +17,9 @@ from bettong.errors import SchemaError
 
 Getter: TypeAlias = Callable[..., Callable[[Any], Any]]
 
+# Factories that make the same each time. Any other may ask a clock, or chance: what it makes is no part of a class.
+_CONSTANT_FACTORIES = (list, dict, tuple, str, bytes, int, float, bool)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordClass:
@@ -24,7 +27,7 @@ class RecordClass:
 
     `hints`: the annotation of each field, in order. `make` takes their values in that order. `getter`: `operator`'s for
     fields by name. `unreadable`: what a getter raises for an object of another class. `is_frozen`: its fields cannot be
-    set again.
+    set again. `defaults`: of the fields that have one which is the same for all objects.
     """
 
     name: str
@@ -34,6 +37,7 @@ class RecordClass:
     getter: Getter = attrgetter
     unreadable: tuple[type[Exception], ...] = (AttributeError,)
     is_frozen: bool = False
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def is_record_class(message: object) -> bool:
@@ -84,7 +88,18 @@ def _of_dataclass(message: type[Any]) -> RecordClass:
     if names:
         _check_making(message, names)
     held = {name: hints[name] for name in names}
-    return RecordClass(message.__name__, held, message, message, is_frozen=is_frozen(message))
+    defaults: dict[str, Any] = {
+        field.name: field.default_factory() if field.default_factory in _CONSTANT_FACTORIES else field.default
+        for field in dataclasses.fields(message)
+    }
+    return RecordClass(
+        message.__name__,
+        held,
+        message,
+        message,
+        is_frozen=is_frozen(message),
+        defaults={name: value for name, value in defaults.items() if value is not dataclasses.MISSING},
+    )
 
 
 def _of_typed_dict(message: Any) -> RecordClass:
@@ -114,6 +129,11 @@ def _of_model(model: Any) -> RecordClass:
         name: Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
         for name, field in fields.items()
     }
+    defaults = {
+        name: field.get_default(call_default_factory=True)
+        for name, field in fields.items()
+        if not field.is_required() and field.default_factory in (None, *_CONSTANT_FACTORIES)
+    }
     names, construct = tuple(hints), model.model_construct
     return RecordClass(
         model.__name__,
@@ -121,6 +141,7 @@ def _of_model(model: Any) -> RecordClass:
         lambda *values: construct(**dict(zip(names, values, strict=True))),
         model,
         is_frozen=is_frozen(model),
+        defaults=defaults,
     )
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from bettong.errors import SchemaError
 from bettong.schema.annotations import field_of
 from bettong.schema.copying import copier_of, copiers_of, reader_of
+from bettong.schema.defaults import with_default
 from bettong.schema.fields import Field
 from bettong.schema.form import Copier
 from bettong.schema.record_classes import Getter, RecordClass, is_frozen, is_record_class, record_class_of
@@ -147,8 +148,9 @@ def schema_of(message: object) -> Schema:
 
 @lru_cache(maxsize=1024)
 def _schema_of_class(message: Any) -> Schema:
-    hints = record_class_of(message).hints
+    record = record_class_of(message)
     try:
-        return Schema(message, tuple(field_of(name, hint) for name, hint in hints.items()))
+        fields = (field_of(name, hint) for name, hint in record.hints.items())
+        return Schema(message, tuple(with_default(field, record.defaults) for field in fields))
     except SchemaError as error:
         raise SchemaError(f"{message.__name__}: {error}") from None

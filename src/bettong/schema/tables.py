@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 from bettong.errors import SchemaError
 from bettong.schema.annotations import field_of_arrow
 from bettong.schema.casting import cast_to
+from bettong.schema.defaults import has_default, json_default
 from bettong.schema.fields import Field, Kind, kind_of
 from bettong.schema.form import UnfitValueError
-from bettong.schema.values import check_array, column_of_values
+from bettong.schema.json_values import reader_of
+from bettong.schema.values import arrow_of, check_array, column_of_values
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Table: TypeAlias = pa.RecordBatch | Mapping[str, Any]
@@ -26,7 +28,7 @@ def batch_of(schema: pa.Schema, table: Table) -> pa.RecordBatch:
     """A record batch of exactly `schema`, without a copy where the table fits already.
 
     A table is a record batch, or columns by name: numpy or Arrow arrays, or lists of Python values. Columns may come in
-    any order; further ones are left out. Raises SchemaError, naming the column.
+    any order; further ones are left out. One that has a default may be missing. Raises SchemaError, naming the column.
     """
     if isinstance(table, pa.RecordBatch):
         if table.schema.equals(schema):
@@ -36,17 +38,28 @@ def batch_of(schema: pa.Schema, table: Table) -> pa.RecordBatch:
         columns: dict[str, Any] = {name: table.column(name) for name in table.schema.names}
     else:
         columns = dict(table)
-    missing = [field.name for field in schema if field.name not in columns]
-    if missing:
+    lacking = [field for field in schema if field.name not in columns]
+    missing = [field.name for field in lacking if not has_default(field)]
+    if missing or len(lacking) == len(schema):
+        missing = missing or schema.names
         raise SchemaError(
             f"column(s) {', '.join(missing)} missing; expected {', '.join(schema.names)}, found"
             f" {', '.join(columns) or 'none'}"
         )
+    if lacking:
+        count = len(next(columns[field.name] for field in schema if field.name in columns))
+        columns |= {field.name: pa.repeat(default_of(field), count) for field in lacking}
     arrays = [_column(field, columns[field.name]) for field in schema]
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
         raise SchemaError(f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}")
     return _without_nulls(pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+
+def default_of(field: pa.Field) -> pa.Scalar:
+    """The value of a field that has a default in a message that lacks it."""
+    found = field_of_arrow(field.name, field)
+    return arrow_of(found, column_of_values(found, [reader_of(found)(json_default(field))]))[0]
 
 
 def _form_column(field: Field, values: Any) -> pa.Array:

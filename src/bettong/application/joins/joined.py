@@ -17,7 +17,7 @@ from bettong.application.nodes.node import StreamNode
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.returns import Returns
-from bettong.application.signatures import check_version, join_output
+from bettong.application.signatures import check_says, check_version, join_output, or_none
 from bettong.application.timers import Clock, StateTimer
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema
@@ -103,6 +103,9 @@ def joined(
     **options: Unpack[JoinOptions],
 ) -> Joined:
     """The node of a join. Raises ApplicationError for sides that cannot meet, and for what `combine` must not be."""
+    lacks = (how in ("right", "outer"), how in ("left", "outer"))
+    takes = tuple(or_none(side.schema, lack) for side, lack in zip((left, right), lacks, strict=True))
+    check_says(method, options.get("name"), combine, takes, "Result | None")
     name = options.get("name") or name_of(combine)
     version, on_error = options.get("version", 1), options.get("on_error", DEAD_LETTER)
     owner = f"{method} {name!r}"
@@ -110,7 +113,6 @@ def joined(
     check_version(owner, version)
     _check_sides(owner, left, right)
     schemas = (left.one_schema(name), right.one_schema(name))
-    lacks = (how in ("right", "outer"), how in ("left", "outer"))
     modes = [ExecutionMode.PYTHON, *[ExecutionMode.COMPILED] * (isinstance(kind, Within) and how == "inner")]
     output = join_output(owner, combine, schemas, lacks, modes)
     node = LatestJoined if isinstance(kind, Latest) else Joined

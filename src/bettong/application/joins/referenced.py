@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
 
-from bettong.application.callables import name_of
+from bettong.application.callables import is_lambda, name_of
 from bettong.application.joins.kinds import check_how
 from bettong.application.keys import key_types
 from bettong.application.nodes.computation import Computation
@@ -17,10 +17,13 @@ from bettong.application.on_error import OnError, check_on_error
 from bettong.application.reference_source import Load, ReferenceSource, reference_source
 from bettong.application.returns import Returns
 from bettong.application.signatures import (
+    annotated,
     annotation_text,
     check_function,
+    check_says,
     is_optional,
     join_output,
+    message_of,
     returned_by,
 )
 from bettong.errors import ApplicationError, SchemaError
@@ -66,20 +69,22 @@ def referenced(
     on_error: OnError,
 ) -> Referenced:
     """What `join_reference` makes. Raises ApplicationError."""
+    row = "Row | None" if how == "left" else "Row"
+    check_says("join_reference", name, combine, (message_of(parent.schema), row), "Result | None")
     name = name or name_of(combine)
     owner = f"join_reference {name!r}"
     check_on_error(owner, on_error)
     check_how(owner, how, of_left=True)
     schema = parent.one_schema(name)
-    rows = _row_schema(owner, combine, schema)
+    rows = _row_schema(owner, combine, schema, row)
     output = join_output(owner, combine, (schema, rows), (False, how == "left"))
     source = reference_source(owner, load, key, rows, reload_every)
     found = _on(owner, on, parent, schema, source)
     return Referenced(name, output.schema, parent.keyed, parent, source, combine, found, how, on_error)
 
 
-def _row_schema(owner: str, combine: Callable[..., Any], schema: Schema) -> Schema:
-    """What the rows are: the class that `combine` says its second argument is."""
+def _row_schema(owner: str, combine: Callable[..., Any], schema: Schema, row: str) -> Schema:
+    """What the rows are: the class that `combine` says its second argument is. `row`: how it would be written."""
     returned_by(f"{owner}: combine", combine, (schema.message, Any), "two arguments, a message and a row")
     parameter = list(inspect.signature(combine, eval_str=True).parameters.values())[1]
     stated = parameter.annotation
@@ -88,6 +93,11 @@ def _row_schema(owner: str, combine: Callable[..., Any], schema: Schema) -> Sche
     try:
         return schema_of(stated)
     except SchemaError as error:
+        if is_lambda(combine):
+            written = annotated("combine", combine, (schema.message, row), "Result | None")
+            raise ApplicationError(
+                f"{owner}: combine: annotate what it takes, Row being the class of the table's rows: {written}"
+            ) from None
         raise ApplicationError(
             f"{owner}: combine: annotate parameter {parameter.name!r} with the class of the table's rows, whose fields"
             f" are columns of it, not {annotation_text(parameter.annotation)}: {error}"

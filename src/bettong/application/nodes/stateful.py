@@ -22,10 +22,12 @@ from bettong.application.signatures import (
     Output,
     annotated,
     annotation_text,
+    check_says,
     check_version,
     is_iterable,
     is_pair,
     is_union,
+    message_of,
     output_of,
     returned_by,
 )
@@ -116,6 +118,9 @@ def stateful(
     state_codec: type[Pickle] | None = None,
 ) -> Stateful:
     """What `Stream.stateful` makes. `handlers`: by stream. Raises ApplicationError."""
+    for of, each in handlers.items():
+        takes = (message_of(of.schema), state if isinstance(state, type) else Any)
+        check_says("stateful", name, each, takes, "Result | None")
     name = name or "-".join(dict.fromkeys(name_of(each) for each in handlers.values()))
     owner = f"stateful {name!r}"
     check_on_error(owner, on_error)

@@ -18,8 +18,10 @@ from bettong.application.signatures import (
     Output,
     annotated,
     annotation_text,
+    check_says,
     is_optional,
     is_pair,
+    message_of,
     output_of,
     returned_by,
 )
@@ -62,6 +64,7 @@ class FlatMapped(Stateless):
 
 def mapped(parent: StreamNode, function: Callable[[Any], Any], name: str | None, on_error: OnError) -> Mapped:
     """What `map` makes. Raises ApplicationError; so do the others here."""
+    check_says("map", name, function, (message_of(parent.schema),), "Result")
     name = name or name_of(function)
     check_on_error(f"map {name!r}", on_error)
     output = map_output(name, function, parent.one_schema(name))
@@ -83,6 +86,7 @@ def flat_mapped(
     parent: StreamNode, function: Callable[[Any], Any], name: str | None, on_error: OnError
 ) -> FlatMapped:
     """What `flat_map` makes."""
+    check_says("flat_map", name, function, (message_of(parent.schema),), "Iterator[Result]")
     name = name or name_of(function)
     check_on_error(f"flat_map {name!r}", on_error)
     output = flat_map_output(name, function, parent.one_schema(name))

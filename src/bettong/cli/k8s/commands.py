@@ -32,10 +32,15 @@ def status(
     lag: Annotated[
         bool, typer.Option("--lag", help="Ask the driver too how many records wait; it needs pods/exec.")
     ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, for scripts: see docs/kubernetes.md.")
+    ] = False,
 ) -> None:
     """Show pods and what is wrong with them. Exit code 0: all are ready; 7: something is not."""
     from rich.console import Console
 
+    from bettong.cli.fitting_tables import print_fitting
+    from bettong.cli.k8s.status_form import release_form
     from bettong.cli.k8s.tables import pods_table, workloads_line
     from bettong.cluster import acting
     from bettong.cluster.pods import rows
@@ -46,14 +51,20 @@ def status(
         found = acting.deployed(cluster, release)
         _, workers = acting.workers_of(cluster, found.workloads)
         waiting = acting.lag(cluster, found.pods) if lag else None
-    console.print(f"[bold]{found.release}[/bold] in namespace {cluster.namespace}", soft_wrap=True)
-    console.print(pods_table(rows(found.pods), found.release, time.time()))
     how = [progress(each) for each in found.workloads]
+    form = release_form(
+        found.release, cluster.namespace, rows(found.pods), how, workers, waiting, found.warnings()
+    )
+    if json:
+        typer.echo(form.model_dump_json(indent=2))
+        raise typer.Exit(0 if form.all_ready else NOT_RUNNING)
+    console.print(f"[bold]{found.release}[/bold] in namespace {cluster.namespace}", soft_wrap=True)
+    print_fitting(console, pods_table(rows(found.pods), found.release, time.time()))
     for text in (workloads_line(how), workers.line(), waiting):
         if text is not None:
             console.print(text, markup=False, soft_wrap=True)
-    wrong = warn(console, found)
-    if wrong or not all(each.done for each in how):
+    warn(console, found)
+    if not form.all_ready:
         raise typer.Exit(NOT_RUNNING)
 
 

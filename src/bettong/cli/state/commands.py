@@ -11,6 +11,7 @@ import typer
 
 from bettong.cli.check import APPLICATION
 from bettong.cli.directory import HERE
+from bettong.cli.fitting_tables import print_fitting
 from bettong.cli.keys import key_in, stage_named
 from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag
 
@@ -68,7 +69,7 @@ def list_(
                     at = "none" if offset is None else f"{offset:,}"
                     table.add_row(each.name, str(partition), at, f"{log.end:,}", f"{size:,}", counts)
     if not json:
-        Console(highlight=False).print(table)
+        print_fitting(Console(highlight=False), table)
 
 
 @state.command()

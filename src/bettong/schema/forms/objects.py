@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from bettong.errors import SchemaError
 from bettong.schema.copying import copier_of
+from bettong.schema.defaults import stated_default, with_default
 from bettong.schema.fields import Field
 from bettong.schema.form import Copier, Describe, Form, StatedType, UnfitValueError, shown, without_nulls
 from bettong.schema.forms.spans import json_document
@@ -32,9 +33,10 @@ class ObjectForm(Form):
         annotation = stated.plain
         if not is_record_class(annotation):
             return None
-        hints = record_class_of(annotation).hints
+        record = record_class_of(annotation)
         try:
-            return cls(annotation, tuple(stated.describe(name, hint) for name, hint in hints.items()))
+            fields = (stated.describe(name, hint) for name, hint in record.hints.items())
+            return cls(annotation, tuple(with_default(field, record.defaults) for field in fields))
         except SchemaError as error:
             raise SchemaError(f"{annotation.__name__}: {error}") from None
 
@@ -108,15 +110,16 @@ class ObjectForm(Form):
         return {field.name: json_value(field, getter(field.name)(value)) for field in self.fields}
 
     def from_json(self, value: Any) -> Any:
-        """See Form. A field that may be None may be left out; what else the object has is left out."""
+        """See Form. A field with a default, or that may be None, may be left out; what else the object has is."""
         if not isinstance(value, dict):
             raise UnfitValueError(f"expected an object, got {shown(value)}")
         found = []
         for field in self.fields:
-            if field.name not in value and not field.nullable:
+            if field.name not in value and not field.nullable and field.default is None:
                 raise UnfitValueError(f"no field {field.name!r}; it has {shown(', '.join(value))}")
             try:
-                found.append(reader_of(field)(value.get(field.name)))
+                given = value[field.name] if field.name in value else stated_default(field.default)
+                found.append(reader_of(field)(given))
             except UnfitValueError as error:
                 error.path = f".{field.name}{error.path}"
                 raise
