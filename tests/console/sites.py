@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -50,6 +51,7 @@ def recorded_site(
     looks: list[Look] | None = None,
     graph: FlowGraph | None = None,
     ask: Callable[[Question], Awaitable[str]] | None = None,
+    changes_allowed: bool = False,
 ) -> RecordedSite:
     """The site as it is after a recording of `examples/visits.py`, or after other looks and with another graph."""
     planned = loaded_plan(str(EXAMPLE))
@@ -64,8 +66,9 @@ def recorded_site(
         ask=ask or answer_recorded,
         description=description(planned.application, graph or flow_graph(planned), OBJECTIVE_P99_MS),
         files=page_files(),
-        access=Access(grants, local=local),
+        access=Access(grants, local=local, changes_allowed=changes_allowed),
         secure=False,
+        log=structlog.get_logger(),
     )
     return RecordedSite(board, listeners, site.application())
 

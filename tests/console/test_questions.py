@@ -16,7 +16,7 @@ from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.local.locations import FoundLocations
 from bettong_console.answering import newest_within
 from bettong_console.errors import ConsoleRequestError
-from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
+from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question, RetryQuestion
 from bettong_console.questions import AT_A_TIME_MAX, Questions
 from tests.console.sites import EXAMPLE, recorded_site, served
 from tests.waiting import eventually
@@ -57,6 +57,14 @@ def test_a_stage_or_a_key_that_there_is_not_is_named(tmp_path: Path) -> None:
 
 def test_a_kafka_that_is_away_is_said_and_is_not_waited_for(tmp_path: Path) -> None:
     status, text = refusal(questions(EXAMPLE, tmp_path), DeadLettersQuestion(""))
+    assert (status, "Kafka" in text) == (503, True)
+
+
+def test_dead_letters_are_not_sent_again_where_nobody_knows_the_sender(tmp_path: Path) -> None:
+    asked = questions(EXAMPLE, tmp_path)
+    status, text = refusal(asked, RetryQuestion((), "", dry_run=False))
+    assert (status, "BETTONG_CONSOLE_SENDER" in text) == (422, True)
+    status, text = refusal(asked, RetryQuestion((), "", dry_run=True))
     assert (status, "Kafka" in text) == (503, True)
 
 

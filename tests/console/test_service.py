@@ -211,6 +211,8 @@ def test_a_port_that_is_taken_is_named(redis_server: RedisServer) -> None:
         ({"tls_certificate": "a.pem"}, "give both, or none"),
         ({"tls_clients": "a.pem"}, "BETTONG_TLS_CLIENTS needs BETTONG_TLS_CERTIFICATE"),
         ({"console_listen": "here"}, "expected host:port"),
+        ({"console_sender": "here"}, "expected host:port"),
+        ({"console_allow_changes": True}, "needs BETTONG_TOKENS: only those with"),
         ({"console_listeners_max": 0}, "BETTONG_CONSOLE_LISTENERS_MAX"),
     ],
 )

@@ -1,34 +1,42 @@
-"""What a process of its own does that answers one question: loads the application, reads the log, sends the answer."""
+"""What a process of its own does that answers one question: loads the application, reads the log, sends the answer.
+
+One question changes something: it sends dead letters again.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
 import signal
+import time
 from collections import deque
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
 from bettong.application.plan import Plan, Stage
-from bettong.errors import BettongError, LogError, StoreError
+from bettong.errors import BettongError, ClientError, LogError, StoreError
 from bettong.inspection.dead_letters import matching, page
 from bettong.inspection.json_lines import dead_letter_json, event_json
 from bettong.inspection.key_history import Event
 from bettong.inspection.live.application import loaded_plan
 from bettong.inspection.live.dead_letters import DeadLetterLog
 from bettong.inspection.live.key_history import folded, history_of, log_of, stretch_of
+from bettong.inspection.live.resending import Resending
 from bettong.inspection.message_keys import key_of
 from bettong.local.locations import FoundLocations
 from bettong.schema.key_types import KeyValue
 from bettong_console.errors import ConsoleRequestError
-from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
+from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question, RetryQuestion
 
 # What a person reads; `bettong replay --last` shows more.
 _EVENTS_MAX = 200
 # States may be large, and each event has two; the console holds the answer whole, and a browser draws it.
 _EVENTS_BYTES_MAX = 8_000_000
 _DEAD_LETTERS_MAX = 100
+# Each takes two sessions with the sender, some tens of ms. What is left when a minute is nearly over, the next call does.
+_RETRIES_MAX = 1_000
+_RETRY_S_MAX = 45.0
 # Above what the console waits for an answer.
 ALARM_S = 90
 
@@ -40,6 +48,8 @@ def answer(question: Question, application: str, where: FoundLocations, sending:
         planned = loaded_plan(application)
         if isinstance(question, KeyQuestion):
             found = _key_history(question, planned, where)
+        elif isinstance(question, RetryQuestion):
+            found = _retried(question, planned, where)
         else:
             found = _dead_letters(question, planned, where)
         sending.send((200, json.dumps(found)))
@@ -129,4 +139,40 @@ def _dead_letters(question: DeadLettersQuestion, planned: Plan, where: FoundLoca
             json.loads(dead_letter_json(each, retried.get(each.id))) | {"time_s": each.time_ns / 1e9}
             for each in newest
         ],
+    }
+
+
+def _retried(question: RetryQuestion, planned: Plan, where: FoundLocations) -> dict[str, Any]:
+    if where.sender is None and not question.dry_run:
+        raise ConsoleRequestError(
+            422,
+            "where the sender is cannot be known from here: start the console with --sender HOST:PORT, or"
+            " BETTONG_CONSOLE_SENDER",
+        )
+    log = DeadLetterLog(where.kafka, planned.application, frame_bytes_max=where.frame_bytes_max)
+    chosen = (
+        (log.at(id_) for id_ in question.ids)
+        if question.ids
+        else matching(log.dead_letters(), question.computation or None, None)
+    )
+    resending = Resending(planned, log.retried(), None if question.dry_run else where.sender, repeat=False)
+    deadline_s = time.monotonic() + _RETRY_S_MAX
+    fault = None
+    for found in chosen:
+        if resending.sent == _RETRIES_MAX or time.monotonic() > deadline_s:
+            fault = "there are more: send the rest with another call"
+            break
+        try:
+            resending.retry(found, time.time_ns())
+        except ClientError as error:  # what was sent before is sent, and is told
+            fault = str(error)
+            break
+    return {
+        "dry_run": question.dry_run,
+        "sent": resending.sent,
+        "refused": resending.refused,
+        "already": resending.already,
+        "held": resending.held,
+        "texts": list(resending.summary()),
+        "fault": fault,
     }

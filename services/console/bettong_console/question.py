@@ -1,6 +1,8 @@
-"""What a page may ask that takes time to find out, and that users' code takes part in."""
+"""What a page may ask that takes time to find out, or to do, and that users' code takes part in."""
 
 from dataclasses import dataclass
+
+from bettong.frames.dead_letter_id import DeadLetterId
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,4 +21,16 @@ class DeadLettersQuestion:
     computation: str
 
 
-Question = KeyQuestion | DeadLettersQuestion
+@dataclass(frozen=True, slots=True)
+class RetryQuestion:
+    """Send dead letters to their sources again: these, or with `ids` empty all of `computation` ("": of all).
+
+    `dry_run`: only say what would be done.
+    """
+
+    ids: tuple[DeadLetterId, ...]
+    computation: str
+    dry_run: bool
+
+
+Question = KeyQuestion | DeadLettersQuestion | RetryQuestion

@@ -70,7 +70,12 @@ class Console:
             ask=Questions(settings.application, where).ask,
             description=description(plan.application, flow_graph(plan), settings.console_objective_p99_ms),
             files=page_files(),
-            access=Access(_grants(settings.tokens, log), local=is_loopback(settings.console_listen)),
+            access=Access(
+                _grants(settings.tokens, log),
+                local=is_loopback(settings.console_listen),
+                changes_allowed=settings.console_allow_changes,
+            ),
+            log=log,
             secure=settings.tls_certificate is not None,
         )
 
