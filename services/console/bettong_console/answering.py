@@ -34,7 +34,7 @@ _EVENTS_MAX = 200
 # States may be large, and each event has two; the console holds the answer whole, and a browser draws it.
 _EVENTS_BYTES_MAX = 8_000_000
 _DEAD_LETTERS_MAX = 100
-# Each takes two sessions with the sender, some tens of ms. What is left when a minute is nearly over, the next call does.
+# Each takes two sessions with the sender, some tens of ms. What is left when time is nearly over, the next call does.
 _RETRIES_MAX = 1_000
 _RETRY_S_MAX = 45.0
 # Above what the console waits for an answer.

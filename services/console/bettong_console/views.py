@@ -53,7 +53,13 @@ def summary(board: Board, known: Known, now_s: float) -> View:
         "latency_parts_measured": _is_measured(known, MeasureKind.LATENCY_PARTS),
         "sinks_left_out": max(0, len(overview.latency_parts) - _SINKS_MAX),
         "services": [
-            {"name": row.name, "state": row.state, "since_s": row.since_s, "detail": row.detail}
+            {
+                "name": row.name,
+                "state": row.state,
+                "since_s": row.since_s,
+                "detail": row.detail,
+                "unheard_s": row.unheard_s,
+            }
             for row in known.now.services
         ],
         "stages": [_stage(each) for each in measured.stages],

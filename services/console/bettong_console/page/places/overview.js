@@ -90,12 +90,13 @@ function services(rows, now_s) {
     h("div", { class: "scroll" }, h("table", { class: "ages services" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Service"), h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "number" }, "For"), h("th", { scope: "col" }, "Detail"))),
       h("tbody", {}, rows.map((row) => {
-        const level = LEVELS[row.state] ?? "bad";
+        const unheard = row.unheard_s !== null;
+        const level = unheard ? "notice" : LEVELS[row.state] ?? "bad";
         return h("tr", { class: level },
           h("td", { class: "name", title: row.name }, row.name),
-          h("td", {}, h("span", { class: `badge ${level}` }, row.state)),
+          h("td", {}, h("span", { class: `badge ${level}` }, unheard ? `${row.state}?` : row.state)),
           h("td", { class: "number" }, since(row.since_s, now_s)),
-          h("td", { class: "text quiet" }, row.detail));
+          h("td", { class: "text quiet" }, unheard ? h("span", {}, "not heard of for ", duration(row.unheard_s)) : row.detail));
       })))));
 }
 
