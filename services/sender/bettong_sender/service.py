@@ -117,7 +117,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     security = ServerSecurity(settings, PERMISSIONS, receiving, logger)
     identity = Identity(SENDER.name, plan.application, settings.instance)
     with (
-        exporting(settings, SENDER.name, plan.application, logger) as report,
+        exporting(settings, SENDER.name, plan.application, logger) as traces,
         RedisStore(settings.redis_connection, plan.application) as store,
         contextlib.closing(
             Guards(
@@ -129,7 +129,9 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
         ) as guards,
     ):
         clock = IngestClock(time.time_ns, store.time_ns, logger)
-        tracing = SenderTracing(FrameSampling(settings.trace_ratio), report) if report is not None else None
+        tracing = (
+            SenderTracing(FrameSampling(settings.trace_ratio), traces.report) if traces is not None else None
+        )
         intake = Intake(
             plan.application, routes, limits, status, clock=clock.now_ns, guards=guards, tracing=tracing
         )
@@ -151,7 +153,11 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             LiveReport(
                 live,
                 settings.instance,
-                lambda: status.metrics(buffered=intake.buffer.bytes),
+                lambda: {
+                    **status.metrics(buffered=intake.buffer.bytes),
+                    **security.metrics(),
+                    **(traces.metrics() if traces is not None else {}),
+                },
                 settings.live_interval_ms / 1000,
                 logger,
             ),
