@@ -211,15 +211,10 @@ LATENCY_PARTS = Metric(
     " in that order the sum in s and the p99 in ms",
 )
 CERTIFICATE_END = Metric(
-    "certificate_end",
-    "Unix s",
-    "when the first certificate of the chain ends that a sender or receiver shows (BETTONG_TLS_CERTIFICATE)",
+    "certificate_end", "Unix s", "when the first one of a service's chain of certificates ends"
 )
 DROPPED_SPANS = Metric(
-    "dropped_spans",
-    "spans",
-    "of traces, that a sender or receiver could not export: its collector was away, or slower than they came; of"
-    " workers their log says it",
+    "dropped_spans", "spans", "of traces, not exported by a sender or receiver; workers log theirs"
 )
 # Of these `bettong.latency` knows the text.
 HISTOGRAMS = (LATENCY, LATENCY_PART)

@@ -91,10 +91,7 @@ class Receiver:
             instance=settings.instance,
             interval_s=settings.live_interval_ms / 1000,
             tasks=self._tasks,
-            beside=lambda: {
-                **self._security.metrics(),
-                **(traces.metrics() if traces is not None else {}),
-            },
+            beside=lambda: self._security.metrics() | (traces.metrics() if traces is not None else {}),
         )
         self._serving = Serving("bettong.v1.SubscribeService")
         self._servicer = SubscribeServicer(
