@@ -193,7 +193,7 @@ def test_the_parts_of_the_latency_are_a_bar_and_words_that_add_up(page: Page) ->
         for number, (said, each) in enumerate(
             zip(found.locator("li").all_inner_texts(), sink["parts"], strict=True), 1
         ):
-            words = re.fullmatch(rf"{number}(\D+) ([\d.]+)ms ([\d.]+)%", said.strip())
+            words = re.fullmatch(rf"{number}(\D+) ([\d.]+)ms, ([\d.]+)%", said.strip())
             assert words is not None, said
             part, mean_ms, percent = words.groups()
             assert part == each["part"]
