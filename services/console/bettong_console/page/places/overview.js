@@ -1,6 +1,6 @@
 // Is it alive? A word with its reason, the numbers that matter most, and what needs a person.
 import { h, morphChildren, s } from "../dom.js";
-import { amount, count, digits, duration, milliseconds, moment, rate, since } from "../format.js";
+import { amount, count, digits, duration, milliseconds, moment, rate, secondsOf, since } from "../format.js";
 import { Histories, sparkline } from "../histories.js";
 import { latencyParts, noParts } from "../latency_parts.js";
 
@@ -117,7 +117,7 @@ function stages(rows, now_s) {
           h("td", { class: "number" }, milliseconds(row.p50_ms)),
           h("td", { class: "number" }, milliseconds(row.p99_ms)),
           h("td", { class: "number" }, count(row.keys, "keys")),
-          timed && h("td", { class: "number" }, row.watermark_ns ? duration(Math.max(0, now_s - row.watermark_ns / 1e9)) : amount(null)),
+          timed && h("td", { class: "number" }, row.watermark_ns ? duration(Math.max(0, now_s - secondsOf(row.watermark_ns))) : amount(null)),
           h("td", { class: "number" }, count(row.dead_letters))))))));
 }
 
