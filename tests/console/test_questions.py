@@ -24,8 +24,9 @@ from tests.waiting import eventually
 ANN = KeyQuestion("clicks", "ann", whole=True)
 
 
-def questions(application: Path, tmp_path: Path, *, answer_s_max: float = 60) -> Questions:
-    where = FoundLocations(
+def locations(tmp_path: Path) -> FoundLocations:
+    """Of a suite of which nothing answers."""
+    return FoundLocations(
         # Nobody listens there: no test may have this port, which is reserved.
         kafka=KafkaConnection("127.0.0.1:1"),
         redis=RedisConnection("redis://127.0.0.1:1/0"),
@@ -37,7 +38,10 @@ def questions(application: Path, tmp_path: Path, *, answer_s_max: float = 60) ->
         snapshots="redis",
         state_key_file=None,
     )
-    return Questions(str(application), where, answer_s_max=answer_s_max)
+
+
+def questions(application: Path, tmp_path: Path, *, answer_s_max: float = 60) -> Questions:
+    return Questions(str(application), locations(tmp_path), answer_s_max=answer_s_max)
 
 
 def refusal(asked: Questions, question: Question) -> tuple[int, str]:
