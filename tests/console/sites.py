@@ -24,7 +24,7 @@ from bettong_console.errors import ConsoleRequestError
 from bettong_console.history_texts import HistoryTexts
 from bettong_console.listeners import Listeners
 from bettong_console.pages import page_files
-from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
+from bettong_console.question import CaseQuestion, DeadLettersQuestion, KeyQuestion, Question
 from bettong_console.serving import SilentConnections, listening_socket, server
 from bettong_console.site import Site
 from bettong_console.views import description
@@ -32,6 +32,7 @@ from tests.console.recordings import Look, recorded
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "visits.py"
 OBJECTIVE_P99_MS = 10.0
+CASE = "def test_recorded_case() -> None:\n    assert '<b>' != '</pre>'\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ async def answer_recorded(question: Question) -> str:
     folder = Path(__file__).parent / "recorded"
     if isinstance(question, DeadLettersQuestion):
         return (folder / "dead_letters.json").read_text()
+    if isinstance(question, CaseQuestion):
+        return json.dumps({"stage": question.stage, "key": question.key, "text": CASE})
     assert isinstance(question, KeyQuestion), "nothing was recorded of what is changed"
     if question.stage == "nowhere":
         raise ConsoleRequestError(404, "there is no stage 'nowhere', only clicks, clicks-by-page")

@@ -15,6 +15,14 @@ class KeyQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class CaseQuestion:
+    """A test of what clients have sent of a key. `stage`: "" where there is one alone."""
+
+    stage: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeadLettersQuestion:
     """Which messages could not be processed? `computation`: "" stands for all."""
 
@@ -33,4 +41,4 @@ class RetryQuestion:
     dry_run: bool
 
 
-Question = KeyQuestion | DeadLettersQuestion | RetryQuestion
+Question = KeyQuestion | CaseQuestion | DeadLettersQuestion | RetryQuestion

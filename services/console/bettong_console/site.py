@@ -30,7 +30,7 @@ from bettong_console.history import SPANS
 from bettong_console.history_texts import HistoryTexts
 from bettong_console.listeners import Listeners, as_json
 from bettong_console.pages import PageFile
-from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
+from bettong_console.question import CaseQuestion, DeadLettersQuestion, KeyQuestion, Question
 from bettong_console.views import View
 
 # The places of the page; the page itself decides what stands there.
@@ -75,6 +75,7 @@ class Site:
             Route("/api/live", _answered(self._live), methods=["GET"]),
             Route("/api/history", _answered(self._history), methods=["GET"]),
             Route("/api/key", _answered(self._key), methods=["GET"]),
+            Route("/api/case", _answered(self._case), methods=["GET"]),
             Route("/api/dead-letters", _answered(self._dead_letters), methods=["GET"]),
             Route("/api/retry", _answered(self._retry), methods=["POST"]),
             Route(ALIVE, self._alive, methods=["GET"]),
@@ -139,6 +140,10 @@ class Site:
             key=_parameter(request, "key", None),
             whole=_parameter(request, "from", "snapshot") == "beginning",
         )
+        return await self._asked(request, question)
+
+    async def _case(self, request: Request) -> Response:
+        question = CaseQuestion(_parameter(request, "stage", ""), _parameter(request, "key", None))
         return await self._asked(request, question)
 
     async def _dead_letters(self, request: Request) -> Response:
