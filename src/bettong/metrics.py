@@ -210,6 +210,12 @@ LATENCY_PARTS = Metric(
     f"`latency_parts/SINK`: of what was delivered in the last {LATENCY_WINDOW_S} s: messages, and of each part"
     " in that order the sum in s and the p99 in ms",
 )
+CERTIFICATE_END = Metric(
+    "certificate_end", "Unix s", "when the first one of a service's chain of certificates ends"
+)
+DROPPED_SPANS = Metric(
+    "dropped_spans", "spans", "of traces, not exported by a sender or receiver; workers log theirs"
+)
 # Of these `bettong.latency` knows the text.
 HISTOGRAMS = (LATENCY, LATENCY_PART)
 
@@ -270,6 +276,8 @@ _SINK = ("sink",)
 
 SERIES = (
     Series("bettong_state_entered_timestamp_seconds", SINCE, Scope.SERVICE),
+    Series("bettong_certificate_end_timestamp_seconds", CERTIFICATE_END, Scope.SERVICE),
+    Series("bettong_trace_dropped_spans_total", DROPPED_SPANS, Scope.SERVICE),
     Series("bettong_sender_messages_total", MESSAGES, Scope.SENDER),
     Series("bettong_sender_frames_total", FRAMES, Scope.SENDER),
     Series("bettong_sender_sessions", SESSIONS, Scope.SENDER),
@@ -359,6 +367,13 @@ BESIDE: Mapping[str, tuple[str, str]] = {
     "bettong_partition_metrics_readable": (
         "",
         "1 when Redis gave the processor the metrics of partitions for this scrape; 0: they are left out",
+    ),
+    "bettong_account_differences": (
+        "stage",
+        (
+            "how much does not add up in the accounts of a stage, as `bettong status --accounts` names it; what is"
+            " missing between stages once nothing has moved for 5 s. Of a moment: what stays is a loss, or a mistake"
+        ),
     ),
 }
 STANDBY = "standby"

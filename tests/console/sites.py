@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -23,7 +24,7 @@ from bettong_console.errors import ConsoleRequestError
 from bettong_console.history_texts import HistoryTexts
 from bettong_console.listeners import Listeners
 from bettong_console.pages import page_files
-from bettong_console.question import DeadLettersQuestion, Question
+from bettong_console.question import CaseQuestion, DeadLettersQuestion, KeyQuestion, Question
 from bettong_console.serving import SilentConnections, listening_socket, server
 from bettong_console.site import Site
 from bettong_console.views import description
@@ -31,6 +32,7 @@ from tests.console.recordings import Look, recorded
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "visits.py"
 OBJECTIVE_P99_MS = 10.0
+CASE = "def test_recorded_case() -> None:\n    assert '<b>' != '</pre>'\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ def recorded_site(
     looks: list[Look] | None = None,
     graph: FlowGraph | None = None,
     ask: Callable[[Question], Awaitable[str]] | None = None,
+    changes_allowed: bool = False,
 ) -> RecordedSite:
     """The site as it is after a recording of `examples/visits.py`, or after other looks and with another graph."""
     planned = loaded_plan(str(EXAMPLE))
@@ -64,8 +67,9 @@ def recorded_site(
         ask=ask or answer_recorded,
         description=description(planned.application, graph or flow_graph(planned), OBJECTIVE_P99_MS),
         files=page_files(),
-        access=Access(grants, local=local),
+        access=Access(grants, local=local, changes_allowed=changes_allowed),
         secure=False,
+        log=structlog.get_logger(),
     )
     return RecordedSite(board, listeners, site.application())
 
@@ -76,6 +80,9 @@ async def answer_recorded(question: Question) -> str:
     folder = Path(__file__).parent / "recorded"
     if isinstance(question, DeadLettersQuestion):
         return (folder / "dead_letters.json").read_text()
+    if isinstance(question, CaseQuestion):
+        return json.dumps({"stage": question.stage, "key": question.key, "text": CASE})
+    assert isinstance(question, KeyQuestion), "nothing was recorded of what is changed"
     if question.stage == "nowhere":
         raise ConsoleRequestError(404, "there is no stage 'nowhere', only clicks, clicks-by-page")
     found = json.loads((folder / "key.json").read_text())

@@ -18,7 +18,7 @@ from bettong.inspection.flow_graph import Arrow, Box, BoxKind, FlowGraph
 from bettong.inspection.overview import service_of
 from tests.console.pictures import PICTURES, fresh_recording, take_pictures
 from tests.console.recordings import Look, explained, miscounted, recorded, timed
-from tests.console.sites import Served, recorded_site, served
+from tests.console.sites import CASE, Served, recorded_site, served
 from tests.waiting import eventually
 
 PAGES = (
@@ -193,7 +193,7 @@ def test_the_parts_of_the_latency_are_a_bar_and_words_that_add_up(page: Page) ->
         for number, (said, each) in enumerate(
             zip(found.locator("li").all_inner_texts(), sink["parts"], strict=True), 1
         ):
-            words = re.fullmatch(rf"{number}(\D+) ([\d.]+)ms ([\d.]+)%", said.strip())
+            words = re.fullmatch(rf"{number}(\D+) ([\d.]+)ms, ([\d.]+)%", said.strip())
             assert words is not None, said
             part, mean_ms, percent = words.groups()
             assert part == each["part"]
@@ -226,6 +226,19 @@ def test_open_windows_are_shown_with_who_holds_them_and_follow_the_stage(page: P
         expect(page.locator("tbody tr").first).to_be_visible()
         expect(page.locator("table.windows")).to_have_count(0)
         page.goto("about:blank")
+
+
+def test_a_key_s_history_becomes_a_test_to_copy(page: Page, site: Served) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{site.url}/key?key=ann&stage=clicks")
+    page.get_by_role("button", name="Make a test of it").click()
+    expect(page.locator(".case")).to_have_text(CASE, use_inner_text=True)
+    assert page.locator(".case").evaluate("element => element.textContent") == CASE
+    assert page.locator(".case b").count() == 0
+    page.get_by_role("button", name="Copy").click()
+    assert page.evaluate("navigator.clipboard.readText()") == CASE
+    fits_everywhere(page)
+    axe_finds_nothing(page)
 
 
 def test_the_hottest_key_of_a_partition_is_named_and_leads_to_its_history(page: Page) -> None:

@@ -16,7 +16,7 @@ from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.local.locations import FoundLocations
 from bettong_console.answering import newest_within
 from bettong_console.errors import ConsoleRequestError
-from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
+from bettong_console.question import CaseQuestion, DeadLettersQuestion, KeyQuestion, Question, RetryQuestion
 from bettong_console.questions import AT_A_TIME_MAX, Questions
 from tests.console.sites import EXAMPLE, recorded_site, served
 from tests.waiting import eventually
@@ -24,8 +24,9 @@ from tests.waiting import eventually
 ANN = KeyQuestion("clicks", "ann", whole=True)
 
 
-def questions(application: Path, tmp_path: Path, *, answer_s_max: float = 60) -> Questions:
-    where = FoundLocations(
+def locations(tmp_path: Path) -> FoundLocations:
+    """Of a suite of which nothing answers."""
+    return FoundLocations(
         # Nobody listens there: no test may have this port, which is reserved.
         kafka=KafkaConnection("127.0.0.1:1"),
         redis=RedisConnection("redis://127.0.0.1:1/0"),
@@ -37,7 +38,10 @@ def questions(application: Path, tmp_path: Path, *, answer_s_max: float = 60) ->
         snapshots="redis",
         state_key_file=None,
     )
-    return Questions(str(application), where, answer_s_max=answer_s_max)
+
+
+def questions(application: Path, tmp_path: Path, *, answer_s_max: float = 60) -> Questions:
+    return Questions(str(application), locations(tmp_path), answer_s_max=answer_s_max)
 
 
 def refusal(asked: Questions, question: Question) -> tuple[int, str]:
@@ -57,6 +61,25 @@ def test_a_stage_or_a_key_that_there_is_not_is_named(tmp_path: Path) -> None:
 
 def test_a_kafka_that_is_away_is_said_and_is_not_waited_for(tmp_path: Path) -> None:
     status, text = refusal(questions(EXAMPLE, tmp_path), DeadLettersQuestion(""))
+    assert (status, "Kafka" in text) == (503, True)
+
+
+def test_a_test_is_made_of_what_clients_feed_alone(tmp_path: Path) -> None:
+    asked = questions(EXAMPLE, tmp_path)
+    status, text = refusal(asked, CaseQuestion("clicks-by-page", "/"))
+    assert (status, "no client feeds stage clicks-by-page: make the test of a key of clicks" in text) == (
+        422,
+        True,
+    )
+    status, text = refusal(asked, CaseQuestion("clicks", "ann"))
+    assert (status, "Kafka" in text) == (503, True)
+
+
+def test_dead_letters_are_not_sent_again_where_nobody_knows_the_sender(tmp_path: Path) -> None:
+    asked = questions(EXAMPLE, tmp_path)
+    status, text = refusal(asked, RetryQuestion((), "", dry_run=False))
+    assert (status, "BETTONG_CONSOLE_SENDER" in text) == (422, True)
+    status, text = refusal(asked, RetryQuestion((), "", dry_run=True))
     assert (status, "Kafka" in text) == (503, True)
 
 

@@ -112,6 +112,7 @@ LENIENT = {
     "notRunningSeconds": 86400,
     "stateChanges": 1000,
     "heartbeatAgeSeconds": 7200,
+    "certificateSeconds": 1,
     "stalledSeconds": 7200,
     "latencySeconds": 60,
     "latencyShare": 0.01,
@@ -124,6 +125,7 @@ LENIENT = {
     "referenceAgeSeconds": 1_000_000,
     "snapshotAgeSeconds": 3600,
     "gapSeconds": 7200,
+    "differenceSeconds": 86400,
     "lateShare": 0.5,
     "deadLetters": 1000,
 }
@@ -166,6 +168,22 @@ CASES = [
         f"0+15x{STEPS}",
         "1m",
         "Redis has had no record of a sender for 1m 0s",
+        of("sender"),
+    ),
+    Case(
+        "BettongCertificateEnds",
+        [("bettong_certificate_end_timestamp_seconds", of("sender"))],
+        f"600060x{STEPS}",
+        "1m",
+        "The certificate of a sender ends in 6d 22h 40m 0s",
+        of("sender"),
+    ),
+    Case(
+        "BettongCertificateEnds",
+        [("bettong_certificate_end_timestamp_seconds", of("sender"))],
+        f"30x{STEPS}",
+        "1m",
+        "The certificate of a sender has ended: no client connects",
         of("sender"),
     ),
     Case(
@@ -269,6 +287,14 @@ CASES = [
         "2m",
         "orders/1 has waited for a lost frame for 2m 0s",
         of("trial-bettong-processor", **ONE),
+    ),
+    Case(
+        "BettongAccountsDiffer",
+        [("bettong_account_differences", {"stage": "orders"})],
+        f"2x{STEPS}",
+        "3m",
+        "The accounts of stage orders do not add up, in 2 places",
+        of("trial-bettong-processor", stage="orders"),
     ),
     Case(
         "BettongLateMessages",

@@ -16,6 +16,7 @@ from bettong.edges.redis_store.live import MetricValues
 from bettong.identifiers import PartitionId
 from bettong.latency import BOUNDS_S, LatencyCounts
 from bettong.local.addresses import LOOPBACK, free_ports
+from bettong.worker.balance import AccountKind, AccountRow, PartitionAccounts, RowCounts
 
 SERVICES = ("sender", "processor", "receiver")
 _STAGE = "orders"
@@ -72,6 +73,8 @@ def _record(service: str, step: int) -> MetricValues:
             "ticks": 2 * step,
             "lag/trades": 7,
             "watermark_lag_s/orders": 2.5,
+            "certificate_end": _BEGAN_S + 86_400 * 90,
+            "dropped_spans": 4,
         },
         "processor": {
             "lag": 12,
@@ -93,6 +96,8 @@ def _record(service: str, step: int) -> MetricValues:
             "sessions": 2,
             "lag": 5,
             "lag/totals": 5,
+            "certificate_end": _BEGAN_S + 86_400 * 90,
+            "dropped_spans": 4,
             "latency": _latencies(1400 * step),
             "latency/totals": _latencies(1400 * step),
         },
@@ -122,10 +127,24 @@ def _partition(step: int) -> MetricValues:
         "cpus": 2,
         "exclusive": 1,
         "latency": _latencies(10 * step),
+        "accounts": _accounts(750 * step).text(),
         # A gap is told of when it is as old as that.
         "gap": "orders/feed-3, frame 9: frame 8 did not come before it",
         metrics.GAP_ALARM_S: 0,
     }
+
+
+def _accounts(count: int) -> PartitionAccounts:
+    """All that came to the stage was used, and put out."""
+    counts = RowCounts(taken=count, given=count)
+    return PartitionAccounts(
+        0,
+        (
+            AccountRow(AccountKind.INPUT, "orders", (), "", counts),
+            AccountRow(AccountKind.EACH, "total", ("orders",), "", counts),
+            AccountRow(AccountKind.OUTPUT, "totals", ("total",), "", counts),
+        ),
+    )
 
 
 def _latencies(count: int) -> str:

@@ -6,9 +6,11 @@ from hypothesis import strategies as st
 
 from bettong.config.access import (
     TOKEN_CHARACTERS_MAX,
+    ChangeFromConsole,
     ListSources,
     Permission,
     Read,
+    SeeConsole,
     TokenHolder,
     Write,
     digest,
@@ -85,6 +87,23 @@ def test_no_other_token_is_anybodys(token: str) -> None:
     assert GRANTS.holder(token) is None
 
 
+@pytest.mark.parametrize(
+    ("entry", "sees", "changes"),
+    [
+        ("", False, False),
+        ("console = true", True, False),
+        ("change = true", False, False),
+        ("console = true\nchange = true", True, True),
+    ],
+)
+def test_who_changes_something_from_the_console_may_see_it_too(
+    entry: str, *, sees: bool, changes: bool
+) -> None:
+    found = parse(f'[a]\nsha256 = "{FEED}"\n{entry}\n').holder("a")
+    assert found is not None
+    assert (found.may(SeeConsole()), found.may(ChangeFromConsole())) == (sees, changes)
+
+
 @pytest.mark.parametrize("token", [None, "", "x" * (TOKEN_CHARACTERS_MAX + 1), "\udcff", "\0", FEED])
 def test_garbage_is_nobodys_token(token: str | None) -> None:
     assert GRANTS.holder(token) is None
@@ -103,7 +122,10 @@ def test_garbage_is_nobodys_token(token: str | None) -> None:
         (f'[a]\nsha256 = "{FEED}"\nwrite = ["orders"]\n', ["[a] write: expected"]),
         (f'[a]\nsha256 = "{FEED}"\nwrite = ["a/b/c"]\n', ["[a] write: expected"]),
         (f'[a]\nsha256 = "{FEED}"\nread = ["[ab]"]\n', ["[a] read: expected a list of sinks"]),
-        (f'[a]\nsha256 = "{FEED}"\nsecret = 1\n', ["[a] secret: expected sha256, write, read and console"]),
+        (
+            f'[a]\nsha256 = "{FEED}"\nsecret = 1\n',
+            ["[a] secret: expected sha256, write, read, console and change"],
+        ),
         ("[a]\nsha256 = []\n", ["[a] sha256: expected"]),
         ("a = 1\n", ["[a] : expected sha256"]),
         (f'[a]\nsha256 = "{FEED}"\n[b]\nsha256 = "{FEED}"\n', ["stands twice"]),

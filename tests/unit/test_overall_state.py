@@ -56,6 +56,21 @@ def test_a_service_that_is_gone_or_silent_is_named() -> None:
         assert needs(now.found, measured(now))[0].level is Level.BAD
 
 
+def test_a_service_that_is_late_is_unsure_before_it_counts_as_silent_and_a_late_write_is_nothing() -> None:
+    words = {}
+    for age_s in (0.6, 1.2, 1.3, 2.9, 3.1):
+        live = services(processor={"lag": 0}, receiver={"lag": 0}, sender={"age_s": age_s, "messages": 1})
+        now = moment(5, live, two(offset=5))
+        words[age_s] = word(now)[1]
+        assert now.found.goes_on is (age_s < 3)  # who asks for an exit code waits until it is sure
+    assert words[0.6] == words[1.2] not in {"Unsure", "Degraded"}
+    assert (words[1.3], words[2.9], words[3.1]) == ("Unsure", "Unsure", "Degraded")
+    now = moment(5, services(processor={"lag": 0}, sender={"age_s": 2.9}, receiver={"lag": 0}), two(offset=5))
+    assert overall_state(now.found, measured(now)).reason == "sender: not heard of for 2.9 s"
+    (need,) = needs(now.found, measured(now))
+    assert (need.level, need.what) == (Level.NOTICE, "sender: not heard of for 2.9 s")
+
+
 def test_a_partition_that_stands_still_is_named_with_its_lag() -> None:
     now = stalled(12)
     assert word(now) == (Level.BAD, "Stands still")

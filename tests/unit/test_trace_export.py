@@ -152,6 +152,7 @@ def test_a_collector_that_refuses_costs_its_spans_and_takes_those_after_it(
         eventually(lambda: len(log.lines) == 2)
     assert [(level, more.get("dropped")) for level, _, more in log.lines] == [("warning", None), ("info", 4)]
     assert (export.exported, export.dropped) == (1, 4)
+    assert export.metrics() == {"dropped_spans": 4}
 
 
 def test_all_threads_may_report_at_once_and_none_is_lost_uncounted(collector: tuple[Collector, str]) -> None:
@@ -235,8 +236,8 @@ def test_there_are_no_traces_by_default_nor_where_nothing_is_measured(
 ) -> None:
     before = set(threading.enumerate())
     for own in ({}, {"TRACE_ENDPOINT": "http://127.0.0.1:4317", "MEASURES": "off"}):
-        with exporting(settings(monkeypatch, **own), "sender", "shop", SILENT) as report:
-            assert report is None
+        with exporting(settings(monkeypatch, **own), "sender", "shop", SILENT) as export:
+            assert export is None
     assert not set(threading.enumerate()) - before
 
 
@@ -246,9 +247,9 @@ def test_an_endpoint_is_all_that_traces_need(
     taken, endpoint = collector
     own = settings(monkeypatch, TRACE_ENDPOINT=endpoint, INSTANCE="sender-9")
     assert own.trace_ratio == 0.01
-    with exporting(own, "sender", "shop", SILENT) as report:
-        assert report is not None
-        report(span())
+    with exporting(own, "sender", "shop", SILENT) as export:
+        assert export is not None
+        export.report(span())
     assert taken.spans[0].resource["service.instance.id"] == "sender-9"
 
 

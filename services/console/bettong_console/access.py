@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from starlette.requests import HTTPConnection
 
-from bettong.config.access import Grants, SeeConsole
+from bettong.config.access import ChangeFromConsole, Grants, SeeConsole
 
 COOKIE = "bettong-session"
 # People with one browser or two; the one that was longest away signs in again.
@@ -25,8 +25,14 @@ _LOOPBACK_NAMES = {"localhost", "localhost.localdomain"}
 class Access:
     """`grants`: those of now; None where no tokens are asked for."""
 
-    def __init__(self, grants: Callable[[], Grants] | None, *, local: bool) -> None:
-        """`local`: the console listens on loopback, and answers to names of loopback alone."""
+    def __init__(
+        self, grants: Callable[[], Grants] | None, *, local: bool, changes_allowed: bool = False
+    ) -> None:
+        """`local`: the console listens on loopback, and answers to names of loopback alone.
+
+        `changes_allowed`: it was started so that people may change something, by tokens that say so.
+        """
+        self._changes_allowed = changes_allowed
         self._grants = grants
         self._local = local
         self._sessions: OrderedDict[str, str] = OrderedDict()
@@ -41,6 +47,13 @@ class Access:
         if self._grants is None:
             return True
         return self._may(self._shown(request))
+
+    def who_changes(self, request: HTTPConnection) -> str | None:
+        """The name of who asks, where they may change something here; None for everybody else."""
+        if not self._changes_allowed or self._grants is None:
+            return None
+        holder = self._grants().holder(self._shown(request))
+        return holder.name if holder is not None and holder.may(ChangeFromConsole()) else None
 
     def is_ours(self, request: HTTPConnection) -> bool:
         """Whether it is asked for by a name of its own.

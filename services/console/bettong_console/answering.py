@@ -1,34 +1,47 @@
-"""What a process of its own does that answers one question: loads the application, reads the log, sends the answer."""
+"""What a process of its own does that answers one question: loads the application, reads the log, sends the answer.
+
+One question changes something: it sends dead letters again.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
 import signal
+import time
 from collections import deque
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from bettong.application.plan import Plan, Stage
-from bettong.errors import BettongError, LogError, StoreError
+from bettong.application.application import Application
+from bettong.application.plan import Plan, Stage, plan
+from bettong.errors import BettongError, ClientError, LogError, StoreError
 from bettong.inspection.dead_letters import matching, page
 from bettong.inspection.json_lines import dead_letter_json, event_json
 from bettong.inspection.key_history import Event
-from bettong.inspection.live.application import loaded_plan
+from bettong.inspection.live.application import loaded_application
 from bettong.inspection.live.dead_letters import DeadLetterLog
 from bettong.inspection.live.key_history import folded, history_of, log_of, stretch_of
+from bettong.inspection.live.recorded_case import recorded_case
+from bettong.inspection.live.resending import Resending
+from bettong.inspection.live.source_logs import source_stages
 from bettong.inspection.message_keys import key_of
 from bettong.local.locations import FoundLocations
 from bettong.schema.key_types import KeyValue
 from bettong_console.errors import ConsoleRequestError
-from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
+from bettong_console.question import CaseQuestion, DeadLettersQuestion, KeyQuestion, Question, RetryQuestion
 
 # What a person reads; `bettong replay --last` shows more.
 _EVENTS_MAX = 200
 # States may be large, and each event has two; the console holds the answer whole, and a browser draws it.
 _EVENTS_BYTES_MAX = 8_000_000
 _DEAD_LETTERS_MAX = 100
+# Nobody pastes a longer test.
+_CASE_CHARACTERS_MAX = 1_000_000
+# Each takes two sessions with the sender, some tens of ms. What is left when time is nearly over, the next call does.
+_RETRIES_MAX = 1_000
+_RETRY_S_MAX = 45.0
 # Above what the console waits for an answer.
 ALARM_S = 90
 
@@ -37,9 +50,14 @@ def answer(question: Question, application: str, where: FoundLocations, sending:
     """Sends (status of HTTP, text) once: the answer as JSON, or why there is none. Ends the process after ALARM_S."""
     signal.alarm(ALARM_S)  # a console that was killed ends nobody
     try:
-        planned = loaded_plan(application)
+        app = loaded_application(application)
+        planned = plan(app)
         if isinstance(question, KeyQuestion):
             found = _key_history(question, planned, where)
+        elif isinstance(question, CaseQuestion):
+            found = _case(question, app, planned, where)
+        elif isinstance(question, RetryQuestion):
+            found = _retried(question, planned, where)
         else:
             found = _dead_letters(question, planned, where)
         sending.send((200, json.dumps(found)))
@@ -76,6 +94,23 @@ def _key_history(question: KeyQuestion, planned: Plan, where: FoundLocations) ->
         "stopped": str(history.stopped) if history.stopped is not None else None,
         "events": newest_within([_event(each) for each in events], _EVENTS_BYTES_MAX),
     }
+
+
+def _case(question: CaseQuestion, app: Application, planned: Plan, where: FoundLocations) -> dict[str, Any]:
+    stage = _stage(planned, question.stage)
+    fed = [each.name for each in source_stages(planned)]
+    if stage.name not in fed:
+        raise ConsoleRequestError(
+            422,
+            f"no client feeds stage {stage.name}: make the test of a key of {', '.join(fed)}, which leads to it",
+        )
+    text = recorded_case(app, planned, [stage], where.on_this_machine(), key=_key(stage, question.key))
+    if len(text) > _CASE_CHARACTERS_MAX:
+        raise ConsoleRequestError(
+            422,
+            f"the test would have {len(text):,} characters: bettong log --key --test --since narrows it to a time",
+        )
+    return {"stage": stage.name, "key": question.key, "text": text}
 
 
 def newest_within(events: Sequence[dict[str, Any]], bytes_max: int) -> list[dict[str, Any]]:
@@ -129,4 +164,40 @@ def _dead_letters(question: DeadLettersQuestion, planned: Plan, where: FoundLoca
             json.loads(dead_letter_json(each, retried.get(each.id))) | {"time_s": each.time_ns / 1e9}
             for each in newest
         ],
+    }
+
+
+def _retried(question: RetryQuestion, planned: Plan, where: FoundLocations) -> dict[str, Any]:
+    if where.sender is None and not question.dry_run:
+        raise ConsoleRequestError(
+            422,
+            "where the sender is cannot be known from here: start the console with --sender HOST:PORT, or"
+            " BETTONG_CONSOLE_SENDER",
+        )
+    log = DeadLetterLog(where.kafka, planned.application, frame_bytes_max=where.frame_bytes_max)
+    chosen = (
+        (log.at(id_) for id_ in question.ids)
+        if question.ids
+        else matching(log.dead_letters(), question.computation or None, None)
+    )
+    resending = Resending(planned, log.retried(), None if question.dry_run else where.sender, repeat=False)
+    deadline_s = time.monotonic() + _RETRY_S_MAX
+    fault = None
+    for found in chosen:
+        if resending.sent == _RETRIES_MAX or time.monotonic() > deadline_s:
+            fault = "there are more: send the rest with another call"
+            break
+        try:
+            resending.retry(found, time.time_ns())
+        except ClientError as error:  # what was sent before is sent, and is told
+            fault = str(error)
+            break
+    return {
+        "dry_run": question.dry_run,
+        "sent": resending.sent,
+        "refused": resending.refused,
+        "already": resending.already,
+        "held": resending.held,
+        "texts": list(resending.summary()),
+        "fault": fault,
     }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bettong.inspection.accounts import AccountLine
-from bettong.inspection.changes import Change
+from bettong.inspection.changes import Change, added
 from bettong.inspection.deployment import DeploymentAnswers, Inspection, inspection
 from bettong.inspection.measures import Measures, TimedInspection, measures
 from bettong.inspection.services import remote_rows
@@ -44,6 +44,12 @@ class Board:
     def changes(self) -> Sequence[Change]:
         """What has happened, the oldest first."""
         return self._watched.changes if self._watched is not None else ()
+
+    def note(self, change: Change) -> None:
+        """What a person did from a page, beside what is seen. Not before the first look."""
+        if self._watched is not None:
+            self._watched = replace(self._watched, changes=added(self._watched.changes, [change]))
+            self.version += 1
 
     def add(self, time_s: float, at_s: float, answers: DeploymentAnswers, *, every_s: int = 1) -> None:
         """What was answered, at `time_s` (Unix s), and by a clock that never goes back (`at_s`).

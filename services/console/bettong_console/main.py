@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 
 from bettong.application.plan import Plan, plan
 from bettong.config.console import ConsoleSettings
@@ -21,6 +22,8 @@ def main(overrides: Mapping[str, object]) -> None:
     planned = plan(load(settings.application))
     given = {name: str(value) for name, value in overrides.items() if name in {"kafka", "redis"} and value}
     where = found_locations(settings.application, planned.application, settings.console_dir, **given)
+    if settings.console_sender is not None:
+        where = replace(where, sender=settings.console_sender)
     asyncio.run(_run(settings, planned, where, log))
 
 

@@ -1,6 +1,8 @@
-"""What a page may ask that takes time to find out, and that users' code takes part in."""
+"""What a page may ask that takes time to find out, or to do, and that users' code takes part in."""
 
 from dataclasses import dataclass
+
+from bettong.frames.dead_letter_id import DeadLetterId
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,10 +15,30 @@ class KeyQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class CaseQuestion:
+    """A test of what clients have sent of a key. `stage`: "" where there is one alone."""
+
+    stage: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeadLettersQuestion:
     """Which messages could not be processed? `computation`: "" stands for all."""
 
     computation: str
 
 
-Question = KeyQuestion | DeadLettersQuestion
+@dataclass(frozen=True, slots=True)
+class RetryQuestion:
+    """Send dead letters to their sources again: these, or with `ids` empty all of `computation` ("": of all).
+
+    `dry_run`: only say what would be done.
+    """
+
+    ids: tuple[DeadLetterId, ...]
+    computation: str
+    dry_run: bool
+
+
+Question = KeyQuestion | CaseQuestion | DeadLettersQuestion | RetryQuestion

@@ -3,7 +3,8 @@
     starting ──> serving ──(SIGTERM)──> stopping: open pages are ended, then the server
 
 It looks once a second while a page is open, else every 10 s, for the history alone: it is to cost next to nothing
-where nobody looks. The history is kept in Redis. A Redis or a Kafka that is away ends nothing: pages say what is not
+where nobody looks. Where a service is late with its record it looks again when that would count, so that a service that
+died shows within 2 s. The history is kept in Redis. A Redis or a Kafka that is away ends nothing: pages say what is not
 known, and since when.
 """
 
@@ -30,6 +31,7 @@ from bettong.edges.grpc_server.security import read_tokens
 from bettong.inspection.deployment import DeploymentAnswers
 from bettong.inspection.flow_graph import flow_graph
 from bettong.inspection.live.deployment import LiveDeployment
+from bettong.inspection.overview import overdue_s
 from bettong.local.locations import FoundLocations
 from bettong.logs import Logger
 from bettong_console.access import Access
@@ -46,6 +48,8 @@ from bettong_console.views import description
 
 # Half of what pages may get: a chart has a value a second.
 _WATCHED_S = 1
+# Partitions write twice a second: of two looks within that, both would show what one wrote alone, as if it stayed so.
+_AGAIN_S_MIN = 0.6
 # A step of the history of an hour.
 IDLE_S = 10
 
@@ -70,7 +74,12 @@ class Console:
             ask=Questions(settings.application, where).ask,
             description=description(plan.application, flow_graph(plan), settings.console_objective_p99_ms),
             files=page_files(),
-            access=Access(_grants(settings.tokens, log), local=is_loopback(settings.console_listen)),
+            access=Access(
+                _grants(settings.tokens, log),
+                local=is_loopback(settings.console_listen),
+                changes_allowed=settings.console_allow_changes,
+            ),
+            log=log,
             secure=settings.tls_certificate is not None,
         )
 
@@ -119,7 +128,7 @@ class Console:
             if "redis" not in answers.silent:
                 await self._keep(loop)
             silent.close_old(loop.time())
-            every_s = await self._rest()
+            every_s = await self._rest(answers)
 
     async def _keep(self, loop: asyncio.AbstractEventLoop) -> None:
         """The history goes on where a console before this one ended, and the next one goes on with this one's."""
@@ -129,14 +138,21 @@ class Console:
         if await loop.run_in_executor(self._asking, self._kept.write, changes):
             self._kept.note_written()
 
-    async def _rest(self) -> int:
+    async def _rest(self, answers: DeploymentAnswers) -> int:
         """Waits for the next look, and returns how long that may have been; a page that is opened ends a long wait."""
         if self._listeners.are_there():
-            await asyncio.sleep(until_next(time.time(), _WATCHED_S))
+            await asyncio.sleep(until_watched(time.time(), answers))
             return _WATCHED_S
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._listeners.wanted.wait(), until_next(time.time(), IDLE_S))
         return IDLE_S
+
+
+def until_watched(now_s: float, answers: DeploymentAnswers) -> float:
+    """Seconds until the next look for an open page, after one that found this: sooner where a service is late."""
+    late = [left_s for record in answers.live.values() if (left_s := overdue_s(record)) is not None]
+    usual_s = until_next(now_s, _WATCHED_S)
+    return min(usual_s, max(_AGAIN_S_MIN, *late)) if late else usual_s
 
 
 def until_next(now_s: float, every_s: int) -> float:

@@ -1,8 +1,12 @@
-"""The addresses of the console, and what each answers. Nothing here changes anything but a browser's own session."""
+"""The addresses of the console, and what each answers.
+
+Beside a browser's own session one alone changes anything, `/api/retry`, and only for those whose token allows it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -15,15 +19,18 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from bettong.inspection.changes import Change
+from bettong.logs import Logger
 from bettong_console.access import COOKIE, Access
 from bettong_console.board import Board
+from bettong_console.changing import not_sent, retry_of, sent_again
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.guard import ALIVE, SIGN_IN, RequestGuard
 from bettong_console.history import SPANS
 from bettong_console.history_texts import HistoryTexts
 from bettong_console.listeners import Listeners, as_json
 from bettong_console.pages import PageFile
-from bettong_console.question import DeadLettersQuestion, KeyQuestion, Question
+from bettong_console.question import CaseQuestion, DeadLettersQuestion, KeyQuestion, Question
 from bettong_console.views import View
 
 # The places of the page; the page itself decides what stands there.
@@ -31,6 +38,8 @@ PAGES = ("/", "/application", "/partitions", "/accounts", "/key", "/events")
 # The page draws 7 at a time.
 _SERIES_MAX = 32
 _FORM_BYTES_MAX = 8_192
+# The names of as many dead letters as a request may have.
+_RETRY_BYTES_MAX = 65_536
 _FORM_FIELDS_MAX = 8
 _FORM_S_MAX = 10.0
 # A page that has not read for so long is gone, or asleep; it connects again by itself.
@@ -54,6 +63,7 @@ class Site:
     files: Mapping[str, PageFile]
     access: Access
     secure: bool
+    log: Logger
 
     def application(self) -> ASGIApp:
         """The whole site, guarded."""
@@ -65,7 +75,9 @@ class Site:
             Route("/api/live", _answered(self._live), methods=["GET"]),
             Route("/api/history", _answered(self._history), methods=["GET"]),
             Route("/api/key", _answered(self._key), methods=["GET"]),
+            Route("/api/case", _answered(self._case), methods=["GET"]),
             Route("/api/dead-letters", _answered(self._dead_letters), methods=["GET"]),
+            Route("/api/retry", _answered(self._retry), methods=["POST"]),
             Route(ALIVE, self._alive, methods=["GET"]),
             Route(SIGN_IN, self._sign_in_page, methods=["GET"]),
             Route(SIGN_IN, _answered(self._sign_in), methods=["POST"]),
@@ -92,8 +104,11 @@ class Site:
         return PlainTextResponse("alive\n")
 
     async def _description(self, request: Request) -> Response:
-        del request
-        return _json(as_json(self.description | {"signed_in": self.access.asks_for_tokens}))
+        who = {
+            "signed_in": self.access.asks_for_tokens,
+            "changes": self.access.who_changes(request) is not None,
+        }
+        return _json(as_json(self.description | who))
 
     async def _now(self, request: Request) -> Response:
         return _json(self.listeners.view(_parameter(request, "view", "summary")))
@@ -127,8 +142,39 @@ class Site:
         )
         return await self._asked(request, question)
 
+    async def _case(self, request: Request) -> Response:
+        question = CaseQuestion(_parameter(request, "stage", ""), _parameter(request, "key", None))
+        return await self._asked(request, question)
+
     async def _dead_letters(self, request: Request) -> Response:
         return await self._asked(request, DeadLettersQuestion(_parameter(request, "computation", "")))
+
+    async def _retry(self, request: Request) -> Response:
+        """Sends dead letters again, or says what that would do. What was begun goes on although its page goes."""
+        who = self.access.who_changes(request)
+        if who is None:
+            raise ConsoleRequestError(
+                403,
+                "nothing can be changed: it takes a console with --allow-changes, and a token with change = true",
+            )
+        _refuse_other_pages(request)
+        question = retry_of(await _body(request, _RETRY_BYTES_MAX))
+        if question.dry_run:
+            return await self._asked(request, question)
+        if not self.board.version:
+            raise ConsoleRequestError(503, "the console has yet to look; come again in a second")
+        try:
+            text = await self.ask(question)
+        except ConsoleRequestError as error:
+            self._note(not_sent(who, question, str(error), time.time()))
+            raise
+        self._note(sent_again(who, question, json.loads(text), time.time()))
+        return _json(text)
+
+    def _note(self, change: Change) -> None:
+        self.log.info("a person changed something", what=change.what, text=change.text)
+        self.board.note(change)
+        self.listeners.wake()
 
     async def _asked(self, request: Request, question: Question) -> Response:
         """The answer; the question ends with who asked it, for others wait for its place."""
@@ -185,19 +231,37 @@ async def _gone(request: Request) -> None:
 
 async def _form(request: Request) -> dict[str, list[str]]:
     """The fields of a form. Raises ConsoleRequestError for one that is larger, or slower, than any of this site."""
+    body = await _body(request, _FORM_BYTES_MAX)
+    try:
+        return parse_qs(body.decode("ascii", "replace"), max_num_fields=_FORM_FIELDS_MAX)
+    except ValueError:
+        raise ConsoleRequestError(400, f"a form has at most {_FORM_FIELDS_MAX} fields") from None
+
+
+async def _body(request: Request, bytes_max: int) -> bytes:
+    """What a request holds. Raises ConsoleRequestError for more than that, and for one that is slow."""
     body = b""
     try:
         async with asyncio.timeout(_FORM_S_MAX):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > _FORM_BYTES_MAX:
-                    raise ConsoleRequestError(413, f"a form has at most {_FORM_BYTES_MAX} bytes")
+                if len(body) > bytes_max:
+                    raise ConsoleRequestError(413, f"a form has at most {bytes_max} bytes")
     except TimeoutError:
         raise ConsoleRequestError(408, f"a form comes within {_FORM_S_MAX:.0f} s") from None
-    try:
-        return parse_qs(body.decode("ascii", "replace"), max_num_fields=_FORM_FIELDS_MAX)
-    except ValueError:
-        raise ConsoleRequestError(400, f"a form has at most {_FORM_FIELDS_MAX} fields") from None
+    return body
+
+
+def _refuse_other_pages(request: Request) -> None:
+    """Raises ConsoleRequestError for what a page elsewhere may have a browser send, with its cookies.
+
+    A page at another port of the same host counts as the same site for cookies. Browsers say where a page is from, and
+    send JSON to other hosts and ports only when these allow it, which this site does not.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise ConsoleRequestError(415, "send application/json")
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise ConsoleRequestError(403, "only a page of this console may ask for that")
 
 
 def _parameter(request: Request, name: str, default: str | None) -> str:

@@ -19,8 +19,8 @@ from bettong.inspection.overall_state import needs, overall_state
 from bettong.inspection.overview import stands_still
 from bettong.inspection.slowest_part import heavy_partitions, slowest_part
 from bettong.inspection.unmeasured import MeasureKind
+from bettong.inspection.watermark_form import open_window_status
 from bettong_console.board import Board, Known
-from bettong_console.window_views import window_view
 
 # A table that a person looks at; of more partitions those are sent that are furthest behind.
 PARTITIONS_MAX = 1_000
@@ -53,7 +53,13 @@ def summary(board: Board, known: Known, now_s: float) -> View:
         "latency_parts_measured": _is_measured(known, MeasureKind.LATENCY_PARTS),
         "sinks_left_out": max(0, len(overview.latency_parts) - _SINKS_MAX),
         "services": [
-            {"name": row.name, "state": row.state, "since_s": row.since_s, "detail": row.detail}
+            {
+                "name": row.name,
+                "state": row.state,
+                "since_s": row.since_s,
+                "detail": row.detail,
+                "unheard_s": row.unheard_s,
+            }
             for row in known.now.services
         ],
         "stages": [_stage(each) for each in measured.stages],
@@ -89,7 +95,7 @@ def partitions(board: Board, known: Known, now_s: float) -> View:
         "heavy": [asdict(each) for each in heavy_partitions(known.measured)[:3]],
         "workers": _workers(known.measured),
         "hot_keys_measured": _is_measured(known, MeasureKind.HOT_KEYS),
-        "windows": [window_view(each) for each in windows],
+        "windows": [open_window_status(each).model_dump() for each in windows],
     }
 
 

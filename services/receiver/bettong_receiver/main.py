@@ -30,5 +30,5 @@ async def _run(settings: ReceiverSettings, planned: Plan, log: Logger) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    with exporting(settings, RECEIVER.name, planned.application, log) as report:
-        await Receiver(settings, planned, log, report).run(stop)
+    with exporting(settings, RECEIVER.name, planned.application, log) as traces:
+        await Receiver(settings, planned, log, traces).run(stop)

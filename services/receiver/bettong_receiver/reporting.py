@@ -1,7 +1,7 @@
 """What a receiver reports while it runs: its live record in Redis, and how far behind the log it is."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -35,7 +35,9 @@ class Reporter:
         instance: str,
         interval_s: float,
         tasks: SinkTasks,
+        beside: Callable[[], Mapping[str, str | int | float]],
     ) -> None:
+        """`beside`: metrics of others, in the same record."""
         self._live = live
         self._admin = admin
         self._status = status
@@ -43,6 +45,7 @@ class Reporter:
         self._instance = instance
         self._interval_s = interval_s
         self._tasks = tasks
+        self._beside = beside
         self._lags: dict[str, int] = {}
         self._writes = True
         self._redis = ThreadPoolExecutor(max_workers=1, thread_name_prefix="live")
@@ -57,6 +60,7 @@ class Reporter:
     async def write_once(self, subscribers: int) -> None:
         """The record, now."""
         metric_values: _Metrics = {**self._status.metrics(), metrics.SESSIONS.name: subscribers}
+        metric_values |= self._beside()
         if self._tasks.is_open:
             metric_values |= metrics_of(self._tasks.counts())
             metric_values |= self._tasks.metrics()

@@ -20,10 +20,10 @@ from bettong.edges.grpc_server import OTHER_CALLS_MAX, Bound, ClientShares, Rece
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.serving import Serving
+from bettong.edges.trace_export import TraceExport
 from bettong.errors import BettongError, SettingsError
 from bettong.logs import Logger
 from bettong.services import RECEIVER
-from bettong.traces import Report
 from bettong_receiver.delivery.tasks import SinkTasks
 from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening
@@ -55,9 +55,10 @@ class Receiver:
     """One receiver process. Make it where its event loop runs; `run` it once."""
 
     def __init__(
-        self, settings: ReceiverSettings, plan: Plan, log: Logger, report: Report | None = None
+        self, settings: ReceiverSettings, plan: Plan, log: Logger, traces: TraceExport | None = None
     ) -> None:
-        """`report`: None where spans are not wanted."""
+        """`traces`: None where spans are not wanted."""
+        report = traces.report if traces is not None else None
         self._settings = settings
         self._log = log
         self._security = ServerSecurity(
@@ -90,6 +91,7 @@ class Receiver:
             instance=settings.instance,
             interval_s=settings.live_interval_ms / 1000,
             tasks=self._tasks,
+            beside=lambda: self._security.metrics() | (traces.metrics() if traces is not None else {}),
         )
         self._serving = Serving("bettong.v1.SubscribeService")
         self._servicer = SubscribeServicer(

@@ -20,7 +20,7 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
-from bettong.edges.trace_export import exporting
+from bettong.edges.trace_export import TraceExport, exporting
 from bettong.errors import SettingsError
 from bettong.ingest.body import warm
 from bettong.ingest.session import SourceRoute, messages_that_fit
@@ -117,7 +117,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     security = ServerSecurity(settings, PERMISSIONS, receiving, logger)
     identity = Identity(SENDER.name, plan.application, settings.instance)
     with (
-        exporting(settings, SENDER.name, plan.application, logger) as report,
+        exporting(settings, SENDER.name, plan.application, logger) as traces,
         RedisStore(settings.redis_connection, plan.application) as store,
         contextlib.closing(
             Guards(
@@ -129,7 +129,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
         ) as guards,
     ):
         clock = IngestClock(time.time_ns, store.time_ns, logger)
-        tracing = SenderTracing(FrameSampling(settings.trace_ratio), report) if report is not None else None
+        tracing = _tracing(settings, traces)
         intake = Intake(
             plan.application, routes, limits, status, clock=clock.now_ns, guards=guards, tracing=tracing
         )
@@ -151,7 +151,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             LiveReport(
                 live,
                 settings.instance,
-                lambda: status.metrics(buffered=intake.buffer.bytes),
+                lambda: _record(status, intake, security, traces),
                 settings.live_interval_ms / 1000,
                 logger,
             ),
@@ -159,6 +159,18 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             await _serve(
                 settings, plan, security, receiving, intake, clock, ownership, feeds, stop_asked, logger
             )
+
+
+def _tracing(settings: SenderSettings, traces: TraceExport | None) -> SenderTracing | None:
+    return SenderTracing(FrameSampling(settings.trace_ratio), traces.report) if traces is not None else None
+
+
+def _record(
+    status: SenderStatus, intake: Intake, security: ServerSecurity, traces: TraceExport | None
+) -> dict[str, str | int | float]:
+    """The live record. May be called from another thread."""
+    own = status.metrics(buffered=intake.buffer.bytes)
+    return own | security.metrics() | (traces.metrics() if traces is not None else {})
 
 
 async def _serve(

@@ -19,17 +19,30 @@ _LISTEN = typer.Option(
     metavar="HOST:PORT",
     help=f"Where the page is served; by default BETTONG_CONSOLE_LISTEN, else 127.0.0.1:{CONSOLE_PORT}.",
 )
+_ALLOW_CHANGES = typer.Option(
+    "--allow-changes",
+    help="Let people whose token says `change = true` send dead letters again from the page; needs BETTONG_TOKENS.",
+)
+_SENDER = typer.Option(
+    metavar="HOST:PORT",
+    help="Where dead letters are sent again; by default BETTONG_CONSOLE_SENDER, else the sender of the suite in --dir.",
+)
 
 
 def console(
     application: Annotated[str | None, _APPLICATION] = None,
     *,
     listen: Annotated[str | None, _LISTEN] = None,
+    allow_changes: Annotated[bool, _ALLOW_CHANGES] = False,
+    sender: Annotated[str | None, _SENDER] = None,
     kafka: KafkaFlag = None,
     redis: RedisFlag = None,
     directory: DirectoryFlag = HERE,
 ) -> None:
-    """Serve a page that shows what runs: rates, lag, latency, partitions, keys, dead letters. It changes nothing."""
+    """Serve a page that shows what runs: rates, lag, latency, partitions, keys, dead letters.
+
+    It changes nothing without --allow-changes.
+    """
     from bettong.cli.services import found
     from bettong.config.service import PREFIX
     from bettong.errors import SettingsError
@@ -44,6 +57,8 @@ def console(
     given = {
         "application": application or (record.application if record is not None else None),
         "console_listen": listen,
+        "console_allow_changes": allow_changes or None,
+        "console_sender": sender,
         "console_dir": str(directory),
         "kafka": kafka,
         "redis": redis,

@@ -44,12 +44,12 @@ def log(
     """
     from bettong.application.plan import plan
     from bettong.inspection.live.application import loaded_application
+    from bettong.inspection.live.recorded_case import recorded_case
     from bettong.inspection.live.source_logs import source_records, source_stages, with_joins
     from bettong.inspection.live.stored_references import StoredReferences
     from bettong.local.locations import locations
-    from bettong.testing import case_from, write_log
+    from bettong.testing import write_log
     from bettong.testing.logged import is_needed, with_tables
-    from bettong.testing.pasted_test import case_test
 
     app = loaded_application(application)
     planned = plan(app)
@@ -59,11 +59,11 @@ def log(
     value = key_in(stages[0], key) if key is not None else None
     where = locations(application, planned.application, directory, kafka=kafka, redis=redis)
     span = (_utc(since), _utc(until))
+    if test:
+        sys.stdout.write(recorded_case(app, planned, stages, where, key=value, span=span))
+        return
     logged = source_records(planned, with_joins(planned, stages), where, value)
     records = with_tables(planned, logged, span, StoredReferences(planned.application, where))
-    if test:
-        sys.stdout.write(case_test(app, case_from(app, records, key=value, span=span)))
-        return
     for line in write_log(record for record in records if is_needed(record, span)):
         sys.stdout.write(line)
 

@@ -5,6 +5,7 @@
     write = ["orders/feed-*", "nbbo/*"]    # source/stream
     read = ["rejected"]                    # sinks
     console = true                         # the console's page: states, messages and dead letters among them
+    change = true                          # with it: what a console with --allow-changes can change
 
 `*` stands for any characters, none among them, but never for the slash. What is not named is not allowed.
 """
@@ -34,6 +35,7 @@ class _Entry(BaseModel):
     write: list[_STREAMS] = []
     read: list[_SINKS] = []
     console: bool = False
+    change: bool = False
 
 
 _ENTRIES = TypeAdapter(dict[str, _Entry])
@@ -73,7 +75,15 @@ class SeeConsole:
         return "see the console"
 
 
-Permission = Write | Read | ListSources | SeeConsole
+@dataclass(frozen=True, slots=True)
+class ChangeFromConsole:
+    """Permission to change what the console's page can change; whoever has it sees the page, too."""
+
+    def __str__(self) -> str:
+        return "change from the console"
+
+
+Permission = Write | Read | ListSources | SeeConsole | ChangeFromConsole
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,7 @@ class TokenHolder:
     write: tuple[str, ...]
     read: tuple[str, ...]
     console: bool = False
+    change: bool = False
 
     def may(self, permission: Permission) -> bool:
         """Whether the token grants the permission."""
@@ -99,6 +110,8 @@ class TokenHolder:
                 return any(fnmatchcase(sink, pattern) for pattern in self.read)
             case SeeConsole():
                 return self.console
+            case ChangeFromConsole():
+                return self.console and self.change
             case ListSources():
                 return True
 
@@ -140,7 +153,7 @@ def parse(text: str) -> Grants:
         raise ValueError("; ".join(sorted({_fault(each["loc"]) for each in error.errors()}))) from None
     if not entries:
         # An empty file is what a write that was cut off leaves behind.
-        raise ValueError("holds no token; expected [name] with sha256, and write, read or console")
+        raise ValueError("holds no token; expected [name] with sha256, and write, read, console or change")
     holders = tuple(
         TokenHolder(
             name,
@@ -148,6 +161,7 @@ def parse(text: str) -> Grants:
             tuple(entry.write),
             tuple(entry.read),
             entry.console,
+            entry.change,
         )
         for name, entry in entries.items()
     )
@@ -162,10 +176,11 @@ _EXPECTED = {
     "write": 'expected a list of "source/stream", with * for any characters',
     "read": "expected a list of sinks, with * for any characters",
     "console": "expected true or false",
+    "change": "expected true or false",
 }
 
 
 def _fault(path: tuple[int | str, ...]) -> str:
     holder, *rest = (str(part) for part in path)
     key = rest[0] if rest else ""
-    return f"[{holder}] {key}: {_EXPECTED.get(key, 'expected sha256, write, read and console, nothing else')}"
+    return f"[{holder}] {key}: {_EXPECTED.get(key, 'expected sha256, write, read, console and change, nothing else')}"

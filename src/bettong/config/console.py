@@ -31,6 +31,16 @@ class ConsoleSettings(ServiceSettings):
         None,
         description="What the p99 from client to delivery is to be, in milliseconds; the page compares with it.",
     )
+    console_allow_changes: bool = Field(
+        default=False,
+        description="Whether the page can change anything: send dead letters again. It needs `BETTONG_TOKENS`, and is"
+        " for those with `change = true`.",
+    )
+    console_sender: Annotated[str, AfterValidator(listening)] | None = Field(
+        None,
+        description="Sender to which the console sends dead letters again, host:port; by default that of the suite in"
+        " `BETTONG_CONSOLE_DIR`. Its credentials are those of clients, `BETTONG_CLIENT_*`.",
+    )
     health_listen: Annotated[str, AfterValidator(listening)] | None = Field(
         None,
         description="Where the console answers HTTP without TLS and tokens, host:port, and says no more than that it"
@@ -61,6 +71,11 @@ class ConsoleSettings(ServiceSettings):
             faults.append(
                 f"BETTONG_CONSOLE_LISTEN: at {self.console_listen} strangers would read states and messages; give"
                 " BETTONG_TOKENS, or listen at 127.0.0.1"
+            )
+        if self.console_allow_changes and self.tokens is None:
+            faults.append(
+                "BETTONG_CONSOLE_ALLOW_CHANGES (--allow-changes) needs BETTONG_TOKENS: only those with `change = true`"
+                " may change something"
             )
         if not local and self.tokens is not None and self.tls_certificate is None:
             faults.append(

@@ -4,7 +4,7 @@ Plain HTTP, for reading alone. Texts (errors, what is waited for) are not among 
 application: sources, sinks, stages, partitions.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from types import TracebackType
@@ -15,10 +15,10 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from bettong import metrics
+from bettong.edges.account_differences import AccountWatch, Partitions
 from bettong.edges.redis_store import LiveMetrics
 from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import SettingsError, StoreError
-from bettong.identifiers import PartitionId
 from bettong.latency import LatencyCounts
 from bettong.logs import Logger
 from bettong.metrics import BESIDE, HISTOGRAMS, SERIES, SERVICE, STANDBY, STATE, STATES, TIMES, Scope, Series
@@ -28,8 +28,6 @@ from bettong.worker.stopwatch import times_of
 
 # A scrape may wait for Redis for one attempt; Prometheus gives up after 10 s by default.
 _ATTEMPTS_S = 0.5
-
-Partitions = Mapping[PartitionId, MetricValues]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +159,7 @@ class _MetricsCollector(Collector):
     def __init__(self, identity: Identity, live: LiveMetrics) -> None:
         self._identity = identity
         self._live = live
+        self._accounts = AccountWatch()
         self._has_partitions = Scope.PARTITION in _scopes(identity.service)
 
     def collect(self) -> Iterator[Metric]:
@@ -183,7 +182,15 @@ class _MetricsCollector(Collector):
             except StoreError:
                 readable = 0
             yield self._one("bettong_partition_metrics_readable", {}, readable)
+            if readable:
+                yield self._account_differences(record, partitions)
         yield from families(record, partitions)
+
+    def _account_differences(self, record: MetricValues, partitions: Partitions) -> Metric:
+        family = _family("bettong_account_differences", BESIDE["bettong_account_differences"][1])
+        for stage, count in self._accounts.differences(record, partitions).items():
+            family.add_sample("bettong_account_differences", {"stage": stage}, count)
+        return family
 
     def _named(self) -> dict[str, str]:
         return {

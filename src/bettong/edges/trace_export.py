@@ -19,11 +19,12 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from bettong import metrics
 from bettong.config.service import ServiceSettings
 from bettong.errors import SettingsError
 from bettong.logs import Logger
 from bettong.threads import BlockThread
-from bettong.traces import Report, TraceSpan
+from bettong.traces import TraceSpan
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -69,8 +70,8 @@ def require_exporter(endpoint: str | None, setting: str) -> None:
 @contextmanager
 def exporting(
     settings: ServiceSettings, service: str, application: str, log: Logger, *, instance: str = ""
-) -> Iterator[Report | None]:
-    """What a service reports its spans to while the block lasts; None where there are no traces.
+) -> "Iterator[TraceExport | None]":
+    """Where a service reports its spans while the block lasts; None where there are no traces.
 
     Enter it in the process that reports: its thread does not outlive a fork. `instance`: where the service has several
     processes, which of them. Raises SettingsError.
@@ -81,7 +82,7 @@ def exporting(
     require_exporter(settings.trace_endpoint, "BETTONG_TRACE_ENDPOINT")
     reporter = ReportingService(service, instance or settings.instance, application)
     with TraceExport(settings.trace_endpoint, reporter, log) as export:
-        yield export.report
+        yield export
 
 
 class TraceExport(BlockThread):
@@ -123,6 +124,10 @@ class TraceExport(BlockThread):
             waiting = len(self._queue)
         if waiting >= _BATCH_SPANS_MAX:
             self._full.set()
+
+    def metrics(self) -> dict[str, str | int | float]:
+        """For the live record. From any thread."""
+        return {metrics.DROPPED_SPANS.name: self.dropped}
 
     def abandon(self) -> None:
         """Leaving waits no more: what is not exported yet is, if this process lives on for some seconds."""

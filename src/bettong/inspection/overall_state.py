@@ -86,6 +86,8 @@ def overall_state(found: Inspection, measured: Measures) -> OverallState:
                 "wait for lost frames",
             ),
         )
+    if unheard := [row for row in found.services if row.unheard_s is not None]:
+        return OverallState(Level.NOTICE, "Unsure", f"{_unheard(unheard)}")
     if other:
         return OverallState(Level.NOTICE, other[0].state.capitalize(), _services(other))
     if found.unknown:
@@ -110,6 +112,9 @@ def _of_services(found: Inspection) -> Iterator[Need]:
     for row in found.services:
         if row.state in remedies:
             yield Need(Level.BAD, _services([row]), remedies[row.state])
+        elif row.unheard_s is not None:
+            remedy = "wait a moment: it comes back, or counts as silent"
+            yield Need(Level.NOTICE, _unheard([row]), remedy)
     for text in found.unknown:
         yield Need(Level.UNKNOWN, text, "bring it back; the rest goes on meanwhile")
     for text in found.overview.references:
@@ -187,6 +192,11 @@ def _of_messages(found: Inspection) -> Iterator[Need]:
 
 def _partitions(count: int, total: int, one: str, many: str) -> str:
     return f"{count:,} of {total:,} partitions {one if count == 1 else many}"
+
+
+def _unheard(rows: Sequence[ServiceRow]) -> str:
+    named = [f"{row.name}: not heard of for {row.unheard_s or 0.0:.1f} s" for row in rows[:_NAMED_MAX]]
+    return "; ".join(named) + (f"; {len(rows) - _NAMED_MAX} more" if len(rows) > _NAMED_MAX else "")
 
 
 def _services(rows: Sequence[ServiceRow]) -> str:

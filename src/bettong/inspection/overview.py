@@ -21,6 +21,9 @@ STALLED_S_MIN = 5.0
 # A service that has not written its record for this part of the record's life says nothing any more: it writes at
 # least ten times in it, and of the shortest, 10 s, this is three seconds.
 _SILENT_PER_TTL = 0.3
+# From here on it is said that it was not heard of: of the shortest life 1.3 s, in which two records are missing. A
+# machine that is busy may write that late, so it is a notice and no alarm.
+_UNHEARD_PER_TTL = 0.13
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +291,23 @@ def is_silent(record: Record) -> bool:
     """Whether who wrote a record has not written it again for so long that it is dead, cut off or stands still."""
     age_s, ttl_s = number_of(record, metrics.AGE_S), number_of(record, metrics.TTL_S)
     return age_s is not None and ttl_s is not None and age_s > _SILENT_PER_TTL * ttl_s
+
+
+def unheard_s(record: Record) -> float | None:
+    """For how long a service was not heard of, where that is longer than usual; None where it is not."""
+    age_s, limit_s = _age_and_limit_s(record)
+    return age_s if age_s is not None and age_s >= limit_s else None
+
+
+def overdue_s(record: Record) -> float | None:
+    """How long until a service that is late would count as not heard of; None where it is not late, or counts."""
+    age_s, limit_s = _age_and_limit_s(record)
+    return limit_s - age_s if age_s is not None and limit_s / 2 <= age_s < limit_s else None
+
+
+def _age_and_limit_s(record: Record) -> tuple[float | None, float]:
+    age_s, ttl_s = number_of(record, metrics.AGE_S), number_of(record, metrics.TTL_S)
+    return (age_s, _UNHEARD_PER_TTL * ttl_s) if age_s is not None and ttl_s is not None else (None, 0.0)
 
 
 def number_of(record: Record, name: str) -> float | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bettong import metrics
-from bettong.inspection.overview import Record, is_silent, number_of, service_of
+from bettong.inspection.overview import Record, is_silent, number_of, service_of, unheard_s
 from bettong.services import CONSOLE, SERVICES
 
 RUNNING = "running"
@@ -38,13 +38,17 @@ class ProcessFacts:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRow:
-    """One service. `since_s` (Unix seconds) is None when nobody knows."""
+    """One service. `since_s` (Unix seconds) is None when nobody knows.
+
+    `unheard_s`: for how long nothing was heard of it, where that is longer than usual, and too short for `SILENT`.
+    """
 
     name: str
     state: str
     since_s: float | None = None
     detail: str = ""
     process: ProcessFacts | None = None
+    unheard_s: float | None = None
 
 
 def local_rows(
@@ -91,7 +95,7 @@ def _local_row(
     ):  # of the process before this one
         again = f"again, after it {_ending(facts)}" if facts.fault else ""
         return ServiceRow(name, _STARTING, facts.started_s, again, facts)
-    return ServiceRow(name, reported.state, reported.since_s, reported.detail, facts)
+    return replace(reported, process=facts)
 
 
 def _ending(facts: ProcessFacts) -> str:
@@ -111,4 +115,4 @@ def _reported_row(name: str, record: Record) -> ServiceRow:
             f"has said nothing for {seconds:.0f} s: dead, cut off or standing still; its last word: {last}"
         )
         return ServiceRow(name, SILENT, since_s, detail)
-    return ServiceRow(name, state, since_s, detail)
+    return ServiceRow(name, state, since_s, detail, unheard_s=unheard_s(record))

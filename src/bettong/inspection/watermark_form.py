@@ -1,4 +1,7 @@
-"""Open windows and what holds them, as `bettong status --json` prints them: see `status_form`. Pure."""
+"""Open windows and what holds them, as `bettong status --json` prints them and the console's page gets them. Pure.
+
+See `status_form`.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +58,9 @@ class OpenWindowStatus(Described):
         f"What moves it next: {', '.join(WaitsFor)}. Records: of its log, not folded yet, where"
         " newer event times of `held_by` may lie; clock: no origin is live.",
     )
+    waiting_records: int | None = unit_field(
+        "records", "Of its log, not folded yet, whatever it waits for; null for none."
+    )
     held_by: InputWatermarkStatus | None = unit_field("object", "The input that holds it; null for none.")
 
 
@@ -92,5 +98,6 @@ def open_window_status(found: OpenWindow) -> OpenWindowStatus:
         watermark_ns=hold.watermark_ns or None,
         short_s=found.short_s,
         waits_for=hold.waits_for.value,
+        waiting_records=hold.waiting_records,
         held_by=input_watermark_status(hold.input) if hold.input is not None else None,
     )

@@ -56,6 +56,9 @@ export function milliseconds(value) {
 /** A share of 1, of a core or of a whole. */
 export const percent = (share) => amount(share === null ? null : share * 100, "%");
 
+/** Seconds of a time in ns, which may have been kept as it was written: see `live.js`. Of µs, which is enough for people. */
+export const secondsOf = (ns) => Number(ns.rawJSON ?? ns) / 1e9;
+
 /** A moment in local time; UTC on hover, and for machines. */
 export function moment(seconds, { day = false } = {}) {
   const at = new Date(seconds * 1000);

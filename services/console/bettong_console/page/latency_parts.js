@@ -28,5 +28,5 @@ function sinkParts(sink) {
     h("ol", {}, sink.parts.map((each, index) =>
       h("li", { class: each.part === sink.largest ? "largest" : "", title: `99 of 100 take less than ${each.p99_ms.toFixed(2)} ms here` },
         h("span", { class: `number-of part-${index + 1}`, "aria-hidden": "true" }, String(index + 1)),
-        h("span", {}, each.part), " ", h("span", { class: "quiet" }, milliseconds(each.mean_ms)), " ", h("span", { class: "quiet" }, percent(each.share))))));
+        h("span", {}, each.part), " ", h("span", { class: "quiet" }, milliseconds(each.mean_ms), ", ", percent(each.share))))));
 }

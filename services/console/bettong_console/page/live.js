@@ -107,11 +107,17 @@ function limited(signal, within_ms) {
 }
 
 /** JSON of an address. Throws an Error with the server's reason, or for an answer that has not come within so long. */
-export async function ask(path, signal, within_ms = ANSWER_MS_MAX) {
+export const ask = (path, signal, within_ms = ANSWER_MS_MAX) => answerOf(path, { signal: limited(signal, within_ms) }, within_ms);
+
+/** The same of what is sent there as JSON, to change something. */
+export const send = (path, values, within_ms) =>
+  answerOf(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(values), signal: limited(null, within_ms) }, within_ms);
+
+async function answerOf(path, options, within_ms) {
   let answer;
   let text;
   try {
-    answer = await fetch(path, { signal: limited(signal, within_ms) });
+    answer = await fetch(path, options);
     text = await answer.text();
   } catch (fault) {
     throw fault.name === "TimeoutError" ? new Error(`the console does not answer within ${within_ms / 1000} s`) : fault;

@@ -1,6 +1,6 @@
 // Which windows are open, and which origin of which source holds each of them open, since when.
 import { h } from "./dom.js";
-import { amount, count, duration, moment } from "./format.js";
+import { amount, count, duration, moment, secondsOf } from "./format.js";
 
 const at = (seconds) => moment(seconds, { day: true });
 const HEADS = [["Computation"], ["Window"], ["Until", "the watermark is at"], ["In", "partitions", true], ["Watermark", "of the slowest"], ["Short", "of event time", true], ["Held by"]];
@@ -14,9 +14,9 @@ export function openWindows(found) {
       h("tbody", {}, found.map((each) => h("tr", {},
         h("td", { class: "name", title: `${each.computation}, stage ${each.stage}` }, each.computation),
         h("td", {}, what(each)),
-        h("td", {}, at(each.due_s)),
+        h("td", {}, at(secondsOf(each.due_ns))),
         h("td", { class: "number" }, count(each.partitions)),
-        h("td", {}, each.watermark_s === null ? amount(null) : at(each.watermark_s), h("span", { class: "unit" }, `${each.stage}/${each.partition}`)),
+        h("td", {}, each.watermark_ns === null ? amount(null) : at(secondsOf(each.watermark_ns)), h("span", { class: "unit" }, `${each.stage}/${each.partition}`)),
         h("td", { class: "number" }, duration(each.short_s)),
         h("td", { class: "text quiet" }, held(each))))))));
 }
@@ -24,7 +24,8 @@ export function openWindows(found) {
 function what(each) {
   if (each.kind !== "window") return { session: "at the earliest", join: "none: a join", timer: "none: a timer" }[each.kind];
   const day = (seconds) => new Date(seconds * 1000).toDateString();
-  return h("span", {}, at(each.start_s), " to ", day(each.start_s) === day(each.end_s) ? moment(each.end_s) : at(each.end_s));
+  const [start_s, end_s] = [secondsOf(each.start_ns), secondsOf(each.end_ns)];
+  return h("span", {}, at(start_s), " to ", day(start_s) === day(end_s) ? moment(end_s) : at(end_s));
 }
 
 function held(each) {
@@ -35,10 +36,10 @@ function held(each) {
 
 function holder(each, own) {
   if (!own) return each.waits_for === "clock" ? "No origin is live, so event time goes on with the clock" : "No message has come yet";
-  if (each.waits_for === "partition") return h("span", {}, origin(own), " has said nothing yet", own.awaited > 1 && `, as do ${own.awaited - 1} more`, "; it is waited for");
+  if (each.waits_for === "partition") return h("span", {}, origin(own), " has said nothing yet", own.awaited_partitions > 1 && `, as do ${own.awaited_partitions - 1} more`, "; it is waited for");
   if (each.waits_for === "event time") return h("span", {}, origin(own), " has sent no event time yet", idle(own));
-  return h("span", {}, origin(own), " has not moved since ", at(own.since_s), own.at_least && " or before", ", silent for ", duration(own.silent_s), idle(own));
+  return h("span", {}, origin(own), " has not moved since ", at(own.since_unix_s), own.since_at_least && " or before", ", silent for ", duration(own.silent_s), idle(own));
 }
 
-const origin = (own) => h("strong", {}, own.is_of_stage ? `partition ${own.stream} of stage ${own.source}` : `${own.stream} of source ${own.source}`);
-const idle = (own) => (own.idle_at_s === null ? "; it is waited for however long it is silent" : h("span", {}, "; idle after ", duration(own.idle_s), ", at ", at(own.idle_at_s)));
+const origin = (own) => h("strong", {}, own.is_of_stage ? `partition ${own.stream} of stage ${own.input}` : `${own.stream} of source ${own.input}`);
+const idle = (own) => (own.idle_at_unix_s === null ? "; it is waited for however long it is silent" : h("span", {}, "; idle after ", duration(own.idle_timeout_s), ", at ", at(own.idle_at_unix_s)));

@@ -183,7 +183,7 @@ def process_of(settings: ProcessorSettings) -> WorkerProcess:
     ready = programs(settings)
     application = ready.plan.application
     resources = ExitStack()
-    report = resources.enter_context(
+    traces = resources.enter_context(
         exporting(
             settings, PROCESSOR.name, application, log, instance=f"{socket.gethostname()}-{os.getpid()}"
         )
@@ -212,5 +212,5 @@ def process_of(settings: ProcessorSettings) -> WorkerProcess:
         log=log,
     )
     Watch(guard.at_work, guard.reports, guard.limit_ms).start()
-    stamping = Stamping(measures=settings.measures, report=report)
+    stamping = Stamping(measures=settings.measures, report=traces.report if traces is not None else None)
     return WorkerProcess(partitions, uploads, metrics, guard, stamping, resources)

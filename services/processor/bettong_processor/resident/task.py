@@ -72,7 +72,7 @@ class SlotTask:
         ready = programs(settings)
         instance = f"{settings.instance}/{slot}"
         with (
-            exporting(settings, PROCESSOR.name, ready.plan.application, log, instance=instance) as report,
+            exporting(settings, PROCESSOR.name, ready.plan.application, log, instance=instance) as traces,
             RedisStore(settings.redis_connection, ready.plan.application) as redis,
             LogWriter(
                 settings.kafka_connection,
@@ -117,5 +117,7 @@ class SlotTask:
                     ),
                     clock=CheckedClock(time.time_ns, log),
                     log=log,
-                    stamping=Stamping(measures=settings.measures, report=report),
+                    stamping=Stamping(
+                        measures=settings.measures, report=traces.report if traces is not None else None
+                    ),
                 ).fold_until_stopped()

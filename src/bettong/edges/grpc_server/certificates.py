@@ -1,31 +1,49 @@
 """A server's certificate, its key, and whose clients it takes; new files count from the next connection on."""
 
 import ssl
+from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 
+from bettong.edges.grpc_server.certificate_end import chain_end_s
 from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.errors import SettingsError
 from bettong.logs import Logger
 
 
-def server_credentials(
-    certificate: Path, key: Path, clients: Path | None, log: Logger
-) -> grpc.ServerCredentials:
-    """Credentials that follow their files. With `clients`, who shows no certificate of these authorities is refused.
+class ServerCertificate:
+    """What a server shows, as its files are now. With `clients`, who shows no certificate of these is refused.
 
     Connections that are open stay as they are. Raises SettingsError that lists every fault of the files.
     """
-    paths = [certificate, key, *([clients] if clients else [])]
-    files = Reloaded(paths, lambda: _read(certificate, key, clients), log)
-    # gRPC asks for the newest before each handshake.
-    return grpc.dynamic_ssl_server_credentials(
-        files.current(), files.current, require_client_authentication=clients is not None
-    )
+
+    def __init__(self, certificate: Path, key: Path, clients: Path | None, log: Logger) -> None:
+        paths = [certificate, key, *([clients] if clients else [])]
+        self._files = Reloaded(paths, lambda: _read(certificate, key, clients), log)
+        self._asks_clients = clients is not None
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """Credentials that follow the files."""
+        # gRPC asks for the newest before each handshake.
+        return grpc.dynamic_ssl_server_credentials(
+            self._files.current().configuration,
+            lambda: self._files.current().configuration,
+            require_client_authentication=self._asks_clients,
+        )
+
+    def end_s(self) -> float | None:
+        """When the first one of its chain ends, Unix s; None where nobody can tell. From any thread."""
+        return self._files.current().end_s
 
 
-def _read(certificate: Path, key: Path, clients: Path | None) -> grpc.ServerCertificateConfiguration:
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    configuration: grpc.ServerCertificateConfiguration
+    end_s: float | None
+
+
+def _read(certificate: Path, key: Path, clients: Path | None) -> _Shown:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     faults = []
     try:
@@ -46,12 +64,14 @@ def _read(certificate: Path, key: Path, clients: Path | None) -> grpc.ServerCert
     if faults:
         raise SettingsError("; ".join(faults))
     try:
-        return grpc.ssl_server_certificate_configuration(
-            [(key.read_bytes(), certificate.read_bytes())],
+        chain = certificate.read_bytes()
+        configuration = grpc.ssl_server_certificate_configuration(
+            [(key.read_bytes(), chain)],
             root_certificates=clients.read_bytes() if clients is not None else None,
         )
     except OSError as error:
         raise SettingsError(f"BETTONG_TLS_*: {_reason(error)}") from None
+    return _Shown(configuration, chain_end_s(chain))
 
 
 def _reason(error: OSError) -> str:

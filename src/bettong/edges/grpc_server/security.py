@@ -5,9 +5,10 @@ from pathlib import Path
 
 import grpc
 
+from bettong import metrics
 from bettong.config.access import Grants, parse
 from bettong.config.service import ServingSettings
-from bettong.edges.grpc_server.certificates import server_credentials
+from bettong.edges.grpc_server.certificates import ServerCertificate
 from bettong.edges.grpc_server.guard import CallGuard, Permissions
 from bettong.edges.grpc_server.pending import OTHER_CALLS_MAX
 from bettong.edges.grpc_server.reading import REQUEST_BYTES_MAX, OneRequest, Reading
@@ -51,13 +52,13 @@ class ServerSecurity:
                 ("grpc.max_connection_age_ms", settings.connection_age_max_s * 1000),
                 ("grpc.max_connection_age_grace_ms", _AGE_GRACE_MS),
             )
-        self._credentials: grpc.ServerCredentials | None = None
+        self._certificate: ServerCertificate | None = None
         self._health_listen = settings.health_listen
         self._probed: grpc.aio.Server | None = None
         faults = []
         if settings.tls_certificate is not None and settings.tls_key is not None:
             try:
-                self._credentials = server_credentials(
+                self._certificate = ServerCertificate(
                     settings.tls_certificate, settings.tls_key, settings.tls_clients, log
                 )
             except SettingsError as error:
@@ -106,9 +107,14 @@ class ServerSecurity:
 
     def listen(self, server: grpc.aio.Server, address: str) -> int:
         """Has the server listen at host:port; returns the port. Raises RuntimeError, as gRPC does."""
-        if self._credentials is None:
+        if self._certificate is None:
             return server.add_insecure_port(address)
-        return server.add_secure_port(address, self._credentials)
+        return server.add_secure_port(address, self._certificate.credentials())
+
+    def metrics(self) -> dict[str, str | int | float]:
+        """For the live record: when its certificate ends, if there is one. From any thread."""
+        end_s = self._certificate.end_s() if self._certificate is not None else None
+        return {} if end_s is None else {metrics.CERTIFICATE_END.name: end_s}
 
 
 def read_tokens(path: Path) -> Grants:

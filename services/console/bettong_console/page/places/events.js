@@ -3,13 +3,15 @@ import { choose, chosen } from "../address.js";
 import { h, morphChildren, on } from "../dom.js";
 import { count, moment } from "../format.js";
 import { ask, QUESTION_MS_MAX } from "../live.js";
+import { Retrying } from "../retrying.js";
 
-export function eventsPlace(root) {
+export function eventsPlace(root, description) {
   let view = null;
   let found = null;
   let fault = "";
   let asking = null;
   const ended = new AbortController();
+  const retrying = description.changes ? new Retrying(root, draw, find, ended.signal) : null;
   on(root, "click", "[data-ask]", find, ended.signal);
   on(root, "change", "[data-computation]", (field) => {
     choose({ computation: field.value });
@@ -49,7 +51,10 @@ export function eventsPlace(root) {
         h("div", { class: "controls end" },
           (wanted || names.length > 1) && h("select", { "data-computation": true, "aria-label": "Computation" }, h("option", { value: "" }, "all computations"),
             names.map((name) => h("option", { value: name, selected: name === wanted }, found ? `${name} (${(counts[name] || 0).toLocaleString("en")})` : name))),
-          h("button", { type: "button", "data-ask": true }, asking ? "Reading …" : found ? "Read again" : "Read them"))),
+          h("button", { type: "button", "data-ask": true }, asking ? "Reading …" : found ? "Read again" : "Read them"),
+          retrying && found && found.total > 0 && h("button", { type: "button", "data-retry-all": wanted }, "Send all again …"))),
+      // Always there, so that what is below stays the same element, and open, when something is asked.
+      retrying && h("div", {}, retrying.panel()),
       fault && h("p", { class: "refused", role: "alert" }, fault),
       found === null
         ? h("p", { class: "body empty" }, view.dead_letters ? "Messages that could not be processed lie in a topic of their own. Reading it takes as long as it is." : "No message had to be set aside. One that a source cannot read, or that a computation fails at, would be kept for you, with the reason.")
@@ -60,11 +65,11 @@ export function eventsPlace(root) {
             h("tbody", {}, found.dead_letters.map((each) => h("tr", {},
               h("td", {}, moment(each.time_s, { day: true })),
               h("td", { class: "name", title: each.computation }, each.computation),
-              h("td", { class: "text" }, each.reason),
+              h("td", { class: "text" }, each.reason, trace(each)),
               h("td", { class: "text mono" }, each.message),
               h("td", { class: "quiet" }, `${each.origin}, frame ${each.sequence} [${each.index}]`),
-              h("td", { class: "mono" }, each.id, each.sent_again && h("span", { class: "badge good" }, "sent again"))))))),
-      found && h("p", { class: "body quiet small" }, `The newest ${found.dead_letters.length} of ${found.total.toLocaleString("en")}. bettong dead-letters retry sends them again, each once.`));
+              h("td", { class: "mono" }, each.id, each.sent_again ? h("span", { class: "badge good" }, "sent again") : retrying && h("button", { type: "button", class: "small", "data-retry": each.id, "aria-label": `Send ${each.id} again` }, "Send again …"))))))),
+      found && h("p", { class: "body quiet small" }, `The newest ${found.dead_letters.length} of ${found.total.toLocaleString("en")}. ${retrying ? "Each is sent again once, however often it is asked for." : "bettong dead-letters retry sends them again, each once."}`));
   }
 
   return {
@@ -78,6 +83,11 @@ export function eventsPlace(root) {
       if (asking) asking.abort();
     },
   };
+}
+
+/** Where the user's function raised, to be opened; it stays open while the place is drawn again. */
+function trace({ id, traceback }) {
+  return traceback && traceback.length > 0 && h("details", { class: "trace small", "data-keep": `trace ${id}` }, h("summary", {}, "Where it failed"), h("pre", { class: "mono" }, traceback.join("\n")));
 }
 
 function changes(found) {

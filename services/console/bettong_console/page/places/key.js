@@ -10,7 +10,11 @@ export function keyPlace(root, description) {
   let found = null;
   let fault = "";
   let asking = null;
+  // The key as a test: asked for, its text, or why there is none.
+  let test = { asked: false, text: null, fault: "" };
   const ended = new AbortController();
+  on(root, "click", "[data-case]", makeTest, ended.signal);
+  on(root, "click", "[data-copy]", () => navigator.clipboard.writeText(test.text), ended.signal);
   on(root, "submit", "form", (form, event) => {
     event.preventDefault();
     const fields = new FormData(form);
@@ -25,6 +29,7 @@ export function keyPlace(root, description) {
     const own = new AbortController();
     asking = own;
     [found, fault] = [null, ""];
+    test = { asked: false, text: null, fault: "" };
     draw();
     const parameters = new URLSearchParams({ key: chosen("key", ""), stage: chosen("stage", description.stages[0] || ""), from: chosen("from", "snapshot") });
     try {
@@ -35,6 +40,18 @@ export function keyPlace(root, description) {
     }
     asking = null;
     draw();
+  }
+
+  async function makeTest() {
+    const own = { asked: true, text: null, fault: "" };
+    test = own;
+    draw();
+    try {
+      own.text = (await ask(`/api/case?${new URLSearchParams({ key: found.key, stage: found.stage })}`, ended.signal, QUESTION_MS_MAX)).text;
+    } catch (error) {
+      own.fault = error.message;
+    }
+    if (!ended.signal.aborted && test === own) draw();
   }
 
   function draw() {
@@ -54,10 +71,21 @@ export function keyPlace(root, description) {
         h("p", { class: "body quiet small" }, "The log of the key's partition is folded again, beside what runs, with the code that this console has. Nothing is stopped and nothing is written.")),
       asking && h("section", { class: "card", role: "status" }, h("p", { class: "body empty" }, "Folding the log …")),
       fault && h("p", { class: "refused", role: "alert" }, fault),
+      found && testCase(test),
       found && timeline(found)));
   }
 
   return { show() {}, addressChanged: find, end: () => { ended.abort(); if (asking) asking.abort(); } };
+}
+
+function testCase({ asked, text, fault }) {
+  return h("section", { class: "card" },
+    h("header", {}, h("h2", {}, "As a test"), h("span", { class: "quiet small" }, "what clients sent of this key, to run and to change; bettong log --key --test prints the same"),
+      h("div", { class: "controls end" },
+        text !== null && navigator.clipboard && h("button", { type: "button", "data-copy": true }, "Copy"),
+        text === null && h("button", { type: "button", "data-case": true }, asked && !fault ? "Reading the log …" : "Make a test of it"))),
+    fault && h("p", { class: "refused", role: "alert" }, fault),
+    text !== null && h("pre", { class: "body json case", tabindex: 0, "aria-label": "The test" }, text));
 }
 
 function timeline(found) {

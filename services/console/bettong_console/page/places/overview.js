@@ -1,6 +1,6 @@
 // Is it alive? A word with its reason, the numbers that matter most, and what needs a person.
 import { h, morphChildren, s } from "../dom.js";
-import { amount, count, digits, duration, milliseconds, moment, rate, since } from "../format.js";
+import { amount, count, digits, duration, milliseconds, moment, rate, secondsOf, since } from "../format.js";
 import { Histories, sparkline } from "../histories.js";
 import { latencyParts, noParts } from "../latency_parts.js";
 
@@ -90,12 +90,13 @@ function services(rows, now_s) {
     h("div", { class: "scroll" }, h("table", { class: "ages services" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Service"), h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "number" }, "For"), h("th", { scope: "col" }, "Detail"))),
       h("tbody", {}, rows.map((row) => {
-        const level = LEVELS[row.state] ?? "bad";
+        const unheard = row.unheard_s !== null;
+        const level = unheard ? "notice" : LEVELS[row.state] ?? "bad";
         return h("tr", { class: level },
           h("td", { class: "name", title: row.name }, row.name),
-          h("td", {}, h("span", { class: `badge ${level}` }, row.state)),
+          h("td", {}, h("span", { class: `badge ${level}` }, unheard ? `${row.state}?` : row.state)),
           h("td", { class: "number" }, since(row.since_s, now_s)),
-          h("td", { class: "text quiet" }, row.detail));
+          h("td", { class: "text quiet" }, unheard ? h("span", {}, "not heard of for ", duration(row.unheard_s)) : row.detail));
       })))));
 }
 
@@ -116,7 +117,7 @@ function stages(rows, now_s) {
           h("td", { class: "number" }, milliseconds(row.p50_ms)),
           h("td", { class: "number" }, milliseconds(row.p99_ms)),
           h("td", { class: "number" }, count(row.keys, "keys")),
-          timed && h("td", { class: "number" }, row.watermark_ns ? duration(Math.max(0, now_s - row.watermark_ns / 1e9)) : amount(null)),
+          timed && h("td", { class: "number" }, row.watermark_ns ? duration(Math.max(0, now_s - secondsOf(row.watermark_ns))) : amount(null)),
           h("td", { class: "number" }, count(row.dead_letters))))))));
 }
 
