@@ -9,7 +9,7 @@ each origin, and saves that table in the same object as its state. With
 
 Duplicates and gaps are skipped and counted. A gap heals: its origin was never acknowledged past it, so both
 frames come again. OPEN carries a sequence up to which all of an origin's frames for this partition lie in the log
-before it: `highest = max(highest, previous)`. END says the same, and that nobody sends under that origin again.
+before it: `highest = max(highest, previous)`. END says the same, and that nobody sends anything new under that origin.
 
 An origin is forgotten when it was silent for long, by the age of the table and not by a clock:
 
@@ -130,10 +130,11 @@ class DeliveryTable:
         self.ended_ns.pop(origin, None)
         self._hear(origin, now_ns)
 
-    def end(self, origin: Origin, *, acknowledged: SequenceNumber, now_ns: int) -> None:
+    def end(self, origin: Origin, *, acknowledged: SequenceNumber, now_ns: int, kept: bool = False) -> None:
         """Notes that the origin has sent its last frame, `acknowledged`; what is late is still reported for a while.
 
-        Nothing ends for who has taken later frames: then another session goes on.
+        `kept`: for as long as of an origin that was silent since, for its frames may be sent again. Nothing ends for
+        who has taken later frames: then another session goes on.
         """
         ends = self.highest.get(origin, acknowledged + 1) <= acknowledged
         if ends:
@@ -143,7 +144,7 @@ class DeliveryTable:
             # Of an END that comes again, the origin may have been forgotten just now.
             self.highest[origin] = acknowledged
             self.heard_ns.pop(origin, None)
-            self.ended_ns[origin] = self.age_ns
+            self.ended_ns[origin] = self.age_ns + (ORIGIN_TTL_NS - ENDED_TTL_NS if kept else 0)
 
     @property
     def gap(self) -> Gap | None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from bettong.client import Sender
+from bettong.client.message_files import Format
+from bettong.client.portion_sending import stream_of_file
 from bettong.errors import RefusedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import FrameKind
@@ -130,6 +132,37 @@ def test_bettong_send_killed_in_the_middle_and_run_again_gives_each_message_once
     assert ending is not None
     assert ending.status == 0, again.obituary()
     assert orders_by_partition(kafka, sender, "file") == expected(messages)
+
+
+@pytest.mark.timeout(300)
+def test_a_file_ends_its_stream_and_counts_once_however_often_it_is_sent(
+    sender: SenderProcess, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    messages = orders(range(7000, 7100))
+    path = written(tmp_path / "orders.jsonl", messages)
+    arguments = ("send", "orders", str(path), "--to", sender.address)
+    command = Command("send", (sys.executable, "-m", "bettong", *arguments), tmp_path / "send.log")
+
+    def ends() -> dict[int, list[bool]]:
+        found = frames_in(kafka.bootstrap, stage_topic(sender.name, "orders"))
+        return {
+            partition: [
+                frame.kept
+                for frame in frames
+                if frame.kind is FrameKind.END
+                and frame.origin == f"orders/{stream_of_file(path, Format.JSON)}"
+            ]
+            for partition, frames in found.items()
+        }
+
+    for number in (1, 2):
+        ending = Process(command).wait(120)
+        assert ending is not None
+        assert ending.status == 0, command.log.read_text()
+        eventually(lambda number=number: set(map(len, ends().values())) == {number}, seconds=60)  # type: ignore[misc]
+        assert all(all(kept) for kept in ends().values())
+        stream = stream_of_file(path, Format.JSON)
+        assert orders_by_partition(kafka, sender, stream) == expected(messages)
 
 
 @pytest.mark.timeout(300)

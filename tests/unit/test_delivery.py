@@ -314,7 +314,9 @@ def test_a_gap_that_nobody_sends_behind_is_dropped_and_gaps_are_bounded() -> Non
 
 
 heard = st.tuples(
-    st.sampled_from("abcd"), st.sampled_from(["take", "open", "end"]), st.integers(-(10**13), 3 * 10**13)
+    st.sampled_from("abcd"),
+    st.sampled_from(["take", "open", "end", "kept"]),
+    st.integers(-(10**13), 3 * 10**13),
 )
 
 
@@ -336,7 +338,8 @@ def test_a_replay_from_any_saved_point_forgets_alike(
             elif what == "open":
                 table.open(Origin(f"orders/{origin}"), acknowledged=SequenceNumber(index), now_ns=now_ns)
             else:
-                table.end(Origin(f"orders/{origin}"), acknowledged=SequenceNumber(index), now_ns=now_ns)
+                ended = Origin(f"orders/{origin}")
+                table.end(ended, acknowledged=SequenceNumber(index), now_ns=now_ns, kept=what == "kept")
         return table
 
     with pytest.MonkeyPatch.context() as patch:
@@ -361,3 +364,26 @@ def test_an_end_that_comes_again_when_the_origin_is_forgotten_is_forgotten_in_it
         assert (set(table.highest), set(table.ended_ns)) == ({origin}, {origin})
     table.open(Origin("orders/b"), acknowledged=SequenceNumber(0), now_ns=START_NS + 3 * ENDED_TTL_NS)
     assert set(table.highest) == {"orders/b"}
+
+
+def test_an_end_whose_frames_may_come_again_is_known_as_long_as_a_client_that_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delivery, "AGE_STEP_NS", ORIGIN_TTL_NS)
+    origin, kept, silent = Origin("orders/a"), Origin("orders/kept"), Origin("orders/silent")
+
+    def known_after(age_ns: int) -> set[Origin]:
+        table = DeliveryTable()
+        for each in (origin, kept, silent):
+            table.take(each, sequence=SequenceNumber(1), previous=SequenceNumber(0), now_ns=START_NS)
+        table.end(origin, acknowledged=SequenceNumber(1), now_ns=START_NS)
+        table.end(kept, acknowledged=SequenceNumber(1), now_ns=START_NS, kept=True)
+        assert set(table.ended_ns) == {origin, kept}
+        table.open(Origin("orders/b"), acknowledged=SequenceNumber(0), now_ns=START_NS + age_ns)
+        again = table.take(kept, sequence=SequenceNumber(1), previous=SequenceNumber(0), now_ns=START_NS)
+        assert (again is Verdict.DUPLICATE) == (kept in table.highest)
+        return set(table.highest) - {Origin("orders/b")}
+
+    assert known_after(ENDED_TTL_NS // 2) == {origin, kept, silent}
+    assert known_after(2 * ENDED_TTL_NS) == {kept, silent}
+    assert known_after(ORIGIN_TTL_NS - ENDED_TTL_NS) == {kept, silent}

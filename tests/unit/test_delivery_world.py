@@ -108,15 +108,24 @@ def _follows_the_clock(table: DeliveryTable, now_ns: int) -> None:
     table.age_ns = table.clock_ns = max(table.clock_ns, now_ns)
 
 
-def _never_ends(table: DeliveryTable, origin: Origin, *, acknowledged: int, now_ns: int) -> None:
+def _never_ends(table: DeliveryTable, origin: Origin, *, acknowledged: int, now_ns: int, kept: bool) -> None:
+    del kept
     table.open(origin, acknowledged=SequenceNumber(acknowledged), now_ns=now_ns)
 
 
 def _forgets_at_once_who_has_ended(
-    table: DeliveryTable, origin: Origin, *, acknowledged: int, now_ns: int
+    table: DeliveryTable, origin: Origin, *, acknowledged: int, now_ns: int, kept: bool
 ) -> None:
-    _end(table, origin, acknowledged=SequenceNumber(acknowledged), now_ns=now_ns)
-    if table.ended_ns.pop(origin, None) is not None:
+    _end(table, origin, acknowledged=SequenceNumber(acknowledged), now_ns=now_ns, kept=kept)
+    if not kept and table.ended_ns.pop(origin, None) is not None:
+        del table.highest[origin]
+
+
+def _forgets_whose_frames_may_come_again(
+    table: DeliveryTable, origin: Origin, *, acknowledged: int, now_ns: int, kept: bool
+) -> None:
+    _end(table, origin, acknowledged=SequenceNumber(acknowledged), now_ns=now_ns, kept=kept)
+    if kept and table.ended_ns.pop(origin, None) is not None:
         del table.highest[origin]
 
 
@@ -127,8 +136,8 @@ def _keeps_in_a_snapshot_who_has_ended(stored: StoredDelivery) -> DeliveryTable:
     return table
 
 
-def _ends_no_partition(session: Session, now_s: float, now_ns: int) -> Taken:
-    del session, now_s, now_ns
+def _ends_no_partition(session: Session, now_s: float, now_ns: int, *, kept: bool) -> Taken:
+    del session, now_s, now_ns, kept
     return Taken([])
 
 
@@ -164,6 +173,7 @@ def _grants_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
         (DeliveryTable, "open", _opens_nothing),
         (DeliveryTable, "end", _never_ends),
         (DeliveryTable, "end", _forgets_at_once_who_has_ended),
+        (DeliveryTable, "end", _forgets_whose_frames_may_come_again),
         ("bettong.worker.partition", "delivery_of", _keeps_in_a_snapshot_who_has_ended),
         (Session, "end", _ends_no_partition),
         (SentTable, "number", _forgets_what_was_sent),

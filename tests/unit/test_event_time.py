@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,12 +73,14 @@ def test_a_client_that_has_opened_and_says_nothing_holds_the_watermark_until_it_
     assert watermark(one) == 70
 
 
-def test_a_client_that_ends_holds_nothing_and_late_ticks_of_it_change_nothing() -> None:
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_client_that_ends_holds_nothing_and_late_ticks_of_it_change_nothing(*, kept: bool) -> None:
     one, _ = workers()
     fold(one, [alone(50, log_ns=1), visits("b", 1, [Visit(2, 2, 20)], log_ns=2, watermark_ns=20)])
     fold(one, [sender_tick(3, a=80)])
     before = watermark(one)
-    fold(one, [control(FrameKind.END, "b", acknowledged=1, log_ns=4, watermark_ns=30)])
+    end = decode(control(FrameKind.END, "b", acknowledged=1, log_ns=4, watermark_ns=30))
+    fold(one, [encode(replace(end, kept=kept))])
     assert (before, watermark(one)) == (50, 80)
     fold(one, [sender_tick(5, a=90, b=40)])
     assert watermark(one) == 90

@@ -129,12 +129,13 @@ def test_a_record_that_does_not_lie_behind_the_one_before_it_ends_the_session(
     assert ends[AAAA] == 8 - back, "what was known of the other log's end is forgotten"
 
 
-def test_the_end_of_a_stream_goes_to_the_partitions_that_it_opened() -> None:
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_end_of_a_stream_goes_to_the_partitions_that_it_opened(*, kept: bool) -> None:
     ours, log = session(), MemoryLog()
     log.extend(ours.open(0, 9, SequenceNumber(3)).appends)
     log.extend(ours.take(rows_frame(5, orders([1], "AAAA")), 0, 9).appends)
-    log.extend(ours.end(0, 9).appends)
+    log.extend(ours.end(0, 9, kept=kept).appends)
     for partition, frames in log.frames.items():
         last = 5 if partition == (STAGE, AAAA) else 3
-        assert (frames[-1].kind, frames[-1].previous) == (FrameKind.END, last)
+        assert (frames[-1].kind, frames[-1].previous, frames[-1].kept) == (FrameKind.END, last, kept)
     assert set(log.frames) == {(STAGE, AAAA), HOME}

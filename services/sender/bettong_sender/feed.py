@@ -154,12 +154,14 @@ class Feed:
         finally:
             guard.end()
 
-    async def end(self) -> None:
-        """Ends the stream in the log, for good. After `receipt` gave None."""
+    async def end(self, *, kept: bool) -> None:
+        """Ends the stream in the log. After `receipt` gave None. `kept`: its frames may be sent again."""
         if self.origin_progress is not None:
             self._intake.ticker.end(self.origin_progress)
         with contextlib.suppress(Refusal):  # without a log consumers forget it later
-            await self._intake.hand_over(self, Entry(self.acknowledged, credits=0), lambda: self._session.end)
+            await self._intake.hand_over(
+                self, Entry(self.acknowledged, credits=0), lambda: partial(self._session.end, kept=kept)
+            )
 
     def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
         """Notes what the log said of a record; False ends the session, for the record may not count."""

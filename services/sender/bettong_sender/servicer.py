@@ -151,9 +151,9 @@ class IngestServicer:
                 await context.write(IngestResponse(welcome=welcome))
                 logger.info("session opened", origin=feed.origin, acknowledged=welcome.acknowledged)
                 await self._converse(feed, lease, requests, context)
-                if hello.ephemeral:
-                    await feed.end()
-                    lease.ended = True
+                if hello.ephemeral or hello.finite:
+                    await feed.end(kept=not hello.ephemeral)
+                    lease.ended = hello.ephemeral
                 logger.info("session closed", origin=feed.origin)
         finally:
             feed.close()

@@ -112,7 +112,8 @@ def send(
         for (source, path), kind in zip(pairs, kinds, strict=True):
             with errors.status(f"waiting for sender {target}, source {source} ..."):
                 own = stream is None and (again or path == _STANDARD_INPUT)
-                sender = Sender(target, source, None if own else stream or stream_of_file(path, kind))
+                name = None if own else stream or stream_of_file(path, kind)
+                sender = Sender(target, source, name, finite=stream is None)
             leaving.callback(sender.abandon)  # harmless where it has ended well
             feeds.append(_feed(sender, path, kind, frame, say))
         for feed in feeds:

@@ -255,6 +255,7 @@ class Courier:
             acknowledged=self._outbox.acknowledged,
             client=self._hello.client,
             ephemeral=self._hello.ephemeral,
+            finite=self._hello.finite,
         )
         yield IngestRequest(hello=hello)
         while (request := self._next(session)) is not None:

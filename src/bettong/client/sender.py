@@ -72,6 +72,7 @@ class Sender:
         *,
         client: str | None = None,
         acknowledged: int | None = None,
+        finite: bool = False,
         credit_wait_s: float = 60.0,
         reconnect_s: float = 30.0,
         credentials: Credentials | None = None,
@@ -85,6 +86,8 @@ class Sender:
         two objects with one name for one stream the newer gets it, and the other one's calls raise RefusedError.
         `acknowledged`: all up to there is known to be durable, and frames without a `sequence` are numbered from
         there. Needed only for a stream that was fed before and whose frames get no `sequence`.
+        `finite`: after `close` nothing new comes under the stream's name, as of a file, so event time waits for it no
+        more. The same messages may be sent again, under the same numbers. A stream without a name is finite.
         `credentials`: by default those of the environment, BETTONG_CLIENT_*; SettingsError when these are wrong.
 
         Spans of sampled frames are exported where the environment says so (BETTONG_CLIENT_TRACE_ENDPOINT).
@@ -100,6 +103,7 @@ class Sender:
             acknowledged=self.sequence,
             client=client if client is not None else new_name(),
             ephemeral=stream is None,
+            finite=finite and stream is not None,
         )
         credentials = credentials if credentials is not None else Credentials.from_environment()
         self._tracing = StreamTracing.from_environment(Origin(f"{source}/{self.stream}"), hello.client)

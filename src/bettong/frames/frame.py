@@ -79,6 +79,8 @@ class Frame:
     # Of kind REPARTITION.
     repartition: Repartition | None = None
     generation: int = 0
+    # Of kind END.
+    kept: bool = False
 
     @property
     def stream(self) -> str:
@@ -174,6 +176,7 @@ def encode(frame: Frame) -> bytes:
         event_times=frame.event_times,
         message_watermarks=frame.message_watermarks,
         generation=frame.generation,
+        kept=frame.kept,
     )
     for origin, watermark_ns in frame.watermarks.items():
         envelope.watermarks.add(origin=origin, watermark_ns=watermark_ns, idle_after=frame.idle.get(origin))
@@ -237,6 +240,7 @@ def decode(data: bytes) -> Frame:
         reference=version_of(envelope.reference) if kind is FrameKind.REFERENCE else None,
         repartition=_repartition(envelope) if kind is FrameKind.REPARTITION else None,
         generation=envelope.generation,
+        kept=envelope.kept,
     )
 
 

@@ -224,14 +224,17 @@ class Session:
             appends.append(self._append(partition, data))
         return Taken(appends, shares.messages, shares.refused, shares.skipped, watermark_ns)
 
-    def end(self, now_s: float, now_ns: int) -> Taken:
-        """The records that end the stream; everything must be acknowledged, and nobody come back under its name.
+    def end(self, now_s: float, now_ns: int, *, kept: bool = False) -> Taken:
+        """The records that end the stream; everything must be acknowledged, and nothing new come under its name.
 
-        Where the stage needs time, they go to all of its partitions: TICKs, or an earlier session, may have brought it.
+        `kept`: the same frames may come again. Where the stage needs time, the records go to all of its partitions:
+        TICKs, or an earlier session, may have brought it.
         """
         del now_s
         known = self._numbering.last_sent(everywhere=self._route.needs_time)
-        return Taken([self._mark(partition, last, FrameKind.END, now_ns) for partition, last in known])
+        return Taken(
+            [self._mark(partition, last, FrameKind.END, now_ns, kept=kept) for partition, last in known]
+        )
 
     def sent_s(self, partition: int) -> float:
         """When a record was sent there last, by the clock of `open`; 0 when none was."""
@@ -350,7 +353,9 @@ class Session:
     def _open(self, partition: int, now_s: float, now_ns: int) -> Append:
         return self._mark(partition, self._numbering.open(partition, now_s), FrameKind.OPEN, now_ns)
 
-    def _mark(self, partition: int, last: SequenceNumber, kind: FrameKind, now_ns: int) -> Append:
+    def _mark(
+        self, partition: int, last: SequenceNumber, kind: FrameKind, now_ns: int, *, kept: bool = False
+    ) -> Append:
         return self._append(
             partition,
             Frame(
@@ -361,6 +366,7 @@ class Session:
                 ingest_ns=now_ns,
                 watermark_ns=self._watermark_ns if kind is FrameKind.END else 0,
                 generation=self.generation,
+                kept=kept,
             ),
         )
 

@@ -233,7 +233,9 @@ class PartitionWorker:
         if frame.kind is FrameKind.OPEN:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
         elif frame.kind is FrameKind.END:
-            self._delivery.end(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
+            self._delivery.end(
+                frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns, kept=frame.kept
+            )
         if frame.kind is not FrameKind.DATA:
             return False
         verdict = self._delivery.take(

@@ -187,11 +187,11 @@ class Senders(Consumers):
         self._receipt(client, running)
         return running if running.ledger.is_complete else None
 
-    def finish(self, running: Running) -> None:
-        """The sender ends the stream of a session in the log, and the session."""
-        ended = running.session.end(self.clocks.steady_s, self.clocks.of_pod(running.pod))
+    def finish(self, running: Running, *, kept: bool = False) -> None:
+        """The sender ends the stream of a session in the log, and the session. `kept`: its frames may come again."""
+        ended = running.session.end(self.clocks.steady_s, self.clocks.of_pod(running.pod), kept=kept)
         running.hand_over(ended.appends, Entry(running.ledger.acknowledged, credits=0))
-        self._end(running, "finished", ended=True)
+        self._end(running, "finished", ended=not kept)
 
     def _disconnect(self, client: Client, *, noticed: bool) -> None:
         if client.session is not None and noticed:

@@ -97,6 +97,15 @@ class World(Senders):
         client.identity, client.acknowledged = self.name(), 0
         self.record("client crashed", client.origin)
 
+    def send_again(self) -> None:
+        """One with a name has sent all that it has, and ends its stream; it comes again with nothing but that name."""
+        for client in [each for each in self.clients if not each.ephemeral]:
+            running = self.complete(client)
+            if running is not None and client.is_through:
+                self.finish(running, kept=True)
+                client.identity, client.acknowledged = self.name(), 0
+                self.record("sends again", client.origin)
+
     def stranger(self) -> None:
         """Another program under the name of a stream: given it or not, it never shares it, and does not spoil it."""
         origin, pod = self.chance.choice(STREAMS), self.chance.randrange(PODS)
@@ -213,7 +222,7 @@ class World(Senders):
     def forget(self) -> None:
         """Others go on: tables forget who has ended, and a day later everybody else who was silent."""
         for worker in self.workers:
-            ended = worker.ended()
+            ended = worker.ended() - set(STREAMS)  # whose frames may come again
             for value in later(worker.newest_ns(), ENDED_RECORDS):
                 worker.hear(value)
             assert not ended & worker.origins, f"not forgotten: {ended & worker.origins}"
@@ -225,7 +234,7 @@ class World(Senders):
 
 _SHARES: dict[Callable[[World], Any], float] = {
     World.connect: 8, World.send: 18, World.land: 17, World.lose: 3, World.receipt: 10, World.cut: 4,
-    World.come: 6, World.end: 7, World.crash_client: 4, World.crash_pod: 1.5,
+    World.come: 6, World.end: 7, World.send_again: 2, World.crash_client: 4, World.crash_pod: 1.5,
     World.renew: 4, World.cut_pod_off: 2, World.lose_redis: 0.7, World.save_redis: 2, World.age_redis: 0.7,
     World.stranger: 2, World.wait: 4, World.jump_clock: 1, World.days: 0.5, World.run_away: 0.5,
     World.fold: 9, World.land_results: 9, World.snapshot: 4, World.crash_worker: 3,
