@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -20,6 +21,10 @@ from tests.servers.s3 import S3Server
 settings.register_profile("bettong", deadline=None, print_blob=True)
 settings.register_profile("ci", settings.get_profile("bettong"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "bettong"))
+
+# Files that run soon: twice as many as run at a time.
+_FILES_AHEAD = 6
+_KAFKA = pytest.StashKey[KafkaBroker]()
 
 
 def pytest_report_header() -> list[str]:
@@ -49,11 +54,50 @@ def pytest_collection() -> Generator[None, object, object]:
     return collected
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """Behind each file: the broker rests while none that follows needs it. Idle, it takes in two minutes what a start
+    takes.
+    """
+    ended = yield
+    broker = item.config.stash.get(_KAFKA, None)
+    is_behind_a_file = nextitem is None or nextitem.path != item.path
+    if broker is not None and is_behind_a_file and not is_wanted_soon("kafka", item):
+        broker.stop()
+    return ended
+
+
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+def kafka_folder(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Path]:
+    """See `kafka`."""
+    yield tmp_path_factory.mktemp("kafka")
+    pytestconfig.stash[_KAFKA].stop()
+
+
+@pytest.fixture(scope="module")
+def kafka(kafka_folder: Path, pytestconfig: pytest.Config) -> KafkaBroker:
     """A running broker (`.bootstrap`), shared by all tests: use topics of your own application name."""
-    with KafkaBroker(tmp_path_factory.mktemp("kafka"), heap_mb=256) as broker:
-        yield broker
+    broker = pytestconfig.stash.get(_KAFKA, None)
+    if broker is None or not broker.runs():
+        # Made anew: somebody else may have its ports by now.
+        broker = pytestconfig.stash[_KAFKA] = KafkaBroker(kafka_folder, heap_mb=256)
+        broker.start()
+    return broker
+
+
+def is_wanted_soon(fixture: str, item: pytest.Item) -> bool:
+    """Whether a file of those that follow at once has a test with that fixture."""
+    behind = [
+        *itertools.takewhile(lambda each: each.path != item.path, reversed(item.session.items)),
+    ][::-1]
+    soon = [*dict.fromkeys(each.path for each in behind)][:_FILES_AHEAD]
+    return any(
+        isinstance(each, pytest.Function) and fixture in each.fixturenames
+        for each in behind
+        if each.path in soon
+    )
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
-"""An application whose function raises for some messages: what is left must go on."""
+"""An application whose function raises for some messages, or takes long: what is left must go on."""
 
+import threading
 from dataclasses import dataclass
 
 import bettong
@@ -30,7 +31,9 @@ class Group:
 
 
 def divide(number: Number, group: Group) -> Share:
-    """Raises ZeroDivisionError for 0."""
+    """Raises ZeroDivisionError for 0; a minute for a negative number."""
+    if number.value < 0:
+        threading.Event().wait(60)
     share = 100 / number.value
     group.seen += 1
     return Share(number.group, share, group.seen)

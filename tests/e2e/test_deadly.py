@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import sys
 import time
 from collections import defaultdict
@@ -12,10 +11,7 @@ from pathlib import Path
 import pytest
 
 from bettong.application.plan import plan
-from bettong.chaos.spec import OtherProcess
-from bettong.chaos.victims import processes
 from bettong.cli.ending import end_well
-from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.main import app as command_line
 from bettong.client.sender import Sender
 from bettong.config.processor import Schedule
@@ -44,7 +40,6 @@ REASONS = {
     5: "KeyboardInterrupt: why",
     6: "CancelledError: why",
 }
-REPORTED_S_MAX = 10.0
 # From when it was sent: deaths, and new workers. By itself it takes 1 to 2 s (micro-batch) and 7 s (resident); tests
 # that run side by side share the cores.
 NAMED_S_MAX = 30.0 if "PYTEST_XDIST_WORKER" in os.environ else 10.0
@@ -135,13 +130,13 @@ def named_in_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> re.Match[
     return found
 
 
-def options(folder: Path, schedule: Schedule, **settings: str) -> SuiteOptions:
+def options(folder: Path, schedule: Schedule) -> SuiteOptions:
     return SuiteOptions(
         application=str(PROGRAM),
         partitions=PARTITIONS,
         schedule=schedule,
         keep=folder,
-        settings={"snapshot_interval_ms": "0", "message_ms_max": str(LIMIT_MS), **settings},
+        settings={"snapshot_interval_ms": "0", "message_ms_max": str(LIMIT_MS)},
     )
 
 
@@ -202,43 +197,3 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
     (first,) = (each for each in found if each["sequence"] == 5)
     assert found_name is not None
     assert str(first["index"]) == found_name["index"]
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("schedule", list(Schedule))
-def test_an_interrupt_is_nothing_and_status_names_a_message_that_takes_long(
-    tmp_path: Path, schedule: Schedule, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "kept"
-    monkeypatch.setenv("COLUMNS", "1000")
-    with (
-        Suite(options(folder, schedule, message_ms_max="0")) as suite,
-        Sender(suite.record.sender, "numbers", "feed") as sender,
-    ):
-        sender.send_messages([Number("a", 1, 0)])
-        eventually(lambda: len(lines(folder, "totals")) == 1, seconds=120)
-        # A terminal's control-C comes to workers, too, and is no message's failure.
-        workers = processes(OtherProcess.WORKER, suite.record.services)
-        assert workers
-        for each in workers:
-            each.send_signal(signal.SIGINT)
-        sender.send_messages([Number("a", 1, 0)])
-        eventually(lambda: len(lines(folder, "totals")) == 2, seconds=30)
-        assert lines(folder, "dead-letters") == []
-        sender.send_messages([Number("a", 1, 0), Number("a", 1, 4)])
-        sender.flush(60)
-        begun_s = time.monotonic()
-
-        asked_s = begun_s
-
-        def reported() -> bool:
-            nonlocal asked_s
-            asked_s = time.monotonic()
-            capsys.readouterr()
-            code = end_well(command_line, ["status", "--dir", str(folder)], name="bettong")
-            said = re.search(r"processor +waiting +.* numbers/\d is held up: (.*)", capsys.readouterr().out)
-            named = "origin numbers/feed, sequence 3, index 1: folded for"
-            return code == NOT_RUNNING and said is not None and named in said[1]
-
-        eventually(reported, seconds=30, what="status names it")
-        assert asked_s - begun_s < REPORTED_S_MAX

@@ -1,4 +1,4 @@
-"""A frame that was lost, under micro-batch: nothing may be folded after it, and by another process if it is."""
+"""What holds up a partition under micro-batch: a frame that was lost, and a message that takes long."""
 
 import re
 from pathlib import Path
@@ -13,6 +13,7 @@ from bettong.client import Sender
 from bettong.config.processor import Schedule
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
+from tests.e2e.held_up import await_named, interrupt_workers
 from tests.e2e.test_status_truth import (
     BEHIND_A_GAP,
     FILLS_THE_GAP,
@@ -27,6 +28,7 @@ from tests.waiting import eventually
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 APPLICATION = """
+import threading
 from dataclasses import dataclass
 import bettong
 
@@ -34,12 +36,18 @@ import bettong
 class Note:
     text: str
 
+def same(note: Note) -> Note:
+    if note.text == "long":
+        threading.Event().wait(60)
+    return note
+
 app = bettong.Application("truth")
-app.source("notes", schema=Note, key="text").sink("rows")
+app.source("notes", schema=Note, key="text").map(same).sink("rows")
 """
 
 
-def test_a_lost_frame_is_an_alarm_under_micro_batch_too_though_no_batch_follows_and_whoever_folds_next(
+# As tests/e2e/test_poison.py has it of the resident schedule: an interrupt, and a message that takes long.
+def test_a_lost_frame_is_an_alarm_though_no_batch_follows_and_whoever_folds_next_and_a_long_message_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, kept = tmp_path / "app.py", tmp_path / "kept"
@@ -61,11 +69,11 @@ def test_a_lost_frame_is_an_alarm_under_micro_batch_too_though_no_batch_follows_
         code, text = status()
         return code == 7 and re.search(GAP_SAYS, text) is not None
 
-    def results() -> int:
-        files = (kept / "results" / "rows").glob("*.jsonl")
+    def results(sink: str = "rows") -> int:
+        files = (kept / "results" / sink).glob("*.jsonl")
         return sum(file.read_bytes().count(b"\n") for file in files)
 
-    with Suite(options) as suite, Sender(suite.record.sender, "notes") as sender:
+    with Suite(options) as suite, Sender(suite.record.sender, "notes", "feed") as sender:
         sender.send_columns({"text": ["a"]})
         eventually(lambda: results() == 1 and status()[0] == 0, seconds=MENDED_S, what=f"{status()}")
         append(suite.record, BEHIND_A_GAP)
@@ -77,3 +85,11 @@ def test_a_lost_frame_is_an_alarm_under_micro_batch_too_though_no_batch_follows_
         eventually(is_alarm, seconds=TRUE_S, what=f"{status()}")
         append(suite.record, FILLS_THE_GAP)
         eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=f"{status()}")
+        interrupt_workers(suite.record)
+        sent = results()
+        sender.send_columns({"text": ["c"]})
+        eventually(lambda: results() == sent + 1, seconds=30)
+        assert results("dead-letters") == 0
+        sender.send_columns({"text": ["d", "long"]})
+        sender.flush(60)
+        await_named(kept, capsys, monkeypatch, "origin notes/feed, sequence 4, index 1")

@@ -1,4 +1,7 @@
-"""A user's function that raises: a dead letter, the stream goes on, and what an operator asks of the running suite."""
+"""A user's function that raises: a dead letter, the stream goes on, and what an operator asks of the running suite.
+
+Tests are in the order in which they run; the last one holds up what the others need.
+"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -10,7 +13,9 @@ from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.client.sender import Sender
 from bettong.local.options import SuiteOptions
+from bettong.local.record import find
 from bettong.local.suite import Suite
+from tests.e2e.held_up import await_named, interrupt_workers
 from tests.e2e.poison import Number
 from tests.waiting import eventually
 
@@ -118,3 +123,26 @@ def test_a_key_has_a_history_and_a_state(run: Run) -> None:
         {"computation": "divide", "on_error": "dead-letter", "reason": "ZeroDivisionError: division by zero"}
     ]
     assert third["outputs"] == [{"to": "shares", "message": {"group": "a", "share": 25.0, "seen": 2}}]
+
+
+# Under micro-batch: tests/e2e/test_lost_frame.py.
+def test_an_interrupt_is_nothing_and_status_names_a_message_that_takes_long(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = find(folder)
+    assert record is not None
+
+    def seen() -> list[object]:
+        return [each["seen"] for each in lines(folder, "shares") if each["group"] == "b"]
+
+    with Sender(record.sender, "numbers", "long") as sender:
+        sender.send_messages([Number("b", 1)])
+        eventually(lambda: seen() == [1], seconds=120)
+        dead_letters = lines(folder, "dead-letters")
+        interrupt_workers(record)
+        sender.send_messages([Number("b", 1)])
+        eventually(lambda: seen() == [1, 2], seconds=30)
+        assert lines(folder, "dead-letters") == dead_letters
+        sender.send_messages([Number("b", 1), Number("b", -1)])
+        sender.flush(60)
+        await_named(folder, capsys, monkeypatch, "origin numbers/long, sequence 3, index 1")

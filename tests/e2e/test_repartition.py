@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from bettong.cli.ending import end_well
+from bettong.cli.main import app as command_line
 from bettong.config.processor import Schedule
 from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogAdmin
@@ -18,6 +20,7 @@ from bettong.edges.partitioning_log import kept_partitioning, prepare_topics
 from bettong.edges.redis_store import RedisStore
 from bettong.errors import LogError
 from bettong.inspection.locations import Locations
+from bettong.local.locations import locations
 from bettong.local.rest import at_rest
 from bettong.routing import partition_of
 from bettong.testing import clock, run
@@ -111,15 +114,16 @@ KILLED_AT = {1: "topics get", 2: "states of stage regions"}
 
 @pytest.mark.timeout(1200)
 def test_results_are_those_of_an_application_that_was_never_repartitioned(
-    start_suite: StartSuite, tmp_path: Path
+    start_suite: StartSuite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     application, kept = tmp_path / "shop.py", tmp_path / "kept"
     application.write_text(APPLICATION)
     frames = list(frames_of(len(PARTS)))
     found: dict[str, Counter[str]] = {}
     for part, (schedule, partitions) in enumerate(PARTS):
+        before = PARTS[part - 1][1]
         if part:
-            repartition(application, kept, PARTS[part - 1][1], partitions, killed_at=KILLED_AT.get(part))
+            repartition(capsys, application, kept, (before, partitions), killed_at=KILLED_AT.get(part))
         running = start_suite(
             str(application),
             schedule=schedule,
@@ -127,6 +131,8 @@ def test_results_are_those_of_an_application_that_was_never_repartitioned(
             keep=kept,
             settings={"compiled": "false"},
         )
+        if part:
+            refuses_as_many_as_before(application, kept, before, partitions)
         if part in {1, 3}:
             forget_streams(running)
         # The client begins again from its first frame: by then, others are where its keys were.
@@ -179,7 +185,7 @@ LOAN_NS = 45 * S_NS
 
 @pytest.mark.timeout(600)
 def test_timers_fire_in_partitions_that_had_none_when_no_message_comes_any_more(
-    start_suite: StartSuite, tmp_path: Path
+    start_suite: StartSuite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     application, kept = tmp_path / "library.py", tmp_path / "kept"
     application.write_text(LOANS)
@@ -203,7 +209,7 @@ def test_timers_fire_in_partitions_that_had_none_when_no_message_comes_any_more(
     running.settle()
     assert not running.all_bytes_of("overdue")
     running.suite.stop()
-    assert "library has 2 partitions, it had 3" in command(application, kept, "--partitions", "2")
+    assert "library has 2 partitions, it had 3" in command(capsys, application, kept, "--partitions", "2")
     running = start(2)
     eventually(lambda: len(running.all_bytes_of("overdue").splitlines()) >= len(lent), seconds=180)
     found = [json.loads(line)["book"] for line in running.all_bytes_of("overdue").splitlines()]
@@ -224,15 +230,25 @@ def frames_of(parts: int) -> Iterator[list[bytes]]:
 
 
 def repartition(
-    application: Path, kept: Path, before: int, partitions: int, *, killed_at: str | None
+    capsys: pytest.CaptureFixture[str],
+    application: Path,
+    kept: Path,
+    changed: tuple[int, int],
+    *,
+    killed_at: str | None,
 ) -> None:
-    """Run once; or first only says so, is killed at a step, Kafka and Redis with it, and goes on when run again."""
-    changed = f"shop has {partitions} partitions, it had {before}"
+    """Run once; or is killed at a step, Kafka and Redis with it, and goes on when run again.
+
+    For more of them it first only says so: each start of Kafka takes seconds of CPU.
+    """
+    before, partitions = changed
+    said = f"shop has {partitions} partitions, it had {before}"
     if killed_at is None:
-        assert changed in command(application, kept, "--partitions", str(partitions))
+        assert said in command(capsys, application, kept, "--partitions", str(partitions))
         return
-    would = command(application, kept, "--partitions", str(partitions), "--dry-run")
-    assert f"would give shop {partitions} partitions instead of {before}; states: " in would
+    if partitions > before:
+        would = command(capsys, application, kept, "--partitions", str(partitions), "--dry-run")
+        assert f"would give shop {partitions} partitions instead of {before}; states: " in would
     kill(application, kept, partitions, killed_at)
     with at_rest(str(application), "shop", kept) as where, LogAdmin(where.kafka) as admin:
         for number in (before, partitions):
@@ -242,10 +258,15 @@ def repartition(
     assert record is not None
     assert record.change is not None
     if not record.change.switched:
-        back = command(application, kept, "--back")
+        back = command(capsys, application, kept, "--back")
         assert f"shop has {before} partitions, as before; the change to {partitions} is taken back" in back
-    assert changed in command(application, kept, "--partitions", str(partitions))
-    with at_rest(str(application), "shop", kept) as where, LogAdmin(where.kafka) as admin:
+    assert said in command(capsys, application, kept, "--partitions", str(partitions))
+
+
+def refuses_as_many_as_before(application: Path, kept: Path, before: int, partitions: int) -> None:
+    """What a service does that is told the old number, while those run that were told the new one."""
+    where = locations(str(application), "shop", kept)
+    with LogAdmin(where.kafka) as admin:
         prepare(admin, where, partitions)
         with pytest.raises(LogError, match=f"set BETTONG_PARTITIONS to {partitions}"):
             prepare(admin, where, before)
@@ -267,7 +288,7 @@ def prepare(admin: LogAdmin, where: Locations, partitions: int) -> None:
 def kill(application: Path, kept: Path, partitions: int, step: str) -> None:
     """Runs the command, and kills it when it says that it begins a step."""
     with subprocess.Popen(
-        arguments(application, kept, "--partitions", str(partitions)),
+        [sys.executable, "-m", "bettong", *arguments(application, kept, "--partitions", str(partitions))],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -279,20 +300,16 @@ def kill(application: Path, kept: Path, partitions: int, step: str) -> None:
 
 
 def arguments(application: Path, kept: Path, *more: str) -> list[str]:
-    return [sys.executable, "-m", "bettong", "repartition", str(application), "--dir", str(kept), *more]
+    return ["repartition", str(application), "--dir", str(kept), *more]
 
 
-def command(application: Path, kept: Path, *more: str) -> str:
-    done = subprocess.run(
-        arguments(application, kept, *more),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return " ".join(done.stdout.split())
+def command(capsys: pytest.CaptureFixture[str], application: Path, kept: Path, *more: str) -> str:
+    """What it says, run in this process: each start of Python takes a second of CPU."""
+    capsys.readouterr()
+    code = end_well(command_line, arguments(application, kept, *more), name="bettong")
+    captured = capsys.readouterr()
+    assert code == 0, captured.out + captured.err
+    return " ".join(captured.out.split())
 
 
 def forget_streams(running: RunningSuite) -> None:

@@ -1,4 +1,4 @@
-"""Word count on the whole suite: two stages, the second keyed by word; under both schedules in turn, and killed."""
+"""Word count on the whole suite: two stages, the second keyed by word; under both schedules in turn, killed, traced."""
 
 import json
 from collections import Counter, defaultdict
@@ -19,8 +19,10 @@ from bettong.inspection.overview import overview, partition_rows
 from bettong.latency_parts import PARTS
 from bettong.local.inspecting import SuiteWatch
 from bettong.services import PROCESSOR, SERVICES
+from tests.e2e import traced
 from tests.e2e.conftest import PARTITIONS, ROOT, RunningSuite, StartSuite
 from tests.samples.top_screen import pages_of
+from tests.servers.collector import collecting
 from tests.servers.scraped import Scraped
 from tests.waiting import eventually
 
@@ -32,31 +34,47 @@ SETTINGS = {"spark_master": "local[2]"}
 
 
 @pytest.mark.timeout(900)
-def test_word_count_equals_a_plain_counter_under_each_schedule_and_when_killed(
-    start_suite: StartSuite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_word_count_equals_a_plain_counter_under_each_schedule_when_killed_traced_and_not_measured(
+    start_suite: StartSuite,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One log: micro-batches, the resident schedule with its Python workers and its driver killed, micro-batches."""
-    kept, settings = tmp_path / "kept", {**SETTINGS, "metrics_listen": "127.0.0.1:0"}
-    quarter = len(LINES) // 4
-    running = start_suite(APPLICATION, schedule=Schedule.MICRO_BATCH, keep=kept, settings=settings)
-    send(running, LINES[:quarter])
-    finished(running, scraped_metrics)
-    running = start_suite(APPLICATION, schedule=Schedule.RESIDENT, keep=kept, settings=settings)
-    send(running, LINES[quarter : 2 * quarter])
-    running.settle()
-    scraped_metrics(running)
-    shown_alike(kept, capsys)
-    killed(running, quarter)
-    finished(running)
-    running = start_suite(APPLICATION, schedule=Schedule.MICRO_BATCH, keep=kept, settings=SETTINGS)
-    send(running, LINES[-FRAME_LINES:])
-    found = finished(running)
+    """One log: the resident schedule with its Python workers and its driver killed, micro-batches, the resident one.
+
+    A sampled frame has one trace from its client to its sink; where nothing is measured there is none.
+    """
+    kept, quarter = tmp_path / "kept", len(LINES) // 4
+    with collecting() as (collector, endpoint):
+        monkeypatch.setenv("BETTONG_CLIENT_TRACE_ENDPOINT", endpoint)
+        monkeypatch.setenv("BETTONG_CLIENT_TRACE_RATIO", str(traced.RATIO))
+        settings = {**SETTINGS, "trace_endpoint": endpoint, "trace_ratio": str(traced.RATIO)}
+        scraped = {**settings, "metrics_listen": "127.0.0.1:0"}
+        running = start_suite(APPLICATION, schedule=Schedule.RESIDENT, keep=kept, settings=scraped)
+        traced.feed_sampled(running, collector, "feed-resident")
+        send(running, LINES[:quarter])
+        running.settle()
+        scraped_metrics(running)
+        shown_alike(kept, capsys)
+        killed(running, quarter)
+        finished(running)
+        running = start_suite(APPLICATION, schedule=Schedule.MICRO_BATCH, keep=kept, settings=scraped)
+        traced.feed_sampled(running, collector, "feed-micro-batch")
+        send(running, LINES[quarter : 2 * quarter])
+        finished(running, scraped_metrics)
+        monkeypatch.delenv("BETTONG_CLIENT_TRACE_ENDPOINT")
+        collector.spans.clear()
+        running = start_suite(APPLICATION, keep=kept, settings={**settings, "measures": "off"})
+        traced.feed(running, "feed-off")
+        send(running, LINES[-FRAME_LINES:])
+        found = finished(running, traced.nothing_is_measured)
+        assert not collector.spans
     for word, lines in found.items():
         reported = [json.loads(line) for line in lines]
         right = [{"word": word, "total": total} for total in range(1, len(lines) + 1)]
         assert reported == right, "grows by one, in order"
     seen = {word: len(lines) for word, lines in found.items()}
-    assert seen == Counter(word for line in LINES for word in line.lower().split())
+    assert seen == Counter(word for line in (*LINES, *3 * traced.LINES) for word in line.lower().split())
 
 
 def killed(running: RunningSuite, quarter: int) -> None:

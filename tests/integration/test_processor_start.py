@@ -98,7 +98,7 @@ def start(
         yield launched
 
 
-def test_it_waits_for_a_broker_that_is_away_says_so_and_runs_when_it_comes(
+def test_it_waits_for_a_broker_that_is_away_and_runs_when_it_comes_and_a_java_that_dies_is_one_line(
     start: Start, own_broker: KafkaBroker
 ) -> None:
     own_broker.kill()
@@ -114,38 +114,31 @@ def test_it_waits_for_a_broker_that_is_away_says_so_and_runs_when_it_comes(
     own_broker.start()
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
     assert processor.process is not None
-    java = next(
-        each
-        for each in psutil.Process(processor.process.pid).children(recursive=True)
-        if each.name() == "java"
-    )
+    children = psutil.Process(processor.process.pid).children(recursive=True)
+    (java,) = [each for each in children if each.name() == "java"]
     assert str(archive(SPARK)) in {each.path for each in java.memory_maps()}, (
         "Java started without its archive"
     )
-    processor.terminate()
-    assert processor.status() == 0
+    java.kill()
+    assert processor.status() == 6
+    assert processor.last_line().startswith("bettong: error: Spark's Java process ended")
     assert "Traceback" not in processor.logged()
+    assert "py4j" not in processor.logged()
 
 
-def test_a_processor_that_was_killed_in_its_first_batch_starts_again(start: Start, tmp_path: Path) -> None:
-    """Spark had begun to write the batch's file, and refuses a folder in which there is nothing else."""
-    processor = start(launch=False, BETTONG_SCHEDULE="micro-batch")
-    offsets = tmp_path / "checkpoint" / processor.name / "offsets"
-    offsets.mkdir(parents=True)
-    (offsets / ".0.3c5d0d7e-1c1e-4a34-b5a6-3a5a1f3f5d6e.tmp").write_text("v1\n")
-    processor.launch()
-    eventually((offsets / "0").exists, seconds=2 * MINUTE_S, what="the first batch begins")
-    processor.terminate()
-    assert processor.status() == 0
-
-
-def test_a_batch_that_was_not_committed_is_planned_anew_with_all_that_has_come_since(
+def test_a_batch_that_was_not_begun_or_not_committed_is_planned_anew_with_all_that_has_come_since(
     start: Start, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
-    """Else what came while it was down would wait for a second batch, while Java is still cold."""
-    processor = start(BETTONG_SCHEDULE="micro-batch")
-    eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
+    """Killed in its first batch: Spark had begun to write the file, and refuses a folder that holds nothing else.
+
+    And in a later one: else what came while it was down would wait for a second batch, while Java is still cold.
+    """
+    processor = start(launch=False, BETTONG_SCHEDULE="micro-batch")
     checkpoint = tmp_path / "checkpoint" / processor.name
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "offsets" / ".0.3c5d0d7e-1c1e-4a34-b5a6-3a5a1f3f5d6e.tmp").write_text("v1\n")
+    processor.launch()
+    eventually((checkpoint / "offsets" / "0").exists, seconds=2 * MINUTE_S, what="the first batch begins")
     topic = stage_topic(processor.name, "payments")
 
     def feed(sequence: int) -> None:
@@ -270,19 +263,6 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
     processor.terminate()
     assert processor.status() == 0
     assert "folding the log again" not in processor.logged()
-
-
-def test_a_java_that_dies_is_reported_in_one_line(start: Start) -> None:
-    processor = start()
-    eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
-    assert processor.process is not None
-    children = psutil.Process(processor.process.pid).children(recursive=True)
-    (java,) = [each for each in children if each.name() == "java"]
-    java.kill()
-    assert processor.status() == 6
-    assert processor.last_line().startswith("bettong: error: Spark's Java process ended")
-    assert "Traceback" not in processor.logged()
-    assert "py4j" not in processor.logged()
 
 
 def test_a_stop_ends_the_wait_for_redis(start: Start, tmp_path: Path) -> None:

@@ -82,20 +82,25 @@ class Decoding(SenderProcess):
 
 
 @pytest.fixture
-def sender(
+def resting(
     kafka: KafkaBroker, redis_server: RedisServer, unique_name: Callable[..., str], tmp_path: Path
-) -> Iterator[Decoding]:
+) -> Decoding:
+    """For `started_again`: not started."""
     settings = {"BETTONG_SENDER_MARKS": str(tmp_path / "marks"), "BETTONG_SENDER_LOCK_MS_MAX": "1000"}
-    with Decoding(
-        unique_name(), tmp_path, kafka=kafka.bootstrap, redis=redis_server.url, **settings
-    ) as process:
+    return Decoding(unique_name(), tmp_path, kafka=kafka.bootstrap, redis=redis_server.url, **settings)
+
+
+@pytest.fixture
+def sender(resting: Decoding) -> Iterator[Decoding]:
+    """One that runs."""
+    with resting as process:
         process.settle()
         yield process
 
 
 @contextmanager
 def started_again(sender: SenderProcess) -> Iterator[list[str]]:
-    """Starts it as often as it dies, as a supervisor does; how it ended each time."""
+    """Starts it, and as often as it dies, as a supervisor does; how it ended each time."""
     over, ends = threading.Event(), list[str]()
 
     def watch() -> None:
@@ -104,7 +109,6 @@ def started_again(sender: SenderProcess) -> Iterator[list[str]]:
                 ends.append(str(sender.process.ending))
                 sender.launch()
 
-    sender.stop()
     ready = threading.Event()
 
     def run() -> None:  # children end with the thread that starts them
@@ -118,6 +122,7 @@ def started_again(sender: SenderProcess) -> Iterator[list[str]]:
     try:
         assert ready.wait(60)
         eventually(sender.answers, seconds=60)
+        sender.settle()
         yield ends
     finally:
         over.set()
@@ -214,27 +219,27 @@ def test_a_decoder_that_takes_a_second_a_frame_holds_up_its_own_source_alone(
     ],
 )
 def test_a_message_that_ends_the_process_twice_is_refused_and_the_stream_goes_on(
-    source: str, end: str, how: str, sender: Decoding, kafka: KafkaBroker, redis_server: RedisServer
+    source: str, end: str, how: str, resting: Decoding, kafka: KafkaBroker, redis_server: RedisServer
 ) -> None:
-    with started_again(sender) as ends:
-        with Sender(sender.address, source, reconnect_s=60) as client:
+    with started_again(resting) as ends:
+        with Sender(resting.address, source, reconnect_s=60) as client:
             for texts in (["a", "b"], ["c", end, "d"], ["e"]):
                 client.send_rows([text.encode() for text in texts])
             client.flush(60)
             assert client.dead_letters == 1
         assert len(ends) == 2
-        with RedisStore(redis_server.url, sender.name) as store:
+        with RedisStore(redis_server.url, resting.name) as store:
             assert len(RedisDeaths(store).known()) == 2
-    lines, refused = lines_in(kafka, sender, source)
+    lines, refused = lines_in(kafka, resting, source)
     assert lines == ["a", "b", "c", "d", "e"]
     ((text, reason),) = refused
     assert end in text
     assert reason.startswith(f"a function of its source killed the sender twice: {how}")
-    assert sender.said("a sender died while it read this frame") == 2
+    assert resting.said("a sender died while it read this frame") == 2
 
 
 def test_a_message_that_ends_the_process_is_found_beside_a_decoder_that_is_always_busy(
-    sender: Decoding, kafka: KafkaBroker
+    resting: Decoding, kafka: KafkaBroker
 ) -> None:
     """After each new start both clients send again at once, and the slow frame is begun first."""
 
@@ -242,8 +247,8 @@ def test_a_message_that_ends_the_process_is_found_beside_a_decoder_that_is_alway
         """One life of the sender: whether the frame that kills was taken at last."""
         try:
             with (
-                opened(sender.address, "keyed") as deadly,
-                opened(sender.address, "decoded", stream=f"busy-{life}") as busy,
+                opened(resting.address, "keyed") as deadly,
+                opened(resting.address, "decoded", stream=f"busy-{life}") as busy,
             ):
                 busy.send(IngestFrame(sequence=1, rows=Rows(messages=[b"a"])))
                 for sequence in (2, 3):
@@ -256,22 +261,24 @@ def test_a_message_that_ends_the_process_is_found_beside_a_decoder_that_is_alway
             return False
         return True
 
-    with started_again(sender) as ends:
+    with started_again(resting) as ends:
         lives = count()
         eventually(lambda: is_taken(next(lives)), seconds=100)
         assert len(ends) == 2
-    lines, refused = lines_in(kafka, sender, "keyed")
+    lines, refused = lines_in(kafka, resting, "keyed")
     assert lines == ["a", "b"]
     assert len(refused) == 1
-    assert not lines_in(kafka, sender, "decoded")[1]
+    assert not lines_in(kafka, resting, "decoded")[1]
 
 
-def test_a_decoder_that_keeps_the_interpreters_lock_stops_other_sources_for_seconds(sender: Decoding) -> None:
+def test_a_decoder_that_keeps_the_interpreters_lock_stops_other_sources_for_seconds(
+    resting: Decoding,
+) -> None:
     waits: list[float] = []
     with (
-        started_again(sender) as ends,
-        Sender(sender.address, "decoded", reconnect_s=60) as stuck,
-        Sender(sender.address, "quick", reconnect_s=60) as quick,
+        started_again(resting) as ends,
+        Sender(resting.address, "decoded", reconnect_s=60) as stuck,
+        Sender(resting.address, "quick", reconnect_s=60) as quick,
     ):
         stuck.send_rows([b"a", b"backtrack", b"b"])
         begun_s = time.monotonic()
@@ -287,13 +294,13 @@ def test_a_decoder_that_keeps_the_interpreters_lock_stops_other_sources_for_seco
     assert max(waits) < 30
 
 
-def test_where_errors_stop_a_stream_the_client_learns_what_kills(sender: Decoding) -> None:
+def test_where_errors_stop_a_stream_the_client_learns_what_kills(resting: Decoding) -> None:
     def feed() -> None:
-        with Sender(sender.address, "strict", reconnect_s=60) as client:
+        with Sender(resting.address, "strict", reconnect_s=60) as client:
             client.send_rows([b"a", b"segfault"])
 
     with (
-        started_again(sender) as ends,
+        started_again(resting) as ends,
         pytest.raises(RefusedError, match="killed the sender twice: signal 11"),
     ):
         feed()

@@ -55,22 +55,30 @@ class Shell:
 
 @dataclass(frozen=True)
 class Asked:
-    """The same in this process, for what is asked again and again: each start of Python takes a second of CPU."""
+    """The same in this process, where that it is a process of its own says nothing more: each start of Python takes a
+    second of CPU.
+    """
 
-    folder: Path
     captured: pytest.CaptureFixture[str]
 
-    def __call__(self, *arguments: object) -> str:
+    def __call__(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         self.captured.readouterr()
-        words = [*map(str, arguments), "--dir", str(self.folder / ".bettong")]
-        end_well(command_line, words, name="bettong")
-        return self.captured.readouterr().out
+        words = [*map(str, arguments)]
+        code = end_well(command_line, words, name="bettong")
+        captured = self.captured.readouterr()
+        return subprocess.CompletedProcess(words, code, captured.out, captured.err)
+
+    def right(self, *arguments: object) -> str:
+        done = self(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
 
 @pytest.fixture
 def asked(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Asked:
     monkeypatch.setenv("COLUMNS", "300")
-    return Asked(tmp_path, capsys)
+    monkeypatch.chdir(tmp_path)
+    return Asked(capsys)
 
 
 @pytest.fixture
@@ -103,7 +111,7 @@ def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell,
     assert record.services.keys() == {"kafka", "redis", "sender", "processor", "receiver", "console"}
     family = psutil.Process(record.owner.pid).children(recursive=True)
 
-    again = shell("up", APPLICATION)
+    again = asked("up", APPLICATION)
     assert again.returncode == 6
     assert "word-count runs in .bettong already" in again.stderr
 
@@ -121,10 +129,10 @@ def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell,
     }
 
     (shell.folder / "bad.bin").write_bytes(b"\0\0\0\2\xff\xfe")
-    assert "1 of them could not be decoded" in shell.right("send", "lines", "bad.bin")
-    assert "UnicodeDecodeError" in shell.right("tail", "dead-letters", "--count", "1")
+    assert "1 of them could not be decoded" in asked.right("send", "lines", "bad.bin")
+    assert "UnicodeDecodeError" in asked.right("tail", "dead-letters", "--count", "1")
     dead_letters = "1 dead letters, the last: lines: UnicodeDecodeError"
-    eventually(lambda: dead_letters in asked("status"), seconds=30)
+    eventually(lambda: dead_letters in asked("status").stdout, seconds=30)
     assert dead_letters in shell.right("status")
 
     unknown = shell("send", "nothing", words)
@@ -135,14 +143,14 @@ def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell,
     assert "word-count stopped" in shell.right("down")
     assert not [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
     assert not (shell.folder / ".bettong" / "suite.json").exists()
-    assert shell("status").returncode == 7
+    assert asked("status").returncode == 7
 
     assert "console" not in shell.right("up", APPLICATION, "--partitions", "2", "--no-console")
-    shell.right("send", "lines", words, "--stream", "hamlet")  # already in the log: counts nothing
+    asked.right("send", "lines", words, "--stream", "hamlet")  # already in the log: counts nothing
     (shell.folder / "more.json").write_text('{"text": "to sleep"}\n')
-    shell.right("send", "lines", "more.json")
+    asked.right("send", "lines", "more.json")
     counts += [{"word": "to", "total": 3}, {"word": "sleep", "total": 1}]
-    later = [json.loads(text) for text in shell.right("tail", "counts", "--count", "8").splitlines()]
+    later = [json.loads(text) for text in asked.right("tail", "counts", "--count", "8").splitlines()]
     # Words of different partitions come in any order.
     assert sorted(map(str, later)) == sorted(map(str, counts))
 
@@ -158,22 +166,22 @@ def test_an_application_with_a_mistake_is_refused_at_once(shell: Shell) -> None:
     assert not (shell.folder / ".bettong").exists()
 
 
-def test_commands_that_need_a_suite_say_how_to_start_one(shell: Shell) -> None:
-    (shell.folder / "a.txt").write_text("a\n")
+def test_commands_that_need_a_suite_say_how_to_start_one(tmp_path: Path, asked: Asked) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
     for arguments in (("send", "lines", "a.txt"), ("tail", "counts")):
-        done = shell(*arguments)
+        done = asked(*arguments)
         assert done.returncode == 6
         assert "nothing runs in .bettong: start it with `bettong up APP.py`" in done.stderr
-    assert shell("status").returncode == 7
-    assert shell("down").stdout == "nothing runs in .bettong\n"
+    assert asked("status").returncode == 7
+    assert asked("down").stdout == "nothing runs in .bettong\n"
 
 
-def test_down_removes_only_folders_of_a_suite(shell: Shell) -> None:
+def test_down_removes_only_folders_of_a_suite(shell: Shell, asked: Asked) -> None:
     (shell.folder / "precious").mkdir()
     (shell.folder / "precious" / "thesis.txt").touch()
     (shell.folder / "precious" / "lock").touch()
     for arguments in (("down", "--remove"), ("up", APPLICATION)):
-        done = shell(*arguments, "--dir", "precious")
+        done = asked(*arguments, "--dir", "precious")
         assert done.returncode == 6
         assert done.stderr.count("\n") == 1
     assert sorted(path.name for path in (shell.folder / "precious").iterdir()) == ["lock", "thesis.txt"]
@@ -181,9 +189,9 @@ def test_down_removes_only_folders_of_a_suite(shell: Shell) -> None:
 
 @pytest.mark.parametrize("command", [("up", APPLICATION, "--dir"), ("run", APPLICATION, "--keep")])
 def test_a_folder_that_cannot_be_made_is_reported_in_one_line(
-    shell: Shell, command: tuple[object, ...]
+    asked: Asked, command: tuple[object, ...]
 ) -> None:
-    done = shell(*command, "/proc/foo")
+    done = asked(*command, "/proc/foo")
     assert done.returncode == 6
     assert done.stderr.startswith("bettong: error: /proc/foo cannot be used:")
     assert done.stderr.count("\n") == 1
@@ -203,11 +211,11 @@ def test_up_fails_with_the_reason_where_the_application_cannot_go_on(shell: Shel
         end = next(iter(admin.ends([topic]).values()))
 
     def saved() -> bool:
-        listed = json.loads(asked("state", "list", program, "--json"))
+        listed = json.loads(asked("state", "list", program, "--json").stdout)
         return bool(listed["snapshot_offset"] == end)
 
     eventually(saved, seconds=60, what="it is saved, though nothing follows")
-    eventually(lambda: "lag 0, " in asked("status"), seconds=60)
+    eventually(lambda: "lag 0, " in asked("status").stdout, seconds=60)
     deleting = KafkaAdminClient(bootstrap_servers=record.kafka, **python_options(record.kafka_connection))
     deleting.delete_records({TopicPartition(topic, 0): end})
     deleting.close()

@@ -168,20 +168,6 @@ def test_nothing_is_started_for_an_application_with_a_mistake(tmp_path: Path) ->
     assert done.stderr == "bettong: error: application 'empty' has no source: add one with .source(...)\n"
 
 
-def test_an_interrupt_of_the_stop_reaches_who_uses_the_suite() -> None:
-    """The demo went on with its second run when Ctrl-C came while the first one was being stopped."""
-    suite = Suite(SuiteOptions(application=str(APPLICATION), partitions=1))
-
-    def interrupt() -> None:
-        suite._stopping.wait()
-        os.kill(os.getpid(), signal.SIGINT)
-
-    interrupting = threading.Thread(target=interrupt)
-    with pytest.raises(KeyboardInterrupt), suite:
-        interrupting.start()
-    interrupting.join()
-
-
 def test_a_folder_that_cannot_be_written_ends_it_with_one_error() -> None:
     """And with no traceback of its thread: pytest would tell."""
     suite = Suite(SuiteOptions(application=str(APPLICATION), partitions=1, announce=Path("/proc/foo")))
@@ -189,13 +175,19 @@ def test_a_folder_that_cannot_be_written_ends_it_with_one_error() -> None:
         suite.start()
 
 
-def test_a_processor_that_no_start_mends_is_not_started_again(tmp_path: Path) -> None:
-    """Its topics are there, but the application has changed into one that cannot be compiled."""
+def test_a_processor_that_no_start_mends_is_not_started_again_and_an_interrupt_of_the_stop_reaches_the_user(
+    tmp_path: Path,
+) -> None:
+    """Its topics are there, but the application has changed into one that cannot be compiled.
+
+    The demo went on with its second run when Ctrl-C came while the first one was being stopped.
+    """
     application = tmp_path / "app.py"
     application.write_text(CHANGING.format(body="pass"))
     said: list[str] = []
-    options = SuiteOptions(application=str(application), partitions=1)
-    with Suite(options, say=said.append) as suite:
+    suite = Suite(SuiteOptions(application=str(application), partitions=1), say=said.append)
+
+    def given_up() -> None:
         application.write_text(CHANGING.format(body="open('x')"))
         os.kill(suite.record.services["processor"].pid, signal.SIGKILL)
         line = eventually(
@@ -208,6 +200,16 @@ def test_a_processor_that_no_start_mends_is_not_started_again(tmp_path: Path) ->
         assert suite.record.services["processor"].restarts == 1
         suite.check()  # the others run on
         assert "its last line:" in next(line for line in said if "is started again" in line)
+        interrupting.start()
+
+    def interrupt() -> None:
+        suite._stopping.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    with pytest.raises(KeyboardInterrupt), suite:
+        given_up()
+    interrupting.join()
 
 
 def test_a_service_that_dies_is_started_again_until_it_dies_too_often_and_the_others_run_on(

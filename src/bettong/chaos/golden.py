@@ -66,6 +66,15 @@ def files(results: Path, sink: str) -> Iterator[tuple[str, bytes]]:
             yield path.name, without_numbers(content) if sink == DEAD_LETTERS else content
 
 
+def sizes(results: Path) -> dict[str, int]:
+    """Of the files of all sinks that hold something, in bytes."""
+    return {
+        str(path.relative_to(results)): path.stat().st_size
+        for path in results.rglob("*")
+        if path.suffix in (".jsonl", ".bin") and path.stat().st_size
+    }
+
+
 def _straight(
     prepared: PreparedRun, options: SuiteOptions, folder: Path, say: Callable[[str], None]
 ) -> tuple[dict[str, Table], FinalAccounts]:
@@ -147,7 +156,7 @@ def _behind(
         for (topic, partition), end in admin.ends(sinks).items()
         if end > watch.offsets(sinks[topic]).get(partition, 0)
     ]
-    if _sizes(results) != _sizes(results.parent / f"{results.name}-watched"):
+    if sizes(results) != sizes(results.parent / f"{results.name}-watched"):
         behind.append("files of results")
     return behind
 
@@ -156,11 +165,3 @@ def _newest_batch(directory: Path, what: str) -> int:
     """In Spark's checkpoint, whose files are named by their batch; -1 before the first."""
     found = (path.name for path in (directory / "checkpoint").rglob(f"{what}/*"))
     return max((int(name) for name in found if name.isdigit()), default=-1)
-
-
-def _sizes(results: Path) -> dict[str, int]:
-    return {
-        str(path.relative_to(results)): path.stat().st_size
-        for path in results.rglob("*")
-        if path.suffix in (".jsonl", ".bin") and path.stat().st_size
-    }

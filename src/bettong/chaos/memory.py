@@ -9,7 +9,7 @@ import psutil
 
 from bettong.chaos.growth import Sample
 from bettong.chaos.spec import TARGETS, OtherProcess
-from bettong.chaos.victims import processes
+from bettong.chaos.victims import families, processes
 from bettong.local.record import ServiceRecord
 from bettong.services import SERVICES
 from bettong.threads import BlockThread
@@ -48,8 +48,9 @@ class MemoryWatch(BlockThread):
     def _run(self) -> None:
         polls, recent = 0, dict[str, float]()
         while not self._stopping.wait(_POLL_S):
+            services, within = self._services(), families()
             for target in TARGETS:
-                held = [_held_mb(process) for process in processes(target, self._services())]
+                held = [_held_mb(process) for process in processes(target, services, within)]
                 if held:
                     recent[target] = max(*held, recent.get(target, 0.0))
                     self.peaks_mb[target] = max(recent[target], self.peaks_mb.get(target, 0.0))

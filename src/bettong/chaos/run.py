@@ -19,7 +19,7 @@ from bettong.chaos.clock import MovableClock
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.feeding import Feeding
 from bettong.chaos.following import Followed, grown
-from bettong.chaos.golden import Golden, golden, tables
+from bettong.chaos.golden import Golden, golden, sizes, tables
 from bettong.chaos.lag import LagWatch
 from bettong.chaos.memory import BOUNDS_MB, MemoryWatch
 from bettong.chaos.nemeses import Arena, Injected, Nemesis
@@ -275,21 +275,23 @@ def _settle(
     """Waits until all is there, then a little longer, for what is too much; or until nothing more comes.
 
     Nothing more comes when nothing new came for `settle_s_max`, or for all that it goes on after so many of them.
+    Results are compared once they have come to rest: that reads all of them, which takes from what still works.
     """
     suite, watch = running
     wait_s = prepared.spec.settle_s_max
     report("no more faults: waiting for the last results")
     end_s = time.monotonic() + _SETTLES_MAX * wait_s
-    newest_s, before = time.monotonic(), 0
+    newest_s, before, compared = time.monotonic(), list[dict[str, int]](), list[dict[str, int]]()
     while time.monotonic() < min(end_s, newest_s + wait_s):
         watch.check()
-        sinks = _sinks(prepared, should, *folders)
-        if all(each.right for each in sinks):
-            suite.wait_with_all(_QUIET_S)
-            return
-        found = sum(each.found for each in sinks)
-        if found > before:
+        found = [sizes(folder) for folder in folders]
+        if found != before:
             newest_s, before = time.monotonic(), found
+        elif found != compared:
+            if all(each.right for each in _sinks(prepared, should, *folders)):
+                suite.wait_with_all(_QUIET_S)
+                return
+            compared = found
         suite.wait_with_all(2 * _POLL_S)
     report(f"not everything is there, or right, and nothing new came for {wait_s:g} s")
 

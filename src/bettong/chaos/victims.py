@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import psutil
 
@@ -14,15 +16,32 @@ from bettong.services import PROCESSOR
 # How Spark's Python processes are recognized: the module that the processor has them run.
 _DAEMON = "bettong_processor.daemon"
 
+# The numbers of the children of each process, by its own.
+Families = Mapping[int, Sequence[int]]
 
-def processes(target: str, services: Mapping[str, ServiceRecord]) -> list[psutil.Process]:
-    """The running processes behind a target, by number; none while it is being started again."""
+
+def families() -> Families:
+    """Of all processes of the machine that live: some milliseconds of CPU, most of what `processes` takes."""
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for each in psutil.process_iter(["ppid", "status"]):
+        if each.info["status"] != psutil.STATUS_ZOMBIE:
+            found[each.info["ppid"]].append(each.pid)
+    return found
+
+
+def processes(
+    target: str, services: Mapping[str, ServiceRecord], within: Families | None = None
+) -> list[psutil.Process]:
+    """The running processes behind a target, by number; none while it is being started again.
+
+    `within`: looked up there, by who asks for many targets.
+    """
     if target in (OtherProcess.JVM, OtherProcess.EXECUTOR, OtherProcess.WORKER):
-        driver = _leader(services)
-        machines = _java(driver) if driver is not None else []
-        executors = [executor for each in machines for executor in _java(each)]
+        within, driver = families() if within is None else within, _leader(services)
+        machines = _java(driver, within) if driver is not None else []
+        executors = [executor for each in machines for executor in _java(each, within)]
         parents = [driver, *machines, *executors] if driver is not None else []
-        workers = [worker for each in parents for worker in _workers(each)]
+        workers = [worker for each in parents for worker in _workers(each, within)]
         found = {
             OtherProcess.JVM.value: machines,
             OtherProcess.EXECUTOR.value: executors,
@@ -56,21 +75,22 @@ def _running(record: ServiceRecord | None) -> psutil.Process | None:
         return None
 
 
-def _java(parent: psutil.Process) -> list[psutil.Process]:
-    return [each for each in _children(parent) if _name(each) == "java"]
+def _java(parent: psutil.Process, within: Families) -> list[psutil.Process]:
+    return [each for each in _children(parent, within) if _name(each) == "java"]
 
 
-def _workers(parent: psutil.Process) -> list[psutil.Process]:
+def _workers(parent: psutil.Process, within: Families) -> list[psutil.Process]:
     """The processor, and Spark's Java, start Python daemons, which fork a worker for each task at a time."""
-    daemons = [each for each in _children(parent) if _DAEMON in _command(each)]
-    return [worker for daemon in daemons for worker in _children(daemon)]
+    daemons = [each for each in _children(parent, within) if _DAEMON in _command(each)]
+    return [worker for daemon in daemons for worker in _children(daemon, within)]
 
 
-def _children(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return [each for each in process.children() if each.status() != psutil.STATUS_ZOMBIE]
-    except psutil.NoSuchProcess:
-        return []
+def _children(parent: psutil.Process, within: Families) -> list[psutil.Process]:
+    found = []
+    for number in within.get(parent.pid, ()):
+        with suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(number))
+    return found
 
 
 def _name(process: psutil.Process) -> str:

@@ -1,28 +1,23 @@
-"""One trace of a sampled frame over all services, under both schedules; and what is left where nothing is measured."""
+"""Word count traced: one trace of a sampled frame over all services; and what is left where nothing is measured."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from pathlib import Path
-
-import pytest
 
 from bettong.client.sender import Sender
 from bettong.client.subscriber import Subscriber
-from bettong.config.processor import Schedule
 from bettong.identifiers import Origin, SequenceNumber
 from bettong.traces import FrameSampling
-from tests.e2e.conftest import PARTITIONS, ROOT, RunningSuite, StartSuite
-from tests.servers.collector import CollectedSpan, Collector, collecting
+from tests.e2e.conftest import PARTITIONS, ROOT, RunningSuite
+from tests.servers.collector import CollectedSpan, Collector
 from tests.waiting import eventually
 
-APPLICATION = "examples/word_count.py"
-LINES = (ROOT / "LICENSE").read_text().splitlines()
 FRAMES, FRAME_LINES = 12, 8
+# What is sent of each stream.
+LINES = (ROOT / "LICENSE").read_text().splitlines()[: FRAMES * FRAME_LINES]
 RATIO = 0.5
 # What a subscriber reads: some of them are of sampled frames.
 RESULTS = 20
-SETTINGS = {"spark_master": "local[2]"}
 SERVICES = {
     "send": "bettong-client",
     "accept": "bettong-sender",
@@ -34,38 +29,18 @@ SERVICES = {
 ABOVE = {"accept": {"send"}, "append": {"accept"}, "fold": {"append", "fold"}, "deliver": {"fold"}}
 
 
-@pytest.mark.timeout(900)
-def test_a_sampled_frame_has_one_trace_from_its_client_to_its_sink_and_nothing_measured_has_none(
-    start_suite: StartSuite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = tmp_path / "kept"
-    with collecting() as (collector, endpoint):
-        monkeypatch.setenv("BETTONG_CLIENT_TRACE_ENDPOINT", endpoint)
-        monkeypatch.setenv("BETTONG_CLIENT_TRACE_RATIO", str(RATIO))
-        traced = {**SETTINGS, "trace_endpoint": endpoint, "trace_ratio": str(RATIO)}
-        for schedule in (Schedule.RESIDENT, Schedule.MICRO_BATCH):
-            running = start_suite(APPLICATION, schedule=schedule, keep=kept, settings=traced)
-            stream = f"feed-{schedule.value}"
-            with Subscriber(running.suite.record.receiver, "counts") as subscriber:
-                send(running, stream)
-                for _ in range(RESULTS):
-                    next(subscriber)
-            running.settle()
-            in_whole_traces(collector, stream)
-            running.suite.stop()
-        monkeypatch.delenv("BETTONG_CLIENT_TRACE_ENDPOINT")
-        collector.spans.clear()
-        running = start_suite(APPLICATION, keep=kept, settings={**traced, "measures": "off"})
-        send(running, "feed-off")
-        running.settle()
-        nothing_is_measured(running)
-        running.suite.stop()
-        assert not collector.spans
-    words = Counter(word for line in LINES[: FRAMES * FRAME_LINES] for word in line.lower().split())
-    assert len(running.all_bytes_of("counts").splitlines()) == 3 * words.total(), "each once, all the same"
+def feed_sampled(running: RunningSuite, collector: Collector, stream: str) -> None:
+    """Sends the frames of a stream that a subscriber reads, too, and waits for all their spans."""
+    with Subscriber(running.suite.record.receiver, "counts") as subscriber:
+        feed(running, stream)
+        for _ in range(RESULTS):
+            next(subscriber)
+    running.settle()
+    in_whole_traces(collector, stream)
 
 
-def send(running: RunningSuite, stream: str) -> None:
+def feed(running: RunningSuite, stream: str) -> None:
+    """Sends the frames of a stream."""
     with Sender(running.sender, "lines", stream) as sender:
         for each in range(FRAMES):
             rows = LINES[each * FRAME_LINES : (each + 1) * FRAME_LINES]
