@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +24,18 @@ from deploy.bootstrap import Setup, alone, inspect_machine, timed
 from deploy.setup_plan import SetupError, Tree, uv_settings
 
 MINOR_MAX = 30  # more than any version of Python 3 so far
-TOOLS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist")
-# Not tests/conftest.py, which imports packages that these tests do not need. The profile `ci` has no deadlines.
+TOOLS = ("hypothesis", "pytest", "pytest-timeout")
+# Not tests/conftest.py, which imports packages that these tests do not need. The profile `ci` has no deadlines. One
+# process a version, and versions beside each other: each process imports the library, and compiles what files share.
 PYTEST_OPTIONS = (
     "-q",
-    "-n",
-    "2",
-    "--dist",
-    "loadfile",
-    "--confcutdir",
-    "tests/unit",
-    "--hypothesis-profile",
-    "ci",
+    *("-p", "no:cacheprovider"),
+    *("-p", "tests.garbage_search"),
+    *("--confcutdir", "tests/unit"),
+    *("--hypothesis-profile", "ci"),
 )
-# Of tests/unit, by what stands behind `test_`: what needs neither a service nor a server, half a minute a version. What
-# windows, joins and timers mean is no matter of Python's version.
+# Of tests/unit, by what stands behind `test_`: what needs neither a service nor a server, some minutes a version.
+# What windows, joins and timers mean is no matter of Python's version.
 PURE_TESTS = (
     "aggregates",
     "any_error",
@@ -138,11 +136,20 @@ def make_environment(setup: Setup, version: str, interpreter: Path) -> Path:
     return python
 
 
+def run_tests(root: Path, python: Path, options: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """What the tests of a version say, and their exit code."""
+    deselected = [f"--deselect={each}" for each in SLOW]
+    command = [str(python), "-m", "pytest", *PYTEST_OPTIONS, *deselected, *TESTS, *options]
+    return subprocess.run(
+        command, cwd=root, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
 def main(options: Sequence[str]) -> int:
     """The exit code: 1 when a version failed or has no environment. `options`: further ones for pytest, `-k word`."""
     tree = Tree(Path(__file__).resolve().parent.parent)
     own, failed = f"{sys.version_info[0]}.{sys.version_info[1]}", False
-    tested, missing = list[str](), list[str]()
+    pythons, missing = dict[str, Path](), list[str]()
     for version in claimed_versions(tree.root):
         if version == own:
             continue
@@ -152,23 +159,17 @@ def main(options: Sequence[str]) -> int:
             continue
         try:
             with alone(tree.root), timed(f"environment of Python {version}"):
-                python = make_environment(Setup(tree, inspect_machine()), version, interpreter)
+                pythons[version] = make_environment(Setup(tree, inspect_machine()), version, interpreter)
         except SetupError as error:
             print(f"pythons: {error}", file=sys.stderr)
             return 1
-        command = [
-            str(python),
-            "-m",
-            "pytest",
-            *PYTEST_OPTIONS,
-            *(f"--deselect={each}" for each in SLOW),
-            *TESTS,
-            *options,
-        ]
-        failed |= subprocess.run(command, cwd=tree.root, check=False).returncode != 0
-        tested.append(version)
+    with ThreadPoolExecutor(max(1, len(pythons))) as threads:
+        runs = threads.map(lambda python: run_tests(tree.root, python, options), pythons.values())
+        for version, done in zip(pythons, runs, strict=True):
+            print(f"pythons: {version}\n{done.stdout}", flush=True)
+            failed |= done.returncode != 0
     print(
-        f"pythons: tested on {', '.join(tested) or 'none'}; not on this machine: {', '.join(missing) or 'none'};"
+        f"pythons: tested on {', '.join(pythons) or 'none'}; not on this machine: {', '.join(missing) or 'none'};"
         f" on {own} `make test` runs all tests"
     )
     return int(failed)

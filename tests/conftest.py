@@ -1,6 +1,5 @@
 """What tests of all folders share: a real broker and a real Redis, one of each a session, and names nobody else has."""
 
-import gc
 import itertools
 import os
 from collections.abc import Callable, Generator, Iterator
@@ -9,13 +8,15 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from bettong.garbage import CollectionPaused
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from tests.garbage_search import pytest_collection
 from tests.kubernetes.building import CHART_TOOLS, CONTROL_PLANE
 from tests.servers.postgres import PostgresServer
 from tests.servers.prometheus import is_installed
 from tests.servers.s3 import S3Server
+
+__all__ = ["pytest_collection"]
 
 # No deadlines, for the machine may be busy; a failure prints what reproduces it. `ci` draws the same cases each time.
 settings.register_profile("bettong", deadline=None, print_blob=True)
@@ -40,18 +41,6 @@ def pytest_report_header() -> list[str]:
         ),
         f"prometheus: {'installed' if is_installed() else prometheus}",
     ]
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """What is imported stays: Python's collector would look at it again and again, for 8 % of the unit tests' time.
-
-    What tests make is looked at as ever.
-    """
-    with CollectionPaused():
-        collected = yield
-    gc.freeze()
-    return collected
 
 
 @pytest.hookimpl(wrapper=True)

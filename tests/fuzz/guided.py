@@ -1,14 +1,18 @@
 """As `child`, led by coverage: atheris (libFuzzer) keeps inputs that reach new code, and changes those.
 
-`python -m tests.fuzz.guided NAME FILE SEED SECONDS`. Ends as a child does; FILE has the count. Only what is Python can
-be seen from inside; what Arrow, protobuf and numpy compiled is reached by chance, as in `child`.
+`python -m tests.fuzz.guided NAME,NAME FILE SEED SECONDS`. Prints and ends as a child does. libFuzzer ends its process,
+so each parser has a fork of one that has imported all: to import what atheris sees takes it longer than CI feeds a
+parser. Only what is Python can be seen from inside; what Arrow, protobuf and numpy compiled is reached by chance, as in
+`child`.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import atheris  # type: ignore[import-untyped]
 
@@ -46,25 +50,24 @@ _SEEN = (
 )
 
 with atheris.instrument_imports(include=list(_SEEN), exclude=list(_COMPILED), enable_loader_override=False):
-    from tests.fuzz.child import INPUT_S_MAX, Recorder, limit_memory
-    from tests.fuzz.harness import CORPUS, INPUT_BYTES_MAX
+    from tests.fuzz.child import CLOCK_TIMES_MAX, Recorder, cpu_s, left_behind, limit_input, limit_memory
+    from tests.fuzz.harness import CORPUS, INPUT_BYTES_MAX, Harness
     from tests.fuzz.registry import HARNESSES
 
 
-def main(arguments: list[str]) -> None:
-    """Does not return: libFuzzer ends the process."""
-    name, in_flight, seed, seconds = arguments
-    harness = HARNESSES[name]
+def feed(harness: Harness, in_flight: Path, *, seed: int, seconds: float) -> NoReturn:
+    """Ends the process; the count is left behind in the file."""
     for data in harness.corpus():
         harness.read(data)
-    words = Path(in_flight).with_suffix(".words")
+    words = in_flight.with_suffix(f".{harness.name}.words")
     quoted = ("".join(f"\\x{byte:02x}" for byte in word) for word in harness.words)
     words.write_text("".join(f'"{word}"\n' for word in quoted))
-    found = Path(in_flight).with_suffix(".corpus")
+    found = in_flight.with_suffix(f".{harness.name}.corpus")
     found.mkdir()
     options = {
-        "seed": int(seed) % 2**31 or 1,
-        "max_total_time": max(1, round(float(seconds))),
+        "seed": seed % 2**31 or 1,
+        # By the clock, in case that a parser waits; `read` goes by the CPU.
+        "max_total_time": max(1, round(seconds)) * CLOCK_TIMES_MAX,
         "max_len": INPUT_BYTES_MAX,
         "timeout": 0,  # ours: a signal that kills
         "rss_limit_mb": 0,  # likewise
@@ -75,18 +78,38 @@ def main(arguments: list[str]) -> None:
         "artifact_prefix": f"{found}/",
     }
     limit_memory()
-    with Recorder(Path(in_flight)) as recorder:
+    with Recorder(in_flight) as recorder:
+        end = cpu_s() + seconds
 
         def read(data: bytes) -> None:
+            if cpu_s() > end:
+                os._exit(0)
             recorder.note(data)
-            signal.setitimer(signal.ITIMER_REAL, INPUT_S_MAX)
+            limit_input()
             harness.read(data)
 
         reported = [f"-{option}={value}" for option, value in options.items()]
-        atheris.Setup([sys.argv[0], *reported, str(found), str(CORPUS / name)], read)
+        atheris.Setup([sys.argv[0], *reported, str(found), str(CORPUS / harness.name)], read)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         atheris.Fuzz()
+    os._exit(0)
+
+
+def main(arguments: list[str]) -> int:
+    """NAMES FILE SEED SECONDS (for each)."""
+    names, in_flight, seed, seconds = arguments
+    for name in names.split(","):
+        child = os.fork()
+        if child == 0:
+            os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # atheris says there what was raised
+            feed(HARNESSES[name], Path(in_flight), seed=int(seed), seconds=float(seconds))
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code:
+            print(f"{name} ended with {code}", file=sys.stderr)  # noqa: T201
+            return 1
+        print(left_behind(Path(in_flight))[0], flush=True)  # noqa: T201
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

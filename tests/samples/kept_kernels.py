@@ -1,17 +1,16 @@
-"""Kernels that a process of tests compiles once: the library's own cache of them, in a folder that goes with it."""
+"""Kernels that a machine's tests compile once: the library's own cache of them."""
 
-import atexit
-import shutil
-import tempfile
 from functools import cache
-from pathlib import Path
 
 from bettong.edges.kernel_cache import KernelFolder
+from tests.cache import cache_folder
 
 
 @cache
 def kept_kernels() -> KernelFolder:
-    """For programs of the same functions: compiling one takes a second or two of CPU, loading it some milliseconds."""
-    folder = Path(tempfile.mkdtemp(prefix="bettong-kernels-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return KernelFolder(folder)
+    """For programs of the same functions: compiling one takes a second or two of CPU, loading it some milliseconds.
+
+    Of all processes, and of later runs: whatever its machine code depends on gives a kernel another name, of ours the
+    extensions of Numba too.
+    """
+    return KernelFolder(cache_folder() / "kernels")

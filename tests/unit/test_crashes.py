@@ -1,10 +1,13 @@
 """Messages that kill the worker, in real processes: found, left out, and nothing else is lost."""
 
 import gc
+import itertools
+import mmap
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,9 +15,8 @@ import pytest
 from bettong.errors import PoisonError, SupersededError
 from bettong.frames.frame import tick_record
 from bettong.identifiers import PartitionId
-from bettong.worker.halving import Death
+from bettong.worker.halving import Death, Unknown
 from bettong.worker.partition import Assignment, PartitionWorker
-from bettong.worker.stage_program import StageProgram
 from bettong_processor.crashes.marks import Marks
 from bettong_processor.crashes.trial import SuspectRecord, Trial
 from bettong_processor.crashes.watch import Watch
@@ -127,22 +129,45 @@ def test_a_child_that_takes_all_memory_is_ended_before_the_kernel_ends_somebody(
     assert trial.fold([0]) is None
 
 
-def slow_frame(kills: Sequence[int]) -> tuple[list[bytes], StageProgram]:
-    """200 messages that take 5 ms each, and a program for them; those at `kills` kill."""
+def time_for_80_messages(monkeypatch: pytest.MonkeyPatch) -> Callable[[Number, Seen], Number]:
+    """Trials that end for their age at the 81st message, however fast the machine is; the function that they fold by.
 
-    def take_time(number: Number, seen: Seen) -> Number:
-        threading.Event().wait(0.005)
+    A child stands at that message, and only then the clock goes on that its trial reads.
+    """
+    begun = memoryview(mmap.mmap(-1, 8)).cast("q")  # by a trial's child, who shares it with who waits for it
+    children: list[int] = []
+    ticks = itertools.count()
+
+    class TrialOfFew(Trial):
+        def run(self, task: Callable[[], object]) -> Death | Unknown | None:
+            def in_child() -> None:
+                children.append(os.getpid())
+                task()
+
+            begun[0] = 0
+            return super().run(in_child)
+
+    def clock() -> float:
+        return next(ticks) / 10 if begun[0] > 80 else 0.0
+
+    def count_for_a_time(number: Number, seen: Seen) -> Number:
+        if children:
+            begun[0] += 1
+            if begun[0] > 80:
+                threading.Event().wait()
         return count(number, seen)
 
-    return [frame(1, [1 if index in kills else 0 for index in range(200)])], ready(take_time)
+    monkeypatch.setattr("bettong_processor.crashes.guard.Trial", partial(TrialOfFew, clock=clock))
+    monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.4)
+    return count_for_a_time
 
 
 @pytest.mark.parametrize("kills", [(199,), (150, 199)])
 def test_a_killer_behind_more_messages_than_a_child_has_time_for_is_found_and_left_out_alone(
     kills: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.4)
-    log, of = slow_frame(kills)
+    log = [frame(1, [1 if index in kills else 0 for index in range(200)])]
+    of = ready(time_for_80_messages(monkeypatch))
     assert lived(of, log, tmp_path) == 2 + len(kills)
     assert [(each.index, each.reason) for each in dead_letters(output(tmp_path))] == [
         (index, SEGFAULT) for index in kills

@@ -15,7 +15,7 @@ from hypothesis import given, note, settings
 
 from bettong import Application, ApplicationError, Stream
 from bettong.application.execution_mode import ExecutionMode
-from bettong.edges.kernel_cache import KernelFolder
+from tests.samples.kept_kernels import kept_kernels
 from tests.simulation.delivered import expected
 from tests.simulation.function_table import FUNCTIONS
 from tests.simulation.functions import coded
@@ -27,26 +27,20 @@ from tests.simulation.messages import Item
 from tests.simulation.random_graphs import Case, cases
 
 
-@pytest.fixture(scope="session")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> KernelFolder:
-    """Where the compiled functions of all examples are kept."""
-    return KernelFolder(tmp_path_factory.mktemp("kernels"))
-
-
 @settings(max_examples=450, derandomize=True)
 @given(case=cases())
-def test_any_graph_gives_what_the_interpreter_says(kernels: KernelFolder, case: Case) -> None:
+def test_any_graph_gives_what_the_interpreter_says(case: Case) -> None:
     note(str(case))
-    check_with_local(case, cache=kernels)
+    check_with_local(case, cache=kept_kernels())
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @settings(max_examples=20_000)
 @given(case=cases())
-def test_many_more_graphs_give_what_the_interpreter_says(kernels: KernelFolder, case: Case) -> None:
+def test_many_more_graphs_give_what_the_interpreter_says(case: Case) -> None:
     note(str(case))
-    check_with_local(case, cache=kernels)
+    check_with_local(case, cache=kept_kernels())
 
 
 SOURCE = Node("in", "source", key="key", message=Item)
@@ -200,10 +194,8 @@ def test_the_interpreter_says(example: Example) -> None:
 
 @pytest.mark.parametrize("cut", [False, True], ids=["one frame", "a frame for each"])
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
-def test_a_graph_gives_it_however_messages_are_cut_into_frames(
-    kernels: KernelFolder, example: Example, *, cut: bool
-) -> None:
-    check(example.case((cut,) * len(example.values)), cache=kernels)
+def test_a_graph_gives_it_however_messages_are_cut_into_frames(example: Example, *, cut: bool) -> None:
+    check(example.case((cut,) * len(example.values)), cache=kept_kernels())
 
 
 STOPS: dict[str, tuple[list[Node], list[int], str, int]] = {
@@ -242,13 +234,13 @@ STOPS: dict[str, tuple[list[Node], list[int], str, int]] = {
 @pytest.mark.parametrize("cut", [False, True], ids=["one frame", "a frame for each"])
 @pytest.mark.parametrize(("nodes", "values", "computation", "index"), STOPS.values(), ids=STOPS)
 def test_a_partition_stops_at_the_first_message_that_must_stop_it(
-    kernels: KernelFolder, nodes: list[Node], values: list[int], computation: str, index: int, *, cut: bool
+    nodes: list[Node], values: list[int], computation: str, index: int, *, cut: bool
 ) -> None:
     case = Example(nodes, values, {}).case((cut,) * len(values))
     with pytest.raises(StoppedError) as stopped:
         expected(case)
     assert stopped.value.computation == computation
-    check(case, cache=kernels)
+    check(case, cache=kept_kernels())
 
 
 MERGES: dict[str, Callable[[Stream[Any], Stream[Any]], Stream[Any]]] = {

@@ -17,14 +17,13 @@ import pytest
 from bettong.application.plan import plan
 from bettong.chaos.outputs import Difference, differences, table
 from bettong.chaos.spec import OutputComparison, read
-from bettong.edges.kernel_cache import KernelFolder
 from bettong.routing import partition_of
 from bettong.testing import CRASH, RESEND, RESTORE, clock, end_stream, frame
 from bettong.testing.inputs import ClientFrame
 from bettong.testing.running import ReadyApplication, run
-from tests.cache import cache_folder
 from tests.faults import joins_model, windowed_model
 from tests.faults.windowed import app, is_at_home, leaves_home
+from tests.samples.kept_kernels import kept_kernels
 
 PARTITIONS = 4
 ROUNDS = 40
@@ -108,7 +107,7 @@ def delivered(request: pytest.FixtureRequest) -> Mapping[str, list[Any]]:
     if request.param == "plain Python":
         outcome = run(app, in_turns(streams(ROUNDS)), partitions=PARTITIONS)
     else:
-        ready = ReadyApplication(app, compiled=True, cache=KernelFolder(cache_folder() / "kernels"))
+        ready = ReadyApplication(app, compiled=True, cache=kept_kernels())
         steps = disturbed(in_turns(streams(ROUNDS), ahead=(0, 0.5, 1)))
         outcome = run(ready, steps, partitions=PARTITIONS)
     assert (outcome.dead_letters, outcome.stopped) == ([], None)
