@@ -204,7 +204,8 @@ def words_in_use(table: PaneTable) -> int:
     """Words of segments that are some pane's: all that were ever used but those that nobody has."""
     words, spare, used = table.panes.items.arrays
     free = 0
-    for power, begin in enumerate(spare.tolist()):
+    for power, first in enumerate(spare.tolist()):
+        begin = first
         while begin >= 0:
             free += 1 << power
             begin = int(words[begin])

@@ -62,7 +62,7 @@ def join_tables(
     folds: Any, words: Any, row: Any, at: Any, newer: Any, newer_row: Any, newer_at: Any, items: Any
 ) -> Any:
     """Tables of accumulators, behind column `at`, take in those of others. False where there is no room for all."""
-    for kind in folds.items:
+    for kind in folds.items:  # noqa: SIM110 - Numba has no generators within a function
         if not join_items(kind, words, row, at + 1, newer, newer_row, newer_at + 1, items):
             return False
     return True
