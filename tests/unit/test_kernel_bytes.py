@@ -44,7 +44,7 @@ def measured(item: Item) -> Made:
     return Made(len(item.raw), item.raw, item.raw, item.short)
 
 
-def looked_into(item: Item) -> Made:
+def by_index(item: Item) -> Made:
     return Made(item.raw[0] + 1000 * item.raw[-1] + 10**6 * item.raw[item.key])
 
 
@@ -69,7 +69,7 @@ def named_in_an_error(item: Item) -> Made:
 
 STATELESS = [
     measured,
-    looked_into,
+    by_index,
     compared,
     one_of_some,
     given_where_there_is_no_room,

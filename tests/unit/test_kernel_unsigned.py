@@ -54,7 +54,7 @@ def asked_whether_it_is_any(item: Item) -> Made:
 
 
 def as_an_unsigned_of_numpy(item: Item) -> Made:
-    return Made(np.uint64(item.number))
+    return Made(np.uint64(item.number))  # type: ignore[arg-type]
 
 
 def all_of_which_may_fit(item: Item) -> Iterator[Made]:
