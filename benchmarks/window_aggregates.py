@@ -70,8 +70,8 @@ def speed(name: str, events: int, panes: int) -> tuple[float, float]:
     app = bettong.Application("window-aggregates")
     source: Any = app.source("visits", schema=Visit, key="key", event_time="at")
     made: Any = bettong.compiled(bettong.aggregate(row, found=aggregate))
-    size = timedelta(seconds=1)
-    source.window(bettong.sliding(size, size / panes), made, name="rows").sink("out")
+    slide = timedelta(seconds=1) / panes  # in whole microseconds
+    source.window(bettong.sliding(slide * panes, slide), made, name="rows").sink("out")
     application = plan(app)
     frames = visits(events, application)
     found = []
