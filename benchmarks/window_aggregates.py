@@ -1,4 +1,4 @@
-"""Tumbling windows of the aggregates that keep more than a value, in plain Python and compiled, in the worker alone."""
+"""Windows of the aggregates that keep more than a value, in plain Python and compiled, in the worker alone."""
 
 from __future__ import annotations
 
@@ -60,14 +60,18 @@ def visits(events: int, plan_of: Plan) -> list[bytes]:
     return timed_frames(source, found, FRAME_MESSAGES, columns[1])
 
 
-def speed(name: str, events: int) -> tuple[float, float]:
-    """Events a second of one core's time: of plain Python, and compiled. Both give the same records."""
+def speed(name: str, events: int, panes: int) -> tuple[float, float]:
+    """Events a second of one core's time: of plain Python, and compiled. Both give the same records.
+
+    `panes`: how many slides a window has; tumbling ones have one.
+    """
     aggregate, result = AGGREGATES[name]
     row = make_dataclass("Row", [("key", bettong.i64), ("end", bettong.i64), ("found", result)])
     app = bettong.Application("window-aggregates")
     source: Any = app.source("visits", schema=Visit, key="key", event_time="at")
     made: Any = bettong.compiled(bettong.aggregate(row, found=aggregate))
-    source.window(bettong.tumbling(timedelta(seconds=1)), made, name="rows").sink("out")
+    slide = timedelta(seconds=1) / panes  # in whole microseconds
+    source.window(bettong.sliding(slide * panes, slide), made, name="rows").sink("out")
     application = plan(app)
     frames = visits(events, application)
     found = []
@@ -81,10 +85,13 @@ def speed(name: str, events: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Prints each; the argument says of how many events."""
-    events = int(sys.argv[1]) if len(sys.argv) > 1 else 400_000
+    """Prints each; the arguments say of how many events, and how many slides a window has."""
+    events, panes = (
+        int(given) if given else usual
+        for given, usual in zip([*sys.argv[1:3], "", ""][:2], (400_000, 1), strict=True)
+    )
     for name in AGGREGATES:
-        python, compiled = speed(name, events)
+        python, compiled = speed(name, events, panes)
         print(f"{name:24} {python / 1e6:8.3f} {compiled / 1e6:8.3f} million/s {compiled / python:6.1f} times")
 
 

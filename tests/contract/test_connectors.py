@@ -28,7 +28,8 @@ from bettong_receiver.errors import SinkError
 from bettong_receiver.formats import formats
 from bettong_receiver.positions import PositionKey, decode
 from bettong_receiver.progress import SinkPartition
-from examples.sqlite_ledger import SqliteLedger, read_ledger
+from ledger_file import read_ledger
+from ledger_sink import SqliteLedger
 from tests.samples.result_frames import Note, planned
 from tests.samples.sink_batches import APPLICATION, sink_batch
 from tests.servers.external_topic import committed

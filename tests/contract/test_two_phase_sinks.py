@@ -10,7 +10,8 @@ from bettong.application.external.two_phase import TwoPhase
 from bettong.application.plan import plan
 from bettong.edges.application_file import load
 from bettong.testing import TwoPhaseSinkContract
-from examples.sqlite_ledger import SqliteLedger, read_ledger
+from ledger_file import read_ledger
+from ledger_sink import SqliteLedger
 
 
 class TestSqliteLedger(TwoPhaseSinkContract):
@@ -70,7 +71,9 @@ def test_the_contract_finds_a_broken_sink(kind: Callable[[Path], SqliteLedger], 
 
 
 def test_the_example_is_an_application_that_names_the_sink() -> None:
-    planned = plan(load(str(Path(__file__).resolve().parents[2] / "examples" / "sqlite_ledger.py")))
+    planned = plan(
+        load(str(Path(__file__).resolve().parents[2] / "examples" / "sqlite_ledger" / "payments.py"))
+    )
     (sink,) = planned.sinks
     assert isinstance(sink.to, TwoPhase)
     assert sink.to.open_sink.__name__ == "open_ledger"

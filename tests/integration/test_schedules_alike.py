@@ -61,7 +61,7 @@ FEEDS: dict[str, Callable[[dict[str, Source]], Feed]] = {
     "orders_with_prices": orders,
     "overdue_orders": steps,
     "running_totals": votes,
-    "sqlite_ledger": payments,
+    "sqlite_ledger/payments": payments,
     "trades_and_quotes": quoted_trades,
     "turnover": trades,
     "visits": clicks,

@@ -10,10 +10,14 @@ import pytest
 
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from examples.sqlite_ledger import read_ledger
+from ledger_file import read_ledger
 from tests.samples.result_frames import rows
 from tests.servers.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.waiting import eventually
+
+# Found as beside an application: by its folder.
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "sqlite_ledger"
+OPEN = f"(__import__('sys').path.append({str(FOLDER)!r}) or __import__('ledger_sink')).open_ledger"
 
 
 @pytest.fixture
@@ -36,7 +40,7 @@ def receiver(
         tmp_path,
         kafka=kafka.bootstrap,
         redis=redis_server.url,
-        destinations="raw_to=bettong.TwoPhase(__import__('examples.sqlite_ledger').sqlite_ledger.open_ledger)",
+        destinations=f"raw_to=bettong.TwoPhase({OPEN})",
         connections={"raw": {"path": str(ledger)}},
     )
     yield one

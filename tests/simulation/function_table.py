@@ -20,7 +20,7 @@ from tests.simulation import join_functions as j
 from tests.simulation import reference_rows as r
 from tests.simulation import timer_functions as t
 from tests.simulation import window_functions as w
-from tests.simulation.messages import Alarm, Held, Item, Kept, Note, Part, Reminder
+from tests.simulation.messages import Alarm, Held, Item, Kept, Nest, Note, Part, Reminder
 from tests.simulation.twins import compiled_twin
 
 
@@ -202,6 +202,7 @@ FUNCTIONS: dict[str, Function] = {
             timers=_TIMERS,
             clocks={"ring": Clock.LOG, "late": Clock.LOG},
         ),
+        _function("stateful", Part, {Item: f.nest}, compiled=True, state=Nest),
         _function("stateful", Part, _INSIDE, state=Held),
         _function("stateful", Note, {Note: f.whole}, state=lambda: Note("", 0, "")),
         _function("stateful", Item, {Item: f.hoard}, state=Held),
@@ -218,6 +219,7 @@ FUNCTIONS: dict[str, Function] = {
         _aggregation("sequences", Item, Item, w.Sequences),
         _aggregation("ranked", Item, Note, w.ranked),
         _aggregation("totals", Item, Part, w.totals, compiled=True),
+        _aggregation("differing", Item, Part, w.differing, compiled=True),
         _aggregation("part_totals", Part, Item, w.part_totals, compiled=True),
         _join(Part, j.meet, j.meet_both, Item),
         _join(Item, j.weigh, j.weigh_both, Part),

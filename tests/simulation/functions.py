@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import bettong
 from bettong import RowIndexes
-from tests.simulation.messages import Held, Item, Kept, Note, Part
+from tests.simulation.messages import RECENT_MAX, Held, Item, Kept, Nest, Note, Part, Spot
 
 
 def shrink(item: Item) -> Part:
@@ -213,6 +213,21 @@ def tally(item: Item, kept: Kept) -> Part | None:
     if kept.total % 3 == 0:
         return None
     return Part(item.key, item.slot, kept.total % 300, "t")
+
+
+def nest(item: Item, state: Nest) -> Part | None:
+    """Raises after a change; some sums do not fit."""
+    state.kept.count += 1
+    state.kept.total += item.value + state.last.value
+    state.last = Spot(item.slot, item.value)
+    if len(state.recent) == RECENT_MAX:
+        state.recent.pop(0)
+    state.recent.append(item.value)
+    if item.value == 40:
+        raise ValueError("forty")
+    if state.recent[0] == 13:
+        return None
+    return Part(item.key, item.slot, (state.kept.total + state.recent[0]) % 300, "n")
 
 
 def tally_part(part: Part, kept: Kept) -> Part | None:

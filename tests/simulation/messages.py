@@ -11,6 +11,8 @@ from bettong import Width
 
 KEYS = ("a", "b", "äö")
 SLOTS_PER_KEY = 3
+# How much a state keeps of what came.
+RECENT_MAX = 3
 _VALUES = (-3, 0, 1, 2, 3, 5, 7, 13, 40, 100, 150, 300)
 
 
@@ -55,6 +57,23 @@ class Kept:
 
     count: int = 0
     total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A value of a state."""
+
+    slot: int = 0
+    value: int = 0
+
+
+@dataclass(slots=True)
+class Nest:
+    """A state of states, a list and a value, which may be compiled."""
+
+    kept: Kept = field(default_factory=Kept)
+    last: Spot = Spot()
+    recent: Annotated[list[int], bettong.AtMost(RECENT_MAX)] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -126,6 +126,18 @@ def totals() -> bettong.Aggregation[Item, Any, Part]:
     )
 
 
+def differing() -> bettong.Aggregation[Item, Any, Part]:
+    """What is compiled and keeps more than a value."""
+    return bettong.aggregate(
+        Part,
+        key=bettong.First("key"),
+        slot=bettong.First("slot"),
+        small=bettong.Distinct("value"),
+        tag=bettong.Last("key"),
+        at=bettong.ApproxDistinct("value"),
+    )
+
+
 def part_totals() -> bettong.Aggregation[Part, Any, Item]:
     """The same of parts."""
     return bettong.aggregate(

@@ -175,7 +175,7 @@ MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (uses_an_undefined_name, "name 'undefined_name' is not defined"),
     (nests_an_undefined_name, "name 'nowhere' is not defined"),
     (sums_a_generator, "write a list, [... for ...], instead"),
-    (returns_a_float_for_an_integer, "field 'total' of what it returns: Numba has no or_(float64"),
+    (returns_a_float_for_an_integer, "field 'total' of what it returns: expected an integer, not float64"),
     (returns_a_number_for_text, "field 'word' of what it returns: expected text, not int64"),
     (takes_letters_one_by_one, "Invalid use of getiter with parameters (text[4])"),
     (asks_for_a_class, "Numba has no isinstance("),

@@ -301,10 +301,6 @@ class Twice(bettong.Sum):
         (of(bettong.counts(3)), "only tumbling and sliding windows"),
         (lambda: of()(emit_empty=True), "emit_empty= has no compiled form"),
         (lambda: of()(early=timedelta(1)), "early= has no compiled form"),
-        (
-            of(KINDS[2], count=bettong.Distinct("value")),
-            "count=Distinct(...) is compiled in tumbling windows",
-        ),
         (of(count=Twice("value")), "count=Twice(...) has no compiled form"),
         (of(count=bettong.Sum(doubled)), "count=Sum(...) is of a function"),
         (of(count=bettong.Count(where=lambda _: True)), "count=Count(...): where= is a function"),

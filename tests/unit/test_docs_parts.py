@@ -32,7 +32,8 @@ from bettong.local.addresses import LOOPBACK
 from bettong.schema.schema import schema_of
 from bettong.testing import TwoPhaseSinkContract, run
 from bettong_receiver.connectors.postgres import CREATE_POSITIONS
-from examples.sqlite_ledger import SqliteLedger, read_ledger
+from ledger_file import read_ledger
+from ledger_sink import SqliteLedger
 from tests.samples.page_code import blocks, languages, run_block
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

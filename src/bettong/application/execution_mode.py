@@ -51,8 +51,9 @@ def compiled(function: Marked) -> Marked:
     fields. Several results come in a list, or are yielded where there is no state. It may call plain functions, make
     dataclasses, and use text as a str. Where compiled code is not Python:
 
-    - integers wrap at 64 bits instead of growing; those of a `u64` field are negative from 2**63 on
-    - text and bytes end before the NULs that pad them
+    - integers wrap at 64 bits instead of growing; one of a `u64` field raises OverflowError from 2**63 on, but where it
+      is given to a `u64` of a result
+    - bytes of a state end before the NULs that pad them; to set those that end in NUL raises ValueError
     - assigning text to a field of the state raises ValueError when it is longer than the field
     - a variable that holds text of a message on one branch and a str made in the function on another takes 64 bytes, or
       as many as the message's field; a longer str raises ValueError

@@ -40,6 +40,7 @@ _REWORDED = (
         "format spec in f-strings not supported yet",
     ),
     (re.compile(r"Numba has no is_longer\((.*), Literal.*"), r"expected text, not \1"),
+    (re.compile(r"Numba has no as_given\((.*)\)"), r"expected an integer, not \1"),
     (re.compile(r"Cannot bind .* due to \"\w+: (.*)\"\.?"), r"\1"),
 )
 

@@ -21,8 +21,10 @@ from bettong.schema.schema import Schema
 from bettong.worker.code_facts import fingerprint
 from bettong.worker.compile_errors import explain
 from bettong.worker.numba_types.callables import kernel_compilation
+from bettong.worker.numba_types.fixed_bytes import BytesType
 from bettong.worker.numba_types.states import StateType, copy_record
 from bettong.worker.numba_types.texts import TextType, is_longer
+from bettong.worker.numba_types.unsigned import as_given, bits_of, fits, u64_of
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
 from bettong.worker.state_members import ObjectMember
 
@@ -144,6 +146,10 @@ def _names(
         "pointer": _pointer,
         "prefetch": prefetch,
         "is_longer": is_longer,
+        "u64_of": u64_of,
+        "bits_of": bits_of,
+        "as_given": as_given,
+        "fits": fits,
         "int64": numba.int64,
         "float64": numba.float64,
         "float32": numba.float32,
@@ -156,7 +162,8 @@ def _names(
 def _element(field: Field) -> Any:
     """Numba's type of a column's values."""
     assert field.dtype is not None  # noqa: S101 - compiled schemas have fixed widths
-    return TextType(field.dtype.itemsize) if field.kind is Kind.TEXT else numba.from_dtype(field.dtype)
+    own = {Kind.TEXT: TextType, Kind.BYTES: BytesType}.get(field.kind)
+    return own(field.dtype.itemsize) if own is not None else numba.from_dtype(field.dtype)
 
 
 def _addresses(form: KernelForm) -> dict[str, tuple[str, str]]:
@@ -274,7 +281,7 @@ def _noted(number: str, reasons: list[str]) -> Callable[[str, str], str]:
 def _loaded(field: Field, value: str) -> str:
     """A value of a column as the function sees it."""
     if field.kind is Kind.INT:
-        return f"int64({value})"
+        return f"u64_of({value})" if field.dtype == np.uint64 else f"int64({value})"
     if field.kind is Kind.FLOAT:
         return f"float64({value})"
     return f"{value} != 0" if field.kind is Kind.BOOL else value
@@ -287,15 +294,11 @@ def _stored(field: Field, value: str, target: str, violation: Callable[[str, str
     """
     dtype = field.dtype
     assert dtype is not None  # noqa: S101 - compiled schemas have fixed widths
-    if field.kind is Kind.INT and dtype != np.uint64:
-        limits = np.iinfo(dtype)
-        # Only integers can be or-ed: a float is refused when the function is compiled.
-        yield f"whole = int64({value} | 0)"
-        yield f"if whole != {value} or whole < {limits.min} or whole > {limits.max}:"
+    if field.kind is Kind.INT:
+        yield f"whole = as_given({value})"
+        yield f"if not fits(whole, {8 * dtype.itemsize}, {int(dtype.kind == 'i')}):"
         yield f"    {violation('OverflowError', f'field {field.name!r}: not an integer of type {dtype}')}"
-        yield f"{target} = whole"
-    elif field.kind is Kind.INT:
-        yield f"{target} = {value} | 0"
+        yield f"{target} = bits_of(whole)"
     elif field.kind is Kind.BOOL:
         yield f"{target} = 1 if {value} else 0"
     elif field.kind is Kind.FLOAT and dtype == np.float32:

@@ -24,8 +24,6 @@ from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema, schema_of
 
 _OF_NUMBERS = (Sum, Mean, Min, Max, Quantile)
-# Those that keep items, which no window shares with another one.
-_OF_ITEMS = (Distinct, ApproxDistinct, Quantile)
 _COMPILED = (Count, First, Last, Top, Distinct, ApproxDistinct, *_OF_NUMBERS)
 # Each pane has room for all values of `Top`: as much as `ApproxDistinct` takes at most.
 _TOP_BYTES_MAX = 4096
@@ -48,11 +46,6 @@ def check_compiled(
         )
     for field in schema_of(aggregated.result).fields:
         filled = aggregated.fields.get(field.name)
-        if isinstance(filled, _OF_ITEMS) and kind.panes > 1:
-            raise ApplicationError(
-                f"{owner}: {field.name}={type(filled).__name__}(...) is compiled in tumbling windows alone; take"
-                " off bettong.compiled"
-            )
         if type(filled) is Top:
             _check_top(owner, field, filled, schema)
             continue

@@ -5,6 +5,8 @@
 | `texts`       | text of a message, compared with a str      | its UTF-8 in place                               |
 | `text_as_str` | `order.symbol.upper()`                      | a str made of it, as Numba has it                |
 | `messages`    | `Rejected(symbol=..., price=...)`           | a struct of its fields                           |
+| `fixed_bytes` | `len(order.code)`, compared with a constant | its bytes in place, NULs at their end too         |
+| `unsigned`    | `order.number`, a `bettong.u64`             | it, which becomes an int64 or raises             |
 | `states`      | `state.total += 1`                          | a record of a numpy array, changed in place      |
 | `callables`   | a function of the user's; a dataclass       | that function compiled; the struct's constructor |
 

@@ -12,16 +12,18 @@ from typing import Any
 
 import numba
 from numba.core.errors import NumbaError
-from numba.core.registry import cpu_target
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typing.typeof import typeof_impl
 
 from bettong.errors import SchemaError
 from bettong.schema.schema import schema_of
-from bettong.worker.numba_types.kept_fractions import compiled_later
+from bettong.worker.numba_types.kept_fractions import checked_as, compiled_later
 from bettong.worker.numba_types.messages import ConstructorType
 
 # The functions that the kernel calls, each compiled once. None while no kernel is compiled.
-_functions: ContextVar[dict[FunctionType, Any] | None] = ContextVar("functions", default=None)
+_functions: ContextVar[dict[Any, Any] | None] = ContextVar("functions", default=None)
+# Whose functions set no field of a state.
+_OTHERS = ("numba", "bettong")
 
 
 @contextmanager
@@ -65,6 +67,17 @@ def _type_of_function(function: FunctionType, context: Any) -> Any:
     if function not in functions:
         functions[function] = compiled_later(function)
     return numba.typeof(functions[function])
+
+
+@typeof_impl.register(CPUDispatcher)
+def _type_of_own(own: Any, _context: Any) -> Any:
+    """Of a user's own `numba.njit`. What libraries have is theirs."""
+    functions = _functions.get()
+    if functions is None or own.py_func.__module__.partition(".")[0] in _OTHERS:
+        return own._numba_type_
+    if own not in functions:
+        functions[own] = checked_as(own) or own
+    return functions[own]._numba_type_
 
 
 @typeof_impl.register(type)

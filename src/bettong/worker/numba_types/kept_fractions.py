@@ -1,15 +1,16 @@
 """Users' functions are compiled with two checks that Numba does not make by itself.
 
-An index beyond an array is an error. And a float is no value of a state's field that is an integer or a bool: Numba
-would cut off its fraction, Python would keep it. What is set is known once types are, and has to be refused before
-there is machine code that a cache could keep: so it is a pass of the compiler.
+An index beyond an array is an error, but in a user's own `numba.njit`, which says itself whether it is. And a float is
+no value of a state's field that is an integer or a bool: Numba would cut off its fraction, Python would keep it. What
+is set is known once types are, and has to be refused before there is machine code that a cache could keep: so it is a
+pass of the compiler.
 """
 
 from typing import Any
 
 import numba
 from numba.core import errors, ir, types
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.typed_passes import NopythonTypeInference
 
@@ -19,6 +20,14 @@ from bettong.worker.numba_types.states import StateType
 def compiled_later(function: Any) -> Any:
     """A function that is compiled when compiled code calls it."""
     return numba.njit(boundscheck=True, pipeline_class=_Checked)(function)
+
+
+def checked_as(own: Any) -> Any:
+    """A user's own `numba.njit` with the options that it has. None where it is compiled already, or has our checks."""
+    compiler = own._compiler  # noqa: SLF001 - nothing else says how it is compiled
+    if not own._can_compile or compiler.pipeline_class is not Compiler:  # noqa: SLF001 - likewise
+        return None
+    return type(own)(own.py_func, own.locals, own.targetoptions, pipeline_class=_Checked)
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)

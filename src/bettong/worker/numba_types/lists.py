@@ -15,6 +15,7 @@ from numba.core.imputils import RefType, iternext_impl
 from numba.core.types.common import SimpleIterableType, SimpleIteratorType
 from numba.extending import lower_builtin, models, overload, overload_method, register_jitable, register_model
 
+from bettong.worker.numba_types.fixed_bytes import BytesType
 from bettong.worker.numba_types.messages import MessageType
 from bettong.worker.numba_types.storing import store_value
 from bettong.worker.numba_types.texts import TextType, intrinsic, text_of
@@ -223,7 +224,7 @@ def _takes(item: Any, given: Any) -> bool:
             and all(map(_takes, item.field_types, given.field_types))
         )
     if isinstance(item, types.CharSeq):
-        return isinstance(given, types.CharSeq | types.Bytes)
+        return isinstance(given, types.CharSeq | types.Bytes | BytesType)
     numbers = {types.float64: types.Number | types.Boolean, types.int64: types.Integer | types.Boolean}
     return isinstance(given, numbers.get(item, types.Boolean))
 

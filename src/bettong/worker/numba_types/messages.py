@@ -5,10 +5,12 @@ numbers are as wide as Python's arithmetic needs them, and text as its field: so
 """
 
 import operator
+from collections.abc import Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from inspect import Parameter, Signature
 from typing import Any
 
+import numpy as np
 from numba.core import cgutils, errors, types
 from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate, fold_arguments, signature
@@ -26,6 +28,7 @@ from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema, schema_of
 from bettong.worker.key_parts import KEY_PARTS
 from bettong.worker.numba_types.texts import TextType, intrinsic, text_of
+from bettong.worker.numba_types.unsigned import U64
 
 
 class MessageType(types.Type):
@@ -49,10 +52,17 @@ class MessageType(types.Type):
         """The type of what is this or `other`, field by field."""
         if not isinstance(other, MessageType) or other.schema != self.schema:
             return None
+        pairs = zip(self.schema.fields, self.field_types, other.field_types, strict=True)
         unified = [
-            context.unify_pairs(*pair) for pair in zip(self.field_types, other.field_types, strict=True)
+            U64 if _are_of_u64(column, pair) else context.unify_pairs(*pair) for column, *pair in pairs
         ]
         return MessageType(self.schema, tuple(unified)) if None not in unified else None
+
+
+def _are_of_u64(column: Field, kinds: Sequence[Any]) -> bool:
+    """Whether two integers meet that an int64 cannot hold both."""
+    integers = types.Integer | types.Boolean
+    return column.dtype == np.uint64 and kinds[0] != kinds[1] and all(isinstance(k, integers) for k in kinds)
 
 
 class ConstructorType(types.Callable, types.Opaque):
@@ -114,8 +124,8 @@ def _field_type(column: Field, kind: Any) -> Any:
     if column.kind is Kind.TEXT and column.dtype is not None and text is not None:
         return TextType(max(column.dtype.itemsize, text.count))
     kind = types.unliteral(kind)
-    if column.kind is Kind.INT and isinstance(kind, types.Integer | types.Boolean) and kind != types.uint64:
-        return types.int64
+    if column.kind is Kind.INT and isinstance(kind, types.Integer | types.Boolean):
+        return kind if kind in (types.uint64, U64) else types.int64
     return types.float64 if column.kind is Kind.FLOAT and isinstance(kind, types.Float) else kind
 
 

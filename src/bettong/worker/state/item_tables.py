@@ -75,12 +75,7 @@ def make_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
         return True
     entry = 1 + kind[ITEM_WORDS]
     if kind[NUMBERS] == GREATEST and count >= SPARSE_MAX:
-        taken = take_segment(DENSE_POWER, items)
-        if taken:
-            _spread(segment, taken, items.words)
-            give_back(segment, items)
-            row_words[row, word], row_words[row, word + 1] = taken, DENSE
-        return taken != 0
+        return _make_dense(row_words, row, word, items)
     if segment and 4 * count < 3 * _room(segment, entry):
         return True
     power = segment & 63
@@ -126,12 +121,47 @@ def add_item(
 
 
 @numba.njit(cache=True)
+def join_items(
+    kind: Any, row_words: Any, row: Any, at: Any, other: Any, other_row: Any, other_at: Any, items: Any
+) -> Any:
+    """A table takes in the items of another one, which stays as it is; `at`, `other_at`: where words of panes begin.
+
+    Returns False where there are too few words: then some of the items may be in, and some not.
+    """
+    word, entry = at + kind[WORD], 1 + kind[ITEM_WORDS]
+    segment, count = other[other_row, other_at + kind[WORD]], other[other_row, other_at + kind[WORD] + 1]
+    if segment == 0:
+        return True
+    start, end = segment >> 6, (segment >> 6) + (1 << (segment & 63))
+    if row_words[row, word] == 0:
+        taken = take_segment(segment & 63, items)
+        if taken:
+            items.words[taken >> 6 : (taken >> 6) + end - start] = items.words[start:end]
+            row_words[row, word], row_words[row, word + 1] = taken, count
+        return taken != 0
+    if count == DENSE:
+        if row_words[row, word + 1] != DENSE and not _make_dense(row_words, row, word, items):
+            return False
+        for register in range(REGISTERS):
+            number = _number_of(start, register, items.words)
+            if number:
+                _raise_register(row_words[row, word] >> 6, register, number, items.words)
+        return True
+    for found in range(start, start + _room(segment, entry) * entry, entry):
+        if items.words[found]:
+            if not make_room(kind, row_words, row, at, items):
+                return False
+            add_item(kind, row_words, row, at, items, items.words, found, 1)
+    return True
+
+
+@numba.njit(cache=True)
 def list_items(segment: Any, count: Any, item_words: Any, words: Any, found: Any) -> Any:
     """Fills the first rows of `found` with the items of a table, number first; returns how many they are."""
     start, listed = segment >> 6, 0
     if count == DENSE:
         for register in range(REGISTERS):
-            number = words[start + register // _BYTES] >> register % _BYTES * _BYTES & _BYTE
+            number = _number_of(start, register, words)
             if number:
                 found[listed, 0], found[listed, 1] = number, register
                 listed += 1
@@ -209,12 +239,28 @@ def _move(segment: Any, taken: Any, entry: Any, words: Any) -> None:
 
 
 @numba.njit(cache=True)
+def _make_dense(row_words: Any, row: Any, word: Any, items: Any) -> Any:
+    """Registers one by one become bytes; False where there are too few words."""
+    taken = take_segment(DENSE_POWER, items)
+    if taken:
+        _spread(row_words[row, word], taken, items.words)
+        give_back(row_words[row, word], items)
+        row_words[row, word], row_words[row, word + 1] = taken, DENSE
+    return taken != 0
+
+
+@numba.njit(cache=True)
 def _spread(segment: Any, taken: Any, words: Any) -> None:
     """The registers of a table into bytes."""
     start = segment >> 6
     for at in range(start, start + 2 * _room(segment, 2), 2):
         if words[at]:
             _raise_register(taken >> 6, words[at + 1], words[at], words)
+
+
+@numba.njit(cache=True, inline="always")
+def _number_of(start: Any, register: Any, words: Any) -> Any:
+    return words[start + register // _BYTES] >> register % _BYTES * _BYTES & _BYTE
 
 
 @numba.njit(cache=True, inline="always")

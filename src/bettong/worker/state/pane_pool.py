@@ -5,7 +5,8 @@
 
 All are words of 64 bits; those of accumulators may hold a float. A link of -1 is none. `number` counts panes on the
 grid of the windows. Panes of sliding windows have `messages` and accumulators a second time, combined with those behind
-them: see `windows.pane_kernels`. The last words of accumulators may say where items are: see `item_tables`.
+them: see `windows.pane_kernels`. The last words of accumulators may say where items are (see `item_tables`): those are
+there once.
 """
 
 from typing import Any
@@ -48,7 +49,7 @@ class PanePool:
         self.counters = np.empty((0, 2), np.int64) if counters is None else counters
         self.kinds = np.empty((0, 4), np.int64) if kinds is None else kinds
         self.items = ItemSegments()
-        width = VALUES + values + (1 + values if are_combined else 0)
+        width = VALUES + values + (1 + self.own_words if are_combined else 0)
         self.words = np.zeros((_FIRST_PANES, width), np.int64)
         self.free = np.zeros(_FIRST_PANES, np.int64)
         self.counts = np.zeros(3, np.int64)

@@ -24,6 +24,7 @@ from bettong.frames.columns import Array, Column, Columns
 from bettong.frames.fitting import fitting_values
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema, schema_of
+from bettong.worker.state.item_tables import PANE_WORDS
 from bettong.worker.windows.fold_kernels import (
     ADD,
     ADD_CARRYING,
@@ -175,11 +176,13 @@ class Accumulators:
         operations += [ADD for each in spare if each is not None]
         self._loaded = len(operations) + sum(each.rows for each in self._gathered.values())
         self.words = len(operations) + sum(each.words for each in self._gathered.values())
+        kinds = [each.kind for each in self._gathered.values() if isinstance(each, ItemValues)]
         self.folds = Folds(
             np.array(operations, np.int64),
             _rows([each.top for each in self._gathered.values() if isinstance(each, RankedValues)], 5),
-            _rows([each.kind for each in self._gathered.values() if isinstance(each, ItemValues)], 4),
+            _rows(kinds, 4),
             self.words,
+            self.words - PANE_WORDS * len(kinds),
         )
         for field in self.schema.fields:
             if field.name == "key" and field.name not in self._found:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bettong.frames.columns import Array
 from bettong.worker.state.item_tables import LOADED as ITEMS_LOADED
-from bettong.worker.state.item_tables import add_item, make_room
+from bettong.worker.state.item_tables import WORD, add_item, give_back, join_items, make_room
 from bettong.worker.windows.top_kernels import LOADED, add_ranked
 
 # What becomes of two words, that of the older accumulator first. A float is told from an integer by its operation. Sums
@@ -22,13 +22,14 @@ KEEP_OLDER, KEEP_NEWER, ADD, ADD_CARRYING, LEAST, MOST, ADD_FLOATS, LEAST_FLOAT,
 class Folds(NamedTuple):
     """What accumulators are: of each of the first words its operation, then the values of `Top`, then tables of items.
 
-    `words`: how many they have in all.
+    `words`: how many they have in all; `own_words`: how many of them do not say where items are.
     """
 
     operations: Array
     tops: Array
     items: Array
     words: int
+    own_words: int
 
 
 @numba.njit(cache=True)
@@ -54,6 +55,25 @@ def gather(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, it
         first = np.uint64(kind[ITEMS_LOADED]) * rows + np.uint64(row)
         if loaded[first]:
             add_item(kind, words, into, at + 1, items, loaded, first, rows)
+
+
+@numba.njit(cache=True)
+def join_tables(
+    folds: Any, words: Any, row: Any, at: Any, newer: Any, newer_row: Any, newer_at: Any, items: Any
+) -> Any:
+    """Tables of accumulators, behind column `at`, take in those of others. False where there is no room for all."""
+    for kind in folds.items:  # noqa: SIM110 - Numba has no generators within a function
+        if not join_items(kind, words, row, at + 1, newer, newer_row, newer_at + 1, items):
+            return False
+    return True
+
+
+@numba.njit(cache=True)
+def give_back_tables(folds: Any, words: Any, row: Any, at: Any, items: Any) -> None:
+    """Accumulators, behind column `at`, have no tables any more."""
+    for kind in folds.items:
+        give_back(words[row, at + 1 + kind[WORD]], items)
+        words[row, at + 1 + kind[WORD]] = words[row, at + 2 + kind[WORD]] = 0
 
 
 @numba.njit(cache=True, inline="always")

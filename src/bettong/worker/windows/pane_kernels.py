@@ -9,6 +9,9 @@ of it and all behind it in its block. Of the next block a key has, in `fronts`:
 
     | block | number of the first pane that is not in | last pane that is in | messages | accumulators ... |
 
+Tables of items are not among these: those of the panes of a window are joined when it fires. Else each pane would have
+the items of all behind it a second time.
+
 Numba compiles this when the library is first run, not for each application, so what differs is data.
 """
 
@@ -32,7 +35,13 @@ from bettong.worker.state.pane_pool import (
     USED,
     VALUES,
 )
-from bettong.worker.windows.fold_kernels import fold_word, gather, make_room_for
+from bettong.worker.windows.fold_kernels import (
+    fold_word,
+    gather,
+    give_back_tables,
+    join_tables,
+    make_room_for,
+)
 from bettong.worker.windows.top_kernels import join_ranked
 
 # What is to say of a row: nothing; some of its windows are over, or all; its windows end beyond 64 bits; an
@@ -107,8 +116,8 @@ def add_rows(
     """
     numbers, dues, marks = rows
     panes, panes_as_floats, free, counts, items = pool
-    ints, floats, operations, own_words = values[0], values[1], folds.operations, folds.words
-    gathers = own_words > len(operations)
+    ints, floats, operations = values[0], values[1], folds.operations
+    gathers = folds.words > len(operations)
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
         if is_large and row + AHEAD < count:
@@ -125,7 +134,7 @@ def add_rows(
                 pane = _new_pane(slot, before, numbers[row], keys, panes, free, counts)
                 if pane < 0:
                     return np.int64(row)
-                for word in range(len(operations), own_words):
+                for word in range(len(operations), folds.words):
                     panes[pane, VALUES + word] = 0
                 if dues[row] < keys[slot, DUE]:
                     keys[slot, DUE] = dues[row]
@@ -212,10 +221,10 @@ def close_windows(
     count: Any,
 ) -> Any:
     """Fires the windows of keys that are due; `dues` goes on with them. Returns the key at which it stopped for want of
-    room, and how many windows are in `found`: slots, when each was due, and its accumulators (words twice). Their items
-    are still in use.
+    room, in `found` or for items, and how many windows are in `found`: slots, when each was due, and its accumulators
+    (words twice). Their items are still in use.
     """
-    panes, floats, free, counts = pool[:4]
+    panes, floats, _, _, items = pool
     found_slots, found_dues, words, word_floats = found
     for index in range(start, len(slots)):
         slot = np.uint64(slots[index])
@@ -229,15 +238,17 @@ def close_windows(
                 if grid.panes == 1:
                     _copy(folds.words, words, count, 0, panes, oldest, MESSAGES)
                 else:
+                    if not _join_all_tables(first + grid.panes, folds, oldest, panes, words, count, items):
+                        return index, count
                     edge = _combine(slot, first, grid.panes, folds, oldest, panes, floats, fronts)
                     words[count, 0] = 0
                     if panes[oldest, NUMBER] < edge:
-                        _copy(folds.words, words, count, 0, panes, oldest, VALUES + folds.words)
+                        _copy(folds.own_words, words, count, 0, panes, oldest, VALUES + folds.words)
                     if fronts[0][slot, FRONT]:
                         _join(folds, words, word_floats, count, 0, fronts[0], fronts[1], slot, FRONT)
                 found_slots[count], found_dues[count] = slots[index], dues[index]
                 count += 1
-            dues[index] = _go_on(slot, first, end, grid, keys, panes, free, counts)
+            dues[index] = _go_on(slot, first, end, grid, folds, keys, pool)
             if dues[index] == NEVER and len(fronts[0]):
                 fronts[0][slot, BLOCK] = NO_BLOCK
         keys[slot, DUE] = dues[index]
@@ -245,13 +256,33 @@ def close_windows(
 
 
 @numba.njit(cache=True)
-def _go_on(slot: Any, first: Any, end: Any, grid: Any, keys: Any, panes: Any, free: Any, counts: Any) -> Any:
+def _join_all_tables(stop: Any, folds: Any, oldest: Any, panes: Any, words: Any, row: Any, items: Any) -> Any:
+    """The tables of a key's panes before `stop`, in tables of a window. Without room for all it has none: False."""
+    if folds.own_words == folds.words:
+        return True
+    for word in range(folds.own_words, folds.words):
+        words[row, 1 + word] = 0
+    pane = oldest
+    while pane >= 0 and panes[pane, NUMBER] < stop:
+        if not join_tables(folds, words, row, 0, panes, pane, MESSAGES, items):
+            give_back_tables(folds, words, row, 0, items)
+            return False
+        pane = panes[pane, NEWER]
+    return True
+
+
+@numba.njit(cache=True)
+def _go_on(slot: Any, first: Any, end: Any, grid: Any, folds: Any, keys: Any, pool: Any) -> Any:
     """The window that ends there has fired: when the next one that has messages is due; NEVER without one."""
+    panes, _, free, counts, items = pool
     behind = first + grid.slide_ns // grid.pane_ns
     pane = keys[slot, OLDEST]
     while pane >= 0 and panes[pane, NUMBER] < behind:
         free[counts[FREE]] = pane
         counts[FREE] += 1
+        # The tables of a pane that is a window are that window's now.
+        if grid.panes > 1:
+            give_back_tables(folds, panes, pane, MESSAGES, items)
         pane = panes[pane, NEWER]
     keys[slot, OLDEST] = pane
     if pane < 0:
@@ -299,10 +330,10 @@ def _combine_block(slot: Any, folds: Any, oldest: Any, panes: Any, floats: Any, 
     while panes[pane, NEWER] >= 0 and panes[panes[pane, NEWER], NUMBER] < stop:
         pane = panes[pane, NEWER]
     ints[slot, LAST] = pane
-    _copy(folds.words, panes, pane, combined, panes, pane, MESSAGES)
+    _copy(folds.own_words, panes, pane, combined, panes, pane, MESSAGES)
     while pane != oldest:
         newer, pane = pane, panes[pane, OLDER]
-        _copy(folds.words, panes, pane, combined, panes, pane, MESSAGES)
+        _copy(folds.own_words, panes, pane, combined, panes, pane, MESSAGES)
         _join(folds, panes, floats, pane, combined, panes, floats, newer, combined)
 
 
@@ -325,11 +356,14 @@ def _join(
     newer_row: Any,
     newer_at: Any,
 ) -> None:
-    """Messages and accumulators, from column `at` on, take in those that are newer; without any they become them."""
+    """Messages and accumulators, from column `at` on, take in those that are newer; without any they become them.
+
+    Not their tables.
+    """
     is_first = words[row, at] == 0
     words[row, at] += newer[newer_row, newer_at]
     if is_first:
-        for word in range(folds.words):
+        for word in range(folds.own_words):
             words[row, at + 1 + word] = newer[newer_row, newer_at + 1 + word]
         return
     for top in folds.tops:

@@ -67,7 +67,7 @@ class RangeColumns:
         self._accumulators = accumulators
         self._table = table
         # Of sliding windows; of restored panes it is made anew.
-        self._fronts = np.empty((0, FRONT + 1 + accumulators.words), np.int64)
+        self._fronts = np.empty((0, FRONT + 1 + accumulators.folds.own_words), np.int64)
 
     def find_panes(self, times: Array, watermarks: Array) -> RowPanes:
         """Where rows of these event times belong; `watermarks`: that before each."""
@@ -188,7 +188,10 @@ class RangeColumns:
             )
             if index == len(slots):
                 return found, count
-            found.grow()
+            if count == len(found.slots):
+                found.grow()
+            else:
+                self._table.panes.items.grow()
 
     def _make_room(self) -> None:
         """Fronts for as many keys as there are records, where windows slide."""
