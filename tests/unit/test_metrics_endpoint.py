@@ -12,7 +12,8 @@ from prometheus_client.registry import Collector
 from structlog.testing import capture_logs
 
 from bettong import metrics
-from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint, Partitions, families
+from bettong.edges.account_differences import Partitions
+from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint, families
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import SettingsError, StoreError

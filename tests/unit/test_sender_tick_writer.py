@@ -203,7 +203,7 @@ def test_a_call_that_ended_is_still_reported_and_a_stream_that_ended_is_not() ->
         async with sender_of(readings()) as (intake, log, ticking):
             (await fed(intake, (sensor_of(0), 50), stream="comes-back")).close()
             gone = await fed(intake, (sensor_of(0), 60), stream="gone")
-            await gone.end()
+            await gone.end(kept=False)
             gone.close()
             await ticking.tick()
             assert [frame.watermarks for frame in log.ticks().values()] == [{"orders/comes-back": 50}] * 3
@@ -218,7 +218,7 @@ def test_a_stream_that_ends_is_ended_where_ticks_reported_it() -> None:
         async with sender_of(readings()) as (intake, log, ticking):
             feed = await fed(intake, (sensor_of(0), 50))
             await ticking.tick()
-            await feed.end()
+            await feed.end(kept=True)
             ends = [partition for partition, frame in log.records if frame.kind is FrameKind.END]
             assert ends == list(range(PARTITIONS))
 
