@@ -51,7 +51,7 @@ class ReadingModel(pydantic.BaseModel):
 
     meter: str
     value: int = pydantic.Field(alias="amount")
-    at: datetime | None = None
+    at: datetime | None
 
     @pydantic.field_validator("value")
     @classmethod
@@ -195,9 +195,9 @@ def test_a_validator_runs_where_it_is_called_and_not_at_a_stage() -> None:
     assert isinstance(source.node, Source)
     assert source.node.decoder is not None
     decoded = source.node.decoder.decode(
-        schema, [b'{"meter":"a","amount":1}', b'{"meter":"a","amount":-1}', b"{"]
+        schema, [b'{"meter":"a","amount":1,"at":null}', b'{"meter":"a","amount":-1,"at":null}', b"{"]
     )
-    assert decoded.messages == [ReadingModel(meter="a", amount=1)]
+    assert decoded.messages == [ReadingModel(meter="a", amount=1, at=None)]
     assert "negative" in decoded.refused[1]
     assert list(decoded.refused) == [1, 2]
 

@@ -43,6 +43,10 @@ _CLOSE_S_MAX = 2.0
 _THREAD = "bettong-traces"
 _EXPORTER = "opentelemetry.exporter.otlp.proto.grpc"
 
+# Before anybody loads gRPC here: what it does at a fork, while an export is under way, kills one fork in some hundreds,
+# and a worker folds what has killed others in a fork. A fork makes no calls.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 
 @dataclass(frozen=True, slots=True)
 class ReportingService:
