@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -105,6 +106,21 @@ def test_a_file_that_gives_no_load_is_named(text: str | None, says: str, tmp_pat
 def test_a_load_is_what_its_function_returns(tmp_path: Path) -> None:
     (tmp_path / "load.py").write_text(GOOD)
     assert [len(parts) for parts in make_load(str(tmp_path / "load.py"), 10, 1).rounds()] == [1]
+
+
+def test_a_load_imports_what_lies_beside_it_and_below_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loads").mkdir()
+    (tmp_path / "loads" / "beside_the_load.py").write_text(f"from {__name__} import Load")
+    (tmp_path / "below_the_folder.py").write_text("")
+    (tmp_path / "loads" / "load.py").write_text(
+        "import below_the_folder\nfrom beside_the_load import Load\n\ndef load(messages, seed):\n    return Load()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    make_load("loads/load.py", 10, 1)
+    assert sys.path == before
 
 
 RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'

@@ -7,6 +7,7 @@ next begins, so that a model knows in which order the log has them. A load whose
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -120,6 +121,9 @@ def make_load(path: str, messages: int, seed: int) -> LabLoad:
     if not file.is_file() or spec is None or spec.loader is None:
         raise SettingsError(f"load: {path} is no Python file")
     module = importlib.util.module_from_spec(spec)
+    # What it imports lies beside it, or below the working directory, from which run files name their parts.
+    found_in = [str(file.resolve().parent), str(Path.cwd())]
+    sys.path[:0] = found_in
     try:
         spec.loader.exec_module(module)
         load = module.load(messages, seed)
@@ -129,6 +133,9 @@ def make_load(path: str, messages: int, seed: int) -> LabLoad:
         raise SettingsError(
             f"load: {path} cannot be used: {type(error).__name__}: {error}; it needs a function load(messages, seed)"
         ) from error
+    finally:
+        for each in found_in:
+            sys.path.remove(each)
     if not isinstance(load, LabLoad):
         raise SettingsError(
             f"load: {path}: load() gave a {type(load).__name__}, without first, rounds, result_bytes and wrong"
