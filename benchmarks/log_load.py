@@ -5,17 +5,13 @@ import time
 from collections.abc import Iterable, Iterator
 
 from benchmarks.workload import log_frame
-from bettong import metrics
 from bettong.application.nodes.source import Source
 from bettong.edges.kafka_log import LogReader, LogWriter, Record
-from bettong.edges.redis_store import LiveMetrics
 from bettong.errors import LogError
 from bettong.frames.columns import Columns
 from bettong.identifiers import TopicPartition
+from bettong.lab.folding import S_MAX
 from bettong.routing import partitions_of, split
-
-S_MAX = 600.0
-_POLL_S = 0.02
 
 
 class Splitter:
@@ -66,14 +62,6 @@ class Feeder:
     def _note(self, answer: int | LogError) -> None:
         if isinstance(answer, LogError):
             self._faults.append(answer)
-
-
-def await_folded(live: LiveMetrics, messages: int) -> None:
-    """Waits until the processor has folded so many messages."""
-    deadline = time.monotonic() + S_MAX
-    while sum(int(each[metrics.MESSAGES.name]) for each in live.partitions().values()) < messages:
-        assert time.monotonic() < deadline, f"{messages} messages are not folded after {S_MAX} s"
-        time.sleep(_POLL_S)
 
 
 def rounds(reader: LogReader) -> Iterator[list[Record]]:

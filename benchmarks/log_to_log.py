@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 
 from benchmarks.folding import FRAME_BYTES_MAX
-from benchmarks.log_load import Feeder, Splitter, await_folded, rounds
+from benchmarks.log_load import Feeder, Splitter, rounds
 from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.workload import APPLICATION, Workload, column_frames, planned
 from bettong.config.processor import Schedule
@@ -12,6 +12,7 @@ from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.frame import decode
 from bettong.identifiers import TopicPartition
+from bettong.lab.folding import await_folded
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.topics import sink_topic, stage_topic

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks import implied_volatility, number_load
 from benchmarks.folding import FRAME_BYTES_MAX
-from benchmarks.log_load import Feeder, Splitter, await_folded, rounds
+from benchmarks.log_load import Feeder, Splitter, rounds
 from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.worker_alone import HOT, KEYS_FEW, KEYS_MANY, RARE
 from bettong.application.plan import plan
@@ -20,6 +20,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.columns import Array
 from bettong.frames.frame import Frame, decode
 from bettong.identifiers import TopicPartition
+from bettong.lab.folding import await_folded
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.topics import sink_topic, stage_topic

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 from benchmarks.latency import Pace
-from benchmarks.log_load import S_MAX, await_folded
 from benchmarks.measuring import Sample
 from benchmarks.waits import WARM_S, Waits
 from benchmarks.workload import APPLICATION, Workload, workload
@@ -18,6 +17,7 @@ from bettong.client.sender import Sender
 from bettong.client.subscriber import Subscriber
 from bettong.config.processor import Schedule
 from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.lab.folding import S_MAX, await_folded
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from examples.market_spread_client import MarketSpreadClient

@@ -4,11 +4,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.log_load import S_MAX, await_folded
 from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.workload import APPLICATION, Workload
 from bettong.config.processor import Schedule
 from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.lab.folding import S_MAX, await_folded
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from examples.market_spread_client import MarketSpreadClient

@@ -14,7 +14,6 @@ from statistics import median
 
 from hdrh.histogram import HdrHistogram
 
-from bettong import metrics
 from bettong.application.plan import plan
 from bettong.chaos.growth import Sample
 from bettong.chaos.lag import LagWatch
@@ -23,6 +22,7 @@ from bettong.edges.application_file import load as load_application
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LabError, LateError
 from bettong.lab.clients import clients
+from bettong.lab.folding import await_folded
 from bettong.lab.load import LabLoad, Pace, make_load
 from bettong.lab.reading import SinkReading
 from bettong.lab.sampling import LAG, LATENCY, SeriesPoint, UsageSampling
@@ -34,7 +34,6 @@ from bettong.services import PROCESSOR
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 SETTLE_S_MAX = 600.0
-_POLL_S = 0.02
 _MS_NS = 1e6
 
 
@@ -106,14 +105,8 @@ def _fold_first(record: SuiteRecord, load: LabLoad) -> None:
     for part in parts:
         with Sender(record.sender, part.source) as sender:
             sender.send_columns(dict(part.columns))
-    wanted = sum(part.messages for part in parts)
-    deadline = time.monotonic() + SETTLE_S_MAX
     with RedisStore(record.redis_connection, record.name) as store:
-        live = LiveMetrics(store)
-        while sum(int(each[metrics.MESSAGES.name]) for each in live.partitions().values()) < wanted:
-            if time.monotonic() > deadline:
-                raise LabError(f"the {wanted:,} first messages are not folded after {SETTLE_S_MAX:g} s")
-            time.sleep(_POLL_S)
+        await_folded(LiveMetrics(store), sum(part.messages for part in parts))
 
 
 def _await(readings: Mapping[str, SinkReading], settle_s_max: float) -> None:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json as json_lines
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bettong.cli.exit_codes import BROKEN
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
 lab = typer.Typer(help="Measurements that can be trusted: what distorts them here, and whether two differ.")
 
 _RESULTS = typer.Argument(help="The folder of a run, a results file, or a folder of either: its newest.")
+_RUNS = Path("lab-results")
+_OUT = typer.Option(help="Folder in which each run gets one of its own.")
 _LEAST = typer.Option(min=0.0, max=1000.0, help="Changes of less, in percent, are none.")
 _JSON = typer.Option("--json", help="Print a JSON array for scripts.")
 
@@ -51,9 +58,7 @@ def run(
     repeats: Annotated[
         int | None, typer.Option(min=1, max=100, help="How often each; by default as the first file says.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder in which each run gets one of its own.")] = Path(
-        "lab-results"
-    ),
+    out: Annotated[Path, _OUT] = _RUNS,
 ) -> None:
     """Measure applications under a load, with checked results, and write all that was measured into folders.
 
@@ -84,14 +89,9 @@ def run(
         made = save(out, file, spec, found, machine, now)
         measured = results(spec, found, machine, now)
         terminal.print(results_table(measured))
-        terminal.print(
-            f"{made}; `bettong lab report {made}` makes a page of it", markup=False, soft_wrap=True
-        )
+        _say_where(terminal, made)
         faults += missed(spec.objective, measured.latencies_ms)
-    for fault in faults:
-        terminal.print(f"missed: {fault}", style="bold red", markup=False, soft_wrap=True)
-    if faults:
-        raise typer.Exit(BROKEN)
+    _end_with(terminal, "missed", faults)
 
 
 @lab.command()
@@ -101,9 +101,7 @@ def soak(
     ],
     *,
     hours: Annotated[float, typer.Option(min=0.01, max=1000, help="How long it takes in all.")] = 1.0,
-    out: Annotated[Path, typer.Option(help="Folder in which the run gets one of its own.")] = Path(
-        "lab-results"
-    ),
+    out: Annotated[Path, _OUT] = _RUNS,
 ) -> None:
     """Hold a rate for hours and say whether memory, latency or lag grow.
 
@@ -128,12 +126,9 @@ def soak(
     found = grown(repeat.series, hours * 3600)
     made = save(out, file, spec, [repeat], facts(), datetime.now(UTC))
     terminal.print(growth_table(found))
-    terminal.print(f"{made}; `bettong lab report {made}` makes a page of it", markup=False, soft_wrap=True)
+    _say_where(terminal, made)
     faults = [each.fault for each in found if each.fault]
-    for fault in faults:
-        terminal.print(f"BROKEN: {fault}", style="bold red", markup=False, soft_wrap=True)
-    if faults:
-        raise typer.Exit(BROKEN)
+    _end_with(terminal, "BROKEN", faults)
 
 
 @lab.command()
@@ -186,7 +181,7 @@ def report(
 
 @lab.command()
 def history(
-    folder: Annotated[Path, typer.Argument(help="Folder of runs.")] = Path("lab-results"),
+    folder: Annotated[Path, typer.Argument(help="Folder of runs.")] = _RUNS,
     *,
     run: Annotated[
         str | None, typer.Option(help="The run's name; needed where the folder holds several.")
@@ -232,4 +227,16 @@ def compare(
         for line in notes(found, differences(one, other)):
             terminal.print(line, markup=False, soft_wrap=True)
     if any(each.verdict is ChangeVerdict.WORSE for each in found):
+        raise typer.Exit(BROKEN)
+
+
+def _say_where(terminal: Console, made: Path) -> None:
+    terminal.print(f"{made}; `bettong lab report {made}` makes a page of it", markup=False, soft_wrap=True)
+
+
+def _end_with(terminal: Console, word: str, faults: Sequence[str]) -> None:
+    """Prints the faults, and ends with their exit code where there are any."""
+    for fault in faults:
+        terminal.print(f"{word}: {fault}", style="bold red", markup=False, soft_wrap=True)
+    if faults:
         raise typer.Exit(BROKEN)
