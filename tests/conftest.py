@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -43,14 +44,25 @@ def pytest_report_header() -> list[str]:
     ]
 
 
+def pytest_sessionstart() -> None:
+    """Ctrl-C ends what tests start, though a shell has all ignore it that it runs in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, object, object]:
     """Behind each file: the broker rests while none that follows needs it. Idle, it takes in two minutes what a start
     takes.
+
+    Fails a test that leaves SIGINT to another handler than it found: what is started after it would not end by Ctrl-C.
     """
     ended = yield
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    if on_interrupt is not signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        pytest.fail(f"the test left SIGINT to {on_interrupt!r}", pytrace=False)
     broker = item.config.stash.get(_KAFKA, None)
     is_behind_a_file = nextitem is None or nextitem.path != item.path
     if broker is not None and is_behind_a_file and not is_wanted_soon("kafka", item):
