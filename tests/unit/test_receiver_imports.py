@@ -1,4 +1,4 @@
-"""What a receiver loads: it compiles nothing, and a compiler is 60 MB of its memory; nor Rich, a twentieth of its start."""
+"""What a receiver loads: no compiler, which is 60 MB of its memory, and no Rich, which is a twentieth of its start."""
 
 import subprocess
 import sys
