@@ -30,7 +30,10 @@ class OrderLoad:
             strict=True,
         )
         values = [_order(number - _FIRST, *row) for number, row in enumerate(rows)]
-        self._accounts, self._values = accounts, np.array([json.dumps(each).encode() for each in values], dtype=object)
+        self._accounts, self._values = (
+            accounts,
+            np.array([json.dumps(each).encode() for each in values], dtype=object),
+        )
         self._expected = _totalled(values)
 
     def first(self) -> Sequence[LoadPart]:

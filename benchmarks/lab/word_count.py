@@ -47,5 +47,7 @@ def write(counted: CountedWord) -> bytes:
 
 
 app = bettong.Application("word-count")
-words = app.source("words", schema=Word, key="word", decoder=bettong.each(read), from_=bettong.KafkaTopic("words"))
+words = app.source(
+    "words", schema=Word, key="word", decoder=bettong.each(read), from_=bettong.KafkaTopic("words")
+)
 words.stateful(count, state=Count).sink("counts", encoder=write, to=bettong.KafkaTopic("counts"))

@@ -63,7 +63,7 @@ def course(
     for pause in gc_pauses:
         yield SeriesPoint(pause.at_s - begin_s, f"{pause.target}: {GC_PAUSE}", pause.lasting_ms)
     for each in injected:
-        lasting_s = each.ended_s - each.begun_s
+        lasting_s = each.ended_s - each.begun_s if each.fault.for_s else 0.0
         yield SeriesPoint(each.begun_s - begin_s, f"{each.fault.label}: {FAULT}", lasting_s)
 
 
