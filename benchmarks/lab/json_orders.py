@@ -1,4 +1,4 @@
-"""Orders as JSON of ten fields, one a record, from topic to topic, exactly once: each with its account's total so far."""
+"""Orders as JSON of ten fields, one a record, from topic to topic: each with its account's total so far."""
 
 import json
 from dataclasses import dataclass

@@ -53,7 +53,8 @@ class OrderLoad:
         found = sorted(results[SINK].replace(b"}", b"}\n").splitlines())
         if found == sorted(self._expected):
             return ""
-        return f"{len(found)} results, of which {len(set(found) & set(self._expected))} are right, for {len(self._expected)}"
+        right = len(set(found) & set(self._expected))
+        return f"{len(found)} results for {len(self._expected)}, of which {right} are right"
 
     def message_of(self, result: bytes) -> int:
         """By the order's number."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bettong.application.plan import Plan, plan
-from bettong.chaos import timetable
 from bettong.chaos.injecting import inject, restarts
 from bettong.chaos.lag import LagWatch
 from bettong.chaos.nemeses import Arena, Injected, Nemesis
@@ -71,7 +70,7 @@ def once(spec: RunSpec, *, settle_s_max: float = SETTLE_S_MAX) -> Repeat:
     messages = spec.messages or pace.messages
     load = make_load(spec.load, messages, spec.seed)
     planned = plan(load_application(spec.application))
-    faults = timetable.planned(spec.faults, spec.seed, spec.lasting_s)
+    faults = spec.planned_faults
     injected: list[Injected] = []
     with _running(spec, load, planned, faults) as running:
         begin_s = running.clients.begin()

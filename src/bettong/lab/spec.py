@@ -18,6 +18,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from bettong.chaos.spec import Kill, Pause, Starve, Wipe, check_times
+from bettong.chaos.timetable import PlannedFault, planned
 from bettong.config import toml_files
 from bettong.config.processor import Schedule
 from bettong.errors import SettingsError
@@ -81,6 +82,11 @@ class RunSpec(_Table):
     def lasting_s(self) -> float:
         """Of all steps."""
         return sum(step.seconds for step in self.steps)
+
+    @property
+    def planned_faults(self) -> tuple[PlannedFault, ...]:
+        """Each with its time, counted from the beginning."""
+        return planned(self.faults, self.seed, self.lasting_s)
 
     @model_validator(mode="after")
     def _has_one_load(self) -> Self:
