@@ -86,9 +86,10 @@ def once(spec: RunSpec, *, settle_s_max: float = SETTLE_S_MAX) -> Repeat:
         running.suite.wait_with_all(_QUIET_S)
         gc_pauses = [each for each in pauses(running.folder) if each.at_s >= begin_s]
     _check(spec, load, running.readings, injected)
-    for each in running.readings.values():
-        if isinstance(each, TopicReading) and isinstance(load, TopicLoad):
-            each.measure(lambda result: begin_s + pace.due_s(load.message_of(result)))
+    if spec.steps and isinstance(load, TopicLoad):
+        for each in running.readings.values():
+            if isinstance(each, TopicReading):
+                each.measure(lambda result: begin_s + pace.due_s(load.message_of(result)))
     repeat = Repeat(series=[*usage.points])
     repeat.series += course(running.readings, lag.samples, gc_pauses, injected, begin_s)
     if not spec.steps:
