@@ -10,6 +10,7 @@ from rich.table import Table
 
 from benchmarks.measuring import Before, Measurement
 from bettong.lab.page import page
+from bettong.lab.results import shown
 
 _COLUMNS = ("", "median", "range", "x plain loop", "CPU s/million", "bar", "goal", "machine")
 _CAPTION = (
@@ -34,12 +35,12 @@ def table(measurements: list[Measurement], title: str) -> Table:
         met = "" if measurement.of_bar is None else ": reached" if measurement.of_bar >= 1 else ": missed"
         rows.add_row(
             measurement.name,
-            f"{_number(median(values))} {measurement.unit}",
-            f"{_number(min(values))} - {_number(max(values))}",
+            f"{shown(median(values))} {measurement.unit}",
+            f"{shown(min(values))} - {shown(max(values))}",
             f"{measurement.of_loop:.2f}" if measurement.of_loop is not None else "",
             f"{median(cpu):.2f}" if cpu else "",
-            f"{_number(bar.bar)}{unit}{met}" if bar else "",
-            f"{_number(bar.goal)}{unit}" if bar else "",
+            f"{shown(bar.bar)}{unit}{met}" if bar else "",
+            f"{shown(bar.goal)}{unit}" if bar else "",
             _beside(measurement.before),
         )
     return rows
@@ -87,7 +88,3 @@ def _beside(before: list[Before]) -> str:
     loop = median(each.plain_loop_per_s for each in before)
     hiccups = median(each.hiccup_p50_us for each in before), median(each.hiccup_p99_us for each in before)
     return f"{loop / 1e6:.2f} M/s; {hiccups[0]:.0f}, {hiccups[1]:.0f} us"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -131,8 +131,9 @@ def main(
                     measurement.samples.append(sample)
         measurements += found
     console.print(report.table(measurements, f"{messages:,} messages, {runs} runs"))
-    asked: dict[str, str | int] = {"messages": messages, "runs": runs, "partitions": partitions}
-    path = report.save(results, measurements, facts, asked | {"schedule": str(schedule)})
+    asked: dict[str, str | int] = {"run": f"make bench, {schedule}", "messages": messages, "runs": runs}
+    asked |= {"partitions": partitions, "schedule": str(schedule)}
+    path = report.save(results, measurements, facts, asked)
     console.print(f"{path}, and a page beside it", highlight=False)
 
 

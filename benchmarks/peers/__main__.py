@@ -56,7 +56,7 @@ def main(
     for name, why in missing.items():
         console.print(f"{name} is left out: {why}", highlight=False)
     if measurements:
-        asked: dict[str, str | int] = {"workload": of.name, "messages": messages, "runs": runs}
+        asked: dict[str, str | int] = {"run": f"{of.name}, beside others", "messages": messages, "runs": runs}
         who = {f"who: {entry.measurement.name}": entry.note for entry in entries}
         who |= {f"who: {name}": f"left out: {why}" for name, why in missing.items()}
         asked |= {"partitions": partitions, "processes": processes}

@@ -63,7 +63,7 @@ def test_json_and_page_are_written_by_date(tmp_path: Path) -> None:
     assert first["runs"][0]["before"]["hiccup_p99_us"] == 90.0
     assert first["runs"][0]["cpu_s_per_million"] == 0.5
     page = path.with_suffix(".html").read_text()
-    assert "3e+06 messages/s" in page
+    assert "3,000,000 messages/s" in page
     assert "150%" in page
 
 

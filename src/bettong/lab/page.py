@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from hdrh.histogram import HdrHistogram
 
 from bettong.lab.plots import Lines, PlotMark, svg
-from bettong.lab.results import BenchmarkResults, MeasuredMetric, read
+from bettong.lab.results import BenchmarkResults, MeasuredMetric, read, shown
 from bettong.lab.sampling import CORES, FAULT, GC_PAUSE, LAG, LATENCY, MEMORY, NETWORK
 
 if TYPE_CHECKING:
@@ -78,13 +78,13 @@ def _overview(runs: Sequence[tuple[Path, BenchmarkResults]]) -> str:
     """A row a run, with its most important metrics."""
     rows = []
     for number, (path, results) in enumerate(runs):
-        shown = "<br>".join(
+        headlines = "<br>".join(
             f"{html.escape(each.name)}: {_number(each)}"
             for each in results.measurements
             if each.name.endswith(_HEADLINES)
         )
         name = html.escape(_name(path, results))
-        rows.append(f"<tr><td><a href='#run-{number}'>{name}</a></td><td class=number>{shown}</td></tr>")
+        rows.append(f"<tr><td><a href='#run-{number}'>{name}</a></td><td class=number>{headlines}</td></tr>")
     return f"<table>{''.join(rows)}</table>"
 
 
@@ -115,7 +115,7 @@ def _said(mark: PlotMark) -> str:
 
 
 def _number(metric: MeasuredMetric) -> str:
-    return html.escape(f"{median(run.value for run in metric.runs):,.4g} {metric.unit}")
+    return html.escape(f"{shown(median(run.value for run in metric.runs))} {metric.unit}")
 
 
 def _summary(results: BenchmarkResults) -> str:
@@ -124,7 +124,7 @@ def _summary(results: BenchmarkResults) -> str:
     rows = []
     for each in results.measurements:
         values = [run.value for run in each.runs]
-        cells = [_number(each), *([f"{min(values):,.4g} to {max(values):,.4g}"] if repeats > 1 else [])]
+        cells = [_number(each), *([f"{shown(min(values))} to {shown(max(values))}"] if repeats > 1 else [])]
         if judged:
             cells.append("" if each.of_bar is None else _BAR.format(each.of_bar))
         numbers = "".join(f"<td class=number>{cell}</td>" for cell in cells)

@@ -108,6 +108,11 @@ def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:
     return found
 
 
+def shown(value: float) -> str:
+    """A value for people: three digits, or all of a whole number."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def _newest(folder: Path) -> Path:
     files = sorted(folder.glob("*.json")) or sorted(folder.glob("*/results.json"))
     if not files:
