@@ -119,9 +119,9 @@ class Code:
                 check_log(_planned(self._answer.edition), _planned(reference))
                 programs(self._with(reference))
         except BettongError as error:
-            refused = f"{error}; mend it, and save again"
-        except ANY_ERROR as error:
-            refused = f"{reason_of(error)}; mend it, and save again"
+            refused = str(error)
+        except ANY_ERROR as error:  # SystemExit, too
+            refused = reason_of(error)
         # Files that were not known before are looked at from now on.
         self._change = Change(
             edition, {**_marks(edition), **marks}, reference, refused, is_new=edition != self._edition

@@ -41,7 +41,7 @@ class Reloads:
         before, self._before = self._before, answer
         restart = [name for name, count in answer.restarts.items() if count > before.restarts.get(name, 0)]
         if answer.refused:
-            line = f"{self._file} has changed, the code of before runs on: {answer.refused}"
+            line = f"{self._file} has changed, the code of before runs on until what is saved can run: {answer.refused}"
         else:
             also = f"; started again for it: {', '.join(restart)}" if restart else ""
             line = f"{self._file} has changed, the new code runs{also}"

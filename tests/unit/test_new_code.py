@@ -1,0 +1,205 @@
+"""New code of an application: when it is looked at, what is refused, and which services start again for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
+from bettong.edges.application_file import load
+from bettong.edges.reload_answer import ReloadAnswer
+from bettong.local.reloads import Reloads
+from bettong_processor.code import Change, Code
+from tests.waiting import eventually
+
+APPLICATION = """
+from dataclasses import dataclass
+import bettong
+
+@dataclass
+class Item:
+    key: str
+
+@dataclass
+class Count:
+    key: str = ""
+    count: int = 0
+
+def count(item: Item, kept: Count) -> Count:
+    kept.count += 1
+    return Count(item.key, kept.count)
+
+app = bettong.Application("counted")
+items = app.source("items", schema=Item, key="key")
+items.stateful(count, state=Count).sink("counts")
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "app.py"
+    path.write_text(APPLICATION)
+    return path
+
+
+@pytest.fixture
+def code(file: Path) -> Code:
+    return Code(settings(file), file.parent / "editions")
+
+
+def settings(file: Path) -> ProcessorSettings:
+    return read(ProcessorSettings, {"application": str(file), "kernel_cache": file.parent / "kernels"})
+
+
+def found(code: Code) -> Change:
+    return eventually(code.look, what="the change is found")
+
+
+def quiet(code: Code) -> bool:
+    """Nothing is found in files that nobody touches; a look may find that the folder alone has changed."""
+    for _ in range(5):
+        if (change := code.look()) is not None:
+            assert not change.is_new
+            code.refuse(change, "")
+    return code.look() is None
+
+
+def answer(file: Path) -> ReloadAnswer:
+    said = ReloadAnswer.read(file.parent / "editions")
+    assert said is not None
+    return said
+
+
+def test_a_saved_file_is_found_and_runs_from_then_on(code: Code, file: Path) -> None:
+    assert quiet(code)
+    file.write_text(APPLICATION.replace("+= 1", "+= 2"))
+    change = found(code)
+    assert (change.refused, change.is_new) == ("", True)
+    code.accept(change)
+    assert load(code.settings.application) is load(change.reference)
+    assert answer(file) == ReloadAnswer(number=1, edition=change.reference)
+    assert [path.name for path in (file.parent / "editions").glob("*.edition")] == ["1.edition"]
+    assert quiet(code)
+
+
+def test_of_two_saves_the_last_one_counts(code: Code, file: Path) -> None:
+    file.write_text(APPLICATION.replace("+= 1", "+= 2"))
+    first = found(code)
+    file.write_text(APPLICATION.replace("+= 1", "+= 3"))
+    code.accept(first)
+    second = found(code)
+    code.accept(second)
+    assert b"+= 3" in next(iter(second.edition.modules.values())).source
+    assert quiet(code)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (APPLICATION + "x = = 1\n", "SyntaxError"),
+        (APPLICATION + "items.sink('counts')\n", "the name 'counts' is taken"),
+        (APPLICATION + "raise SystemExit\n", "SystemExit"),
+        (APPLICATION.replace('"counted"', '"other"'), "its name is 'other' now"),
+        (APPLICATION.replace("    key: str\n\n", "    key: str\n    n: int\n\n", 1), "messages of 'items'"),
+        (APPLICATION.replace("count: int = 0", "count: str = ''"), "messages of 'counts' have other fields"),
+    ],
+    ids=["syntax", "description", "exit", "name", "source", "sink"],
+)
+def test_what_cannot_be_taken_up_is_refused_once_and_the_next_save_is_looked_at(
+    code: Code, file: Path, text: str, why: str
+) -> None:
+    before = code.settings.application
+    file.write_text(text)
+    change = found(code)
+    assert why in change.refused
+    code.refuse(change, change.refused)
+    assert code.settings.application == before
+    assert answer(file).refused == change.refused
+    assert quiet(code)
+    file.write_text(APPLICATION.replace("+= 1", "+= 2"))
+    assert found(code).refused == ""
+
+
+def test_a_file_that_is_deleted_is_refused_and_may_come_back(code: Code, file: Path) -> None:
+    file.unlink()
+    change = found(code)
+    assert "there is no such file" in change.refused
+    code.refuse(change, change.refused)
+    file.write_text(APPLICATION)
+    change = found(code)
+    assert (change.refused, change.is_new) == ("", False)
+
+
+def test_a_module_that_was_missing_is_found_when_it_is_there_and_watched_while_it_is_wrong(
+    code: Code, file: Path
+) -> None:
+    file.write_text("import new_code_rule\n" + APPLICATION)
+    for text, why in ((None, "ModuleNotFoundError"), ("x = (", "SyntaxError"), ("x = 1", "")):
+        if text is not None:
+            with (file.parent / "new_code_rule.py").open("w") as written:
+                written.write(text)
+        change = found(code)
+        assert why in change.refused
+        if why:
+            code.refuse(change, change.refused)
+            assert quiet(code)
+    assert change.refused == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "restarted"),
+    [
+        ('key="key")', 'key="key", out_of_order=timedelta(seconds=1))', ["sender"]),
+        ('.sink("counts")', '.sink("counts")\nitems.sink("raw")', ["receiver"]),
+        (
+            "items.stateful",
+            'more = app.source("more", schema=Item, key="key")\nmore.sink("all")\nitems.stateful',
+            None,
+        ),
+        ("+= 1", "+= 2", []),
+    ],
+    ids=["source", "sink", "both", "function"],
+)
+def test_services_that_read_what_has_changed_start_again(
+    code: Code, file: Path, old: str, new: str, restarted: list[str] | None
+) -> None:
+    text = APPLICATION.replace(old, new)
+    file.write_text("from datetime import timedelta\n" + text)
+    change = found(code)
+    assert change.refused == ""
+    code.accept(change)
+    expected = ["sender", "receiver"] if restarted is None else restarted
+    assert answer(file).restarts == dict.fromkeys(expected, 1)
+
+
+def test_a_processor_that_is_started_again_goes_on_with_the_code_that_ran(code: Code, file: Path) -> None:
+    file.write_text(APPLICATION.replace("+= 1", "+= 2"))
+    code.accept(found(code))
+    file.write_text("broken (")
+    again = Code(settings(file), file.parent / "editions")
+    assert again.settings.application == code.settings.application
+    assert "SyntaxError" in found(again).refused
+
+
+def test_a_suite_hears_of_each_change_once(tmp_path: Path) -> None:
+    folder = tmp_path / "editions"
+    reloads = Reloads(folder, "some/app.py:app")
+    assert reloads.settings == {"reload": str(folder)}
+    assert reloads.new() is None
+    folder.mkdir()
+    ReloadAnswer(number=0, edition="0").write(folder)
+    assert reloads.new() is None
+    ReloadAnswer(number=1, edition="0", refused="no").write(folder)
+    said = reloads.new()
+    assert said is not None
+    assert said.line == "app.py has changed, the code of before runs on until what is saved can run: no"
+    assert said.restart == ()
+    assert reloads.new() is None
+    ReloadAnswer(number=3, edition="3", restarts={"sender": 1}).write(folder)
+    said = reloads.new()
+    assert said is not None
+    assert said.line == "app.py has changed, the new code runs; started again for it: sender"
+    assert said.restart == ("sender",)
+    assert Reloads().new() is None
