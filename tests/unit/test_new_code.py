@@ -10,6 +10,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
 from bettong.edges.application_file import load
 from bettong.edges.reload_answer import ReloadAnswer
+from bettong.errors import SettingsError
 from bettong.local.reloads import Reloads
 from bettong_processor.code import Change, Code
 from tests.waiting import eventually
@@ -39,18 +40,29 @@ items.stateful(count, state=Count).sink("counts")
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "app.py"
+    path = tmp_path / "code" / "app.py"
+    path.parent.mkdir()
     path.write_text(APPLICATION)
     return path
 
 
 @pytest.fixture
 def code(file: Path) -> Code:
-    return Code(settings(file), file.parent / "editions")
+    """It has looked at what was saved while it started."""
+    code = Code(settings(file), editions(file))
+    first = found(code)
+    assert (first.refused, first.is_new) == ("", False)
+    code.refuse(first, "")
+    return code
 
 
 def settings(file: Path) -> ProcessorSettings:
-    return read(ProcessorSettings, {"application": str(file), "kernel_cache": file.parent / "kernels"})
+    return read(ProcessorSettings, {"application": str(file), "kernel_cache": editions(file) / "kernels"})
+
+
+def editions(file: Path) -> Path:
+    """Not in the application's folder, whose changes are looked at."""
+    return file.parents[1] / "editions"
 
 
 def found(code: Code) -> Change:
@@ -58,16 +70,12 @@ def found(code: Code) -> Change:
 
 
 def quiet(code: Code) -> bool:
-    """Nothing is found in files that nobody touches; a look may find that the folder alone has changed."""
-    for _ in range(5):
-        if (change := code.look()) is not None:
-            assert not change.is_new
-            code.refuse(change, "")
-    return code.look() is None
+    """Nothing is found in files that nobody touches."""
+    return not [change for change in (code.look() for _ in range(5)) if change is not None]
 
 
 def answer(file: Path) -> ReloadAnswer:
-    said = ReloadAnswer.read(file.parent / "editions")
+    said = ReloadAnswer.read(editions(file))
     assert said is not None
     return said
 
@@ -80,7 +88,7 @@ def test_a_saved_file_is_found_and_runs_from_then_on(code: Code, file: Path) -> 
     code.accept(change)
     assert load(code.settings.application) is load(change.reference)
     assert answer(file) == ReloadAnswer(number=1, edition=change.reference)
-    assert [path.name for path in (file.parent / "editions").glob("*.edition")] == ["1.edition"]
+    assert [path.name for path in (editions(file)).glob("*.edition")] == ["1.edition"]
     assert quiet(code)
 
 
@@ -118,8 +126,33 @@ def test_what_cannot_be_taken_up_is_refused_once_and_the_next_save_is_looked_at(
     assert code.settings.application == before
     assert answer(file).refused == change.refused
     assert quiet(code)
+    (file.parent / "another").touch()
+    code.refuse(again := found(code), again.refused)
+    assert answer(file).number == 1, "the same is said once"
     file.write_text(APPLICATION.replace("+= 1", "+= 2"))
     assert found(code).refused == ""
+
+
+def test_code_that_does_not_fit_the_states_is_tried_once_and_may_be_mended(code: Code, file: Path) -> None:
+    file.write_text(APPLICATION.replace("+= 1", "+= 2"))
+    code.refuse(found(code), "the state has another shape")
+    assert answer(file).refused == "the state has another shape"
+    (file.parent / "another").touch()
+    change = found(code)
+    assert not change.is_new
+    code.refuse(change, "")
+    file.write_text(APPLICATION.replace("+= 1", "+= 3"))
+    assert found(code).is_new
+
+
+def test_a_change_that_was_looked_at_and_came_to_nothing_is_looked_at_again(code: Code, file: Path) -> None:
+    """Redis was away when it was to start, and the file was saved meanwhile."""
+    file.write_text(APPLICATION.replace("+= 1", "+= 2"))
+    first = found(code)
+    file.write_text(APPLICATION.replace("+= 1", "+= 3"))
+    second = found(code)
+    assert b"+= 3" in next(iter(second.edition.modules.values())).source
+    assert load(first.reference) is not load(second.reference), "not what was loaded by the same name"
 
 
 def test_a_file_that_is_deleted_is_refused_and_may_come_back(code: Code, file: Path) -> None:
@@ -136,16 +169,17 @@ def test_a_module_that_was_missing_is_found_when_it_is_there_and_watched_while_i
     code: Code, file: Path
 ) -> None:
     file.write_text("import new_code_rule\n" + APPLICATION)
-    for text, why in ((None, "ModuleNotFoundError"), ("x = (", "SyntaxError"), ("x = 1", "")):
-        if text is not None:
-            with (file.parent / "new_code_rule.py").open("w") as written:
-                written.write(text)
-        change = found(code)
-        assert why in change.refused
-        if why:
-            code.refuse(change, change.refused)
-            assert quiet(code)
-    assert change.refused == ""
+    missing = found(code)
+    assert "ModuleNotFoundError" in missing.refused
+    code.refuse(missing, missing.refused)
+    rule = file.parent / "new_code_rule.py"
+    rule.write_text("x = (")
+    wrong = found(code)
+    assert "SyntaxError" in wrong.refused
+    code.refuse(wrong, wrong.refused)
+    rule.write_text("x = 1")
+    mended = found(code)
+    assert (mended.refused, mended.is_new) == ("", True)
 
 
 @pytest.mark.parametrize(
@@ -178,9 +212,15 @@ def test_a_processor_that_is_started_again_goes_on_with_the_code_that_ran(code: 
     file.write_text(APPLICATION.replace("+= 1", "+= 2"))
     code.accept(found(code))
     file.write_text("broken (")
-    again = Code(settings(file), file.parent / "editions")
+    again = Code(settings(file), editions(file))
     assert again.settings.application == code.settings.application
     assert "SyntaxError" in found(again).refused
+
+
+def test_workers_on_other_machines_could_not_read_editions(file: Path) -> None:
+    elsewhere = settings(file).model_copy(update={"spark_master": "spark://somewhere:7077"})
+    with pytest.raises(SettingsError, match="BETTONG_RELOAD: only on one machine"):
+        Code(elsewhere, editions(file))
 
 
 def test_a_suite_hears_of_each_change_once(tmp_path: Path) -> None:

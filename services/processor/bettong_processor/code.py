@@ -5,13 +5,15 @@ Nothing here starts or stops anything. Only for one machine: workers read editio
 
 import threading
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from bettong.application.plan import Plan, plan
 from bettong.config.processor import ProcessorSettings
+from bettong.config.service import PREFIX
 from bettong.edges.application_file import Edition, load
 from bettong.edges.reload_answer import ReloadAnswer
-from bettong.errors import ApplicationError, BettongError
+from bettong.errors import ApplicationError, BettongError, SettingsError
 from bettong.services import RECEIVER, SENDER
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong_processor.programs import programs
@@ -26,7 +28,7 @@ Marks = dict[str, tuple[int, int, int] | None]
 class Change:
     """Code that was found in the files. `refused`: why it cannot be taken up, "" when it can.
 
-    `is_new`: whether it is other code than what runs.
+    `reference`: for `load`. `is_new`: whether it is other code than what runs, and than what had no place beside it.
     """
 
     edition: Edition
@@ -43,7 +45,14 @@ class Code:
     """
 
     def __init__(self, settings: ProcessorSettings, folder: Path) -> None:
-        """Goes on with the edition that ran before this process, or takes the first. Raises ApplicationError."""
+        """Goes on with the edition that ran before this process, or takes the first.
+
+        Raises ApplicationError, and SettingsError where workers are on other machines.
+        """
+        if not settings.spark_master.startswith("local"):
+            raise SettingsError(
+                f"{PREFIX}RELOAD: only on one machine, and {PREFIX}SPARK_MASTER is {settings.spark_master}"
+            )
         self._base, self._folder = settings, folder
         folder.mkdir(parents=True, exist_ok=True)
         last, self._seen = ReloadAnswer.read(folder), Marks()  # what lies there now may be newer
@@ -54,17 +63,21 @@ class Code:
             last.write(folder)
         self._answer, self._edition = last, Edition.read(Path(last.edition))
         self._settling = self._seen
+        # What is loaded by the name of an edition is kept in the process: no two have the same.
+        self._numbers = count(last.number + 1)
         self._loading: threading.Thread | None = None
         self._change: Change | None = None
+        self._refused: tuple[Edition, str] | None = None
+        self._unfit: Edition | None = None
 
     @property
     def settings(self) -> ProcessorSettings:
         """With the edition that runs as the application."""
-        return self._with(self._answer.edition)
+        return self.settings_of(self._answer.edition)
 
-    def settings_of(self, change: Change) -> ProcessorSettings:
-        """With that of a change."""
-        return self._with(change.reference)
+    def settings_of(self, edition: str) -> ProcessorSettings:
+        """With an edition, by its reference."""
+        return self._base.model_copy(update={"application": edition})
 
     def look(self) -> Change | None:
         """What is new in the files, once it has been loaded. Ask again and again: it blocks for no load.
@@ -93,39 +106,38 @@ class Code:
         self._edition, before = change.edition, Path(self._answer.edition)
         self._say(edition=change.reference, refused="", restarts=restarts)
         before.unlink(missing_ok=True)
-        self._seen = change.marks
+        self._seen, self._refused, self._unfit = change.marks, None, None
 
     def refuse(self, change: Change, why: str) -> None:
-        """It does not run, and the one before does. `why`: "" when there is nothing to say."""
-        if why:
+        """It does not run, and the one before does. `why`: "" when there is nothing to say; the same is said once."""
+        if why and self._refused != (change.edition, why):
+            self._refused = (change.edition, why)
             self._say(refused=why)
-        Path(change.reference).unlink(missing_ok=True)
+        if why and not change.refused:
+            self._unfit = change.edition
+        if change.reference:
+            Path(change.reference).unlink(missing_ok=True)
         self._seen = change.marks
 
     def _say(self, **values: object) -> None:
         self._answer = self._answer.model_copy(update={"number": self._answer.number + 1, **values})
         self._answer.write(self._folder)
 
-    def _with(self, reference: str) -> ProcessorSettings:
-        return self._base.model_copy(update={"application": reference})
-
     def _load(self, marks: Marks) -> None:
-        edition, refused = Edition(self._base.application, {}), ""
-        reference = str(self._folder / str(self._answer.number + 1))
+        edition, reference, refused = Edition(self._base.application, {}), "", ""
         try:
             edition.take(self._edition)
             if edition != self._edition:
-                reference = edition.write(Path(reference))
+                reference = edition.write(self._folder / str(next(self._numbers)))
                 check_log(_planned(self._answer.edition), _planned(reference))
-                programs(self._with(reference))
+                programs(self.settings_of(reference))
         except BettongError as error:
             refused = str(error)
         except ANY_ERROR as error:  # SystemExit, too
             refused = reason_of(error)
+        is_new = edition not in (self._edition, self._unfit)
         # Files that were not known before are looked at from now on.
-        self._change = Change(
-            edition, {**_marks(edition), **marks}, reference, refused, is_new=edition != self._edition
-        )
+        self._change = Change(edition, {**_marks(edition), **marks}, reference, refused, is_new=is_new)
 
 
 def check_log(before: Plan, now: Plan) -> None:

@@ -65,7 +65,7 @@ class Reloaded:
         self._run.stop(_STOP_S_MAX)
         try:
             # What it has saved last is looked at before anything is folded.
-            self._run = self._start(self._code.settings_of(change))
+            self._run = self._start(self._code.settings_of(change.reference))
         except _REFUSED as error:
             self._refuse(change, str(error))
             self._run = self._start(self._code.settings)
