@@ -82,13 +82,14 @@ class Engine:
         """
         self._make_base()
         container = self._buildah("from", "--pull-never", _BASE).strip()
-        given = [Path("/etc/apt"), *folders, *filter(Path.exists, (_AUTHORITIES, *_PIP_SETTINGS))]
+        given = {path: path for path in (Path("/etc/apt"), *folders, *filter(Path.exists, _PIP_SETTINGS))}
+        given[_AUTHORITIES] = inside = Path("/run/authorities.pem")  # where no package puts its own
         try:
             yield self._words(
                 "run",
                 *("--isolation=chroot", "--network=host", "--cap-add=CAP_SYS_ADMIN"),
-                *(f"--volume={path}:{path}:ro" for path in given),
-                *(f"--env={name}={value}" for name, value in variables.items()),
+                *(f"--volume={path}:{path_inside}:ro" for path, path_inside in given.items()),
+                *(f"--env={name}={value}" for name, value in {**variables, "PIP_CERT": inside}.items()),
                 *(container, "--"),
             )
         finally:
