@@ -97,7 +97,7 @@ class MicroBatch:
 
     def ended(self, wait_s: float) -> bool:
         """See Run."""
-        return bool(self._query.awaitTermination(timeout=max(_POLL_S, wait_s)))
+        return bool(self._query.awaitTermination(timeout=max(_POLL_S, wait_s)))  # type: ignore[arg-type] # takes parts of seconds
 
     def leave(self) -> None:
         """See Run."""
