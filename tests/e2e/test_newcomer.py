@@ -29,11 +29,11 @@ def commands() -> list[str]:
     return [line for block in blocks for line in block.splitlines()]
 
 
-def scripts(python: str = sys.executable) -> dict[str, str]:
-    """As variables: $FIRST runs online, and at its end starts $REST in a network that reaches nothing."""
+def scripts(python: str = sys.executable, alone: str = "unshare --map-root-user --net") -> dict[str, str]:
+    """As variables: $FIRST runs online, and at its end starts $REST in a network that reaches nothing, by `alone`."""
     lines = commands()
     border = next(number for number, line in enumerate(lines) if line.startswith("bettong up"))
-    away = f'unshare --map-root-user --net {python} -c "$OFFLINE" sh -c "$REST"'
+    away = f'{alone} {python} -c "$OFFLINE" sh -c "$REST"'
     return {
         "FIRST": "\n".join(["set -ex", *lines[:border], away]),
         "REST": "\n".join(["set -ex", *lines[border:]]),

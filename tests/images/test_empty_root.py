@@ -19,7 +19,12 @@ def test_a_newcomer_gets_to_results_in_an_empty_root(tmp_path: Path) -> None:
     dist = tmp_path / "dist"
     pins = make_packages(dist)
     of_pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    variables = {**of_pip, "PIP_FIND_LINKS": str(dist), "PIP_CONSTRAINT": str(pins), **scripts("python3")}
+    variables = {
+        **of_pip,
+        "PIP_FIND_LINKS": str(dist),
+        "PIP_CONSTRAINT": str(pins),
+        **scripts("python3", alone="unshare --net"),
+    }
     with Engine("newcomer").empty(dist, **variables) as inside:
         done = subprocess.run(
             [*inside, "sh", "-c", f'set -e; {PYTHON}; mkdir /home/new; cd /home/new; sh -c "$FIRST"'],

@@ -12,7 +12,7 @@ from bettong.edges.application_file import load
 from bettong.edges.reload_answer import ReloadAnswer
 from bettong.errors import SettingsError
 from bettong.local.reloads import Reloads
-from bettong_processor.code import Change, Code
+from bettong_processor.code import ApplicationCode, CodeChange
 from tests.waiting import eventually
 
 APPLICATION = """
@@ -47,9 +47,9 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def code(file: Path) -> Code:
+def code(file: Path) -> ApplicationCode:
     """It has looked at what was saved while it started."""
-    code = Code(settings(file), editions(file))
+    code = ApplicationCode(settings(file), editions(file))
     first = found(code)
     assert (first.refused, first.is_new) == ("", False)
     code.refuse(first, "")
@@ -65,13 +65,13 @@ def editions(file: Path) -> Path:
     return file.parents[1] / "editions"
 
 
-def found(code: Code) -> Change:
-    return eventually(code.look, what="the change is found")
+def found(code: ApplicationCode) -> CodeChange:
+    return eventually(code.poll, what="the change is found")
 
 
-def quiet(code: Code) -> bool:
+def quiet(code: ApplicationCode) -> bool:
     """Nothing is found in files that nobody touches."""
-    return not [change for change in (code.look() for _ in range(5)) if change is not None]
+    return not [change for change in (code.poll() for _ in range(5)) if change is not None]
 
 
 def answer(file: Path) -> ReloadAnswer:
@@ -80,7 +80,7 @@ def answer(file: Path) -> ReloadAnswer:
     return said
 
 
-def test_a_saved_file_is_found_and_runs_from_then_on(code: Code, file: Path) -> None:
+def test_a_saved_file_is_found_and_runs_from_then_on(code: ApplicationCode, file: Path) -> None:
     assert quiet(code)
     file.write_text(APPLICATION.replace("+= 1", "+= 2"))
     change = found(code)
@@ -92,7 +92,7 @@ def test_a_saved_file_is_found_and_runs_from_then_on(code: Code, file: Path) -> 
     assert quiet(code)
 
 
-def test_of_two_saves_the_last_one_counts(code: Code, file: Path) -> None:
+def test_of_two_saves_the_last_one_counts(code: ApplicationCode, file: Path) -> None:
     file.write_text(APPLICATION.replace("+= 1", "+= 2"))
     first = found(code)
     file.write_text(APPLICATION.replace("+= 1", "+= 3"))
@@ -116,7 +116,7 @@ def test_of_two_saves_the_last_one_counts(code: Code, file: Path) -> None:
     ids=["syntax", "description", "exit", "name", "source", "sink"],
 )
 def test_what_cannot_be_taken_up_is_refused_once_and_the_next_save_is_looked_at(
-    code: Code, file: Path, text: str, why: str
+    code: ApplicationCode, file: Path, text: str, why: str
 ) -> None:
     before = code.settings.application
     file.write_text(text)
@@ -133,7 +133,9 @@ def test_what_cannot_be_taken_up_is_refused_once_and_the_next_save_is_looked_at(
     assert found(code).refused == ""
 
 
-def test_code_that_does_not_fit_the_states_is_tried_once_and_may_be_mended(code: Code, file: Path) -> None:
+def test_code_that_does_not_fit_the_states_is_tried_once_and_may_be_mended(
+    code: ApplicationCode, file: Path
+) -> None:
     file.write_text(APPLICATION.replace("+= 1", "+= 2"))
     code.refuse(found(code), "the state has another shape")
     assert answer(file).refused == "the state has another shape"
@@ -145,7 +147,9 @@ def test_code_that_does_not_fit_the_states_is_tried_once_and_may_be_mended(code:
     assert found(code).is_new
 
 
-def test_a_change_that_was_looked_at_and_came_to_nothing_is_looked_at_again(code: Code, file: Path) -> None:
+def test_a_change_that_was_looked_at_and_came_to_nothing_is_looked_at_again(
+    code: ApplicationCode, file: Path
+) -> None:
     """Redis was away when it was to start, and the file was saved meanwhile."""
     file.write_text(APPLICATION.replace("+= 1", "+= 2"))
     first = found(code)
@@ -155,7 +159,7 @@ def test_a_change_that_was_looked_at_and_came_to_nothing_is_looked_at_again(code
     assert load(first.reference) is not load(second.reference), "not what was loaded by the same name"
 
 
-def test_a_file_that_is_deleted_is_refused_and_may_come_back(code: Code, file: Path) -> None:
+def test_a_file_that_is_deleted_is_refused_and_may_come_back(code: ApplicationCode, file: Path) -> None:
     file.unlink()
     change = found(code)
     assert "there is no such file" in change.refused
@@ -166,7 +170,7 @@ def test_a_file_that_is_deleted_is_refused_and_may_come_back(code: Code, file: P
 
 
 def test_a_module_that_was_missing_is_found_when_it_is_there_and_watched_while_it_is_wrong(
-    code: Code, file: Path
+    code: ApplicationCode, file: Path
 ) -> None:
     file.write_text("import new_code_rule\n" + APPLICATION)
     missing = found(code)
@@ -197,7 +201,7 @@ def test_a_module_that_was_missing_is_found_when_it_is_there_and_watched_while_i
     ids=["source", "sink", "both", "function"],
 )
 def test_services_that_read_what_has_changed_start_again(
-    code: Code, file: Path, old: str, new: str, restarted: list[str] | None
+    code: ApplicationCode, file: Path, old: str, new: str, restarted: list[str] | None
 ) -> None:
     text = APPLICATION.replace(old, new)
     file.write_text("from datetime import timedelta\n" + text)
@@ -208,11 +212,13 @@ def test_services_that_read_what_has_changed_start_again(
     assert answer(file).restarts == dict.fromkeys(expected, 1)
 
 
-def test_a_processor_that_is_started_again_goes_on_with_the_code_that_ran(code: Code, file: Path) -> None:
+def test_a_processor_that_is_started_again_goes_on_with_the_code_that_ran(
+    code: ApplicationCode, file: Path
+) -> None:
     file.write_text(APPLICATION.replace("+= 1", "+= 2"))
     code.accept(found(code))
     file.write_text("broken (")
-    again = Code(settings(file), editions(file))
+    again = ApplicationCode(settings(file), editions(file))
     assert again.settings.application == code.settings.application
     assert "SyntaxError" in found(again).refused
 
@@ -220,7 +226,7 @@ def test_a_processor_that_is_started_again_goes_on_with_the_code_that_ran(code: 
 def test_workers_on_other_machines_could_not_read_editions(file: Path) -> None:
     elsewhere = settings(file).model_copy(update={"spark_master": "spark://somewhere:7077"})
     with pytest.raises(SettingsError, match="BETTONG_RELOAD: only on one machine"):
-        Code(elsewhere, editions(file))
+        ApplicationCode(elsewhere, editions(file))
 
 
 def test_a_suite_hears_of_each_change_once(tmp_path: Path) -> None:

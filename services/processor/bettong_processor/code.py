@@ -25,7 +25,7 @@ Marks = dict[str, tuple[int, int, int] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CodeChange:
     """Code that was found in the files. `refused`: why it cannot be taken up, "" when it can.
 
     `reference`: for `load`. `is_new`: whether it is other code than what runs, and than what had no place beside it.
@@ -38,7 +38,7 @@ class Change:
     is_new: bool = True
 
 
-class Code:
+class ApplicationCode:
     """Looks at the files when it is asked; loads what is new in a thread, for it may take long.
 
     A refused change is looked at again when a file changes again.
@@ -66,7 +66,7 @@ class Code:
         # What is loaded by the name of an edition is kept in the process: no two have the same.
         self._numbers = count(last.number + 1)
         self._loading: threading.Thread | None = None
-        self._change: Change | None = None
+        self._change: CodeChange | None = None
         self._refused: tuple[Edition, str] | None = None
         self._unfit: Edition | None = None
 
@@ -79,7 +79,7 @@ class Code:
         """With an edition, by its reference."""
         return self._base.model_copy(update={"application": edition})
 
-    def look(self) -> Change | None:
+    def poll(self) -> CodeChange | None:
         """What is new in the files, once it has been loaded. Ask again and again: it blocks for no load.
 
         Files that were changed since the last look are given time until the next: a save may take several steps.
@@ -90,15 +90,15 @@ class Code:
             self._loading = None
             return self._change
         marks = _marks(self._edition, self._seen)
-        is_settled, self._settling = marks == self._settling, marks
-        if is_settled and marks != self._seen:
+        is_complete, self._settling = marks == self._settling, marks
+        if is_complete and marks != self._seen:
             # A daemon: a file that never ends loading holds up nobody's end.
             self._change = None
             self._loading = threading.Thread(target=self._load, args=(marks,), name="new code", daemon=True)
             self._loading.start()
         return None
 
-    def accept(self, change: Change) -> None:
+    def accept(self, change: CodeChange) -> None:
         """It runs."""
         restarts = dict(self._answer.restarts)
         for service in _to_restart(_planned(self._answer.edition), _planned(change.reference)):
@@ -108,7 +108,7 @@ class Code:
         before.unlink(missing_ok=True)
         self._seen, self._refused, self._unfit = change.marks, None, None
 
-    def refuse(self, change: Change, why: str) -> None:
+    def refuse(self, change: CodeChange, why: str) -> None:
         """It does not run, and the one before does. `why`: "" when there is nothing to say; the same is said once."""
         if why and self._refused != (change.edition, why):
             self._refused = (change.edition, why)
@@ -137,7 +137,7 @@ class Code:
             refused = reason_of(error)
         is_new = edition not in (self._edition, self._unfit)
         # Files that were not known before are looked at from now on.
-        self._change = Change(edition, {**_marks(edition), **marks}, reference, refused, is_new=is_new)
+        self._change = CodeChange(edition, {**_marks(edition), **marks}, reference, refused, is_new=is_new)
 
 
 def check_log(before: Plan, now: Plan) -> None:

@@ -7,7 +7,7 @@ from bettong.application.plan import plan
 from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
 from bettong.edges.application_file import load
-from bettong_processor.code import Code
+from bettong_processor.code import ApplicationCode
 from bettong_processor.daemon.prepared import Prepared
 from bettong_processor.java import Java, set_environment
 
@@ -15,7 +15,7 @@ from bettong_processor.java import Java, set_environment
 def main(overrides: Mapping[str, object]) -> None:
     """Runs until SIGTERM or SIGINT. Raises a BettongError that says what to do when it cannot go on."""
     settings = read(ProcessorSettings, overrides)
-    code = Code(settings, settings.reload) if settings.reload is not None else None
+    code = ApplicationCode(settings, settings.reload) if settings.reload is not None else None
     if code is not None:
         settings = code.settings
     set_environment(settings)

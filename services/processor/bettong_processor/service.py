@@ -26,7 +26,8 @@ from bettong.metrics import SNAPSHOT_OFFSET
 from bettong.services import PROCESSOR
 from bettong.topics import stage_of_topic, stage_topic
 from bettong_processor import resuming
-from bettong_processor.code import Code
+from bettong_processor.changing_run import ChangingRun
+from bettong_processor.code import ApplicationCode
 from bettong_processor.java import Java
 from bettong_processor.leading import TTL_MS, Leading
 from bettong_processor.micro_batch import query as micro_batch
@@ -40,14 +41,13 @@ from bettong_processor.programs import programs
 from bettong_processor.references.loading import Loads
 from bettong_processor.references.opening import kept_tables
 from bettong_processor.references.reloading import Reloading, store_first
-from bettong_processor.reloaded import Reloaded
 from bettong_processor.resident import driver as resident
 from bettong_processor.restoring import WorkerLimits
 from bettong_processor.supervision import Live, Run, Supervisor
 from bettong_processor.warming import warm_up
 
 
-def run(settings: ProcessorSettings, java: Java, code: Code | None = None) -> None:
+def run(settings: ProcessorSettings, java: Java, code: ApplicationCode | None = None) -> None:
     """Runs until SIGTERM or SIGINT. Raises a BettongError that says what to do when it cannot go on.
 
     `code`: the code that `settings` name, where it may change meanwhile.
@@ -80,7 +80,7 @@ def _run(
     store: RedisStore,
     live: Live,
     log: Logger,
-    code: Code | None = None,
+    code: ApplicationCode | None = None,
 ) -> None:
     beside = ThreadPoolExecutor(1, thread_name_prefix="beside")
     # While Java starts: mistakes that only compiling finds are reported here, and workers find the kernels made.
@@ -117,11 +117,9 @@ def _run(
                 run = _start(context, settings, planned, admin, store, lead, log)
                 return Reloading(run, tables, clock=time.time, log=log) if tables else run
 
-            def start() -> Run:
-                return start_with(settings) if code is None else Reloaded(code, start_with, log)
-
+            changing = partial(ChangingRun, code, start_with, log) if code is not None else None
             supervisor = Supervisor(
-                start=start,
+                start=changing or partial(start_with, settings),
                 admin=admin,
                 store=store,
                 lead=leading,

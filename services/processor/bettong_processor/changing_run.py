@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from bettong.config.processor import ProcessorSettings
 from bettong.errors import FINAL_ERRORS, BettongError, ReferenceLoadError
 from bettong.logs import Logger
-from bettong_processor.code import Change, Code
+from bettong_processor.code import ApplicationCode, CodeChange
 from bettong_processor.supervision import Run
 
 # Between two looks at the files; a save is taken up at the second that finds it.
-_LOOK_S = 0.1
+_POLL_S = 0.1
 _STOP_S_MAX = 20.0
 # What the start of new code may raise that the code of before does not meet.
 _REFUSED: tuple[type[BettongError], ...] = (*FINAL_ERRORS, ReferenceLoadError)
 
 
-class Reloaded:
+class ChangingRun:
     """A `supervision.Run`: one after the other, of `start`, each by the settings that name its code."""
 
-    def __init__(self, code: Code, start: Callable[[ProcessorSettings], Run], log: Logger) -> None:
+    def __init__(self, code: ApplicationCode, start: Callable[[ProcessorSettings], Run], log: Logger) -> None:
         """Starts the code that runs. Raises what `start` raises."""
         self._code = code
         self._start = start
@@ -43,9 +43,9 @@ class Reloaded:
         """See Run. Takes up new code meanwhile."""
         until_s = time.monotonic() + wait_s
         while (left_s := until_s - time.monotonic()) > 0:
-            if (change := self._code.look()) is not None:
+            if (change := self._code.poll()) is not None:
                 self._take_up(change)
-            if self._run.ended(min(left_s, _LOOK_S)):
+            if self._run.ended(min(left_s, _POLL_S)):
                 return True
         return False
 
@@ -57,7 +57,7 @@ class Reloaded:
         """See Run."""
         self._run.stop(wait_s)
 
-    def _take_up(self, change: Change) -> None:
+    def _take_up(self, change: CodeChange) -> None:
         if change.refused or not change.is_new:
             self._refuse(change, change.refused)
             return
@@ -72,7 +72,7 @@ class Reloaded:
         else:
             self._code.accept(change)
 
-    def _refuse(self, change: Change, why: str) -> None:
+    def _refuse(self, change: CodeChange, why: str) -> None:
         if why:
             self._log.warning("new code is refused, the code of before runs on", reason=why)
         self._code.refuse(change, why)
