@@ -179,6 +179,36 @@ SNAPSHOT_OFFSET = Metric(
     "offset",
     "of the newest snapshot of a partition: written when one is saved, and when the processor starts",
 )
+SNAPSHOT_SAVED = Metric(
+    "snapshot_saved",
+    "Unix s",
+    "when the newest snapshot of a partition was saved, by the clock of who folds it",
+)
+SNAPSHOT_BYTES = Metric(
+    "snapshot_bytes",
+    "bytes",
+    "that saving that snapshot wrote: the states that had changed, and some of the others",
+)
+SNAPSHOT_MS = Metric(
+    "snapshot_ms", "ms", "how long saving that snapshot took: making it, and until the store had it"
+)
+SNAPSHOT_PAUSE_MS = Metric(
+    "snapshot_pause_ms",
+    "ms",
+    "of that, for how long nothing of the partition was folded: making it (resident); 0 under micro-batch, which makes"
+    " one with each batch and copies some to the store",
+)
+SNAPSHOT_FAULT = Metric(
+    "snapshot_fault",
+    "text",
+    "why the store has not taken the newest snapshot of a partition; it is tried again",
+)
+STATE_BYTES = Metric(
+    "state_bytes",
+    "bytes",
+    "of a partition's states as they are saved: all that a recovery reads, the newest snapshot and those that it goes"
+    " on from. 0 before the first",
+)
 CPUS = Metric("cpus", "CPUs", "that the process may use which folds a partition")
 EXCLUSIVE = Metric(
     "exclusive", "0 or 1", "whether these are its own, where BETTONG_EXCLUSIVE_CPUS promises so"
@@ -313,6 +343,11 @@ SERIES = (
     Series("bettong_partition_watermark_timestamp_seconds", WATERMARK, Scope.PARTITION, per=1e9),
     Series("bettong_partition_offset", OFFSET, Scope.PARTITION),
     Series("bettong_partition_snapshot_offset", SNAPSHOT_OFFSET, Scope.PARTITION),
+    Series("bettong_partition_snapshot_timestamp_seconds", SNAPSHOT_SAVED, Scope.PARTITION),
+    Series("bettong_partition_snapshot_bytes", SNAPSHOT_BYTES, Scope.PARTITION),
+    Series("bettong_partition_snapshot_duration_seconds", SNAPSHOT_MS, Scope.PARTITION, per=1000),
+    Series("bettong_partition_snapshot_pause_seconds", SNAPSHOT_PAUSE_MS, Scope.PARTITION, per=1000),
+    Series("bettong_partition_state_bytes", STATE_BYTES, Scope.PARTITION),
     Series("bettong_partition_messages_per_second", RATE, Scope.PARTITION),
     Series("bettong_partition_cpus", CPUS, Scope.PARTITION),
     Series("bettong_partition_cpus_exclusive", EXCLUSIVE, Scope.PARTITION),

@@ -149,12 +149,24 @@ def _of_partitions(found: Inspection) -> Iterator[Need]:
         )
     for text in found.overview.skews[:_NAMED_MAX]:
         yield Need(Level.NOTICE, f"skew: {text}", "see the partitions")
+    yield from _of_snapshots(found)
     if found.overview.shared:
         count = len(found.overview.shared)
         yield Need(
             Level.NOTICE,
             f"{count:,} partitions are folded on CPUs that are shared",
             "give the workers CPUs of their own",
+        )
+
+
+def _of_snapshots(found: Inspection) -> Iterator[Need]:
+    faults = [row for row in found.partitions if row.snapshot_fault]
+    if faults:
+        named = _partitions(len(faults), len(found.partitions), "is not saved", "are not saved")
+        yield Need(
+            Level.NOTICE,
+            f"{named}: {faults[0].snapshot_fault}",
+            "bring the store of snapshots back; results go on, and a recovery folds more until then",
         )
 
 

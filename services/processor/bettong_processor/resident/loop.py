@@ -27,6 +27,7 @@ from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.active_partition import ActivePartition, OutputBuffer, PendingSnapshot
 from bettong_processor.resident.heartbeat import DesiredAssignment, Heartbeat
 from bettong_processor.restoring import Restoring
+from bettong_processor.saved_snapshots import SavedSnapshot
 from bettong_processor.stamping import Stamping
 
 # Beyond this much output in flight nothing is read. Some hundred ms of what a broker takes from one client.
@@ -241,19 +242,22 @@ class Loop:
                 snapshot.saving = self._store_thread.submit(self._save, partition.id, snapshot)
         elif snapshot.saving.done():
             try:
-                snapshot.saving.result()
+                partition.saved = snapshot.saving.result()
+                partition.save_fault = ""
                 partition.pending.pop(0)
-                partition.saved_offset = snapshot.increment.offset
             except StoreError as error:
                 self._log.warning(
                     "snapshot not saved; the state is safe in the log, recovery would take longer",
                     partition=str(partition.id),
                     fault=str(error),
                 )
+                partition.save_fault = str(error)
                 snapshot.saving, snapshot.not_before_s = None, now_s + _PAUSE_S
 
-    def _save(self, id_: PartitionId, snapshot: PendingSnapshot) -> None:
+    def _save(self, id_: PartitionId, snapshot: PendingSnapshot) -> SavedSnapshot:
+        begun_ns = time.perf_counter_ns()
         self._store.save(id_, snapshot.increment, snapshot.data)
+        return snapshot.saved((time.perf_counter_ns() - begun_ns) / 1e6)
 
     def _write_metrics(self, now_s: float) -> None:
         if now_s < self._metrics_due_s or (
@@ -267,7 +271,7 @@ class Loop:
         changed = []
         for log, partition in self._active.items():
             worker = partition.worker
-            metrics = self._metrics.of(worker, partition.saved_offset)
+            metrics = self._metrics.of(worker, partition.saved, partition.save_fault)
             lag = self._reader.lag(log)
             metrics |= partition.measure.metrics(worker.counters.messages, lag, now_s)
             if repeat or metrics != partition.published:
