@@ -58,6 +58,13 @@ GAP_S = Metric("gap_s", "s", "how long that frame has been waiting")
 UNREADABLE = Metric(
     "unreadable", "records", "skipped by a receiver: no frame, or not of the sink that they lie in"
 )
+HELD = Metric(
+    "held_s",
+    "s",
+    "for how long nothing was taken in for want of room, since the process began, or the task that folds the partition:"
+    " a sender's for clients' frames (BETTONG_SENDER_BUFFER_BYTES_MAX); a partition's (resident) for output that Kafka"
+    " has not taken",
+)
 TICKS = Metric(
     "ticks",
     "records",
@@ -228,6 +235,12 @@ LATENCY = Metric(
     "the same latencies since the process began, or the task that folds the partition: how many in each bucket of"
     " `bettong.latency`, and their sum in s. A receiver counts messages, a partition the frames that it puts out",
 )
+LATENCY_PERCENTILES = Metric(
+    "latency_percentiles",
+    "JSON",
+    f"`latency_percentiles/SINK`: of what was delivered in the last {LATENCY_WINDOW_S} s: messages, and in ms what each"
+    " of `bettong.latency_percentiles.SHARES` of them stay within",
+)
 LATENCY_PART = Metric(
     "latency_part",
     "counts",
@@ -238,7 +251,7 @@ LATENCY_PARTS = Metric(
     "latency_parts",
     "JSON",
     f"`latency_parts/SINK`: of what was delivered in the last {LATENCY_WINDOW_S} s: messages, and of each part"
-    " in that order the sum in s and the p99 in ms",
+    " in that order the sum in s, the p99 in ms, and all percentiles in ms",
 )
 CERTIFICATE_END = Metric(
     "certificate_end", "Unix s", "when the first one of a service's chain of certificates ends"
@@ -313,6 +326,7 @@ SERIES = (
     Series("bettong_sender_sessions", SESSIONS, Scope.SENDER),
     Series("bettong_sender_refused_sessions_total", REFUSED, Scope.SENDER),
     Series("bettong_sender_buffered_bytes", BUFFERED, Scope.SENDER),
+    Series("bettong_sender_held_seconds_total", HELD, Scope.SENDER),
     Series("bettong_sender_dead_letters_total", DEAD_LETTERS, Scope.SENDER),
     Series("bettong_sender_skipped_messages_total", SKIPPED, Scope.SENDER),
     Series("bettong_sender_topic_lag_records", LAG, Scope.SENDER, ("source",)),
@@ -349,6 +363,7 @@ SERIES = (
     Series("bettong_partition_snapshot_pause_seconds", SNAPSHOT_PAUSE_MS, Scope.PARTITION, per=1000),
     Series("bettong_partition_state_bytes", STATE_BYTES, Scope.PARTITION),
     Series("bettong_partition_messages_per_second", RATE, Scope.PARTITION),
+    Series("bettong_partition_held_seconds_total", HELD, Scope.PARTITION),
     Series("bettong_partition_cpus", CPUS, Scope.PARTITION),
     Series("bettong_partition_cpus_exclusive", EXCLUSIVE, Scope.PARTITION),
     Series("bettong_partition_latency_seconds", LATENCY, Scope.PARTITION),

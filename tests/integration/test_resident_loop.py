@@ -236,7 +236,9 @@ def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(worl
     away.here = True
     world.await_saved(0)
     eventually(lambda: record()[metrics.SNAPSHOT_FAULT.name] == "")
-    eventually(lambda: int(record()[metrics.STATE_BYTES.name]) == int(record()[metrics.SNAPSHOT_BYTES.name]) > 0)
+    eventually(
+        lambda: int(record()[metrics.STATE_BYTES.name]) == int(record()[metrics.SNAPSHOT_BYTES.name]) > 0
+    )
     assert abs(float(record()[metrics.SNAPSHOT_SAVED.name]) - time.time()) < 60
     assert 0 < float(record()[metrics.SNAPSHOT_PAUSE_MS.name]) < float(record()[metrics.SNAPSHOT_MS.name])
 

@@ -10,9 +10,9 @@ from bettong.inspection.overview import SnapshotRow
 from bettong.inspection.trends import PartitionTrend
 from bettong.snapshots.chain import chain
 from bettong.worker.chain_sizes import ChainSizes
+from bettong.worker.stage_program import program
 from bettong_processor.saved_snapshots import SavedSnapshot, SnapshotCost
 from tests.samples.deployments import measured, moment, partition, services
-from bettong.worker.stage_program import program
 from tests.samples.worker import Reading, data, meters, worker
 
 COST = SnapshotCost(saved_s=1_800_000_000.25, size=4096, took_ms=7.5, paused_ms=1.25)
@@ -62,7 +62,9 @@ def test_a_record_says_what_the_newest_snapshot_cost_and_leaves_out_what_is_not_
 def test_a_cost_that_is_no_number_or_half_told_is_none() -> None:
     for broken in ({"snapshot_bytes": "many"}, {"snapshot_ms": "nan"}, {"snapshot_saved": ""}):
         record = {"offset": 9, "state_bytes": "-", **SavedSnapshot(7, COST).metrics(), **broken}
-        found = moment(0, services(), {**partition("s", 0, **record), **partition("s", 1, state_bytes=3)}).found
+        found = moment(
+            0, services(), {**partition("s", 0, **record), **partition("s", 1, state_bytes=3)}
+        ).found
         assert (found.partitions[0].snapshot, found.partitions[0].state_bytes) == (None, None)
         assert found.stages[0].state_bytes is None
 

@@ -12,6 +12,7 @@ from hdrh.histogram import HdrHistogram
 
 from bettong import metrics
 from bettong.latency import BOUNDS_S, LatencyCounts
+from bettong.latency_percentiles import LatencyPercentiles, ranks
 from bettong.topics import DEAD_LETTERS
 
 _US = 1000
@@ -50,8 +51,8 @@ class Latency:
                 self._all.record(latency_us, messages)
             self._by_sink[sink].record(latency_us, messages)
 
-    def metrics(self) -> dict[str, float]:
-        """p50, p99 and maximum in ms, under their names in `metrics`; for a sink under `<name>/<sink>`.
+    def metrics(self) -> dict[str, float | str]:
+        """p50, p99, maximum and percentiles in ms, under their names in `metrics`; of a sink under `<name>/<sink>`.
 
         None of a sink without results in the window. Called at least every few seconds: it moves the window on.
         """
@@ -130,20 +131,23 @@ def _counts_of(histogram: HdrHistogram) -> _Counts | None:
     return np.ctypeslib.as_array(histogram.counts).astype(np.int64)
 
 
-def _metrics(counts: _Counts | None, suffix: str) -> dict[str, float]:
+def _metrics(counts: _Counts | None, suffix: str) -> dict[str, float | str]:
     if counts is None:
         return {}
     # As `get_value_at_percentile` and `get_max_value`, which take a millisecond or more to go through the counts.
     upto = counts.cumsum()
-    targets = [max(1, int(upto[-1] * percent / 100 + 0.5)) for percent in (50, 99)] + [int(upto[-1])]
-    p50_us, p99_us, max_us = (
+    total = int(upto[-1])
+    targets = [max(1, int(total * percent / 100 + 0.5)) for percent in (50, 99)] + [total]
+    p50_us, p99_us, max_us, *within_us = (
         _SCALE.get_highest_equivalent_value(_SCALE.get_value_from_index(index))
-        for index in upto.searchsorted(targets).tolist()
+        for index in upto.searchsorted([*targets, *ranks(total)]).tolist()
     )
+    percentiles = LatencyPercentiles(total, [each / 1000 for each in within_us])
     return {
         metrics.LATENCY_P50.name + suffix: p50_us / 1000,
         metrics.LATENCY_P99.name + suffix: p99_us / 1000,
         metrics.LATENCY_MAX.name + suffix: max_us / 1000,
+        metrics.LATENCY_PERCENTILES.name + suffix: percentiles.to_text(),
     }
 
 

@@ -58,8 +58,8 @@ class Overview:
 class StageSummary:
     """All partitions of a stage together. `skipped_frames`: duplicates and gaps.
 
-    `lag` and `state_bytes` are None where that of a partition is not known, `messages_per_s` where none measures it. `p50_ms` and
-    `p99_ms` are those of the slowest partition.
+    `lag` and `state_bytes` are None where that of a partition is not known, `messages_per_s` where none measures it.
+    `p50_ms` and `p99_ms` are those of the slowest partition.
     """
 
     stage: str
@@ -100,7 +100,7 @@ class PartitionRow:
     `fault`: what holds it up; `gap`: the frame that it waits for. `hot_keys`: the heaviest first, of late.
     `event_progress`: None where nothing goes by event time, or a worker of an older version folds it.
     `state_bytes`: see `metrics.STATE_BYTES`; `snapshot`: None before there is one whose cost somebody told.
-    `snapshot_fault`: why the store has not taken the newest one.
+    `snapshot_fault`: why the store has not taken the newest one. `held_s`: see `metrics.HELD`.
     """
 
     stage: str
@@ -130,6 +130,7 @@ class PartitionRow:
     state_bytes: int | None = None
     snapshot: SnapshotRow | None = None
     snapshot_fault: str = ""
+    held_s: float | None = None
 
     @property
     def id(self) -> PartitionId:
@@ -300,6 +301,7 @@ def _folded(id_: PartitionId, record: Record, of_late: Record) -> PartitionRow:
         state_bytes=int(size) if (size := _number(record, metrics.STATE_BYTES)) is not None else None,
         snapshot=_snapshot(record),
         snapshot_fault=record.get(metrics.SNAPSHOT_FAULT.name, ""),
+        held_s=_number(record, metrics.HELD),
     )
 
 

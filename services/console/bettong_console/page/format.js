@@ -45,7 +45,7 @@ export const rate = (value) => amount(value === null ? null : Number(value), "/s
 
 /** A duration in the unit that fits: [number, unit]. */
 export function durationParts(seconds) {
-  if (seconds < 0.0995) return [digits(seconds * 1000), "ms"];
+  if (Math.abs(seconds) < 0.0995) return [digits(seconds * 1000), "ms"];
   if (seconds < 120) return [digits(seconds), "s"];
   if (seconds < 7200) return [WHOLE.format(seconds / 60), "min"];
   return seconds < 172_800 ? [digits(seconds / 3600), "h"] : [digits(seconds / 86_400), "d"];

@@ -103,6 +103,7 @@ class ActivePartition:
     """Used by its loop's thread; acknowledgements of the log come from another.
 
     `due_s`: when its next snapshot is due; `revoke_by_s`: when it is revoked at the latest, None while it is kept.
+    `held_s`: for how long its loop waited for the log to take output, after a record of this partition.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class ActivePartition:
         self.pending: list[PendingSnapshot] = []
         self.saved = SavedSnapshot(worker.saved.offset) if worker.saved.offset else None
         self.save_fault = ""
+        self.held_s = 0.0
         self.revoke_by_s: float | None = None
         self.measure = Measure()
         self.published: dict[str, str | int | float] = {}

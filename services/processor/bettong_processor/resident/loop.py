@@ -18,6 +18,7 @@ from bettong.edges.kafka_log import LogReader, LogWriter, Record
 from bettong.errors import DeadlyStateError, LogUnavailableError, StoreError
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger
+from bettong.metrics import HELD
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
 from bettong.worker.partition import PartitionWorker
@@ -133,12 +134,23 @@ class Loop:
             if partition is None or record.offset != partition.worker.next_offset:
                 continue  # revoked since the poll, or acquired again
             partition.fold_record(record, self._writer, self._buffer)
-            while not self._buffer.await_room(self._output_bytes_max, _MAINTENANCE_S):
-                self._maintain_partitions()
-                if self._is_done():
-                    return  # the broker may be away for long
+            if not self._await_room(partition):
+                return  # the broker may be away for long
             if time.monotonic() >= self._maintenance_due_s:
                 self._maintain_partitions()
+
+    def _await_room(self, partition: ActivePartition) -> bool:
+        """Waits until the broker has taken enough of the output; False where this loop ends first."""
+        if self._buffer.await_room(self._output_bytes_max, 0.0):
+            return True
+        while not self._is_done():
+            begun_s = time.monotonic()
+            has_room = self._buffer.await_room(self._output_bytes_max, _MAINTENANCE_S)
+            partition.held_s += time.monotonic() - begun_s
+            if has_room:
+                return True
+            self._maintain_partitions()
+        return False
 
     def _maintain_partitions(self) -> None:
         """All that is done beside folding; never waits for anybody."""
@@ -274,6 +286,7 @@ class Loop:
             metrics = self._metrics.of(worker, partition.saved, partition.save_fault)
             lag = self._reader.lag(log)
             metrics |= partition.measure.metrics(worker.counters.messages, lag, now_s)
+            metrics[HELD.name] = round(partition.held_s, 3)
             if repeat or metrics != partition.published:
                 partition.published = metrics
                 changed.append((partition.id, metrics))
