@@ -30,9 +30,12 @@ class LatencyPercentiles:
         """The inverse of `to_text`. Raises ValueError."""
         try:
             messages, *within_ms = json.loads(text)
-            return cls(int(messages), percentiles_in(within_ms))
-        except (TypeError, OverflowError, RecursionError) as error:
+            parsed = cls(int(messages), percentiles_in(within_ms))
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(f"no latency by percentile: {error!r}") from None
+        if parsed.messages < 1:
+            raise ValueError(f"no latency by percentile: of {parsed.messages} messages")
+        return parsed
 
 
 def percentiles_in(found: Sequence[object]) -> tuple[float, ...]:

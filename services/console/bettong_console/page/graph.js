@@ -8,7 +8,7 @@ const HEAD = 50; // of a stage: its name and two lines of numbers
 const HEIGHTS = { source: 50, computation: 90, sink: 90 };
 // From roomy to tight: the width of a box, and the room between those that follow each other, which arrows label.
 const ACROSS = [[230, 130], [196, 108], [172, 100]];
-const DOWNWARDS = [[190, HEAD + 92], [158, HEAD + 88]];
+const DOWNWARDS = [[190, HEAD + 92], [172, HEAD + 88]];
 // Of the time. Less back-pressure than this nobody feels.
 const HELD_MIN = 0.01;
 
@@ -56,7 +56,7 @@ function framed(description, graph) {
     const left = Math.min(...own.map((box) => box.x - box.width / 2)) - 12;
     const right = Math.max(...own.map((box) => box.x + box.width / 2)) + 12;
     const top = Math.min(...own.map((box) => box.y - box.height / 2)) - HEAD - 8;
-    const bottom = Math.max(...own.map((box) => box.y + box.height / 2)) + 12;
+    const bottom = Math.max(...own.map((box) => box.y + box.height / 2)) + 18;
     frames.push({ stage, left, top, width: right - left, height: bottom - top });
   }
   return frames;
@@ -160,7 +160,7 @@ function stageFrame({ stage }, view, place) {
     slowest && h("span", { class: "flag" }, "slowest"),
     h("div", { class: "line" }, h("strong", { class: "cut", title: `stage ${stage}` }, stage), h("span", {}, rate(now ? now.messages_per_s : null))),
     h("div", { class: "line quiet" },
-      h("span", { class: "cut" }, now && now.watermark_ns ? ["event time ", behind(view.status.now_s - secondsOf(now.watermark_ns))] : ""),
+      h("span", { class: "cut", title: "how far event time has come, against the clock" }, now && now.watermark_ns ? ["watermark ", against(view.status.now_s - secondsOf(now.watermark_ns))] : ""),
       h("span", { title: "sender's stamp to durable output, of the slowest partition" }, "p99 ", milliseconds(now ? now.p99_ms : null))));
 }
 
@@ -192,6 +192,7 @@ function marks(box, view) {
 }
 
 /** How far event time is from the clock; clients may be ahead of it. */
+const against = (seconds) => [seconds < 0 ? "+" : "−", duration(Math.abs(seconds))];
 const behind = (seconds) => [duration(Math.abs(seconds)), seconds < 0 ? " ahead" : " behind"];
 
 /** How busy a box's computation is, and what a frame takes there; nothing where nobody knows. */
