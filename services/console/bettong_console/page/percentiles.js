@@ -33,10 +33,10 @@ function plot(curve, shares) {
   const path = (values) => values.map((value, index) => `${index ? "L" : "M"}${(x(shares[index]) * SIZE).toFixed(1)} ${((1 - y(value)) * SIZE).toFixed(1)}`).join("");
   const at = (index) => curve.within_ms[shares.indexOf(index)].toFixed(2);
   return h("div", { class: "curve", role: "img", "aria-label": `Latency of ${curve.sink} by percentile: half of the messages within ${at(0.5)} ms, 99 of 100 within ${at(0.99)} ms, all within ${at(1)} ms` },
-    s("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, preserveAspectRatio: "none" },
+    s("svg", { "aria-hidden": "true", viewBox: `0 0 ${SIZE} ${SIZE}`, preserveAspectRatio: "none" },
       decades.map((decade) => s("path", { class: "rule", d: `M0 ${(1 - y(10 ** decade)) * SIZE}H${SIZE}` })),
       lines(curve).map(([, values], index) => s("path", { class: `line line-${index}`, d: path(values) })).reverse()),
-    decades.map((decade) => h("span", { class: "y", vars: { top: `${(1 - y(10 ** decade)) * 100}%` } }, milliseconds(10 ** decade))),
+    decades.map((decade) => h("span", { class: "y", vars: { top: `${(1 - y(10 ** decade)) * 100}%` } }, decade >= 3 ? `${10 ** (decade - 3)} s` : `${+(10 ** decade).toFixed(3)} ms`)),
     TICKS.filter(([share]) => x(share) < 1 || share === 0).map(([share, text]) => h("span", { class: "x", vars: { left: `${x(share) * 100}%` } }, text)));
 }
 
