@@ -64,7 +64,8 @@ def test_arrows_say_how_much_flows_what_waits_and_where_it_is_held(page: Page, s
     assert 0.1 < stage["held_share"] < 1
     assert equals(leaving.locator(".held").inner_text().replace("held", ""), stage["held_share"])
     assert equals(
-        leaving.locator("xpath=./span").nth(1).inner_text(), places["clicks", "computation", "Visits"]["given_per_s"]
+        leaving.locator("xpath=./span").nth(1).inner_text(),
+        places["clicks", "computation", "Visits"]["given_per_s"],
     )
     expect(edge(page, "Hour", "hours").locator(".held")).to_have_count(0)
     expect(edge(page, "Hour", "hours")).to_have_attribute("title", "back-pressure: not known")
