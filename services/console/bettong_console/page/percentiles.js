@@ -5,7 +5,7 @@ import { h, s } from "./dom.js";
 import { count, milliseconds } from "./format.js";
 
 const COLUMNS = [[0.5, "p50"], [0.9, "p90"], [0.99, "p99"], [0.999, "p99.9"], [0.9999, "p99.99"], [1, "longest"]];
-const TICKS = [[0, "0 %"], [0.5, "50 %"], [0.9, "90 %"], [0.99, "99 %"], [0.999, "99.9 %"], [0.9999, "99.99 %"], [0.99999, "99.999 %"]];
+const TICKS = [[0.5, "50 %"], [0.9, "90 %"], [0.99, "99 %"], [0.999, "99.9 %"], [0.9999, "99.99 %"], [0.99999, "99.999 %"]];
 const SIZE = 1000;
 
 /** Of the sink of that name, else of the one that has most messages. `why`: there is none at all. */
@@ -37,7 +37,7 @@ function plot(curve, shares) {
       decades.map((decade) => s("path", { class: "rule", d: `M0 ${(1 - y(10 ** decade)) * SIZE}H${SIZE}` })),
       lines(curve).map(([, values], index) => s("path", { class: `line line-${index}`, d: path(values) })).reverse()),
     decades.map((decade) => h("span", { class: "y", vars: { top: `${(1 - y(10 ** decade)) * 100}%` } }, decade >= 3 ? `${10 ** (decade - 3)} s` : `${+(10 ** decade).toFixed(3)} ms`)),
-    TICKS.filter(([share]) => x(share) < 1 || share === 0).map(([share, text]) => h("span", { class: "x", vars: { left: `${x(share) * 100}%` } }, text)));
+    TICKS.filter(([share]) => x(share) < 1).map(([share, text]) => h("span", { class: "x", vars: { left: `${x(share) * 100}%` } }, text)));
 }
 
 function table(curve, shares) {
@@ -45,6 +45,6 @@ function table(curve, shares) {
     h("caption", { class: "unseen" }, `Latency of ${curve.sink} by percentile`),
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, curve.sink, h("small", {}, count(curve.messages, "messages"))), COLUMNS.map(([, text]) => h("th", { scope: "col", class: "number" }, text)))),
     h("tbody", {}, lines(curve).map(([name, values], index) => h("tr", {},
-      h("td", { class: "name" }, h("span", { class: `line-key line-${index}`, "aria-hidden": "true" }), name),
+      h("td", { class: "name", title: name }, h("span", { class: `line-key line-${index}`, "aria-hidden": "true" }), name),
       COLUMNS.map(([share]) => h("td", { class: "number" }, milliseconds(values[shares.indexOf(share)]))))))));
 }

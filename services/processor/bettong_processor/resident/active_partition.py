@@ -89,14 +89,14 @@ class OutputBuffer:
                 self.failure = self.failure or answer
             self.changed.notify_all()
 
+    def has_room(self, bytes_max: int) -> bool:
+        """Whether less than `bytes_max` is in flight, or the log has failed. Asked for each record: takes no lock."""
+        return self.bytes_in_flight < bytes_max or self.failure is not None
+
     def await_room(self, bytes_max: int, wait_s: float) -> bool:
-        """Whether less than `bytes_max` is in flight, or the log has failed; waits for that."""
+        """The same; waits for that."""
         with self.changed:
-            return bool(
-                self.changed.wait_for(
-                    lambda: self.bytes_in_flight < bytes_max or self.failure is not None, wait_s
-                )
-            )
+            return bool(self.changed.wait_for(lambda: self.has_room(bytes_max), wait_s))
 
 
 class ActivePartition:

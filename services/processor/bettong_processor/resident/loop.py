@@ -134,15 +134,13 @@ class Loop:
             if partition is None or record.offset != partition.worker.next_offset:
                 continue  # revoked since the poll, or acquired again
             partition.fold_record(record, self._writer, self._buffer)
-            if not self._await_room(partition):
+            if not self._buffer.has_room(self._output_bytes_max) and not self._await_room(partition):
                 return  # the broker may be away for long
             if time.monotonic() >= self._maintenance_due_s:
                 self._maintain_partitions()
 
     def _await_room(self, partition: ActivePartition) -> bool:
         """Waits until the broker has taken enough of the output; False where this loop ends first."""
-        if self._buffer.await_room(self._output_bytes_max, 0.0):
-            return True
         while not self._is_done():
             begun_s = time.monotonic()
             has_room = self._buffer.await_room(self._output_bytes_max, _MAINTENANCE_S)
