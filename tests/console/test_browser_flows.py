@@ -47,11 +47,11 @@ def edge(page: Page, start: str, end: str) -> Locator:
 def test_arrows_say_how_much_flows_what_waits_and_where_it_is_held(page: Page, site: Served) -> None:
     page.goto(f"{site.url}/application")
     now = view(site, "application")
-    places = {(each["stage"], each["kind"], each["name"]): each for each in now["places"]}
+    flows = {(each["stage"], each["kind"], each["name"]): each for each in now["flows"]}
     expect(page.locator(".edge-label")).to_have_count(4)
     for stage, end in (("clicks", "Visits"), ("clicks-by-page", "Hour")):
         (own,) = (each for each in now["stages"] if each["stage"] == stage)
-        entering = next(each for each in places.values() if (each["stage"], each["kind"]) == (stage, "input"))
+        entering = next(each for each in flows.values() if (each["stage"], each["kind"]) == (stage, "input"))
         texts = edge(page, "clicks", end).locator("xpath=./span").all_inner_texts()
         assert entering["taken_per_s"] > 0
         assert equals(texts[1], entering["taken_per_s"])
@@ -65,7 +65,7 @@ def test_arrows_say_how_much_flows_what_waits_and_where_it_is_held(page: Page, s
     assert equals(leaving.locator(".held").inner_text().replace("held", ""), stage["held_share"])
     assert equals(
         leaving.locator("xpath=./span").nth(1).inner_text(),
-        places["clicks", "computation", "Visits"]["given_per_s"],
+        flows["clicks", "computation", "Visits"]["given_per_s"],
     )
     expect(edge(page, "Hour", "hours").locator(".held")).to_have_count(0)
     expect(edge(page, "Hour", "hours")).to_have_attribute("title", "back-pressure: not known")
@@ -86,7 +86,7 @@ def test_boxes_say_what_takes_long_and_what_was_late_or_could_not_be_processed(
         for said, name, expected in zip(own.all_inner_texts(), ("p50", "p99", "p99.9"), numbers, strict=True):
             label, number = said.split("\n", 1) if "\n" in said else said.split(" ", 1)
             assert (label, equals(number, expected)) == (name, True)
-    marked = [each for each in now["places"] if each["kind"] == "computation" and each["late"]]
+    marked = [each for each in now["flows"] if each["kind"] == "computation" and each["late"]]
     assert len(marked) > 0, "the recording has late messages"
     for each in marked:
         mark = page.get_by_title(each["name"], exact=True).locator(".marks .badge", has_text="late").first
@@ -141,14 +141,14 @@ def test_partitions_say_how_large_states_are_how_old_their_snapshots_and_what_th
     page.goto(f"{site.url}/partitions")
     now = view(site, "partitions")
     assert site.site.board.known is not None
-    told = status_form(site.site.board.known.moment.found, 0.0).partitions
+    statuses = status_form(site.site.board.known.moment.found, 0.0).partitions
     rows = page.locator(".pinned tbody tr")
     expect(rows).to_have_count(len(now["rows"]))
     heads = [each.split("\n")[0] for each in page.locator(".pinned thead th").all_inner_texts()]
     state, age, paused = (heads.index(name) for name in ("State", "Snapshot", "Paused"))
     state = heads.index("State", state + 1)  # the first one is whether it moves
     faults = 0
-    for row, each, status in zip(rows.all(), now["rows"], told, strict=True):
+    for row, each, status in zip(rows.all(), now["rows"], statuses, strict=True):
         cells = row.locator("td")
         snapshot = each["snapshot"]
         assert status.snapshot is not None

@@ -37,17 +37,18 @@ def after(before: Partitions, now: Partitions, **changed: dict[str, object]) -> 
 
 
 def test_a_place_has_the_rates_of_the_last_seconds_and_the_counts_of_its_account() -> None:
-    found = after(two(0, 0, taken=100), two(0, 0, taken=300, late=3, dead=5)).places
+    found = after(two(0, 0, taken=100), two(0, 0, taken=300, late=3, dead=5)).flows
     assert [(each.kind, each.name) for each in found] == [("input", "in"), ("computation", "sum")]
     own = found[1]
-    assert (own.taken_per_s, own.given_per_s) == (100.0, pytest.approx((584 - 200) / 4))
+    assert own.given_per_s == pytest.approx((584 - 200) / 4)
+    assert own.taken_per_s == 100.0
     assert (own.late, own.partly_late, own.dead_letters, own.skipped) == (6, 0, 10, 0)
 
 
 def test_a_place_that_nobody_has_seen_before_or_that_begins_anew_has_no_rate() -> None:
     live = services(receiver={"lag": 0})
-    assert measured(moment(0, live, two(0, taken=9))).places[1].taken_per_s is None
-    assert after(two(0, taken=100), two(0, taken=9)).places[1].taken_per_s is None
+    assert measured(moment(0, live, two(0, taken=9))).flows[1].taken_per_s is None
+    assert after(two(0, taken=100), two(0, taken=9)).flows[1].taken_per_s is None
 
 
 def test_back_pressure_of_a_stage_is_that_of_the_slot_that_waited_most() -> None:

@@ -15,8 +15,8 @@ from bettong_receiver.latency import Latency
 NS = 10**9
 
 
-def told(latency: Latency, sink: str) -> LatencyPercentiles:
-    return LatencyPercentiles.parse(str(latency.metrics()[f"latency_percentiles/{sink}"]))
+def percentiles(latency: Latency, sink: str) -> LatencyPercentiles:
+    return LatencyPercentiles.parse(str(latency.percentiles()[f"latency_percentiles/{sink}"]))
 
 
 def test_each_percentile_is_within_one_percent_of_the_latency_that_it_stands_for() -> None:
@@ -25,20 +25,20 @@ def test_each_percentile_is_within_one_percent_of_the_latency_that_it_stands_for
     latency = Latency(["a", "b"], monotonic_s=lambda: 0.0)
     for each in drawn.sample(latencies_ns, k=len(latencies_ns)):
         latency.record("a", sent_ns=NS, delivered_ns=NS + each, messages=1)
-    found = told(latency, "a")
+    found = percentiles(latency, "a")
     assert found.messages == 5000
     for share, within_ms, rank in zip(SHARES, found.within_ms, ranks(5000), strict=True):
         assert rank == max(1, -(-round(5000 * share * 10**6) // 10**6))
         assert within_ms == pytest.approx(latencies_ns[rank - 1] / 10**6, rel=0.01, abs=0.002)
     assert list(found.within_ms) == sorted(found.within_ms)
-    assert "latency_percentiles/b" not in latency.metrics()
+    assert "latency_percentiles/b" not in latency.percentiles()
     assert p999_ms([{"latency_percentiles/a": found.to_text()}], "a") == found.within_ms[SHARES.index(0.999)]
 
 
 def test_one_message_is_every_percentile() -> None:
     latency = Latency(["a"], monotonic_s=lambda: 0.0)
     latency.record("a", sent_ns=NS, delivered_ns=NS + 5_000_000, messages=1)
-    found = told(latency, "a")
+    found = percentiles(latency, "a")
     assert (found.messages, len(set(found.within_ms))) == (1, 1)
 
 

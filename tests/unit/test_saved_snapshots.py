@@ -5,10 +5,11 @@ from __future__ import annotations
 from bettong.cli.top.lines import PartitionLine
 from bettong.identifiers import PartitionId
 from bettong.inspection.changes import changes_between
-from bettong.inspection.overall_state import Level, needs
+from bettong.inspection.measures import TimedInspection
+from bettong.inspection.overall_state import Level, Need, needs
 from bettong.inspection.overview import SnapshotRow
 from bettong.inspection.trends import PartitionTrend
-from bettong.snapshots.chain import chain
+from bettong.snapshots.chain import Increment, chain
 from bettong.worker.chain_sizes import ChainSizes
 from bettong.worker.stage_program import program
 from bettong_processor.saved_snapshots import SavedSnapshot, SnapshotCost
@@ -22,14 +23,14 @@ def test_the_size_of_a_state_is_that_of_the_chain_that_a_recovery_reads() -> Non
     ready = program(meters().stages[0], compiled=False)
     one = worker(ready)
     assert one.chain_sizes.total == 0
-    saved = {}
+    saved: dict[Increment, bytes] = {}
+    needed: tuple[Increment, ...] = ()
     for number in range(40):
         readings = [Reading(f"{number}-{each}", each) for each in range(700 if number < 10 else 2)]
         one.fold(number, data("readings/a", number + 1, readings))
         increment, content = one.increment()
         saved[increment] = content
-        needed = chain(saved, increment)
-        assert needed is not None
+        needed = chain(saved, increment) or ()
         assert one.chain_sizes.total == sum(len(saved[each]) for each in needed)
     assert len(needed) > 1
     again = worker(ready)
@@ -70,7 +71,7 @@ def test_a_cost_that_is_no_number_or_half_told_is_none() -> None:
 
 
 def test_a_store_that_takes_no_snapshots_needs_a_person_and_is_a_change_as_is_its_return() -> None:
-    def at(time_s: float, fault: str) -> tuple[object, ...]:
+    def at(time_s: float, fault: str) -> tuple[TimedInspection, list[Need]]:
         records = {**partition("s", 0, offset=5, snapshot_fault=fault), **partition("s", 1, offset=5)}
         found = moment(time_s, services(receiver={"lag": 0}), records)
         return found, needs(found.found, measured(found))

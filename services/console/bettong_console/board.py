@@ -50,7 +50,7 @@ class Board:
 
     def note(self, change: Change) -> None:
         """What a person did from a page, beside what is seen. Not before the first look."""
-        self._tell([change])
+        self._report([change])
         self.version += 1
 
     def add(self, time_s: float, at_s: float, answers: DeploymentAnswers, *, every_s: int = 1) -> None:
@@ -73,11 +73,13 @@ class Board:
         before = of_late(tuple(self._moments), lambda each: each.time_s)[0]
         measured = measures(moment, before, self._watched.trends)
         self.known = Known(moment, measured, self._watched.accounts, found)
-        self._alerts, told = alerts(self._alerts, needs(found, measured, self._watched.accounts), time_s)
-        self._tell(told)
+        self._alerts, begun_or_over = alerts(
+            self._alerts, needs(found, measured, self._watched.accounts), time_s
+        )
+        self._report(begun_or_over)
         # Of the time in which Redis was away nobody knows anything.
         self.history.add(time_s, series_of(measured), every_s=1 if was_away else every_s)
 
-    def _tell(self, changes: Sequence[Change]) -> None:
+    def _report(self, changes: Sequence[Change]) -> None:
         if self._watched is not None:
             self._watched = replace(self._watched, changes=added(self._watched.changes, changes))

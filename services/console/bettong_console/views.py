@@ -80,7 +80,7 @@ def application(board: Board, known: Known, now_s: float) -> View:
         "sinks": [asdict(each) for each in known.measured.sinks],
         "computations": [asdict(each) for each in known.moment.found.computations],
         "computations_measured": _is_measured(known, MeasureKind.COMPUTATIONS),
-        "places": [asdict(each) for each in known.measured.places],
+        "flows": [asdict(each) for each in known.measured.flows],
         "senders_held_share": known.measured.senders_held_share,
         "latency_shares": SHARES,
         "latency_curves": [asdict(each) for each in latency_curves(known.moment.answers.live.values())],

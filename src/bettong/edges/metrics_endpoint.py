@@ -21,7 +21,8 @@ from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import SettingsError, StoreError
 from bettong.latency import LatencyCounts
 from bettong.logs import Logger
-from bettong.metrics import BESIDE, HISTOGRAMS, SERIES, SERVICE, STANDBY, STATE, STATES, TIMES, Scope, Series
+from bettong.metric_series import BESIDE, SERIES, Scope, Series
+from bettong.metrics import HISTOGRAMS, SERVICE, STANDBY, STATE, STATES, TIMES
 from bettong.services import SERVICES
 from bettong.worker.balance import AccountKind, PartitionAccounts
 from bettong.worker.stopwatch import times_of
@@ -89,7 +90,7 @@ class MetricsEndpoint:
 
 
 def families(record: MetricValues, partitions: Partitions) -> list[Metric]:
-    """The series of a service's record and of those of partitions, in the order of `metrics.SERIES`. Pure."""
+    """The series of a service's record and of those of partitions, in the order of `metric_series.SERIES`. Pure."""
     found: dict[str, Metric] = {}
     service = str(record.get(SERVICE.name, ""))
     scopes = _scopes(service)

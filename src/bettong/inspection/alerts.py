@@ -22,19 +22,22 @@ ALERTS_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What was needed when it was seen first, at `at_s`, and when it was seen last; `told`: whether it has begun."""
+    """What was needed when it was seen first, at `at_s`, and when it was seen last.
+
+    `has_begun`: whether that is reported.
+    """
 
     need: Need
     at_s: float
     last_s: float
-    told: bool = False
+    has_begun: bool = False
 
 
 Alerts = Mapping[str, Alert]
 
 
 def alerts(before: Alerts, found: Sequence[Need], at_s: float) -> tuple[Alerts, list[Change]]:
-    """Those that stand now, by what they are about, and what is to be told of them. `found`: the worst first."""
+    """Those that stand now, by what they are about, and what is to be reported of them. `found`: the worst first."""
     needed: dict[str, Need] = {}
     for need in found:
         needed.setdefault(need.about, need)
@@ -46,12 +49,12 @@ def alerts(before: Alerts, found: Sequence[Need], at_s: float) -> tuple[Alerts, 
         elif len(standing) < ALERTS_MAX:
             standing[about] = Alert(need, at_s, at_s)
     for about, alert in list(standing.items()):
-        if at_s - alert.last_s >= ENDS_S or (about not in needed and not alert.told):
+        if at_s - alert.last_s >= ENDS_S or (about not in needed and not alert.has_begun):
             del standing[about]
-            if alert.told:
+            if alert.has_begun:
                 lasted_s = alert.last_s - alert.at_s
                 changes.append(Change(at_s, OVER, f"{alert.need.what} (it lasted {lasted_s:,.0f} s)"))
-        elif not alert.told and at_s - alert.at_s >= BEGINS_S:
-            standing[about] = replace(alert, told=True)
+        elif not alert.has_begun and at_s - alert.at_s >= BEGINS_S:
+            standing[about] = replace(alert, has_begun=True)
             changes.append(Change(at_s, ALERT, f"{alert.need.what}; {alert.need.remedy}"))
     return standing, changes

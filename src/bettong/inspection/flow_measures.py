@@ -12,7 +12,7 @@ from bettong.inspection.trends import rate
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceMeasures:
+class FlowMeasures:
     """An input, a computation or an output of a stage: see `accounts`. Rates are of the last seconds, None where not
     known; the counts are those of its account.
     """
@@ -28,21 +28,21 @@ class PlaceMeasures:
     skipped: int
 
 
-def place_measures(
+def flow_measures(
     accounts: Iterable[AccountLine], earlier: Iterable[AccountLine], passed_s: float
-) -> tuple[PlaceMeasures, ...]:
+) -> tuple[FlowMeasures, ...]:
     """One each. `earlier`: as they were `passed_s` before; nothing where nobody has looked."""
     old = {(line.stage, line.kind, line.name): line for line in earlier}
     return tuple(
-        _place(line, old.get((line.stage, line.kind, line.name)), passed_s) for line in shown([*accounts])
+        _flow(line, old.get((line.stage, line.kind, line.name)), passed_s) for line in shown([*accounts])
     )
 
 
-def _place(line: AccountLine, old: AccountLine | None, passed_s: float) -> PlaceMeasures:
+def _flow(line: AccountLine, old: AccountLine | None, passed_s: float) -> FlowMeasures:
     def per_s(count: int, before: int | None) -> float | None:
         return None if before is None else rate([(0.0, before), (passed_s, count)])
 
-    return PlaceMeasures(
+    return FlowMeasures(
         line.stage,
         line.kind,
         line.name,

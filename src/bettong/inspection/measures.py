@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from bettong import metrics
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
 from bettong.inspection.flow_measures import (
-    PlaceMeasures,
+    FlowMeasures,
+    flow_measures,
     held_share,
-    place_measures,
     senders_held_share,
 )
 from bettong.inspection.latency_curves import p999_ms
@@ -113,7 +113,7 @@ class Measures:
     stages: tuple[StageMeasures, ...]
     sinks: tuple[SinkMeasures, ...]
     partitions: tuple[PartitionMeasures, ...]
-    places: tuple[PlaceMeasures, ...]
+    flows: tuple[FlowMeasures, ...]
     senders_held_share: float | None
 
 
@@ -138,7 +138,7 @@ def measures(now: TimedInspection, before: TimedInspection | None, known: Trends
         stages=_stages(now, earlier, partitions),
         sinks=_sinks(receivers, earlier, now),
         partitions=partitions,
-        places=place_measures(
+        flows=flow_measures(
             now.found.accounts, earlier.found.accounts if earlier is not None else (), passed_s
         ),
         senders_held_share=senders_held_share(

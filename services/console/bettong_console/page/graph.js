@@ -122,13 +122,13 @@ function ends(box, frame, downwards, leaving) {
 function flowOf({ start, log, stream }, view) {
   if (!view) return null;
   const place = log
-    ? view.places.find((each) => each.stage === log && each.kind === "input" && each.name === stream)
-    : placeOf(start, view);
+    ? view.flows.find((each) => each.stage === log && each.kind === "input" && each.name === stream)
+    : accountOf(start, view);
   return place ? (log ? place.taken_per_s : place.given_per_s) : null;
 }
 
 /** What became of the messages of a box's computation. */
-export const placeOf = (box, view) => view && view.places.find((each) => each.stage === box.stage && each.kind === "computation" && each.name === box.name);
+export const accountOf = (box, view) => view && view.flows.find((each) => each.stage === box.stage && each.kind === "computation" && each.name === box.name);
 
 function edgeLabel(edge, view, left, top) {
   if (!view) return null;
@@ -185,7 +185,7 @@ function times(box, view) {
 
 /** What a box has not let through, where there is any. */
 function marks(box, view) {
-  const found = box.kind === "computation" ? placeOf(box, view) : view && view.places.find((each) => each.name === box.name && each.kind === (box.kind === "sink" ? "output" : "input"));
+  const found = box.kind === "computation" ? accountOf(box, view) : view && view.flows.find((each) => each.name === box.name && each.kind === (box.kind === "sink" ? "output" : "input"));
   if (!found) return null;
   const shown = [[found.late, "late"], [found.partly_late, "partly late"], [found.dead_letters, "dead letters"]].filter(([value]) => value > 0);
   return shown.length > 0 && h("span", { class: "marks" }, shown.map(([value, name]) => h("span", { class: "badge notice", title: `${value.toLocaleString("en")} ${name}` }, digits(value, { whole: true }), ` ${name}`)));

@@ -3,7 +3,7 @@ import { addressWith, chosen } from "../address.js";
 import { Chart } from "../chart.js";
 import { h, morphChildren } from "../dom.js";
 import { bytes, compact, count, digits, duration, durationText, milliseconds, moment, percent, rate } from "../format.js";
-import { computationOf, drawn, heldShare, placed, placeOf } from "../graph.js";
+import { computationOf, drawn, heldShare, placed, accountOf } from "../graph.js";
 import { Histories, SPANS } from "../histories.js";
 import { latencyByPercentile } from "../percentiles.js";
 
@@ -124,7 +124,7 @@ function slowest(view) {
 
 function details(box, view) {
   const stage = view && view.stages.find((each) => each.stage === box.stage);
-  const [now, place] = [computationOf(box, view), placeOf(box, view)];
+  const [now, place] = [computationOf(box, view), accountOf(box, view)];
   const sink = view && box.kind === "sink" && view.sinks.find((each) => each.sink === box.name);
   const source = view && box.kind === "source" && view.sources.find((each) => each.source === box.name);
   return h("section", { class: "card" },
