@@ -180,3 +180,15 @@ def test_partitions_say_how_large_states_are_how_old_their_snapshots_and_what_th
     expect(page).to_have_url(f"{site.url}/partitions?sort=age")
     fits_everywhere(page)
     axe_finds_nothing(page)
+
+
+def test_an_alert_stands_among_the_changes_with_its_remedy(page: Page, site: Served) -> None:
+    page.goto(f"{site.url}/events")
+    alerts = [each for each in view(site, "events")["changes"] if each["what"] == "alert"]
+    assert any("the <b>bucket</b> does not answer; bring the store" in each["text"] for each in alerts)
+    shown = page.locator(".timeline > li").filter(has=page.locator(".badge.notice"))
+    expect(shown).to_have_count(len(alerts))
+    for row, alert in zip(shown.all(), alerts, strict=True):
+        expect(row.locator(".wrap")).to_have_text(f"alert {alert['text']}")
+    assert page.locator(".timeline b").count() == 0
+    axe_finds_nothing(page)
