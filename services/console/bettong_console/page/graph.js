@@ -121,10 +121,10 @@ function ends(box, frame, downwards, leaving) {
 /** Messages a second on an arrow: what enters by it, or what is put out into it. */
 function flowOf({ start, log, stream }, view) {
   if (!view) return null;
-  const place = log
+  const account = log
     ? view.flows.find((each) => each.stage === log && each.kind === "input" && each.name === stream)
     : accountOf(start, view);
-  return place ? (log ? place.taken_per_s : place.given_per_s) : null;
+  return account ? (log ? account.taken_per_s : account.given_per_s) : null;
 }
 
 /** What became of the messages of a box's computation. */

@@ -3,7 +3,7 @@ import { addressWith, chosen } from "../address.js";
 import { Chart } from "../chart.js";
 import { h, morphChildren } from "../dom.js";
 import { bytes, compact, count, digits, duration, durationText, milliseconds, moment, percent, rate } from "../format.js";
-import { computationOf, drawn, heldShare, placed, accountOf } from "../graph.js";
+import { accountOf, computationOf, drawn, heldShare, placed } from "../graph.js";
 import { Histories, SPANS } from "../histories.js";
 import { latencyByPercentile } from "../percentiles.js";
 
@@ -124,7 +124,7 @@ function slowest(view) {
 
 function details(box, view) {
   const stage = view && view.stages.find((each) => each.stage === box.stage);
-  const [now, place] = [computationOf(box, view), accountOf(box, view)];
+  const [now, account] = [computationOf(box, view), accountOf(box, view)];
   const sink = view && box.kind === "sink" && view.sinks.find((each) => each.sink === box.name);
   const source = view && box.kind === "source" && view.sources.find((each) => each.source === box.name);
   return h("section", { class: "card" },
@@ -132,7 +132,7 @@ function details(box, view) {
       h("a", { class: "end small", href: addressWith({ box: null }), "data-go": true }, "Close")),
     h("div", { class: "body" },
       stage && numbers({ "Messages into its stage": rate(stage.messages_per_s), "Results of its stage": rate(stage.results_per_s), "p50": milliseconds(stage.p50_ms), "p99": milliseconds(stage.p99_ms), Lag: count(stage.lag, "records"), Keys: count(stage.keys, "keys"), State: bytes(stage.state_bytes) }),
-      place && numbers({ Taken: rate(place.taken_per_s), Given: rate(place.given_per_s), Late: count(place.late, "messages"), "Partly late": count(place.partly_late, "messages"), "Dead letters": count(place.dead_letters), Skipped: count(place.skipped, "messages"), "Held by Kafka": h("span", { title: "back-pressure: the part of the time in which a slot of the stage waited for its output to be taken" }, percent(heldShare(box, view))) }),
+      account && numbers({ Taken: rate(account.taken_per_s), Given: rate(account.given_per_s), Late: count(account.late, "messages"), "Partly late": count(account.partly_late, "messages"), "Dead letters": count(account.dead_letters), Skipped: count(account.skipped, "messages"), "Held by Kafka": h("span", { title: "back-pressure: the part of the time in which a slot of the stage waited for its output to be taken" }, percent(heldShare(box, view))) }),
       now && numbers({ Busy: h("span", { title: "of a core, over all partitions, of late" }, percent(now.busy_share)), "A frame takes, p50": milliseconds(now.p50_us / 1000), "p99": milliseconds(now.p99_us / 1000), "p99.9": milliseconds(now.p999_us / 1000), Longest: milliseconds(now.max_us / 1000) }),
       view && !now && box.kind === "computation" && !view.computations_measured && h("p", { class: "quiet" }, "How busy it is, is not measured (BETTONG_MEASURES=off)."),
       sink && numbers({ Delivered: rate(sink.messages_per_s), "In all": count(sink.messages, "messages"), "p50": milliseconds(sink.p50_ms), "p99": milliseconds(sink.p99_ms), "p99.9": milliseconds(sink.p999_ms), Worst: milliseconds(sink.max_ms), ...(sink.lag === null ? {} : { Lag: count(sink.lag, "records") }) }),
