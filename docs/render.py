@@ -155,7 +155,7 @@ def _metrics() -> str:
 
 def _series() -> list[str]:
     rows = []
-    for each in metric_series.SERIES:
+    for each in metrics.SERIES:
         labels = {
             metric_series.Scope.PARTITION: ("stage", "partition"),
             metric_series.Scope.COMPUTATION: ("stage", "partition", "computation"),

@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 from structlog.testing import capture_logs
 
-from bettong import metric_series, metrics
+from bettong import metrics
 from bettong.edges.account_differences import Partitions
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint, families
 from bettong.edges.redis_store import LiveMetrics, RedisStore
@@ -65,7 +65,7 @@ PARTITIONS: Partitions = {
     }
 }
 
-LATENCIES = [each.name for each in metric_series.SERIES if each.metric in metrics.HISTOGRAMS]
+LATENCIES = [each.name for each in metrics.SERIES if each.metric in metrics.HISTOGRAMS]
 
 
 def buckets(name: str, counts: Mapping[float, int], *labels: str) -> dict[tuple[str, ...], float]:
@@ -137,13 +137,13 @@ def test_a_processors_partitions_are_reported_by_stage_and_number() -> None:
 
 
 def test_names_follow_the_conventions_and_no_two_series_meet() -> None:
-    for each in metric_series.SERIES:
+    for each in metrics.SERIES:
         assert re.fullmatch(r"bettong_[a-z]+(_[a-z]+)+", each.name)
         if each.metric.unit in {"ms", "Unix s"}:
             assert each.name.endswith("_seconds")
-    names = [each.name for each in metric_series.SERIES]
+    names = [each.name for each in metrics.SERIES]
     assert len(names) == len(set(names))
-    reported_metrics = {each.metric for each in metric_series.SERIES} | {metrics.SERVICE, metrics.STATE}
+    reported_metrics = {each.metric for each in metrics.SERIES} | {metrics.SERVICE, metrics.STATE}
     left_out = {each for each in metrics.ALL if each.unit == "text"}
     left_out |= {metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX}  # nobody could add them up
     left_out |= {metrics.EVENT_PROGRESS}  # an origin is no label; WATERMARK

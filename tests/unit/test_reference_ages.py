@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from bettong import metric_series, metrics
+from bettong import metrics
 from bettong.application.plan import plan
 from bettong.edges.directory_versions import DirectoryVersions
 from bettong.errors import ReferenceLoadError
@@ -113,5 +113,5 @@ def test_a_table_that_stays_as_it_is_has_an_age_only_while_it_cannot_be_loaded(t
 
 
 def test_prometheus_gets_it_by_join() -> None:
-    (series,) = [each for each in metric_series.SERIES if each.metric is metrics.REFERENCE_AGE]
+    (series,) = [each for each in metrics.SERIES if each.metric is metrics.REFERENCE_AGE]
     assert (series.name, series.labels) == ("bettong_processor_reference_age_seconds", ("join",))

@@ -20,7 +20,7 @@ from bettong.inspection.flow_measures import (
 from bettong.inspection.latency_curves import p999_ms
 from bettong.inspection.overview import PartitionRow, Record, StageSummary, number_of, service_of
 from bettong.inspection.trends import PartitionTrend, StageTrend, Trends, rate, stage_trend
-from bettong.metrics import Metric
+from bettong.metric_series import Metric
 from bettong.services import RECEIVER, SENDER
 
 

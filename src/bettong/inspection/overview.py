@@ -12,7 +12,7 @@ from bettong.hot_keys import HotKey
 from bettong.identifiers import PartitionId
 from bettong.inspection.hot_keys import hot_keys_of, skews
 from bettong.inspection.latency_parts import SinkParts, sink_parts
-from bettong.metrics import Metric
+from bettong.metric_series import Metric
 from bettong.services import PROCESSOR, RECEIVER, SENDER
 
 Record = Mapping[str, str]
