@@ -1,7 +1,10 @@
 """Functions compiled by Numba: runs their kernels over the rows of a batch."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +23,22 @@ from bettong.worker.state.records import Records
 _ROOM_MIN = 256
 
 
+class PairColumns(NamedTuple):
+    """Pairs of messages: by pair the row that made it, in rising order, and the messages of both sides.
+
+    `lacks`: which of these there is, see `kernel.BOTH`. Where there is no message, its values mean nothing.
+    """
+
+    rows: Array
+    left: Columns
+    right: Columns
+    lacks: Array
+
+    def take(self, pairs: Array) -> PairColumns:
+        """Some of them."""
+        return PairColumns(self.rows[pairs], self.left.take(pairs), self.right.take(pairs), self.lacks[pairs])
+
+
 class PairCalling:
     """The function of a compiled join, called for pairs of messages."""
 
@@ -27,12 +46,15 @@ class PairCalling:
         self._kernel = kernel
         self._stops = on_error == STOP
 
-    def call(self, left: Columns, right: Columns, rows: Array, unpaired: Sequence[Failure]) -> Results:
-        """What it gives for pairs, as results of the rows that made them. `rows`: by pair, in rising order.
+    def call(self, pairs: PairColumns, unpaired: Sequence[Failure] = ()) -> Results:
+        """What it gives for pairs, as results of the rows that made them.
 
         `unpaired`: rows of which no pair could be made.
         """
-        columns = (*left.columns, *right.columns)
+        rows, left, right = pairs.rows, pairs.left, pairs.right
+        columns = [*left.columns, *right.columns]
+        if any(self._kernel.form.lacks):
+            columns.append(pairs.lacks)
         made, count, raised = _run(self._kernel, left.length, columns, (), 0, stops=self._stops)
         results = _output(self._kernel, made, count, [])
         assert results.rows is not None  # noqa: S101 - pairs may give nothing
@@ -76,7 +98,7 @@ class CompiledCalling:
 
 def _run(
     kernel: Kernel, rows: int, columns: Sequence[Column], states: Sequence[Array], keys: int, *, stops: bool
-) -> tuple["_Made", int, list[Failure]]:
+) -> tuple[_Made, int, list[Failure]]:
     """Stores the results of all rows, and counts them. `states`: the arrays that the kernel takes for them."""
     several = kernel.form.returns is Returns.MANY
     cursor = np.array([-1, 0, 0])
@@ -106,7 +128,7 @@ def _run(
 class _Made:
     """Where a kernel stores results."""
 
-    def __init__(self, kernel: Kernel, room: int, before: "_Made | None" = None) -> None:
+    def __init__(self, kernel: Kernel, room: int, before: _Made | None = None) -> None:
         self.room = room
         self.sources = np.empty(room, np.int64)
         self.violations = np.empty(room if kernel.form.returns is Returns.MANY else 1, np.uint8)
