@@ -1,4 +1,4 @@
-"""`join_within` over columns: the pairs that the rows of a batch make, all at once, as columns of both sides."""
+"""`join_within` over columns: pairs, and messages that stay alone, all of a batch at once, as columns of both sides."""
 
 from __future__ import annotations
 
@@ -151,14 +151,17 @@ class WithinColumns:
         parts = [columns.messages_of(pairs[0, own], is_right=is_right), kept.at(pairs[1, others])]
         return Columns.concatenated(kept.schema, parts).take(np.argsort(np.concatenate([own, others])))
 
-    def close(self, watermark_ns: int) -> FiredKeys | None:
-        """What can have no partner any more is gone, where it is due. None where nothing is."""
+    def close(self, watermark_ns: int, *, tells_all: bool) -> FiredKeys | None:
+        """What can have no partner any more is gone, where it is due. None where nothing comes of it.
+
+        `tells_all`: not only where something does.
+        """
         slots, dues = self._table.take_slots_due(watermark_ns)
         if not len(slots):
             return None
-        fired = self._drop(slots, dues, watermark_ns)
+        found = self._drop(slots, dues, watermark_ns, tells_all=tells_all)
         self._table.close(slots)
-        return fired
+        return found
 
     def try_without_rows(self) -> None:
         """Runs all of it over nothing, so that machine code is there before the first message comes."""
@@ -170,11 +173,11 @@ class WithinColumns:
         for times in (none, read_only):
             judge_rows(times, none, of_right, self._reaches, self._latest_ns, marks)
             self._pairs_of(slots, _Rows(times, none, of_right, marks, none))
-        self._drop(slots, none, 0)
+        self._drop(slots, none, 0, tells_all=True)
         self._table.forget_empty(slots)
         self._table.pool.keep(self._table.words[:0], 0, none, np.empty((0, ENTRY_WORDS), np.int64))
 
-    def _drop(self, slots: Array, dues: Array, watermark_ns: int) -> FiredKeys:
+    def _drop(self, slots: Array, dues: Array, watermark_ns: int, *, tells_all: bool) -> FiredKeys | None:
         table = self._table
         sides = table.pool.sides
         dropped = tuple(np.empty(side.live, np.int64) for side in sides)
@@ -192,7 +195,9 @@ class WithinColumns:
             fired,
             alone,
         )
-        found = self._fired(fired[:, : counts[FIRED]], alone[:, : counts[ALONE]])
+        found = None
+        if tells_all or counts[ALONE]:
+            found = self._fired(fired[:, : counts[FIRED]], alone[:, : counts[ALONE]])
         for side, messages, count in zip(sides, dropped, counts.tolist(), strict=False):
             side.give_back(messages[:count])
         return found
