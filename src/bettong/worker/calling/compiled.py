@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,27 +15,12 @@ from bettong.schema.schema import Schema
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Failure, Results
+from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.kernel import Kernel
 from bettong.worker.state.records import Records
 
 # Rows of results that there is room for at first where a message may have several; doubled as often as it needs.
 _ROOM_MIN = 256
-
-
-class PairColumns(NamedTuple):
-    """Pairs of messages: by pair the row that made it, in rising order, and the messages of both sides.
-
-    `lacks`: which of these there is, see `kernel.BOTH`. Where there is no message, its values mean nothing.
-    """
-
-    rows: Array
-    left: Columns
-    right: Columns
-    lacks: Array
-
-    def take(self, pairs: Array) -> PairColumns:
-        """Some of them."""
-        return PairColumns(self.rows[pairs], self.left.take(pairs), self.right.take(pairs), self.lacks[pairs])
 
 
 class PairCalling:

@@ -11,7 +11,7 @@ from bettong.application.joins.kinds import How, Within
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
-from bettong.worker.calling.compiled import PairColumns
+from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.joins.reaches import reaches
 from bettong.worker.joins.sides import SidedColumns
 from bettong.worker.joins.within_kernels import (

@@ -10,12 +10,13 @@ from bettong.application.joins.joined import Joined
 from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
 from bettong.worker.batch import Batch
-from bettong.worker.calling.compiled import PairCalling, PairColumns
+from bettong.worker.calling.compiled import PairCalling
 from bettong.worker.calling.results import Results
 from bettong.worker.due import Due
 from bettong.worker.event_times import EventTimes
 from bettong.worker.fired import DueTimers, Firing
 from bettong.worker.joins.late_sides import LateSides
+from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.joins.within import beyond
 from bettong.worker.joins.within_columns import within_columns
 from bettong.worker.operators.operator import derived
