@@ -1,7 +1,6 @@
 """`join_within` over columns, as machine code: rows find their partners and are kept, and what is past is dropped.
 
-The same as `within` does with objects. What is kept: see `state.kept_pool`. `reaches`, a row a side: its
-`Reach`.
+The same as `within` does with objects. What is kept: see `state.kept_pool`. `reaches`: a `Reach` a side, as a row.
 
 Numba compiles this when the library is first run, not for each application, so what differs is data.
 """
