@@ -151,15 +151,15 @@ class WithinColumns:
         parts = [columns.messages_of(pairs[0, own], is_right=is_right), kept.at(pairs[1, others])]
         return Columns.concatenated(kept.schema, parts).take(np.argsort(np.concatenate([own, others])))
 
-    def close(self, watermark_ns: int, *, tells_all: bool) -> FiredKeys | None:
+    def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
         """What can have no partner any more is gone, where it is due. None where nothing comes of it.
 
-        `tells_all`: not only where something does.
+        `reports_all`: not only where something does.
         """
         slots, dues = self._table.take_slots_due(watermark_ns)
         if not len(slots):
             return None
-        found = self._drop(slots, dues, watermark_ns, tells_all=tells_all)
+        found = self._drop(slots, dues, watermark_ns, reports_all=reports_all)
         self._table.close(slots)
         return found
 
@@ -173,11 +173,11 @@ class WithinColumns:
         for times in (none, read_only):
             judge_rows(times, none, of_right, self._reaches, self._latest_ns, marks)
             self._pairs_of(slots, _Rows(times, none, of_right, marks, none))
-        self._drop(slots, none, 0, tells_all=True)
+        self._drop(slots, none, 0, reports_all=True)
         self._table.forget_empty(slots)
         self._table.pool.keep(self._table.words[:0], 0, none, np.empty((0, ENTRY_WORDS), np.int64))
 
-    def _drop(self, slots: Array, dues: Array, watermark_ns: int, *, tells_all: bool) -> FiredKeys | None:
+    def _drop(self, slots: Array, dues: Array, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
         table = self._table
         sides = table.pool.sides
         dropped = tuple(np.empty(side.live, np.int64) for side in sides)
@@ -196,7 +196,7 @@ class WithinColumns:
             alone,
         )
         found = None
-        if tells_all or counts[ALONE]:
+        if reports_all or counts[ALONE]:
             found = self._fired(fired[:, : counts[FIRED]], alone[:, : counts[ALONE]])
         for side, messages, count in zip(sides, dropped, counts.tolist(), strict=False):
             side.give_back(messages[:count])

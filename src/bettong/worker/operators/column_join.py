@@ -60,7 +60,7 @@ class ColumnJoinOperator:
 
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:  # noqa: ARG002
         """See Operator. A key is due once for each message, at most, so how often it fires is bounded."""
-        found = self._join.close(watermark_ns, tells_all=dead_letters.exclusion is not None)
+        found = self._join.close(watermark_ns, reports_all=dead_letters.exclusion is not None)
         if found is None:
             return ()
         due = self.table.due_timers(self._timer, found.keys, found.dues)
