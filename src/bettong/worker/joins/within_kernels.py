@@ -114,14 +114,8 @@ def pair_rows(
             _put_in_order(first, low, high, entries, pairs)
         counts[PAIRS] += made
         if marks[row] == KEPT_ROW:
-            at = keys[slot, own + FIRST] + keys[slot, own + KEPT]
-            if at > keys[slot, own + FIRST] and entries[at - 1, TIME] > at_ns:
-                at = _hole(keys[slot, own + FIRST], at, at_ns, entries)
             number = keys[slot, COUNT]
-            entries[at, TIME], entries[at, MESSAGE] = at_ns, messages[row]
-            entries[at, NUMBER] = ~number if is_alone else number
-            keys[slot, own + KEPT] += 1
-            keys[slot, COUNT] += 1
+            _keep(slot, own, at_ns, ~number if is_alone else number, messages[row], keys, entries)
             due_ns = at_ns + reaches[side, KEPT_NS] + 1
             if keys[slot, DUE] == NEVER or (is_alone and due_ns < keys[slot, DUE]):
                 keys[slot, DUE] = due_ns
@@ -170,6 +164,17 @@ def _put_in_order(first: Any, low: Any, high: Any, entries: Any, pairs: Any) -> 
     order = np.argsort(entries[low:high, NUMBER])
     for index in range(high - low):
         pairs[1, first + index] = entries[low + order[index], MESSAGE]
+
+
+@numba.njit(cache=True, inline="always")
+def _keep(slot: Any, own: Any, at_ns: Any, number: Any, message: Any, keys: Any, entries: Any) -> None:
+    """An entry more of a side, whose words begin `own` in the key's. There is room for it."""
+    at = keys[slot, own + FIRST] + keys[slot, own + KEPT]
+    if at > keys[slot, own + FIRST] and entries[at - 1, TIME] > at_ns:
+        at = _hole(keys[slot, own + FIRST], at, at_ns, entries)
+    entries[at, TIME], entries[at, NUMBER], entries[at, MESSAGE] = at_ns, number, message
+    keys[slot, own + KEPT] += 1
+    keys[slot, COUNT] += 1
 
 
 @numba.njit(cache=True)
