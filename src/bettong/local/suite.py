@@ -25,7 +25,7 @@ from bettong.local.processes import Process
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord, forget
 from bettong.local.redis_server import RedisServer
 from bettong.local.secrets import Secrets
-from bettong.local.server import Server
+from bettong.local.server import Server, poll_s
 from bettong.local.settings import SERVING, further_senders, settings_of
 from bettong.local.supervision import FINAL_STATUSES, FORGET_S, GiveUp, decide
 from bettong.services import CONSOLE, PROCESSOR, SENDER, SERVICES, ServiceEntry
@@ -252,10 +252,10 @@ class Suite:
             if name == "redis":
                 server.wait()
         self._note(ready=False)
-        waiting = dict(first)
-        deadlines = {name: time.monotonic() + server.start_s_max for name, server in waiting.items()}
+        waiting, began_s = dict(first), time.monotonic()
+        deadlines = {name: began_s + server.start_s_max for name, server in waiting.items()}
         # One that has answered and dies meanwhile is started again as any other: see `_check_processes`.
-        while waiting and not self._stopping.wait(_POLL_S):
+        while waiting and not self._stopping.wait(poll_s(time.monotonic() - began_s)):
             for name, server in list(waiting.items()):
                 check_start(name, server)
                 if server.answers():
