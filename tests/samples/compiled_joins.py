@@ -10,12 +10,14 @@ import numpy as np
 
 import bettong
 from bettong import Application, Width
-from bettong.application.joins.kinds import Within
+from bettong.application.joins.kinds import How, Within
 from bettong.application.plan import Plan, plan
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong.worker.state.join_table import JoinTable
 from tests.samples.kept_kernels import kept_kernels
+from tests.samples.worker import dead_letters
 from tests.simulation.key_joins import join_streams
 
 OUT, LATE = "meters.sink.out", "meters.sink.late"
@@ -32,6 +34,7 @@ class Call:
     price: bettong.f32
     small: bettong.i8
     word: Annotated[str, Width(5)]
+    mark: Annotated[bytes, Width(3)] = b""
 
 
 @dataclass
@@ -95,41 +98,78 @@ def talk(call: Call, reply: Reply) -> Talk | None:
 
 
 @bettong.compiled
+def meet(call: Call | None, reply: Reply | None) -> Talk | None:
+    """The same where one of them may be missing: likewise."""
+    if call is None:
+        if reply is None or reply.number % 7 == 3:
+            return None
+        if reply.number % 5 == 1:
+            raise ValueError("no call")
+        share = 500 // (reply.number % 5 + 1)
+        return Talk(
+            reply.line, -1, reply.number, share, "", reply.tag, reply.share, reply.large, reply.is_odd
+        )
+    if reply is None:
+        if call.number % 6 == 2:
+            raise ValueError("no reply")
+        words = call.word + call.line if call.number % 3 else call.word
+        return Talk(call.line, call.number, -1, 2 * call.small, words, call.mark, call.price, 0, call.answers)
+    return talk(call, reply)
+
+
+@bettong.compiled
 def twice(one: Call, other: Call) -> Talk:
     return Talk(one.line, one.number, other.number, 0, "", b"", one.price, 0, one.answers)
 
 
-def joined(kind: Within, *, sources: int = 1, key: Any = "line", **options: Any) -> Application:
+def joined(
+    kind: Within, how: How = "inner", *, sources: int = 1, key: Any = "line", **options: Any
+) -> Application:
     """Calls and replies, of one source or of two, to `out`; those that are late to `late`."""
     app = Application("meters")
     streams = [app.source(name, schema=Call, key=key, event_time="at") for name in ("in", "other")[:sources]]
     left, right = streams[0].filter(calls), streams[-1].filter(replies).map(reply)
-    node = join_streams(left, right, talk, kind, "inner", name="talks", **options)
+    combine = talk if how == "inner" else meet
+    node = join_streams(left, right, combine, kind, how, name="talks", **options)
     node.sink("out")
     node.late.sink("late")
     return app
 
 
 @cache
-def described(kind: Within, sources: int = 1) -> Plan:
+def described(kind: Within, how: How = "inner", sources: int = 1) -> Plan:
     """The plan of such an application."""
-    return plan(joined(kind, sources=sources))
+    return plan(joined(kind, how, sources=sources))
 
 
 @cache
-def ready(kind: Within, *, compiled: bool, sources: int = 1) -> StageProgram:
+def ready(kind: Within, how: How = "inner", *, compiled: bool, sources: int = 1) -> StageProgram:
     """Its only stage."""
-    (stage,) = described(kind, sources).stages
+    (stage,) = described(kind, how, sources).stages
     return program(stage, compiled=compiled, cache=kept_kernels())
 
 
 def call(line: int, at_ns: int, number: int, *, answers: bool) -> Call:
     """One whose values follow from its number."""
     word = "äbcde"[number % 4 : number % 4 + number % 5]
-    return Call(f"l{line}", at_ns, answers, number, number * 37 % 19 / 7, number * 31 % 255 - 127, word)
+    price, small, mark = number * 37 % 19 / 7, number * 31 % 255 - 127, b"xyz"[: number % 4]
+    return Call(f"l{line}", at_ns, answers, number, price, small, word, mark)
 
 
 def table_of(one: PartitionWorker) -> JoinTable:
     table = one.tables["talks"]
     assert isinstance(table, JoinTable)
     return table
+
+
+def reported(records: list[OutputRecord]) -> tuple[list[OutputRecord], list[tuple[str, bytes, str]]]:
+    """What there is in records: of why a result does not fit, the field alone, for Numba has no words of Python's."""
+    dead = [
+        (
+            each.computation,
+            each.message,
+            each.reason.partition(":")[0] if "field" in each.reason else each.reason,
+        )
+        for each in dead_letters(records)
+    ]
+    return [each for each in records if not each.topic.endswith("dead-letters")], dead

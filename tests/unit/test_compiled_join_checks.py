@@ -21,6 +21,7 @@ from tests.samples.compiled_joins import Call, Talk, call, joined, ready, table_
 from tests.samples.worker import data, fold, worker
 
 KIND = Within(-5, 7)
+SECOND = timedelta(seconds=1)
 
 
 @dataclass
@@ -49,7 +50,13 @@ def loose(one: Call, other: Loose) -> Talk | None:
     ("combine", "make", "complaint"),
     [
         (columns_of, lambda left, right, **of: left.join_within(right, **of), "none a vectorized one"),
-        (maybe, lambda left, right, **of: left.join_within(right, how="left", **of), "take off the mark"),
+        (
+            maybe,
+            lambda left, right, combine, **_: left.join_window(
+                right, bettong.tumbling(SECOND), combine, how="left"
+            ),
+            "take off the mark",
+        ),
         (twice, lambda left, right, combine, **_: left.join_latest(right, combine), "take off the mark"),
         (twice, lambda left, right, combine, **_: left.join_as_of(right, combine), "take off the mark"),
     ],

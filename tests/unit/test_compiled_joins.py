@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import pairwise
 from random import Random
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Application, Width
-from bettong.application.joins.kinds import Within
+from bettong.application.joins.kinds import How, Within
 from bettong.application.plan import plan
 from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
@@ -34,6 +34,7 @@ from tests.samples.compiled_joins import (
     described,
     joined,
     ready,
+    reported,
     table_of,
     twice,
 )
@@ -45,6 +46,7 @@ from tests.samples.timers import tick as tick_of
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, fold, results, worker
 
 FAR_NS = 10**6
+HOWS: tuple[How, ...] = get_args(How)
 KINDS = [Within(-5, 7), Within(0, 0), Within(-20, -8), Within(3, 30), Within(-60, 60)]
 # Each a line, which side it is of, how far its time is ahead of the watermark, and by how much that rises behind it.
 STEPS = st.lists(
@@ -67,32 +69,25 @@ def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> li
     return found
 
 
-def reported(records: list[OutputRecord]) -> tuple[list[OutputRecord], list[tuple[str, bytes, str]]]:
-    """What there is in records: of why a result does not fit, the field alone, for Numba has no words of Python's."""
-    dead = [
-        (
-            each.computation,
-            each.message,
-            each.reason.partition(":")[0] if "field" in each.reason else each.reason,
-        )
-        for each in dead_letters(records)
-    ]
-    return [each for each in records if not each.topic.endswith("dead-letters")], dead
-
-
 @settings(max_examples=120)
 @given(
     kind=st.sampled_from(KINDS),
+    how=st.sampled_from(HOWS),
     steps=STEPS,
     frames=st.lists(st.integers(1, 9), min_size=1, max_size=50),
     crashes=st.sets(st.integers(0, 49)),
     sources=st.sampled_from([1, 2]),
 )
 def test_joins_over_columns_are_those_of_plain_python(
-    kind: Within, steps: list[tuple[int, bool, int, int]], frames: list[int], crashes: set[int], sources: int
+    kind: Within,
+    how: How,
+    steps: list[tuple[int, bool, int, int]],
+    frames: list[int],
+    crashes: set[int],
+    sources: int,
 ) -> None:
     """Frames of several messages that are judged by the watermark before the frame; workers restored in between."""
-    python, compiled = (worker(ready(kind, compiled=speed, sources=sources)) for speed in (False, True))
+    python, compiled = (worker(ready(kind, how, compiled=speed, sources=sources)) for speed in (False, True))
     watermark_ns, taken = 0, 0
     for number, size in enumerate(frames, 1):
         messages = list[Call]()
@@ -107,7 +102,7 @@ def test_joins_over_columns_are_those_of_plain_python(
         same(python, compiled, data(f"{source}/x", number, messages, previous=0, watermark_ns=watermark_ns))
         if number in crashes:
             saved = compiled.snapshot()
-            compiled = worker(ready(kind, compiled=True, sources=sources))
+            compiled = worker(ready(kind, how, compiled=True, sources=sources))
             compiled.restore(saved)
             assert compiled.snapshot() == saved
     same(python, compiled, tick_of(FAR_NS))
@@ -119,27 +114,32 @@ def test_joins_over_columns_are_those_of_plain_python(
 @settings(max_examples=50)
 @given(
     kind=st.sampled_from(KINDS),
+    how=st.sampled_from(HOWS),
     found=st.lists(st.tuples(st.integers(1, 9), st.booleans(), st.integers(-60, 9)), min_size=1, max_size=40),
     cuts=st.sets(st.integers(1, 39)),
 )
 def test_neither_cuts_nor_partitions_nor_the_speed_change_what_joins_give(
-    kind: Within, found: list[tuple[int, bool, int]], cuts: set[int]
+    kind: Within, how: How, found: list[tuple[int, bool, int]], cuts: set[int]
 ) -> None:
+    """Which results that messages made come before those that time made hangs on where records end, in each speed."""
     messages, newest_ns = list[Call](), 0
     for number, (line, answers, ahead_ns) in enumerate(found):
         messages.append(call(line, max(0, newest_ns + ahead_ns), number, answers=answers))
         newest_ns = max(newest_ns, messages[-1].at)
     starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
     parts = [messages[start:stop] for start, stop in pairwise([*starts, len(messages)])]
-    expected = outcome(kind, [[each] for each in messages], 1, compiled=False)
-    for partitions in (1, 3):
-        assert outcome(kind, parts, partitions, compiled=True) == expected
-    assert outcome(kind, [messages], 1, compiled=True) == expected
+    alone = [[each] for each in messages]
+    for cut, partitions in ((parts, 1), (parts, 3), ([messages], 1)):
+        measure = alone if how == "inner" else cut
+        expected = outcome(kind, how, measure, partitions, compiled=False)
+        assert outcome(kind, how, cut, partitions, compiled=True) == expected
 
 
-def outcome(kind: Within, parts: list[list[Call]], partitions: int, *, compiled: bool) -> tuple[Any, ...]:
+def outcome(
+    kind: Within, how: How, parts: list[list[Call]], partitions: int, *, compiled: bool
+) -> tuple[Any, ...]:
     """All that comes out, by key in order."""
-    client, of = Client(described(kind), partitions), ready(kind, compiled=compiled)
+    client, of = Client(described(kind, how), partitions), ready(kind, how, compiled=compiled)
     workers = [worker(of, partition=each, partitions=partitions) for each in range(partitions)]
     records = [
         record
@@ -158,8 +158,9 @@ def outcome(kind: Within, parts: list[list[Call]], partitions: int, *, compiled:
     )
 
 
-def test_nothing_that_must_make_no_difference_makes_one() -> None:
-    app = joined(Within(-2000, 7000), key="line")
+@pytest.mark.parametrize("how", ["inner", "outer"])
+def test_nothing_that_must_make_no_difference_makes_one(how: How) -> None:
+    app = joined(Within(-2000, 7000), how, key="line")
     messages = [
         call(number % 3, 1000 * (number - 9 * (number % 7 == 6)) + 9000, number, answers=number % 5 < 2)
         for number in range(24)
@@ -167,8 +168,9 @@ def test_nothing_that_must_make_no_difference_makes_one() -> None:
     check(app, [*(("in", each) for each in messages), CRASH, watermark(10**6)])
 
 
+@pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_crash_at_any_record_changes_no_join(kind: Within) -> None:
+def test_a_crash_at_any_record_changes_no_join(kind: Within, how: How) -> None:
     """Who comes next has the increments that were saved, and folds the records since then again."""
     chance, values, watermark_ns, far_ns = Random(7), list[bytes](), 200, kind.upper_ns - kind.lower_ns
     for number in range(1, 61):
@@ -184,7 +186,7 @@ def test_a_crash_at_any_record_changes_no_join(kind: Within) -> None:
         watermark_ns += chance.choice([0, 1, 3, 30])
         values.append(data("in/x", number, messages, previous=0, watermark_ns=watermark_ns))
     with small_increments():
-        python, of = worker(ready(kind, compiled=False)), ready(kind, compiled=True)
+        python, of = worker(ready(kind, how, compiled=False)), ready(kind, how, compiled=True)
         records = [fold(python, [value]) for value in values]
         outputs = [reported(each) for each in records]
         compiled, deaths = check_deaths(of, values, outputs, chance, shown=reported)
@@ -199,13 +201,14 @@ def test_a_crash_at_any_record_changes_no_join(kind: Within) -> None:
         assert len({each.line for found in records for each in results(found, OUT, Talk)}) > 3
 
 
-def test_a_busy_key_keeps_no_more_rows_than_twice_what_it_needs() -> None:
+@pytest.mark.parametrize("how", ["inner", "outer"])
+def test_a_busy_key_keeps_no_more_rows_than_twice_what_it_needs(how: How) -> None:
     """Messages in no order among hundreds that are kept, in one frame with a hundred partners, and far behind.
 
     Few answers: of the pairs, which plain Python makes one by one, there are enough.
     """
     kind, chance = Within(0, 500), Random(3)
-    python, compiled = (worker(ready(kind, compiled=speed)) for speed in (False, True))
+    python, compiled = (worker(ready(kind, how, compiled=speed)) for speed in (False, True))
     pool, found = table_of(compiled).pool, list[Talk]()
     for frame in range(1, 31):
         messages = [

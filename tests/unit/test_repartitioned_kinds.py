@@ -140,6 +140,11 @@ KINDS = {
     "arrays": (of(add_to_array, Values), False, readings()),
     "windows of what is combined before": (counted_locally(), False, readings()),
     "a compiled join": (joined(Within(-20, 20), sources=2), True, calls()),
+    "a compiled join, of messages that stay alone": (
+        joined(Within(-20, 20), "outer", sources=2),
+        True,
+        calls(),
+    ),
     "a join in plain Python": (joined(Within(-20, 20), sources=2), False, calls()),
 }
 

@@ -33,7 +33,7 @@ def compile_join(node: Joined, *, cache: KernelCache | None) -> Kernel:
     left, right = node.sides
     for schema in (left, right, node.schema):
         check_fixed("compiled", node.name, schema)
-    form = KernelForm(left, None, Returns.MANY, node.schema, right=right)
+    form = KernelForm(left, None, Returns.MANY, node.schema, right=right, lacks=node.lacks)
     return compile_kernel(node.combine, form, cache=cache)
 
 

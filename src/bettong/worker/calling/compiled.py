@@ -1,5 +1,7 @@
 """Functions compiled by Numba: runs their kernels over the rows of a batch."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from operator import itemgetter
 
@@ -13,6 +15,7 @@ from bettong.schema.schema import Schema
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Failure, Results
+from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.kernel import Kernel
 from bettong.worker.state.records import Records
 
@@ -27,12 +30,15 @@ class PairCalling:
         self._kernel = kernel
         self._stops = on_error == STOP
 
-    def call(self, left: Columns, right: Columns, rows: Array, unpaired: Sequence[Failure]) -> Results:
-        """What it gives for pairs, as results of the rows that made them. `rows`: by pair, in rising order.
+    def call(self, pairs: PairColumns, unpaired: Sequence[Failure] = ()) -> Results:
+        """What it gives for pairs, as results of the rows that made them.
 
         `unpaired`: rows of which no pair could be made.
         """
-        columns = (*left.columns, *right.columns)
+        rows, left, right = pairs.rows, pairs.left, pairs.right
+        columns = [*left.columns, *right.columns]
+        if any(self._kernel.form.lacks):
+            columns.append(pairs.lacks)
         made, count, raised = _run(self._kernel, left.length, columns, (), 0, stops=self._stops)
         results = _output(self._kernel, made, count, [])
         assert results.rows is not None  # noqa: S101 - pairs may give nothing
@@ -76,7 +82,7 @@ class CompiledCalling:
 
 def _run(
     kernel: Kernel, rows: int, columns: Sequence[Column], states: Sequence[Array], keys: int, *, stops: bool
-) -> tuple["_Made", int, list[Failure]]:
+) -> tuple[_Made, int, list[Failure]]:
     """Stores the results of all rows, and counts them. `states`: the arrays that the kernel takes for them."""
     several = kernel.form.returns is Returns.MANY
     cursor = np.array([-1, 0, 0])
@@ -106,7 +112,7 @@ def _run(
 class _Made:
     """Where a kernel stores results."""
 
-    def __init__(self, kernel: Kernel, room: int, before: "_Made | None" = None) -> None:
+    def __init__(self, kernel: Kernel, room: int, before: _Made | None = None) -> None:
         self.room = room
         self.sources = np.empty(room, np.int64)
         self.violations = np.empty(room if kernel.form.returns is Returns.MANY else 1, np.uint8)

@@ -1,4 +1,4 @@
-"""`join_within` over columns: the pairs that the rows of a batch make, all at once, as columns of both sides."""
+"""`join_within` over columns: pairs, and messages that stay alone, all of a batch at once, as columns of both sides."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from typing import NamedTuple
 import numpy as np
 
 from bettong.application.joins.joined import Joined
-from bettong.application.joins.kinds import Within
+from bettong.application.joins.kinds import How, Within
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
+from bettong.worker.joins.pair_columns import PairColumns
+from bettong.worker.joins.reaches import reaches
 from bettong.worker.joins.sides import SidedColumns
 from bettong.worker.joins.within_kernels import (
+    ALONE,
     BEYOND,
+    FIRED,
     KEPT_ROW,
     LATE,
     MORE_PAIRS,
+    NO_MESSAGE,
     PAIRS,
     PASSING,
     SOONER,
@@ -24,6 +29,7 @@ from bettong.worker.joins.within_kernels import (
     judge_rows,
     pair_rows,
 )
+from bettong.worker.kernel import BOTH, LEFT_LACKS, RIGHT_LACKS
 from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.kept_pool import ENTRY_WORDS
 
@@ -32,16 +38,19 @@ _ROOM_MIN = 1024
 
 
 class PairedRows(NamedTuple):
-    """Pairs that rows of a batch make: by pair the row, in rising order, and the messages of both sides.
+    """What the rows of a batch make. `late`, `beyond`: rows that were late, and whose bounds end beyond 64 bits."""
 
-    `late`, `beyond`: rows that were late, and rows whose bounds end beyond 64 bits.
-    """
-
-    rows: Array
-    left: Columns
-    right: Columns
+    pairs: PairColumns
     late: Array
     beyond: Array
+
+
+class FiredKeys(NamedTuple):
+    """Keys that were due, by time, then by key, and when each was. The rows of `alone`: which of these it was."""
+
+    keys: Array
+    dues: Array
+    alone: PairColumns
 
 
 class _Rows(NamedTuple):
@@ -57,12 +66,12 @@ class _Rows(NamedTuple):
 class WithinColumns:
     """Of all keys of one partition, whose messages are in `table`. A row of a batch is one of SidedColumns."""
 
-    def __init__(self, kind: Within, table: JoinTable) -> None:
+    def __init__(self, kind: Within, how: How, table: JoinTable) -> None:
         self._table = table
-        self._reaches = np.array([kind.reach_ns(is_right=is_right) for is_right in (False, True)], np.int64)
+        own = reaches(kind, how)
+        self.soonest_due = own.soonest_due
+        self._reaches, self._latest_ns = np.array([own.left, own.right], np.int64), own.latest_ns
         self._room = _ROOM_MIN
-        # Of later ones the bounds lie beyond 64 bits.
-        self._latest_ns = NEVER - 2 - max(abs(kind.lower_ns), abs(kind.upper_ns))
 
     def take(self, batch: Batch) -> PairedRows:
         """Pairs rows with what is kept of the other side, in their order, and keeps them."""
@@ -83,7 +92,9 @@ class WithinColumns:
         found = self._pairs(batch, _Rows(times, watermarks, of_right, marks, self._keep(batch, marks)))
         rows = found[0] if not others else taken[found[0]]
         left, right = (self._messages(batch, found, is_right=is_right) for is_right in (False, True))
-        return PairedRows(rows, left, right, late, beyond)
+        lacks, alone = np.full(len(rows), BOTH, np.uint8), np.flatnonzero(found[1] == NO_MESSAGE)
+        lacks[alone] = _lacks(of_right[found[0, alone]])
+        return PairedRows(PairColumns(rows, left, right, lacks), late, beyond)
 
     def _keep(self, batch: Batch, marks: Array) -> Array:
         """By row that is kept, the row of its message."""
@@ -128,7 +139,7 @@ class WithinColumns:
         return pairs[:, : counts[PAIRS]], sooner[: counts[SOONER]]
 
     def _messages(self, batch: Batch, pairs: Array, *, is_right: bool) -> Columns:
-        """Those of one side, by pair: rows of the batch, or their partners."""
+        """Those of one side, by pair: rows of the batch, or their partners. Any message for one that there is not."""
         columns, kept = batch.columns, self._table.pool.sides[is_right]
         assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
         if columns.one_side is not None:
@@ -140,12 +151,17 @@ class WithinColumns:
         parts = [columns.messages_of(pairs[0, own], is_right=is_right), kept.at(pairs[1, others])]
         return Columns.concatenated(kept.schema, parts).take(np.argsort(np.concatenate([own, others])))
 
-    def drop_past(self, watermark_ns: int) -> None:
-        """What can have no partner any more is gone, where it is due."""
+    def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
+        """What can have no partner any more is gone, where it is due. None where nothing comes of it.
+
+        `reports_all`: not only where something does.
+        """
         slots, dues = self._table.take_slots_due(watermark_ns)
-        if len(slots):
-            self._drop(slots, dues, watermark_ns)
-            self._table.close(slots)
+        if not len(slots):
+            return None
+        found = self._drop(slots, dues, watermark_ns, reports_all=reports_all)
+        self._table.close(slots)
+        return found
 
     def try_without_rows(self) -> None:
         """Runs all of it over nothing, so that machine code is there before the first message comes."""
@@ -157,14 +173,17 @@ class WithinColumns:
         for times in (none, read_only):
             judge_rows(times, none, of_right, self._reaches, self._latest_ns, marks)
             self._pairs_of(slots, _Rows(times, none, of_right, marks, none))
-        self._drop(slots, none, 0)
+        self._drop(slots, none, 0, reports_all=True)
         self._table.forget_empty(slots)
         self._table.pool.keep(self._table.words[:0], 0, none, np.empty((0, ENTRY_WORDS), np.int64))
 
-    def _drop(self, slots: Array, dues: Array, watermark_ns: int) -> None:
+    def _drop(self, slots: Array, dues: Array, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
         table = self._table
         sides = table.pool.sides
         dropped = tuple(np.empty(side.live, np.int64) for side in sides)
+        # Each time but the first a key that is due drops something.
+        live = sum(map(len, dropped))
+        fired, alone = np.empty((2, len(slots) + live), np.int64), np.empty((3, live), np.int64)
         counts = drop_past(
             slots,
             dues,
@@ -173,9 +192,36 @@ class WithinColumns:
             table.words,
             table.pool.arrays,
             dropped,
+            fired,
+            alone,
         )
-        for side, messages, count in zip(sides, dropped, counts.tolist(), strict=True):
+        found = None
+        if reports_all or counts[ALONE]:
+            found = self._fired(fired[:, : counts[FIRED]], alone[:, : counts[ALONE]])
+        for side, messages, count in zip(sides, dropped, counts.tolist(), strict=False):
             side.give_back(messages[:count])
+        return found
+
+    def _fired(self, fired: Array, alone: Array) -> FiredKeys:
+        """In order. The messages that stay alone are still there."""
+        keys, dues = self._table.keys_at(fired[0]), fired[1]
+        # The left side of a key comes before the right one, which is due then, too.
+        order = np.lexsort((keys, dues))
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        rows, of_right, messages = ranks[alone[0]], alone[1] == 1, alone[2]
+        by_row = np.argsort(rows, kind="stable")
+        rows, of_right, messages = rows[by_row], of_right[by_row], messages[by_row]
+        left, right = (
+            side.at(np.where(of_right == is_right, messages, 0))
+            for is_right, side in enumerate(self._table.pool.sides)
+        )
+        return FiredKeys(keys[order], dues[order], PairColumns(rows, left, right, _lacks(of_right)))
+
+
+def _lacks(of_right: Array) -> Array:
+    """What messages that are alone lack, by the side of each."""
+    return np.where(of_right, LEFT_LACKS, RIGHT_LACKS).astype(np.uint8)
 
 
 def try_join(node: Joined, table: JoinTable) -> None:
@@ -186,4 +232,4 @@ def try_join(node: Joined, table: JoinTable) -> None:
 def within_columns(node: Joined, table: JoinTable) -> WithinColumns:
     """That of a compiled join."""
     assert isinstance(node.kind, Within)  # noqa: S101 - no others are compiled
-    return WithinColumns(node.kind, table)
+    return WithinColumns(node.kind, node.how, table)

@@ -44,6 +44,14 @@ class MessageType(types.Type):
         return self.schema.message, self.field_types
 
     @property
+    def literal_type(self) -> "MessageType":
+        """Itself. Numba compares an argument that has this with None before there are types: see `dead_branch_prune`.
+
+        So of `if right is None`, what is not run need not make sense.
+        """
+        return self
+
+    @property
     def names(self) -> list[str]:
         """Of the fields, in order."""
         return [each.name for each in self.schema.fields]

@@ -1,4 +1,4 @@
-"""`join_within` whose function is compiled: all pairs of a batch at once."""
+"""`join_within` whose function is compiled: all pairs of a batch at once, and all messages that stay alone."""
 
 from __future__ import annotations
 
@@ -7,29 +7,36 @@ from collections.abc import Sequence
 import numpy as np
 
 from bettong.application.joins.joined import Joined
-from bettong.application.timers import NEVER
-from bettong.frames.columns import Array
+from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.compiled import PairCalling
+from bettong.worker.calling.results import Results
 from bettong.worker.due import Due
+from bettong.worker.event_times import EventTimes
+from bettong.worker.fired import DueTimers, Firing
 from bettong.worker.joins.late_sides import LateSides
+from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.joins.within import beyond
 from bettong.worker.joins.within_columns import within_columns
 from bettong.worker.operators.operator import derived
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
+from bettong.worker.progress import FoldProgress
 from bettong.worker.state.join_table import JoinTable
 
 
 class ColumnJoinOperator:
-    """See Operator. Of pairs alone, so nothing comes of what time does."""
+    """See Operator. What time makes has an event time of its own."""
 
-    def __init__(self, node: Joined, table: JoinTable, calling: PairCalling) -> None:
+    def __init__(self, node: Joined, table: JoinTable, calling: PairCalling, progress: FoldProgress) -> None:
         self.name = node.name
         self.table = table
         self.late_sides = LateSides()
         self._join = within_columns(node, table)
         self._calling = calling
+        self._progress = progress
+        self._schema = node.schema
+        (self._timer,) = (timer.field for timer in node.timers)
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
@@ -39,7 +46,7 @@ class ColumnJoinOperator:
         if len(found.beyond):
             times = batch.event_times()
             failures = [(row, reason_of(beyond(int(times[row])))) for row in found.beyond.tolist()]
-        results = self._calling.call(found.left, found.right, found.rows, failures)
+        results = self._calling.call(found.pairs, failures)
         return derived(self.name, batch, results, dead_letters, found.late)
 
     @property
@@ -48,10 +55,45 @@ class ColumnJoinOperator:
         return self.table.due
 
     def soonest_due(self, times: Array) -> Array | None:
-        """See Operator. Nobody sees when a message is thrown away."""
-        return np.full(len(times), NEVER, np.int64)
+        """See Operator."""
+        return self._join.soonest_due(times)
 
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:  # noqa: ARG002
-        """See Operator."""
-        self._join.drop_past(watermark_ns)
-        return ()
+        """See Operator. A key is due once for each message, at most, so how often it fires is bounded."""
+        found = self._join.close(watermark_ns, reports_all=dead_letters.exclusion is not None)
+        if found is None:
+            return ()
+        due = self.table.due_timers(self._timer, found.keys, found.dues)
+        rows, pairs = due.rows.at(EventTimes.of(np.maximum(found.dues - 1, 0))), found.alone
+
+        def firing(index: int) -> Firing:
+            return Firing(self._timer, rows.key_values()[index], int(found.dues[index]))
+
+        dead_letters.firing = firing
+        left_out = dead_letters.left_out(self.name, rows.length)
+        if left_out:
+            pairs = pairs.take(np.flatnonzero(~np.isin(pairs.rows, list(left_out))))
+        results = self._fire(due, pairs)
+        dead_letters.add_all(self.name, [*results.failures, *left_out.items()])
+        if results.columns is None or not results.columns.length:
+            return ()
+        return [rows.derived(results.columns, results.rows)]
+
+    def _fire(self, due: DueTimers, pairs: PairColumns) -> Results:
+        """Calls the function: for all at once, or where each call is marked, for what fires at a time."""
+        parts = [pairs]
+        if self._progress.mark is not None:
+            parts = [pairs.take(np.flatnonzero(pairs.rows == row)) for row in np.unique(pairs.rows)]
+        found = []
+        for part in parts:
+            if part.left.length:
+                self._progress.fire(self.name, due.rows.take(np.unique(part.rows)), due.text)
+                found.append(self._calling.call(part))
+        self._progress.rest(self.name)
+        columns = [each.columns for each in found if each.columns is not None]
+        rows = [each.rows for each in found if each.rows is not None]
+        return Results(
+            Columns.concatenated(self._schema, columns) if columns else None,
+            np.concatenate(rows) if rows else None,
+            [failure for each in found for failure in each.failures],
+        )

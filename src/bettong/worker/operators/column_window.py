@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -108,35 +108,16 @@ class ColumnWindowOperator:
         columns, violations = self._accumulators.results(closed.keys, starts, ends, closed.kept)
         self._windows.release(closed)
         fit = np.delete(np.arange(fired.length), list(violations))
-        left_out = _left_out(self.name, fired, firing, dead_letters)
+        left_out = dead_letters.left_out(self.name, fired.length)
         if left_out:
             is_in = ~np.isin(fit, list(left_out))
             columns, fit = columns.take(np.flatnonzero(is_in)), fit[is_in]
         failures: dict[int, str | ExcludedTimer] = {**violations, **left_out}
-        for index, why in sorted(failures.items(), key=itemgetter(0)):
-            if isinstance(why, str):
-                dead_letters.add(self.name, why, index)
-            else:
-                dead_letters.exclude(why, index)
+        dead_letters.add_all(self.name, failures.items())
         if not columns.length:
             return ()
         rows = fired.at(EventTimes.of(np.maximum(ends - 1, 0)))
         return [rows.derived(columns, fit if failures else None)]
-
-
-def _left_out(
-    name: str, fired: Batch, firing: Callable[[int], Firing], dead_letters: FiringDeadLetters
-) -> Mapping[int, ExcludedTimer]:
-    """The windows that a record of the log leaves out."""
-    if dead_letters.exclusion is None:
-        return {}
-    timers = dead_letters.exclusion.of_timers(name)
-    found = {}
-    for index in range(fired.length) if timers else ():
-        why = timers.get(b"") or timers.get(firing(index).text())
-        if why is not None:
-            found[index] = why
-    return found
 
 
 def _beyond(at_ns: int) -> str:

@@ -30,7 +30,7 @@ def join_operator(node: Joined, parts: OperatorParts) -> Operator:
     """Of `join_within`, `join_latest`, `join_as_of` and `join_window`."""
     table = parts.tables[node.name]
     if isinstance(table, JoinTable):
-        return ColumnJoinOperator(node, table, parts.pair_calling(node))
+        return ColumnJoinOperator(node, table, parts.pair_calling(node), parts.progress)
     return JoinOperator(node, table, parts.progress)
 
 

@@ -49,10 +49,6 @@ class PaneTable(DueTable):
         self.panes = panes
         self._shown = shown
 
-    def keys_at(self, slots: Array) -> Array:
-        """The keys of these slots, as the column of `fired`."""
-        return self._keys_at(slots).astype(self.fired.fields[0].dtype)
-
     def keys_of(self, batch: Batch) -> Array:
         """The keys of a batch, in the same form."""
         return self._column_of(batch).astype(self.fired.fields[0].dtype)
