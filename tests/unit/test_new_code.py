@@ -12,7 +12,7 @@ from bettong.edges.application_file import load
 from bettong.edges.reload_answer import ReloadAnswer
 from bettong.errors import SettingsError
 from bettong.local.reloads import Reloads
-from bettong_processor.code import ApplicationCode, CodeChange
+from bettong_processor.application_code import ApplicationCode, CodeChange
 from tests.waiting import eventually
 
 APPLICATION = """

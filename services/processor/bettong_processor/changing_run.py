@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from bettong.config.processor import ProcessorSettings
 from bettong.errors import FINAL_ERRORS, BettongError, ReferenceLoadError
 from bettong.logs import Logger
-from bettong_processor.code import ApplicationCode, CodeChange
+from bettong_processor.application_code import ApplicationCode, CodeChange
 from bettong_processor.supervision import Run
 
 # Between two looks at the files; a save is taken up at the second that finds it.

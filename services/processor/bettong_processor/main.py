@@ -7,7 +7,7 @@ from bettong.application.plan import plan
 from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
 from bettong.edges.application_file import load
-from bettong_processor.code import ApplicationCode
+from bettong_processor.application_code import ApplicationCode
 from bettong_processor.daemon.prepared import Prepared
 from bettong_processor.java import Java, set_environment
 

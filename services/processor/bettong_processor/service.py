@@ -26,8 +26,8 @@ from bettong.metrics import SNAPSHOT_OFFSET
 from bettong.services import PROCESSOR
 from bettong.topics import stage_of_topic, stage_topic
 from bettong_processor import resuming
+from bettong_processor.application_code import ApplicationCode
 from bettong_processor.changing_run import ChangingRun
-from bettong_processor.code import ApplicationCode
 from bettong_processor.java import Java
 from bettong_processor.leading import TTL_MS, Leading
 from bettong_processor.micro_batch import query as micro_batch
