@@ -19,7 +19,7 @@ from bettong import Application, ApplicationError, Width
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.plan import plan
 from bettong.application.streams import Stream
-from bettong.application.windows.kinds import Ranges
+from bettong.application.windows.kinds import Ranges, Sessions, WindowKind
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import SnapshotError
 from bettong.inspection.key_history import KeyHistory
@@ -38,13 +38,16 @@ from tests.samples.windows import Amount
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, fold, results, worker
 
 FAR_NS = 10**6
-KINDS = [
+KINDS: list[WindowKind] = [
     Ranges(10, 10, 0, 0),
     Ranges(7, 7, 3, 5),
     Ranges(12, 4, 0, 0),
     Ranges(12, 4, 1, 30),
     Ranges(9, 6, 0, 5),
     Ranges(50, 1, 0, 0),
+    Sessions(6, 0),
+    Sessions(1, 0),
+    Sessions(11, 20),
 ]
 
 
@@ -63,7 +66,7 @@ def table_of(one: PartitionWorker) -> PaneTable:
     crashes=st.sets(st.integers(0, 49)),
 )
 def test_windows_over_columns_are_those_of_plain_python(
-    kind: Ranges, late: str, steps: list[tuple[int, int, int]], frames: list[int], crashes: set[int]
+    kind: WindowKind, late: str, steps: list[tuple[int, int, int]], frames: list[int], crashes: set[int]
 ) -> None:
     """Frames of several messages that are judged by the watermark before the frame; workers restored in between."""
     python, compiled = (worker(ready(kind, late, compiled=speed)) for speed in (False, True))
@@ -86,7 +89,7 @@ def test_windows_over_columns_are_those_of_plain_python(
     cuts=st.sets(st.integers(1, 39)),
 )
 def test_neither_cuts_nor_partitions_nor_the_speed_change_what_windows_give(
-    kind: Ranges, late: str, found: list[tuple[int, int]], cuts: set[int]
+    kind: WindowKind, late: str, found: list[tuple[int, int]], cuts: set[int]
 ) -> None:
     messages = one_by_one(found, sale)
     starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
@@ -98,7 +101,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_windows_give(
 
 
 def outcome(
-    kind: Ranges, late: str, parts: list[list[Sale]], partitions: int, *, compiled: bool
+    kind: WindowKind, late: str, parts: list[list[Sale]], partitions: int, *, compiled: bool
 ) -> tuple[Any, ...]:
     """All that comes out, in no order."""
     client, of = Client(described(kind, late), partitions), ready(kind, late, compiled=compiled)
@@ -114,7 +117,7 @@ def outcome(
 
 @pytest.mark.parametrize("late", LATES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_crash_at_any_record_changes_nothing(kind: Ranges, late: str) -> None:
+def test_a_crash_at_any_record_changes_nothing(kind: WindowKind, late: str) -> None:
     """Who comes next has the increments that were saved, and folds the records since then again."""
     chance, values, watermark_ns = Random(7), list[bytes](), 20
     for number in range(1, 46):
@@ -297,7 +300,6 @@ class Twice(bettong.Sum):
 @pytest.mark.parametrize(
     ("build", "complaint"),
     [
-        (of(bettong.sessions(timedelta(1))), "only tumbling and sliding windows"),
         (of(bettong.counts(3)), "only tumbling and sliding windows"),
         (lambda: of()(emit_empty=True), "emit_empty= has no compiled form"),
         (lambda: of()(early=timedelta(1)), "early= has no compiled form"),

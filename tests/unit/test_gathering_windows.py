@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Application, ApplicationError
-from bettong.application.windows.kinds import Ranges
+from bettong.application.windows.kinds import Ranges, Sessions, WindowKind
 from bettong.errors import SnapshotError
 from bettong.schema.fields import Kind
 from bettong.worker.partition import PartitionWorker
@@ -47,14 +47,17 @@ from tests.samples.worker import data, dead_letters, fold, results, worker
 FAR_NS = 10**7
 TUMBLING, DELAYED = Ranges(40, 40, 0, 0), Ranges(70, 70, 3, 50)
 SLIDING, MANY_PANES = Ranges(60, 20, 0, 5), Ranges(45, 10, 3, 0)
+SESSIONS, DELAYED_SESSIONS = Sessions(9, 0), Sessions(11, 25)
 # Which windows of which aggregates.
-CASES = [
+CASES: list[tuple[WindowKind, Any]] = [
     (TUMBLING, Gathered),
     (DELAYED, Gathered),
     (SLIDING, Gathered),
     (MANY_PANES, Gathered),
     (TUMBLING, Ranks),
     (SLIDING, Ranks),
+    (SESSIONS, Gathered),
+    (DELAYED_SESSIONS, Ranks),
 ]
 
 
@@ -73,7 +76,7 @@ def table_of(one: PartitionWorker) -> PaneTable:
     crashes=st.sets(st.integers(0, 49)),
 )
 def test_gathering_windows_over_columns_are_those_of_plain_python(
-    case: tuple[Ranges, Any],
+    case: tuple[WindowKind, Any],
     late: str,
     steps: list[tuple[int, int, int]],
     frames: list[int],
@@ -101,7 +104,7 @@ def test_gathering_windows_over_columns_are_those_of_plain_python(
     cuts=st.sets(st.integers(1, 39)),
 )
 def test_neither_cuts_nor_partitions_nor_the_speed_change_what_gathering_windows_give(
-    case: tuple[Ranges, Any], late: str, found: list[tuple[int, int]], cuts: set[int]
+    case: tuple[WindowKind, Any], late: str, found: list[tuple[int, int]], cuts: set[int]
 ) -> None:
     messages = one_by_one(found, reading)
     starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
@@ -113,7 +116,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_gathering_windows
 
 
 def outcome(
-    case: tuple[Ranges, Any], late: str, parts: list[list[Reading]], partitions: int, *, compiled: bool
+    case: tuple[WindowKind, Any], late: str, parts: list[list[Reading]], partitions: int, *, compiled: bool
 ) -> tuple[Any, ...]:
     """All that comes out, in no order."""
     kind, result = case
@@ -134,7 +137,7 @@ def outcome(
 @pytest.mark.parametrize("late", LATES)
 @pytest.mark.parametrize("case", CASES)
 def test_a_crash_at_any_record_changes_nothing_of_what_windows_gather(
-    case: tuple[Ranges, Any], late: str
+    case: tuple[WindowKind, Any], late: str
 ) -> None:
     """Who comes next has the increments that were saved, and folds the records since then again."""
     (kind, result), chance, values, watermark_ns = case, Random(7), list[bytes](), 20
