@@ -151,9 +151,10 @@ def test_panes_are_used_again_and_are_as_many_as_were_open_at_once() -> None:
     assert int(table_of(one).panes.counts[0]) == 9 * 4
 
 
-def test_more_panes_and_windows_than_there_is_room_for_at_first() -> None:
+@pytest.mark.parametrize("kind", [Ranges(20, 5, 0, 0), Sessions(4, 0)])
+def test_more_panes_and_windows_than_there_is_room_for_at_first(kind: WindowKind) -> None:
     """A key with thousands of panes, in no order, and all windows of them fire at one record."""
-    kind, chance = Ranges(20, 5, 0, 0), Random(3)
+    chance = Random(3)
     python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
     times = [5 * number for number in range(3000)]
     chance.shuffle(times)
@@ -164,17 +165,21 @@ def test_more_panes_and_windows_than_there_is_room_for_at_first() -> None:
     assert table_of(compiled).panes.live == 0
 
 
-def test_a_message_whose_window_ends_after_all_time_is_a_dead_letter() -> None:
-    python, compiled = (worker(ready(KINDS[0], "fire", compiled=speed)) for speed in (False, True))
+@pytest.mark.parametrize("kind", [KINDS[0], Sessions(30, 0)])
+def test_a_message_whose_window_ends_after_all_time_is_a_dead_letter(kind: WindowKind) -> None:
+    python, compiled = (worker(ready(kind, "fire", compiled=speed)) for speed in (False, True))
     messages = [sale(1, 5, 1), sale(1, 2**63 - 20, 2), sale(2, 7, 3)]
     assert len(dead_letters(same(python, compiled, data("in/x", 1, messages, watermark_ns=9)))) == 1
     assert compiled.keys == 2
 
 
+@pytest.mark.parametrize("kind", [KINDS[0], Sessions(8, 0)])
 @pytest.mark.parametrize("timer", [b"", b'{"key":"s1","timer":"due","at":10}'])
-def test_a_window_that_is_left_out_is_a_dead_letter(timer: bytes) -> None:
-    log = [data("in/x", 1, [sale(key, 1, 1) for key in (1, 2, 3)], watermark_ns=1), tick_of(50)]
-    python, compiled = (worker(ready(KINDS[0], "drop", compiled=speed)) for speed in (False, True))
+def test_a_window_that_is_left_out_is_a_dead_letter(kind: WindowKind, timer: bytes) -> None:
+    """The session of the second key has grown since it was due first: that leaves nothing out."""
+    sales = [sale(key, 1, 1) for key in (1, 2, 3)]
+    log = [data("in/x", 1, [*sales, sale(2, 3, 2)], watermark_ns=1), tick_of(50)]
+    python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
     for one in (python, compiled):
         left_out = ExcludedTimer("sales", timer, "sales", "killed the worker")
         one.exclusions = {1: Exclusion(1, timers=(left_out,), is_logged=True)}
@@ -184,8 +189,9 @@ def test_a_window_that_is_left_out_is_a_dead_letter(timer: bytes) -> None:
     assert compiled.keys == 0
 
 
-def test_open_windows_are_shown_as_those_of_plain_python() -> None:
-    python, compiled = (worker(ready(KINDS[2], "drop", compiled=speed)) for speed in (False, True))
+@pytest.mark.parametrize("kind", [KINDS[2], Sessions(6, 0)])
+def test_open_windows_are_shown_as_those_of_plain_python(kind: WindowKind) -> None:
+    python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
     messages = [sale(1, at, at) for at in (5, 6, 14)]
     same(python, compiled, data("in/x", 1, messages, watermark_ns=3))
     assert table_of(compiled).state_of("s1") == python.tables["sales"].state_of("s1")
