@@ -19,7 +19,7 @@ from bettong import Application, ApplicationError, Width
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.plan import plan
 from bettong.application.streams import Stream
-from bettong.application.windows.kinds import Ranges
+from bettong.application.windows.kinds import Ranges, Sessions, WindowKind
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import SnapshotError
 from bettong.inspection.key_history import KeyHistory
@@ -38,13 +38,16 @@ from tests.samples.windows import Amount
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, fold, results, worker
 
 FAR_NS = 10**6
-KINDS = [
+KINDS: list[WindowKind] = [
     Ranges(10, 10, 0, 0),
     Ranges(7, 7, 3, 5),
     Ranges(12, 4, 0, 0),
     Ranges(12, 4, 1, 30),
     Ranges(9, 6, 0, 5),
     Ranges(50, 1, 0, 0),
+    Sessions(6, 0),
+    Sessions(1, 0),
+    Sessions(11, 20),
 ]
 
 
@@ -63,7 +66,7 @@ def table_of(one: PartitionWorker) -> PaneTable:
     crashes=st.sets(st.integers(0, 49)),
 )
 def test_windows_over_columns_are_those_of_plain_python(
-    kind: Ranges, late: str, steps: list[tuple[int, int, int]], frames: list[int], crashes: set[int]
+    kind: WindowKind, late: str, steps: list[tuple[int, int, int]], frames: list[int], crashes: set[int]
 ) -> None:
     """Frames of several messages that are judged by the watermark before the frame; workers restored in between."""
     python, compiled = (worker(ready(kind, late, compiled=speed)) for speed in (False, True))
@@ -86,7 +89,7 @@ def test_windows_over_columns_are_those_of_plain_python(
     cuts=st.sets(st.integers(1, 39)),
 )
 def test_neither_cuts_nor_partitions_nor_the_speed_change_what_windows_give(
-    kind: Ranges, late: str, found: list[tuple[int, int]], cuts: set[int]
+    kind: WindowKind, late: str, found: list[tuple[int, int]], cuts: set[int]
 ) -> None:
     messages = one_by_one(found, sale)
     starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
@@ -98,7 +101,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_windows_give(
 
 
 def outcome(
-    kind: Ranges, late: str, parts: list[list[Sale]], partitions: int, *, compiled: bool
+    kind: WindowKind, late: str, parts: list[list[Sale]], partitions: int, *, compiled: bool
 ) -> tuple[Any, ...]:
     """All that comes out, in no order."""
     client, of = Client(described(kind, late), partitions), ready(kind, late, compiled=compiled)
@@ -114,7 +117,7 @@ def outcome(
 
 @pytest.mark.parametrize("late", LATES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_crash_at_any_record_changes_nothing(kind: Ranges, late: str) -> None:
+def test_a_crash_at_any_record_changes_nothing(kind: WindowKind, late: str) -> None:
     """Who comes next has the increments that were saved, and folds the records since then again."""
     chance, values, watermark_ns = Random(7), list[bytes](), 20
     for number in range(1, 46):
@@ -148,9 +151,10 @@ def test_panes_are_used_again_and_are_as_many_as_were_open_at_once() -> None:
     assert int(table_of(one).panes.counts[0]) == 9 * 4
 
 
-def test_more_panes_and_windows_than_there_is_room_for_at_first() -> None:
+@pytest.mark.parametrize("kind", [Ranges(20, 5, 0, 0), Sessions(4, 0)])
+def test_more_panes_and_windows_than_there_is_room_for_at_first(kind: WindowKind) -> None:
     """A key with thousands of panes, in no order, and all windows of them fire at one record."""
-    kind, chance = Ranges(20, 5, 0, 0), Random(3)
+    chance = Random(3)
     python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
     times = [5 * number for number in range(3000)]
     chance.shuffle(times)
@@ -161,17 +165,21 @@ def test_more_panes_and_windows_than_there_is_room_for_at_first() -> None:
     assert table_of(compiled).panes.live == 0
 
 
-def test_a_message_whose_window_ends_after_all_time_is_a_dead_letter() -> None:
-    python, compiled = (worker(ready(KINDS[0], "fire", compiled=speed)) for speed in (False, True))
+@pytest.mark.parametrize("kind", [KINDS[0], Sessions(30, 0)])
+def test_a_message_whose_window_ends_after_all_time_is_a_dead_letter(kind: WindowKind) -> None:
+    python, compiled = (worker(ready(kind, "fire", compiled=speed)) for speed in (False, True))
     messages = [sale(1, 5, 1), sale(1, 2**63 - 20, 2), sale(2, 7, 3)]
     assert len(dead_letters(same(python, compiled, data("in/x", 1, messages, watermark_ns=9)))) == 1
     assert compiled.keys == 2
 
 
+@pytest.mark.parametrize("kind", [KINDS[0], Sessions(8, 0)])
 @pytest.mark.parametrize("timer", [b"", b'{"key":"s1","timer":"due","at":10}'])
-def test_a_window_that_is_left_out_is_a_dead_letter(timer: bytes) -> None:
-    log = [data("in/x", 1, [sale(key, 1, 1) for key in (1, 2, 3)], watermark_ns=1), tick_of(50)]
-    python, compiled = (worker(ready(KINDS[0], "drop", compiled=speed)) for speed in (False, True))
+def test_a_window_that_is_left_out_is_a_dead_letter(kind: WindowKind, timer: bytes) -> None:
+    """The session of the second key has grown since it was due first: that leaves nothing out."""
+    sales = [sale(key, 1, 1) for key in (1, 2, 3)]
+    log = [data("in/x", 1, [*sales, sale(2, 3, 2)], watermark_ns=1), tick_of(50)]
+    python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
     for one in (python, compiled):
         left_out = ExcludedTimer("sales", timer, "sales", "killed the worker")
         one.exclusions = {1: Exclusion(1, timers=(left_out,), is_logged=True)}
@@ -181,8 +189,9 @@ def test_a_window_that_is_left_out_is_a_dead_letter(timer: bytes) -> None:
     assert compiled.keys == 0
 
 
-def test_open_windows_are_shown_as_those_of_plain_python() -> None:
-    python, compiled = (worker(ready(KINDS[2], "drop", compiled=speed)) for speed in (False, True))
+@pytest.mark.parametrize("kind", [KINDS[2], Sessions(6, 0)])
+def test_open_windows_are_shown_as_those_of_plain_python(kind: WindowKind) -> None:
+    python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
     messages = [sale(1, at, at) for at in (5, 6, 14)]
     same(python, compiled, data("in/x", 1, messages, watermark_ns=3))
     assert table_of(compiled).state_of("s1") == python.tables["sales"].state_of("s1")
@@ -297,7 +306,6 @@ class Twice(bettong.Sum):
 @pytest.mark.parametrize(
     ("build", "complaint"),
     [
-        (of(bettong.sessions(timedelta(1))), "only tumbling and sliding windows"),
         (of(bettong.counts(3)), "only tumbling and sliding windows"),
         (lambda: of()(emit_empty=True), "emit_empty= has no compiled form"),
         (lambda: of()(early=timedelta(1)), "early= has no compiled form"),

@@ -97,6 +97,17 @@ class WindowOperator(StatefulOperator):
         """See Operator."""
         return self._adding.windows.soonest_due(times)
 
+    def _take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
+        """See StateTable.take_due. Where a session has grown nothing fires."""
+        while due := super()._take_due(log_ns, watermark_ns):
+            found = [DueTimers(each.field, self._over(each)) for each in due]
+            if over := [each for each in found if each.rows.length]:
+                return over
+        return ()
+
+    def _over(self, due: DueTimers) -> Batch:
+        return self._closing[due.field].over(due.rows, self.table.open(due.rows, renews=False))
+
     def _fire(self, due: DueTimers, refused: Mapping[int, str | ExcludedTimer]) -> Results:
         closing, rows = self._closing[due.field], due.rows
         results = super()._fire(due, refused)

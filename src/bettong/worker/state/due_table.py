@@ -47,6 +47,10 @@ class DueTable(RecordTable):
         self._end(over)
         self.note(slots[~is_over])
 
+    def forget(self, slots: Array) -> None:
+        """Keys that got one of these slots for rows that nothing is kept of are gone."""
+        self._drop(np.unique(slots[self._is_over(slots)]))
+
     def _is_over(self, slots: Array) -> Any:
         """By slot, whether nothing is kept of its key."""
         raise NotImplementedError

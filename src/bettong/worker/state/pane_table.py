@@ -8,7 +8,7 @@ import numpy as np
 
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import NEVER
-from bettong.application.windows.states import RangeState
+from bettong.application.windows.states import RangeState, SessionState
 from bettong.errors import SnapshotError
 from bettong.frames.columns import Array
 from bettong.frames.composite_keys import unpacked
@@ -73,12 +73,8 @@ class PaneTable(DueTable):
         states = self.states[slots].copy()
         panes, counts = self.panes.of_keys(states.view(np.int64).reshape(-1, len(_WORDS)))
         states["oldest"], states["newest"] = np.cumsum(counts) - counts, counts
-        words = self.panes.words[panes][:, [NUMBER, *self._accumulated]]
+        words = self.panes.words[panes][:, self.panes.saved]
         return SavedStates(bytes_of(self._table.keys[slots], states, words, *self.panes.items_of(panes)))
-
-    @property
-    def _accumulated(self) -> range:
-        return range(MESSAGES, VALUES + self.panes.own_words)
 
     def _read_beside(self, file: io.BytesIO) -> Any:
         panes = read_array(file, dimensions=2)
@@ -87,7 +83,7 @@ class PaneTable(DueTable):
     def _take_over(self, slots: Array, states: Array, beside: Any) -> None:
         beside, items = beside
         starts, counts = states["oldest"], states["newest"]
-        width = 1 + len(self._accumulated)
+        width = len(self.panes.saved)
         if beside.dtype != np.int64 or beside.shape[1:] != (width,) or (counts < 1).any():
             raise SnapshotError(
                 f"state of {self.name!r}: panes of {beside.shape[1:]} words of {beside.dtype}, expected {width} of"
@@ -108,8 +104,7 @@ class PaneTable(DueTable):
         self.panes.give_back(self.panes.of_keys(self.words[slots])[0])
         panes = self.panes.take(len(beside))
         words = self.panes.words
-        words[panes, NUMBER] = beside[:, 0]
-        words[panes[:, None], self._accumulated] = beside[:, 1:]
+        words[panes[:, None], self.panes.saved] = beside
         words[panes, OLDER], words[panes, NEWER] = np.roll(panes, 1), np.roll(panes, -1)
         if items:
             self.panes.put_items(panes, items)
@@ -121,8 +116,12 @@ class PaneTable(DueTable):
     def _jsonable(self, slot: int) -> Any:
         keys = self.words[slot : slot + 1]
         panes = self.panes.words[self.panes.of_keys(keys)[0]]
-        accumulators = {
-            int(pane[NUMBER]): self._shown(pane[MESSAGES:], self.panes.items.words) for pane in panes
-        }
-        state = RangeState(due=int(self.states["due"][slot]), panes=accumulators)
+        shown = [self._shown(pane[MESSAGES:], self.panes.items.words) for pane in panes]
+        due, numbers = int(self.states["due"][slot]), panes[:, NUMBER].tolist()
+        if self.panes.are_sessions:
+            ends = panes[:, VALUES + self.panes.values].tolist()
+            sessions = [[*each, True] for each in zip(numbers, ends, shown, strict=True)]
+            state: Any = SessionState(due=due, sessions=sessions)
+        else:
+            state = RangeState(due=due, panes=dict(zip(numbers, shown, strict=True)))
         return without_never(to_jsonable(state), WINDOW_TIMERS)
