@@ -28,7 +28,7 @@ from bettong.worker.state.reading import decode
 from bettong.worker.state.records import RecordTable
 from bettong.worker.state.stored_arrays import bytes_of
 from bettong.worker.state.table import SavedStates
-from bettong.worker.windows.range_columns import pane_table_of
+from bettong.worker.windows.column_windows import pane_table_of
 from tests.fuzz.harness import Harness
 from tests.samples.state_tables import batch, records
 from tests.samples.states import Colour, Frozen, Kept, Point, fold, written

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Application, ApplicationError
-from bettong.application.windows.kinds import Ranges
+from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, WindowKind
 from bettong.errors import SnapshotError
 from bettong.schema.fields import Kind
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.state.pane_pool import VALUES
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.value_hashes import hashes_of
-from tests.samples.both_speeds import LATES, STEPS, folded, frames_of, one_by_one, same
+from tests.samples.both_speeds import LATES, STEPS, fitting_cases, folded, frames_of, one_by_one, same
 from tests.samples.dying_workers import check_deaths
 from tests.samples.gathering_windows import (
     GATHERED,
@@ -47,6 +47,8 @@ from tests.samples.worker import data, dead_letters, fold, results, worker
 FAR_NS = 10**7
 TUMBLING, DELAYED = Ranges(40, 40, 0, 0), Ranges(70, 70, 3, 50)
 SLIDING, MANY_PANES = Ranges(60, 20, 0, 5), Ranges(45, 10, 3, 0)
+# The log clock hangs on how messages are cut into frames, so one lasts until the end.
+GROUPS, LASTING, EPHEMERAL = Counts(5, 60), Counts(9, 8000), Ephemeral(50, 60)
 # Which windows of which aggregates.
 CASES = [
     (TUMBLING, Gathered),
@@ -55,7 +57,12 @@ CASES = [
     (MANY_PANES, Gathered),
     (TUMBLING, Ranks),
     (SLIDING, Ranks),
+    (LASTING, Gathered),
+    (LASTING, Ranks),
+    (EPHEMERAL, Gathered),
+    (EPHEMERAL, Ranks),
 ]
+TIMED = [(GROUPS, Gathered), (GROUPS, Ranks)]
 
 
 def table_of(one: PartitionWorker) -> PaneTable:
@@ -66,14 +73,14 @@ def table_of(one: PartitionWorker) -> PaneTable:
 
 @settings(max_examples=80)
 @given(
-    case=st.sampled_from(CASES),
+    case=st.sampled_from([*CASES, *TIMED]),
     late=st.sampled_from(LATES),
     steps=STEPS,
     frames=st.lists(st.integers(1, 9), min_size=1, max_size=50),
     crashes=st.sets(st.integers(0, 49)),
 )
 def test_gathering_windows_over_columns_are_those_of_plain_python(
-    case: tuple[Ranges, Any],
+    case: tuple[WindowKind, Any],
     late: str,
     steps: list[tuple[int, int, int]],
     frames: list[int],
@@ -83,7 +90,8 @@ def test_gathering_windows_over_columns_are_those_of_plain_python(
     kind, result = case
     python, compiled = (worker(ready(kind, late, result, compiled=speed)) for speed in (False, True))
     for number, (messages, watermark_ns) in enumerate(frames_of(steps, frames, reading), 1):
-        same(python, compiled, data("in/x", number, messages, watermark_ns=watermark_ns))
+        frame = data("in/x", number, messages, watermark_ns=watermark_ns, ingest_ns=11 * number)
+        same(python, compiled, frame)
         if number in crashes:
             saved = compiled.snapshot()
             compiled = worker(ready(kind, late, result, compiled=True))
@@ -101,7 +109,7 @@ def test_gathering_windows_over_columns_are_those_of_plain_python(
     cuts=st.sets(st.integers(1, 39)),
 )
 def test_neither_cuts_nor_partitions_nor_the_speed_change_what_gathering_windows_give(
-    case: tuple[Ranges, Any], late: str, found: list[tuple[int, int]], cuts: set[int]
+    case: tuple[WindowKind, Any], late: str, found: list[tuple[int, int]], cuts: set[int]
 ) -> None:
     messages = one_by_one(found, reading)
     starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
@@ -113,7 +121,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_gathering_windows
 
 
 def outcome(
-    case: tuple[Ranges, Any], late: str, parts: list[list[Reading]], partitions: int, *, compiled: bool
+    case: tuple[WindowKind, Any], late: str, parts: list[list[Reading]], partitions: int, *, compiled: bool
 ) -> tuple[Any, ...]:
     """All that comes out, in no order."""
     kind, result = case
@@ -131,10 +139,12 @@ def outcome(
     )
 
 
-@pytest.mark.parametrize("late", LATES)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "late"),
+    [(case, late) for case in [*CASES, *TIMED] for _, late in fitting_cases([case[0]])],
+)
 def test_a_crash_at_any_record_changes_nothing_of_what_windows_gather(
-    case: tuple[Ranges, Any], late: str
+    case: tuple[WindowKind, Any], late: str
 ) -> None:
     """Who comes next has the increments that were saved, and folds the records since then again."""
     (kind, result), chance, values, watermark_ns = case, Random(7), list[bytes](), 20
@@ -144,7 +154,9 @@ def test_a_crash_at_any_record_changes_nothing_of_what_windows_gather(
             for each in range(chance.randrange(1, 9))
         ]
         watermark_ns += chance.choice([0, 1, 3, 12])
-        values.append(data("in/x", number, found, previous=0, watermark_ns=watermark_ns))
+        values.append(
+            data("in/x", number, found, previous=0, watermark_ns=watermark_ns, ingest_ns=9 * number)
+        )
     with small_increments():
         python = worker(ready(kind, late, result, compiled=False))
         outputs = [fold(python, [value]) for value in values]
@@ -155,7 +167,7 @@ def test_a_crash_at_any_record_changes_nothing_of_what_windows_gather(
 
 
 @pytest.mark.parametrize(("kind", "fired"), [(TUMBLING, 5), (SLIDING, 11)])
-def test_many_different_values_are_gathered_as_in_plain_python(kind: Ranges, fired: int) -> None:
+def test_many_different_values_are_gathered_as_in_plain_python(kind: WindowKind, fired: int) -> None:
     """More registers than are kept one by one, and more buckets than a quantile may have; restored in between."""
     chance = Random(3)
     python, compiled = (worker(ready(kind, "drop", Gathered, compiled=each)) for each in (False, True))
@@ -188,8 +200,8 @@ def test_many_different_values_are_gathered_as_in_plain_python(kind: Ranges, fir
     assert table_of(compiled).panes.live == 0
 
 
-@pytest.mark.parametrize("kind", [TUMBLING, SLIDING])
-def test_what_windows_gather_uses_the_room_of_those_that_are_over(kind: Ranges) -> None:
+@pytest.mark.parametrize("kind", [TUMBLING, SLIDING, GROUPS, Counts(130, 60), EPHEMERAL])
+def test_what_windows_gather_uses_the_room_of_those_that_are_over(kind: WindowKind) -> None:
     one, used = worker(ready(kind, "drop", Gathered, compiled=True)), set[int]()
     for number in range(1, 13):
         found = [reading(each % 3, 40 * number + each % 40, each) for each in range(600)]
@@ -213,8 +225,8 @@ def words_in_use(table: PaneTable) -> int:
 
 
 def test_open_gathering_windows_are_shown_as_those_of_plain_python() -> None:
-    for result in (Ranks, Gathered):
-        python, compiled = (worker(ready(TUMBLING, "drop", result, compiled=each)) for each in (False, True))
+    for kind, result in CASES:
+        python, compiled = (worker(ready(kind, "drop", result, compiled=each)) for each in (False, True))
         found = [reading(1, 5 * each, each) for each in range(9)]
         same(python, compiled, data("in/x", 1, found, watermark_ns=3))
         shown = table_of(compiled).state_of("s1")

@@ -7,6 +7,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from bettong.application.timers import Clock
 from bettong.application.windows.windowed import Windowed
 from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
@@ -19,44 +20,119 @@ from bettong.worker.fired import Firing
 from bettong.worker.operators.operator import derived
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
 from bettong.worker.state.pane_table import PaneTable
+from bettong.worker.windows.accumulators import Accumulators
+from bettong.worker.windows.closed_windows import ClosingColumns
 from bettong.worker.windows.late_rows import LateRows
 from bettong.worker.windows.pane_kernels import BEYOND, LATE, PARTLY_LATE, REFUSED
-from bettong.worker.windows.range_columns import range_columns
+from bettong.worker.windows.range_columns import RangeColumns
 
 
 class ColumnWindowOperator:
     """See Operator. No function of the user's is called here, so nothing raises."""
 
-    def __init__(self, node: Windowed, table: PaneTable) -> None:
+    def __init__(
+        self, node: Windowed, table: PaneTable, windows: ClosingColumns, accumulators: Accumulators
+    ) -> None:
         self.name = node.name
         self.table = table
         self.late_rows = LateRows(are_kept=node.windowing.late == "side")
         self._late = node.windowing.late
-        self._windows, self._accumulators = range_columns(node, table)
+        self._closing = windows
+        self._accumulators = accumulators
         self._nothing = Results(Columns.of_messages(node.schema, []), np.empty(0, np.int64))
-        (self._timer,) = (timer.field for timer in node.timers)
+        # Groups without a timeout have none.
+        self._timer = node.timers[0] if node.timers else None
+
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
+        """See Operator."""
+        raise NotImplementedError
+
+    def _count_late(self, batch: Batch, late: Array, partly_late: int = 0) -> None:
+        """These rows are late, and so many others partly."""
+        self.late_rows.count(len(late), partly_late)
+        self.late_rows.rows += len(late)
+        self.late_rows.partly_late_rows += partly_late
+        self.late_rows.keep(batch, late)
+
+    def _each_alone(self, batch: Batch, late: Array, starts: Array, ends: Array) -> Results:
+        """What late rows give at once, each as a window that starts and ends then."""
+        rows = batch.take(late)
+        kept = self._accumulators.alone(rows.columns)
+        columns, violations = self._accumulators.results(self.table.keys_of(rows), starts, ends, kept)
+        failures = [(int(late[row]), reason) for row, reason in violations.items()]
+        return Results(columns, np.delete(late, list(violations)), failures)
+
+    @property
+    def due(self) -> Due | None:
+        """See Operator."""
+        return self.table.due if self._timer is not None else None
+
+    def soonest_due(self, times: Array) -> Array | None:
+        """See Operator."""
+        return self._closing.soonest_due(times)
+
+    def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
+        """See Operator. A window fires once, so how often a key fires is bounded by its panes."""
+        if (timer := self._timer) is None:
+            return ()
+        closed = self._closing.close(log_ns if timer.clock is Clock.LOG else watermark_ns)
+        if closed is None:
+            return ()
+        given, ends = closed.given, closed.ends
+        fired = self.table.rows_of(closed.keys, closed.dues)
+
+        def firing(index: int) -> Firing:
+            return Firing(timer.field, fired.key_values()[index], int(closed.dues[index]))
+
+        dead_letters.firing = firing
+        columns, violations = self._accumulators.results(
+            closed.keys[given], closed.starts[given], ends[given], closed.kept
+        )
+        self.table.panes.give_back_items(closed.kept.words[:, 1:])
+        fit = np.delete(given, list(violations))
+        left_out = _left_out(self.name, fired, firing, dead_letters)
+        if left_out:
+            is_in = ~np.isin(fit, list(left_out))
+            columns, fit = columns.take(np.flatnonzero(is_in)), fit[is_in]
+        failures: dict[int, str | ExcludedTimer] = {int(given[row]): why for row, why in violations.items()}
+        failures |= left_out
+        for index, why in sorted(failures.items(), key=itemgetter(0)):
+            if isinstance(why, str):
+                dead_letters.add(self.name, why, index)
+            else:
+                dead_letters.exclude(why, index)
+        if not columns.length:
+            return ()
+        rows = fired.at(EventTimes.of(np.maximum(ends - 1, 0).astype(np.int64, copy=False)))
+        return [rows.derived(columns, None if len(fit) == fired.length else fit)]
+
+
+class RangeOperator(ColumnWindowOperator):
+    """Of windows of a fixed size."""
+
+    def __init__(
+        self, node: Windowed, table: PaneTable, windows: RangeColumns, accumulators: Accumulators
+    ) -> None:
+        super().__init__(node, table, windows, accumulators)
+        self._windows = windows
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
         times = batch.event_times()
         rows = self._windows.find_panes(times, batch.message_watermarks())
         kept, results = batch, self._nothing
-        late: Sequence[int] | Array = ()
+        late = np.empty(0, np.int64)
         refused = self._refused(batch, rows.marks)
         if rows.marked or refused:
             is_late, is_beyond = rows.marks == LATE, rows.marks == BEYOND
             is_out = is_beyond | (rows.marks == REFUSED)
             late = np.flatnonzero(is_late)
-            partly_late = int(np.count_nonzero(rows.marks == PARTLY_LATE))
-            self.late_rows.count(len(late), partly_late)
-            self.late_rows.rows += len(late)
-            self.late_rows.partly_late_rows += partly_late
-            self.late_rows.keep(batch, late)
+            self._count_late(batch, late, int(np.count_nonzero(rows.marks == PARTLY_LATE)))
             is_kept = ~is_out if self._late == "oldest" else ~(is_out | is_late)
             if self._late == "fire" and len(late):
-                results = self._each_alone(batch, late, times[late])
+                results = self._each_alone(batch, late, *self._windows.newest_windows(times[late]))
             if is_out.any():
-                failures = [(row, _beyond(times[row])) for row in np.flatnonzero(is_beyond).tolist()]
+                failures = [(row, beyond(times[row])) for row in np.flatnonzero(is_beyond).tolist()]
                 failures = sorted([*failures, *refused.items(), *results.failures], key=itemgetter(0))
                 results = results._replace(failures=failures)
             if not is_kept.all():
@@ -74,55 +150,6 @@ class ColumnWindowOperator:
         marks[list(refused)] = REFUSED
         return refused
 
-    def _each_alone(self, batch: Batch, late: Array, times: Array) -> Results:
-        """What late rows give at once."""
-        rows = batch.take(late)
-        starts, ends = self._windows.newest_windows(times)
-        keys = self.table.keys_of(rows)
-        kept = self._windows.alone(rows.columns)
-        columns, violations = self._accumulators.results(keys, starts, ends, kept)
-        failures = [(int(late[row]), reason) for row, reason in violations.items()]
-        return Results(columns, np.delete(late, list(violations)), failures)
-
-    @property
-    def due(self) -> Due | None:
-        """See Operator."""
-        return self.table.due
-
-    def soonest_due(self, times: Array) -> Array | None:
-        """See Operator."""
-        return self._windows.soonest_due(times)
-
-    def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:  # noqa: ARG002
-        """See Operator. A window fires once, so how often a key fires is bounded by its panes."""
-        closed = self._windows.close(watermark_ns)
-        if closed is None:
-            return ()
-        fired = self.table.rows_of(closed.keys, closed.dues)
-
-        def firing(index: int) -> Firing:
-            return Firing(self._timer, fired.key_values()[index], int(closed.dues[index]))
-
-        dead_letters.firing = firing
-        starts, ends = self._windows.windows_due(closed.dues)
-        columns, violations = self._accumulators.results(closed.keys, starts, ends, closed.kept)
-        self._windows.release(closed)
-        fit = np.delete(np.arange(fired.length), list(violations))
-        left_out = _left_out(self.name, fired, firing, dead_letters)
-        if left_out:
-            is_in = ~np.isin(fit, list(left_out))
-            columns, fit = columns.take(np.flatnonzero(is_in)), fit[is_in]
-        failures: dict[int, str | ExcludedTimer] = {**violations, **left_out}
-        for index, why in sorted(failures.items(), key=itemgetter(0)):
-            if isinstance(why, str):
-                dead_letters.add(self.name, why, index)
-            else:
-                dead_letters.exclude(why, index)
-        if not columns.length:
-            return ()
-        rows = fired.at(EventTimes.of(np.maximum(ends - 1, 0)))
-        return [rows.derived(columns, fit if failures else None)]
-
 
 def _left_out(
     name: str, fired: Batch, firing: Callable[[int], Firing], dead_letters: FiringDeadLetters
@@ -139,5 +166,6 @@ def _left_out(
     return found
 
 
-def _beyond(at_ns: int) -> str:
+def beyond(at_ns: int) -> str:
+    """Why a message of such an event time is a dead letter."""
     return reason_of(ValueError(f"its event time is {at_ns} ns: its window ends after the year 2262"))

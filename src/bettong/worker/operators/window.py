@@ -15,13 +15,16 @@ from bettong.worker.calling.results import Results
 from bettong.worker.calling.windows import WindowClosing, WindowMessages
 from bettong.worker.exclusions import ExcludedTimer
 from bettong.worker.fired import DueTimers, fired_at
-from bettong.worker.operators.column_window import ColumnWindowOperator
+from bettong.worker.operators.column_groups import CountOperator, EphemeralOperator
+from bettong.worker.operators.column_window import ColumnWindowOperator, RangeOperator
 from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, derived
 from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.progress import FoldProgress
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.state.table import StateTable
+from bettong.worker.windows.column_windows import column_windows
+from bettong.worker.windows.group_columns import CountColumns, EphemeralColumns
 from bettong.worker.windows.key_windows import key_windows
 from bettong.worker.windows.late_rows import LateRows
 from bettong.worker.windows.partials import MergedPartials
@@ -31,7 +34,7 @@ def window_operator(node: Windowed, parts: OperatorParts) -> Operator:
     """Of `window`."""
     table = parts.tables[node.name]
     if isinstance(table, PaneTable):
-        return ColumnWindowOperator(node, table)
+        return _column_operator(node, table)
     windowing, added = node.windowing, None
     if node.merges_partials:
         windowing = _of_partials(node)
@@ -41,6 +44,16 @@ def window_operator(node: Windowed, parts: OperatorParts) -> Operator:
     closing = {timer.field: WindowClosing(node, windows, timer.field) for timer in node.timers}
     adding = WindowMessages(node, windows, parts.progress, added)
     return WindowOperator(node, table, adding, closing, parts.progress)
+
+
+def _column_operator(node: Windowed, table: PaneTable) -> Operator:
+    """Of compiled windows."""
+    windows, accumulators = column_windows(node, table)
+    if isinstance(windows, CountColumns):
+        return CountOperator(node, table, windows, accumulators)
+    if isinstance(windows, EphemeralColumns):
+        return EphemeralOperator(node, table, windows, accumulators)
+    return RangeOperator(node, table, windows, accumulators)
 
 
 def _of_partials(node: Windowed) -> Windowing:

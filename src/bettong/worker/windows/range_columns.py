@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bettong.application.timers import NEVER
-from bettong.application.windows.aggregated import Aggregated
 from bettong.application.windows.kinds import Ranges
-from bettong.application.windows.windowed import Windowed
 from bettong.frames.columns import Array, Columns
-from bettong.schema.fields import Field, Kind
-from bettong.schema.schema import Schema
-from bettong.worker.fired import fired_schema
-from bettong.worker.state.item_tables import ItemSegments
-from bettong.worker.state.pane_pool import SOONER, PanePool
+from bettong.worker.state.pane_pool import SOONER
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import Accumulators, WindowWords
-from bettong.worker.windows.fold_kernels import add_each
+from bettong.worker.windows.closed_windows import ClosedWindows, firing_order
 from bettong.worker.windows.pane_kernels import (
     BLOCK,
     FRONT,
@@ -28,7 +22,6 @@ from bettong.worker.windows.pane_kernels import (
     close_windows,
     find_panes,
 )
-from bettong.worker.windows.top_kernels import COUNT_MAX, WORD
 
 
 class RowPanes(NamedTuple):
@@ -47,16 +40,8 @@ class RowPanes(NamedTuple):
         return RowPanes(self.numbers[rows], self.dues[rows], self.marks[rows], self.marked)
 
 
-class ClosedWindows(NamedTuple):
-    """Windows that were over, by time, then by key: keys, when each was due, and what it kept."""
-
-    keys: Array
-    dues: Array
-    kept: WindowWords
-
-
 class RangeColumns:
-    """Of all keys of one partition, whose panes are in `table`."""
+    """See ClosingColumns; panes are in `table`."""
 
     def __init__(self, kind: Ranges, accumulators: Accumulators, table: PaneTable) -> None:
         latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
@@ -77,7 +62,7 @@ class RangeColumns:
         return RowPanes(numbers, dues, marks, marked)
 
     def soonest_due(self, times: Array) -> Array:
-        """See KeyWindows."""
+        """See ClosingColumns."""
         kind, times = self._kind, np.minimum(times, self._grid.latest_ns)
         first: Array = times + kind.slide_ns - (times - kind.offset_ns - kind.size_ns) % kind.slide_ns
         return first + kind.delay_ns
@@ -86,11 +71,6 @@ class RangeColumns:
         """The starts and ends of the last windows that cover these times."""
         starts = times - (times - self._kind.offset_ns) % self._kind.slide_ns
         return starts, starts + self._kind.size_ns
-
-    def windows_due(self, dues: Array) -> tuple[Array, Array]:
-        """The starts and ends of the windows that are due then."""
-        ends = dues - self._kind.delay_ns
-        return ends - self._kind.size_ns, ends
 
     def add(self, columns: Columns, slots: Array, rows: RowPanes) -> None:
         """Folds rows into panes of their keys, which have these slots."""
@@ -105,7 +85,7 @@ class RangeColumns:
                 row,
                 slots,
                 rows[:3],
-                _three_views(values),
+                values,
                 self._accumulators.folds,
                 table.words,
                 panes.arrays,
@@ -117,22 +97,8 @@ class RangeColumns:
             panes.make_room()
         table.note(sooner[: panes.counts[SOONER]])
 
-    def alone(self, columns: Columns) -> WindowWords:
-        """What windows keep that have one row each."""
-        values, items, row = self._accumulators.load(columns), ItemSegments(), 0
-        words = np.zeros((columns.length, 1 + self._accumulators.words), np.int64)
-        while True:
-            row = add_each(row, _three_views(values), self._accumulators.folds, words, items.arrays)
-            if row == columns.length:
-                return WindowWords(words, items.words)
-            items.grow()
-
-    def release(self, closed: ClosedWindows) -> None:
-        """The results of these windows were made: nothing is kept of them any more."""
-        self._table.panes.give_back_items(closed.kept.words[:, 1:])
-
     def close(self, watermark_ns: int) -> ClosedWindows | None:
-        """Fires all windows that are over by that watermark; None where none has messages. `release` has to follow."""
+        """See ClosingColumns."""
         table = self._table
         slots, dues = table.take_slots_due(watermark_ns)
         if not len(slots):
@@ -144,13 +110,15 @@ class RangeColumns:
         if not count:
             return None
         dues = found.dues[:count]
-        # Of one time, as nearly always, keys are sorted alone, which is five times as fast.
-        order = np.argsort(keys) if (dues == dues[0]).all() else np.lexsort((keys, dues))
+        order = firing_order(keys, dues)
         kept = WindowWords(found.words[:count][order], table.panes.items.words)
-        return ClosedWindows(keys[order], dues[order], kept)
+        ends = dues[order] - self._kind.delay_ns
+        return ClosedWindows(
+            keys[order], dues[order], ends - self._kind.size_ns, ends, np.arange(count), kept
+        )
 
     def try_without_rows(self) -> None:
-        """Runs all of it over nothing, so that machine code is there before the first message comes."""
+        """See ClosingColumns."""
         none = np.empty(0, np.int64)
         read_only = none.view()
         read_only.flags.writeable = False
@@ -161,7 +129,7 @@ class RangeColumns:
         self.add(self._accumulators.nothing, slots, rows)
         self._fire(slots, none, 0)
         self._accumulators.results(
-            self._table.keys_at(slots), none, none, self.alone(self._accumulators.nothing)
+            self._table.keys_at(slots), none, none, self._accumulators.alone(self._accumulators.nothing)
         )
         if len((panes := self._table.panes).kinds):
             panes.put_items(none, panes.items_of(none))
@@ -200,54 +168,6 @@ class RangeColumns:
             fresh = np.zeros((more, self._fronts.shape[1]), np.int64)
             fresh[:, BLOCK] = NO_BLOCK
             self._fronts = np.concatenate([self._fronts, fresh])
-
-
-def pane_table_of(
-    node: Windowed, kind: Kind, dtype: np.dtype[Any], parts: tuple[Field, ...] | None
-) -> PaneTable:
-    """The table of a computation whose keys are of that type, without any. Raises as `Accumulators`.
-
-    `parts`: the fields of keys that are tuples.
-    """
-    accumulators = accumulators_of(node, fired_schema(kind, dtype))
-    folds = accumulators.folds
-    panes = PanePool(
-        accumulators.words,
-        are_combined=_ranges(node).panes > 1,
-        kinds=folds.items,
-        counters=folds.tops[:, [WORD, COUNT_MAX]],
-    )
-    return PaneTable(node, (kind, dtype, parts), panes, accumulators.shown)
-
-
-def range_columns(node: Windowed, table: PaneTable) -> tuple[RangeColumns, Accumulators]:
-    """The windows of a computation, and what they keep."""
-    accumulators = accumulators_of(node, table.fired)
-    return RangeColumns(_ranges(node), accumulators, table), accumulators
-
-
-def try_windows(node: Windowed, table: PaneTable) -> None:
-    """Compiles what the windows of a computation need, unless Numba has kept it. `table`: a new one."""
-    range_columns(node, table)[0].try_without_rows()
-
-
-def accumulators_of(node: Windowed, fired: Schema) -> Accumulators:
-    """Of a computation whose keys are those of `fired`."""
-    aggregated = node.windowing.aggregation
-    assert isinstance(aggregated, Aggregated)  # noqa: S101 - no others are compiled
-    (takes,) = node.handlers
-    return Accumulators(f"window {node.name!r}", aggregated, takes, fired.fields[0])
-
-
-def _ranges(node: Windowed) -> Ranges:
-    kind = node.windowing.kind
-    assert isinstance(kind, Ranges)  # noqa: S101 - no others are compiled
-    return kind
-
-
-def _three_views(values: Array) -> tuple[Array, Array, Array]:
-    """What was loaded, as integers, as floats, and in one row."""
-    return values, values.view(np.float64), values.reshape(-1)
 
 
 class _Found:
