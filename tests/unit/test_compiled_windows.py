@@ -37,6 +37,7 @@ from tests.samples.both_speeds import (
     frames_of,
     one_by_one,
     same,
+    untimed,
     without_end,
 )
 from tests.samples.compiled_windows import LATE, OUT, Sale, Sales, described, ready, sale, windowed
@@ -121,7 +122,7 @@ def outcome(
     return (
         Counter(map(repr, results(records, OUT, Sales))),
         Counter(map(repr, results(records, LATE, Sale))),
-        Counter((each.message, each.reason, each.fired) for each in dead_letters(records)),
+        Counter(map(untimed, dead_letters(records))),
         sum(each.counters.late for each in workers),
         sum(each.counters.partly_late for each in workers),
     )
@@ -183,32 +184,6 @@ def test_a_message_whose_window_ends_after_all_time_is_a_dead_letter(kind: Windo
     messages = [sale(1, 5, 1), sale(3, 2**63 - 20, 2), sale(2, 7, 3), sale(4, 2**63 - 1, 4)]
     assert len(dead_letters(same(python, compiled, data("in/x", 1, messages, watermark_ns=9)))) == 2
     assert compiled.keys == 2
-
-
-@pytest.mark.parametrize("kind", [Counts(1, 25), Counts(3, 40)])
-def test_a_group_whose_last_message_is_at_the_end_of_all_time_gives_no_result(kind: WindowKind) -> None:
-    """Its end is one nanosecond behind that."""
-    python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
-    messages = [sale(1, 2**63 - 1, 1), sale(2, 2**63 - 2, 2), sale(3, 9, 3)]
-    found = same(python, compiled, data("in/x", 1, messages, watermark_ns=9))
-    found += same(python, compiled, tick_of(50))
-    assert len(dead_letters(found)) == 1
-    assert len(results(found, OUT, Sales)) == 2
-
-
-@pytest.mark.parametrize("kind", [Counts(2, 40), Ephemeral(12, 20)])
-def test_more_keys_than_there_is_room_for_at_first_in_windows_one_at_a_time(kind: WindowKind) -> None:
-    """Many of a key in one frame, too."""
-    chance = Random(5)
-    python, compiled = (worker(ready(kind, "fire", compiled=speed)) for speed in (False, True))
-    found = 0
-    for number in range(1, 6):
-        sales = [sale(chance.randrange(2000), 5 * number + chance.randrange(9), each) for each in range(3000)]
-        frame = data("in/x", number, sales, watermark_ns=5 * number, ingest_ns=15 * number)
-        found += len(results(same(python, compiled, frame), OUT, Sales))
-    found += len(results(same(python, compiled, tick_of(FAR_NS)), OUT, Sales))
-    assert found > 1500
-    assert table_of(compiled).panes.live == compiled.keys == 0
 
 
 @pytest.mark.parametrize(

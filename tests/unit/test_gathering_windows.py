@@ -25,7 +25,16 @@ from bettong.worker.partition import PartitionWorker
 from bettong.worker.state.pane_pool import VALUES
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.value_hashes import hashes_of
-from tests.samples.both_speeds import LATES, STEPS, fitting_cases, folded, frames_of, one_by_one, same
+from tests.samples.both_speeds import (
+    LATES,
+    STEPS,
+    fitting_cases,
+    folded,
+    frames_of,
+    one_by_one,
+    same,
+    untimed,
+)
 from tests.samples.dying_workers import check_deaths
 from tests.samples.gathering_windows import (
     GATHERED,
@@ -133,7 +142,7 @@ def outcome(
     return (
         Counter(map(repr, results(records, OUT, result))),
         Counter(map(repr, results(records, LATE, Reading))),
-        Counter((repr(each.message), each.reason, each.fired) for each in dead_letters(records)),
+        Counter(map(untimed, dead_letters(records))),
         sum(each.counters.late for each in workers),
         sum(each.counters.partly_late for each in workers),
     )
