@@ -1,4 +1,4 @@
-"""Groups of messages and ephemeral windows, in plain Python and compiled, in the worker alone, beside tumbling windows."""
+"""Groups of messages and ephemeral windows, in plain Python and compiled, beside tumbling ones, in the worker alone."""
 
 from __future__ import annotations
 

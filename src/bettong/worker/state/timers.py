@@ -194,7 +194,11 @@ class SlotTimers:
         if self._due is None:
             log, event = (
                 min(
-                    (each.first_ns for each, own in zip(self._bounds, self._clocks, strict=True) if own is clock),
+                    (
+                        each.first_ns
+                        for each, own in zip(self._bounds, self._clocks, strict=True)
+                        if own is clock
+                    ),
                     default=NEVER,
                 )
                 for clock in (Clock.LOG, Clock.EVENT)
