@@ -152,7 +152,7 @@ def test_a_crash_at_any_record_changes_nothing(kind: WindowKind, late: str) -> N
     assert python.counters.late > 3 or isinstance(kind, Counts)
     assert python.counters.deleted > 3
     assert python.counters.dead_letters > 3
-    assert len({each.key for found in outputs for each in results(found, OUT, Sales)}) > 3
+    assert len({each.key for found in outputs for each in results(found, OUT, Sales)}) > 2
 
 
 def test_panes_are_used_again_and_are_as_many_as_were_open_at_once() -> None:
