@@ -70,6 +70,12 @@ EVENT_TTL_TURNS = (
     [left(3, 16, 4)],
     [left(1, 28, 5), left(2, 28, 6)],
 )
+SESSION_TURNS = (
+    [left(1, 0, 1), left(1, 8, 2), left(2, 0, 3), left(2, 10, 4)],
+    [left(1, 25, 5)],
+    [left(1, 17, 6)],  # makes one session of two
+    [left(3, 60, 7)],
+)
 DELETED = ["1 1: 1", "1 2: 2", "2 3: 1", "1 4: 1"]
 LOG_TTL = ["1 1: 1", "2 2: 1", "1 3: 2", "1 4: 3", "2 5: 1"]
 EVENT_TTL = ["1 1: 1", "2 2: 1", "1 3: 2", "3 4: 1", "1 5: 3", "2 6: 1"]
@@ -163,13 +169,17 @@ CASES = (
     TimeCase(
         "sessions",
         windows("sessions", bettong.sessions(s(10))),
-        (
-            [left(1, 0, 1), left(1, 8, 2), left(2, 0, 3), left(2, 10, 4)],
-            [left(1, 25, 5)],
-            [left(1, 17, 6)],  # makes one session of two
-            [left(3, 60, 7)],
-        ),
+        SESSION_TURNS,
         ["1 from 0 to 35.000: 1 2 5 6", "2 from 0 to 20.000: 3 4"],
+        out_of_order_s=10,
+    ),
+    TimeCase(
+        "sessions-compiled",
+        lambda events: events.window(bettong.sessions(s(10)), COMPILED, name="sessions-compiled").map(
+            total_line, name="session-line"
+        ),
+        SESSION_TURNS,
+        ["1 from 0: 4, highest 6", "2 from 0: 2, highest 4"],
         out_of_order_s=10,
     ),
     TimeCase(

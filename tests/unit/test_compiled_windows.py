@@ -19,7 +19,7 @@ from bettong import Application, ApplicationError, Width
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.plan import plan
 from bettong.application.streams import Stream
-from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, WindowKind
+from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions, WindowKind
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import SnapshotError
 from bettong.inspection.key_history import KeyHistory
@@ -57,6 +57,9 @@ KINDS: list[WindowKind] = [
     Ranges(9, 6, 0, 5),
     Ranges(50, 1, 0, 0),
     *GROUPS,
+    Sessions(6, 0),
+    Sessions(1, 0),
+    Sessions(11, 20),
 ]
 # One that closes after all that tests send; the log clock hangs on how messages are cut into frames.
 LASTING = [Counts(3, 8000) if isinstance(kind, Counts) else kind for kind in KINDS]
@@ -165,9 +168,10 @@ def test_panes_are_used_again_and_are_as_many_as_were_open_at_once() -> None:
     assert int(table_of(one).panes.counts[0]) == 9 * 4
 
 
-def test_more_panes_and_windows_than_there_is_room_for_at_first() -> None:
+@pytest.mark.parametrize("kind", [Ranges(20, 5, 0, 0), Sessions(4, 0)])
+def test_more_panes_and_windows_than_there_is_room_for_at_first(kind: WindowKind) -> None:
     """A key with thousands of panes, in no order, and all windows of them fire at one record."""
-    kind, chance = Ranges(20, 5, 0, 0), Random(3)
+    chance = Random(3)
     python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
     times = [5 * number for number in range(3000)]
     chance.shuffle(times)
@@ -178,7 +182,7 @@ def test_more_panes_and_windows_than_there_is_room_for_at_first() -> None:
     assert table_of(compiled).panes.live == 0
 
 
-@pytest.mark.parametrize("kind", [KINDS[0], Ephemeral(9, 20), Ephemeral(90, 0)])
+@pytest.mark.parametrize("kind", [KINDS[0], Sessions(30, 0), Ephemeral(9, 20), Ephemeral(90, 0)])
 def test_a_message_whose_window_ends_after_all_time_is_a_dead_letter(kind: WindowKind) -> None:
     python, compiled = (worker(ready(kind, "fire", compiled=speed)) for speed in (False, True))
     messages = [sale(1, 5, 1), sale(3, 2**63 - 20, 2), sale(2, 7, 3), sale(4, 2**63 - 1, 4)]
@@ -191,6 +195,8 @@ def test_a_message_whose_window_ends_after_all_time_is_a_dead_letter(kind: Windo
     [
         (KINDS[0], b"", 3),
         (KINDS[0], b'{"key":"s1","timer":"due","at":10}', 1),
+        (Sessions(8, 0), b"", 3),
+        (Sessions(8, 0), b'{"key":"s1","timer":"due","at":10}', 1),
         (Counts(3, 40), b"", 3),
         (Counts(3, 40), b'{"key":"s1","timer":"timeout","at":40}', 1),
         (Ephemeral(12, 0), b"", 3),
@@ -202,7 +208,9 @@ def test_a_message_whose_window_ends_after_all_time_is_a_dead_letter(kind: Windo
 def test_a_window_that_is_left_out_is_a_dead_letter(
     kind: WindowKind, timer: bytes, left_out_letters: int
 ) -> None:
-    log = [data("in/x", 1, [sale(key, 1, 1) for key in (1, 2, 3)], watermark_ns=1), tick_of(50)]
+    """The session of the second key has grown since it was due first: that leaves nothing out."""
+    sales = [sale(key, 1, 1) for key in (1, 2, 3)]
+    log = [data("in/x", 1, [*sales, sale(2, 3, 2)], watermark_ns=1), tick_of(50)]
     python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
     for one in (python, compiled):
         left_out = ExcludedTimer("sales", timer, "sales", "killed the worker")
@@ -213,7 +221,7 @@ def test_a_window_that_is_left_out_is_a_dead_letter(
     assert compiled.keys == 0
 
 
-@pytest.mark.parametrize("kind", [KINDS[2], *GROUPS])
+@pytest.mark.parametrize("kind", [KINDS[2], Sessions(6, 0), *GROUPS])
 def test_open_windows_are_shown_as_those_of_plain_python(kind: WindowKind) -> None:
     """At any time: also those that have fired, and are remembered."""
     python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
@@ -333,7 +341,6 @@ class Twice(bettong.Sum):
 @pytest.mark.parametrize(
     ("build", "complaint"),
     [
-        (of(bettong.sessions(timedelta(1))), "sessions are not"),
         (lambda: of(bettong.ephemeral(timedelta(1)))(early=timedelta(1)), "early= has no compiled form"),
         (lambda: of()(emit_empty=True), "emit_empty= has no compiled form"),
         (lambda: of()(early=timedelta(1)), "early= has no compiled form"),

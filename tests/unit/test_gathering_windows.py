@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Application, ApplicationError
-from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, WindowKind
+from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions, WindowKind
 from bettong.errors import SnapshotError
 from bettong.schema.fields import Kind
 from bettong.worker.partition import PartitionWorker
@@ -58,8 +58,9 @@ TUMBLING, DELAYED = Ranges(40, 40, 0, 0), Ranges(70, 70, 3, 50)
 SLIDING, MANY_PANES = Ranges(60, 20, 0, 5), Ranges(45, 10, 3, 0)
 # The log clock hangs on how messages are cut into frames, so one lasts until the end.
 GROUPS, LASTING, EPHEMERAL = Counts(5, 60), Counts(9, 8000), Ephemeral(50, 60)
+SESSIONS, DELAYED_SESSIONS = Sessions(9, 0), Sessions(11, 25)
 # Which windows of which aggregates.
-CASES = [
+CASES: list[tuple[WindowKind, Any]] = [
     (TUMBLING, Gathered),
     (DELAYED, Gathered),
     (SLIDING, Gathered),
@@ -70,6 +71,8 @@ CASES = [
     (LASTING, Ranks),
     (EPHEMERAL, Gathered),
     (EPHEMERAL, Ranks),
+    (SESSIONS, Gathered),
+    (DELAYED_SESSIONS, Ranks),
 ]
 TIMED = [(GROUPS, Gathered), (GROUPS, Ranks)]
 
@@ -175,9 +178,12 @@ def test_a_crash_at_any_record_changes_nothing_of_what_windows_gather(
         assert compiled.accounts.now() == python.accounts.now()
 
 
-@pytest.mark.parametrize(("kind", "fired"), [(TUMBLING, 5), (SLIDING, 11)])
+@pytest.mark.parametrize(("kind", "fired"), [(TUMBLING, 5), (SLIDING, 11), (Sessions(20, 0), 3)])
 def test_many_different_values_are_gathered_as_in_plain_python(kind: WindowKind, fired: int) -> None:
-    """More registers than are kept one by one, and more buckets than a quantile may have; restored in between."""
+    """More registers than are kept one by one, and more buckets than a quantile may have; restored in between.
+
+    The last frame makes one session of two.
+    """
     chance = Random(3)
     python, compiled = (worker(ready(kind, "drop", Gathered, compiled=each)) for each in (False, True))
     for number in range(30):
@@ -185,7 +191,9 @@ def test_many_different_values_are_gathered_as_in_plain_python(kind: WindowKind,
         times = {7: 80, 8: 0, 507: 80, 508: 0}
         found = [
             replace(
-                reading(1 + (each > 950), times.get(each, (20, 59)[number % 2]), 13 * each),
+                reading(
+                    1 + (each > 950), times.get(each, 40 if number == 29 else (20, 59)[number % 2]), 13 * each
+                ),
                 amount=chance.randrange(2**40),
                 took=chance.choice([-1, 1]) * 2.0 ** chance.uniform(-900, 900),
                 name=f"n{chance.randrange(7000)}",
@@ -200,13 +208,24 @@ def test_many_different_values_are_gathered_as_in_plain_python(kind: WindowKind,
             compiled = worker(ready(kind, "drop", Gathered, compiled=True))
             compiled.restore(saved)
             assert compiled.snapshot() == saved
-    shown = table_of(compiled).state_of("s1")
-    assert shown == python.tables["readings"].state_of("s1")
-    names, panes = list(GATHERED), shown["panes"].values()
+    shown, plain = (one.tables["readings"].state_of("s1") for one in (compiled, python))
+    assert shown == plain
+    names, panes, of_python = list(GATHERED), panes_in(shown), panes_in(plain)
+    for of in ("amounts", "names"):
+        # In the order in which they came.
+        values = [[list(pane[names.index(of)]) for pane in each] for each in (panes, of_python)]
+        assert values[0] == values[1]
     assert max(pane[names.index("median")][0] for pane in panes) > 0
     assert {type(pane[names.index("about_amounts")]) for pane in panes} == {str, dict}
     assert len(results(same(python, compiled, tick_of(FAR_NS)), OUT, Gathered)) == fired
-    assert table_of(compiled).panes.live == 0
+    assert table_of(compiled).panes.live == words_in_use(table_of(compiled)) == 0
+
+
+def panes_in(shown: Any) -> list[Any]:
+    """Those of a state that is shown, by time."""
+    if "sessions" in shown:
+        return [each[2] for each in shown["sessions"]]
+    return [shown["panes"][number] for number in sorted(shown["panes"], key=int)]
 
 
 @pytest.mark.parametrize("kind", [TUMBLING, SLIDING, GROUPS, Counts(130, 60), EPHEMERAL])

@@ -41,7 +41,7 @@ from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.state.records import RecordTable
 from bettong.worker.state.state_schemas import state_schema_of
 from bettong.worker.state.table import StateTable
-from bettong.worker.windows.column_windows import pane_table_of, try_windows
+from bettong.worker.windows.compiled_kinds import pane_table_of, try_windows
 
 # Each with the streams that it reads, in the order in which rows pass them.
 Operators: TypeAlias = tuple[tuple[StreamReads | SideReads, Operator], ...]

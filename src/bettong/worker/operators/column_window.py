@@ -20,45 +20,55 @@ from bettong.worker.fired import Firing
 from bettong.worker.operators.operator import derived
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
 from bettong.worker.state.pane_table import PaneTable
-from bettong.worker.windows.accumulators import Accumulators
-from bettong.worker.windows.closed_windows import ClosingColumns
+from bettong.worker.windows.compiled_kinds import column_windows
 from bettong.worker.windows.late_rows import LateRows
 from bettong.worker.windows.pane_kernels import BEYOND, LATE, PARTLY_LATE, REFUSED
-from bettong.worker.windows.range_columns import RangeColumns
 
 
 class ColumnWindowOperator:
     """See Operator. No function of the user's is called here, so nothing raises."""
 
-    def __init__(
-        self, node: Windowed, table: PaneTable, windows: ClosingColumns, accumulators: Accumulators
-    ) -> None:
+    def __init__(self, node: Windowed, table: PaneTable) -> None:
         self.name = node.name
         self.table = table
         self.late_rows = LateRows(are_kept=node.windowing.late == "side")
         self._late = node.windowing.late
-        self._closing = windows
-        self._accumulators = accumulators
+        self._windows, self._accumulators = column_windows(node, table)
         self._nothing = Results(Columns.of_messages(node.schema, []), np.empty(0, np.int64))
         # Groups without a timeout have none.
         self._timer = node.timers[0] if node.timers else None
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        raise NotImplementedError
+        refused = self._accumulators.refused(batch.columns)
+        marks = self._windows.add(batch, refused)
+        results, late = self._nothing, np.flatnonzero(marks == LATE)
+        if marks.any():
+            partly_late = int(np.count_nonzero(marks == PARTLY_LATE))
+            self.late_rows.count(len(late), partly_late)
+            self.late_rows.rows += len(late)
+            self.late_rows.partly_late_rows += partly_late
+            self.late_rows.keep(batch, late)
+            times = batch.event_times()
+            if self._late == "fire" and len(late):
+                results = self._each_alone(batch, late, times[late])
+            failures = [(row, self._beyond(times[row])) for row in np.flatnonzero(marks == BEYOND).tolist()]
+            failures += [(row, refused[row]) for row in np.flatnonzero(marks == REFUSED).tolist()]
+            if failures:
+                results = results._replace(failures=sorted([*failures, *results.failures], key=itemgetter(0)))
+        return derived(self.name, batch, results, dead_letters, late)
 
-    def _count_late(self, batch: Batch, late: Array, partly_late: int = 0) -> None:
-        """These rows are late, and so many others partly."""
-        self.late_rows.count(len(late), partly_late)
-        self.late_rows.rows += len(late)
-        self.late_rows.partly_late_rows += partly_late
-        self.late_rows.keep(batch, late)
+    def _beyond(self, at_ns: int) -> str:
+        word = self._windows.word
+        return reason_of(ValueError(f"its event time is {at_ns} ns: its {word} ends after the year 2262"))
 
-    def _each_alone(self, batch: Batch, late: Array, starts: Array, ends: Array) -> Results:
-        """What late rows give at once, each as a window that starts and ends then."""
+    def _each_alone(self, batch: Batch, late: Array, times: Array) -> Results:
+        """What late rows give at once."""
         rows = batch.take(late)
+        starts, ends = self._windows.late_windows(late, times)
+        keys = self.table.keys_of(rows)
         kept = self._accumulators.alone(rows.columns)
-        columns, violations = self._accumulators.results(self.table.keys_of(rows), starts, ends, kept)
+        columns, violations = self._accumulators.results(keys, starts, ends, kept)
         failures = [(int(late[row]), reason) for row, reason in violations.items()]
         return Results(columns, np.delete(late, list(violations)), failures)
 
@@ -69,16 +79,16 @@ class ColumnWindowOperator:
 
     def soonest_due(self, times: Array) -> Array | None:
         """See Operator."""
-        return self._closing.soonest_due(times)
+        return self._windows.soonest_due(times)
 
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
         """See Operator. A window fires once, so how often a key fires is bounded by its panes."""
         if (timer := self._timer) is None:
             return ()
-        closed = self._closing.close(log_ns if timer.clock is Clock.LOG else watermark_ns)
+        closed = self._windows.close(log_ns if timer.clock is Clock.LOG else watermark_ns)
         if closed is None:
             return ()
-        given, ends = closed.given, closed.ends
+        given = closed.given
         fired = self.table.rows_of(closed.keys, closed.dues)
 
         def firing(index: int) -> Firing:
@@ -86,9 +96,9 @@ class ColumnWindowOperator:
 
         dead_letters.firing = firing
         columns, violations = self._accumulators.results(
-            closed.keys[given], closed.starts[given], ends[given], closed.kept
+            closed.keys[given], closed.starts[given], closed.ends[given], closed.kept
         )
-        self.table.panes.give_back_items(closed.kept.words[:, 1:])
+        self._windows.release(closed)
         fit = np.delete(given, list(violations))
         left_out = _left_out(self.name, fired, firing, dead_letters)
         if left_out:
@@ -103,52 +113,8 @@ class ColumnWindowOperator:
                 dead_letters.exclude(why, index)
         if not columns.length:
             return ()
-        rows = fired.at(EventTimes.of(np.maximum(ends - 1, 0).astype(np.int64, copy=False)))
+        rows = fired.at(EventTimes.of(np.maximum(closed.ends - 1, 0).astype(np.int64, copy=False)))
         return [rows.derived(columns, None if len(fit) == fired.length else fit)]
-
-
-class RangeOperator(ColumnWindowOperator):
-    """Of windows of a fixed size."""
-
-    def __init__(
-        self, node: Windowed, table: PaneTable, windows: RangeColumns, accumulators: Accumulators
-    ) -> None:
-        super().__init__(node, table, windows, accumulators)
-        self._windows = windows
-
-    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
-        """See Operator."""
-        times = batch.event_times()
-        rows = self._windows.find_panes(times, batch.message_watermarks())
-        kept, results = batch, self._nothing
-        late = np.empty(0, np.int64)
-        refused = self._refused(batch, rows.marks)
-        if rows.marked or refused:
-            is_late, is_beyond = rows.marks == LATE, rows.marks == BEYOND
-            is_out = is_beyond | (rows.marks == REFUSED)
-            late = np.flatnonzero(is_late)
-            self._count_late(batch, late, int(np.count_nonzero(rows.marks == PARTLY_LATE)))
-            is_kept = ~is_out if self._late == "oldest" else ~(is_out | is_late)
-            if self._late == "fire" and len(late):
-                results = self._each_alone(batch, late, *self._windows.newest_windows(times[late]))
-            if is_out.any():
-                failures = [(row, beyond(times[row])) for row in np.flatnonzero(is_beyond).tolist()]
-                failures = sorted([*failures, *refused.items(), *results.failures], key=itemgetter(0))
-                results = results._replace(failures=failures)
-            if not is_kept.all():
-                chosen = np.flatnonzero(is_kept)
-                kept, rows = batch.take(chosen), rows.take(chosen)
-        if kept.length:
-            self._windows.add(kept.columns, self.table.slots(kept), rows)
-        return derived(self.name, batch, results, dead_letters, late)
-
-    def _refused(self, batch: Batch, marks: Array) -> Mapping[int, str]:
-        """The rows that would be added to a window and that an aggregate refuses, which get a mark; and why."""
-        found = self._accumulators.refused(batch.columns)
-        left_alone = (BEYOND, LATE) if self._late in ("drop", "side") else (BEYOND,)
-        refused = {row: why for row, why in found.items() if marks[row] not in left_alone}
-        marks[list(refused)] = REFUSED
-        return refused
 
 
 def _left_out(
@@ -164,8 +130,3 @@ def _left_out(
         if why is not None:
             found[index] = why
     return found
-
-
-def beyond(at_ns: int) -> str:
-    """Why a message of such an event time is a dead letter."""
-    return reason_of(ValueError(f"its event time is {at_ns} ns: its window ends after the year 2262"))

@@ -51,7 +51,7 @@ class DueTable(RecordTable):
         self.note(slots[~is_over])
 
     def forget_empty(self, slots: Array) -> None:
-        """Keys of these slots that keep nothing are gone: they were not there before."""
+        """Keys that got one of these slots for rows that nothing is kept of are gone."""
         self._drop(np.unique(slots[self._is_over(slots)]))
 
     def _is_over(self, slots: Array) -> Any:

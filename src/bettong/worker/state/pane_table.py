@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bettong.application.timers import NEVER
-from bettong.application.windows.states import RangeState
+from bettong.application.windows.states import RangeState, SessionState
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import SnapshotError
 from bettong.frames.columns import Array
@@ -80,12 +80,8 @@ class PaneTable(DueTable):
         states = self.states[slots].copy()
         panes, counts = self.panes.of_keys(states.view(np.int64).reshape(-1, _WORDS))
         states["oldest"], states["newest"] = np.cumsum(counts) - counts, counts
-        words = self.panes.words[panes][:, [NUMBER, *self._accumulated]]
+        words = self.panes.words[panes][:, self.panes.saved]
         return SavedStates(bytes_of(self._table.keys[slots], states, words, *self.panes.items_of(panes)))
-
-    @property
-    def _accumulated(self) -> range:
-        return range(MESSAGES, VALUES + self.panes.own_words)
 
     def _read_beside(self, file: io.BytesIO) -> Any:
         panes = read_array(file, dimensions=2)
@@ -94,7 +90,7 @@ class PaneTable(DueTable):
     def _take_over(self, slots: Array, states: Array, beside: Any) -> None:
         beside, items = beside
         starts, counts = states["oldest"], states["newest"]
-        width = 1 + len(self._accumulated)
+        width = len(self.panes.saved)
         dues = states.view(np.int64).reshape(-1, _WORDS)[:, DUE]
         if beside.dtype != np.int64 or beside.shape[1:] != (width,) or not self._are_open(dues, counts):
             raise SnapshotError(
@@ -116,8 +112,7 @@ class PaneTable(DueTable):
         self.panes.give_back(self.panes.of_keys(self.words[slots])[0])
         panes = self.panes.take(len(beside))
         words = self.panes.words
-        words[panes, NUMBER] = beside[:, 0]
-        words[panes[:, None], self._accumulated] = beside[:, 1:]
+        words[panes[:, None], self.panes.saved] = beside
         words[panes, OLDER], words[panes, NEWER] = np.roll(panes, 1), np.roll(panes, -1)
         if items:
             self.panes.put_items(panes, items)
@@ -139,7 +134,12 @@ class PaneTable(DueTable):
 
     def _state(self, due_ns: int, panes: Array) -> Any:
         """What plain Python keeps of such a key."""
-        return RangeState(due=due_ns, panes={int(pane[NUMBER]): self._accumulator(pane) for pane in panes})
+        shown, numbers = [self._accumulator(pane) for pane in panes], panes[:, NUMBER].tolist()
+        if not self.panes.are_sessions:
+            return RangeState(due=due_ns, panes=dict(zip(numbers, shown, strict=True)))
+        ends = panes[:, VALUES + self.panes.values].tolist()
+        sessions = [[*each, True] for each in zip(numbers, ends, shown, strict=True)]
+        return SessionState(due=due_ns, sessions=sessions)
 
     def _accumulator(self, pane: Array) -> list[Any]:
         return self._shown(pane[MESSAGES:], self.panes.items.words)

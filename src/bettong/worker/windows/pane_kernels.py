@@ -172,11 +172,11 @@ def close_windows(
     count: Any,
 ) -> Any:
     """Fires the windows of keys that are due; `dues` goes on with them. Returns the key at which it stopped for want of
-    room, in `found` or for items, and how many windows are in `found`: slots, when each was due, and its accumulators
-    (words twice). Their items are still in use.
+    room, in `found` or for items, and how many windows are in `found`: slots, when each began and was due, and its
+    accumulators (words twice). Their items are still in use.
     """
     panes, floats, _, _, items = pool
-    found_slots, found_dues, words, word_floats = found
+    found_slots, found_starts, found_dues, words, word_floats = found
     for index in range(start, len(slots)):
         slot = np.uint64(slots[index])
         while dues[index] <= until_ns:
@@ -201,7 +201,8 @@ def close_windows(
                         join_accumulators(
                             folds, words, word_floats, count, 0, fronts[0], fronts[1], slot, FRONT
                         )
-                found_slots[count], found_dues[count] = slots[index], dues[index]
+                found_slots[count], found_starts[count] = slots[index], end - grid.size_ns
+                found_dues[count] = dues[index]
                 count += 1
             dues[index] = _go_on(slot, first, end, grid, folds, keys, pool)
             if dues[index] == NEVER and len(fronts[0]):
