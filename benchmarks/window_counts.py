@@ -165,7 +165,8 @@ def _load(events: int, keys: int, per_key: int = EVENTS_PER_KEY) -> EventLoad:
 
 
 @cache
-def _ready(kind: WindowKind, *, compiled: bool) -> tuple[Plan, StageProgram]:
+def ready_counts(kind: WindowKind, *, compiled: bool) -> tuple[Plan, StageProgram]:
+    """An application that counts events by such windows."""
     app = bettong.Application("window-counts")
     source = app.source("events", schema=KeyEvent, key="key", event_time="at")
     counts = bettong.compiled(bettong.aggregate(WindowCount, count=bettong.Count()))
@@ -177,7 +178,7 @@ def _ready(kind: WindowKind, *, compiled: bool) -> tuple[Plan, StageProgram]:
 def _speed(
     kind: WindowKind, right: tuple[int, int, list[tuple[int, int]]], load: EventLoad, *, compiled: bool
 ) -> Sample:
-    application, ready = _ready(kind, compiled=compiled)
+    application, ready = ready_counts(kind, compiled=compiled)
     records, seconds = fold(worker_of(application.application, ready), load.frames(application))
     _check(application, records, right)
     return Sample(len(load.keys) / seconds, seconds * 1e6 / len(load.keys))

@@ -12,6 +12,7 @@ from bettong.application.plan import Plan, plan
 from bettong.application.streams import WindowedStream
 from bettong.application.windows.kinds import WindowKind
 from bettong.worker.stage_program import StageProgram, program
+from tests.samples.both_speeds import fitting_late
 
 OUT, LATE = "meters.sink.out", "meters.sink.late"
 
@@ -101,7 +102,7 @@ def windowed(kind: Any, **options: Any) -> WindowedStream[Any, Sale]:
 @cache
 def described(kind: WindowKind, late: str) -> Plan:
     """The plan of such an application."""
-    return plan(windowed(kind, late=late).app)
+    return plan(windowed(kind, late=fitting_late(kind, late)).app)
 
 
 @cache

@@ -11,6 +11,7 @@ from bettong import Application, Width
 from bettong.application.plan import Plan, plan
 from bettong.application.windows.kinds import WindowKind
 from bettong.worker.stage_program import StageProgram, program
+from tests.samples.both_speeds import fitting_late
 
 OUT, LATE = "meters.sink.out", "meters.sink.late"
 
@@ -105,6 +106,7 @@ def described(kind: WindowKind, late: Any, result: Any) -> Plan:
     app = Application("meters")
     source = app.source("in", schema=Reading, key="shop", event_time="at")
     made: Any = bettong.compiled(bettong.aggregate(result, **AGGREGATES[result]))
+    late = fitting_late(kind, late)
     node = source.window(kind, made, name="readings", late=late)
     node.sink("out")
     if late == "side":

@@ -69,7 +69,7 @@ def test_a_case_gives_its_results_when_partitions_change_behind_every_turn(
     assert_alike(found, outcome(ready, case, [], first=1))
 
 
-@pytest.mark.parametrize("name", ["compiled", "sessions-compiled"])
+@pytest.mark.parametrize("name", ["compiled", "sessions-compiled", "counts-compiled", "ephemeral-compiled"])
 @pytest.mark.parametrize("resend", [False, True], ids=["", "resent"])
 def test_windows_in_one_array_are_divided_by_their_keys(name: str, *, resend: bool) -> None:
     case = next(each for each in CASES if each.name == name)

@@ -7,6 +7,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from bettong.application.timers import Clock
 from bettong.application.windows.windowed import Windowed
 from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
@@ -34,7 +35,8 @@ class ColumnWindowOperator:
         self._late = node.windowing.late
         self._windows, self._accumulators = column_windows(node, table)
         self._nothing = Results(Columns.of_messages(node.schema, []), np.empty(0, np.int64))
-        (self._timer,) = (timer.field for timer in node.timers)
+        # Groups without a timeout have none.
+        self._timer = node.timers[0] if node.timers else None
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
@@ -63,9 +65,9 @@ class ColumnWindowOperator:
     def _each_alone(self, batch: Batch, late: Array, times: Array) -> Results:
         """What late rows give at once."""
         rows = batch.take(late)
-        starts, ends = self._windows.newest_windows(times)
+        starts, ends = self._windows.late_windows(late, times)
         keys = self.table.keys_of(rows)
-        kept = self._windows.alone(rows.columns)
+        kept = self._accumulators.alone(rows.columns)
         columns, violations = self._accumulators.results(keys, starts, ends, kept)
         failures = [(int(late[row]), reason) for row, reason in violations.items()]
         return Results(columns, np.delete(late, list(violations)), failures)
@@ -73,33 +75,39 @@ class ColumnWindowOperator:
     @property
     def due(self) -> Due | None:
         """See Operator."""
-        return self.table.due
+        return self.table.due if self._timer is not None else None
 
     def soonest_due(self, times: Array) -> Array | None:
         """See Operator."""
         return self._windows.soonest_due(times)
 
-    def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:  # noqa: ARG002
+    def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
         """See Operator. A window fires once, so how often a key fires is bounded by its panes."""
-        closed = self._windows.close(watermark_ns)
+        if (timer := self._timer) is None:
+            return ()
+        closed = self._windows.close(log_ns if timer.clock is Clock.LOG else watermark_ns)
         if closed is None:
             return ()
+        given = closed.given
         fired = self.table.rows_of(closed.keys, closed.dues)
 
         def firing(index: int) -> Firing:
-            return Firing(self._timer, fired.key_values()[index], int(closed.dues[index]))
+            return Firing(timer.field, fired.key_values()[index], int(closed.dues[index]))
 
         dead_letters.firing = firing
-        columns, violations = self._accumulators.results(closed.keys, closed.starts, closed.ends, closed.kept)
+        columns, violations = self._accumulators.results(
+            closed.keys[given], closed.starts[given], closed.ends[given], closed.kept
+        )
         self._windows.release(closed)
-        fit = np.delete(np.arange(fired.length), list(violations))
+        fit = np.delete(given, list(violations))
         left_out = dead_letters.left_out(self.name, fired.length)
         if left_out:
             is_in = ~np.isin(fit, list(left_out))
             columns, fit = columns.take(np.flatnonzero(is_in)), fit[is_in]
-        failures: dict[int, str | ExcludedTimer] = {**violations, **left_out}
+        failures: dict[int, str | ExcludedTimer] = {int(given[row]): why for row, why in violations.items()}
+        failures |= left_out
         dead_letters.add_all(self.name, failures.items())
         if not columns.length:
             return ()
-        rows = fired.at(EventTimes.of(np.maximum(closed.ends - 1, 0)))
-        return [rows.derived(columns, fit if failures else None)]
+        rows = fired.at(EventTimes.of(np.maximum(closed.ends - 1, 0).astype(np.int64, copy=False)))
+        return [rows.derived(columns, None if len(fit) == fired.length else fit)]

@@ -10,7 +10,7 @@ from bettong.worker.state.records import RecordTable
 
 
 class DueTable(RecordTable):
-    """See StateTable. What a record refers to is kept beside the records. Its one timer goes by event time."""
+    """See StateTable. What a record refers to is kept beside the records. It has one timer at most."""
 
     @property
     def words(self) -> Array:
@@ -31,10 +31,13 @@ class DueTable(RecordTable):
         if self._timers is not None:
             self._timers.note(slots, self.states)
 
-    def take_slots_due(self, watermark_ns: int) -> tuple[Array, Array]:
-        """The slots of keys that are due by that watermark, and when. They are NEVER now; `close` has to follow."""
-        assert self._timers is not None  # noqa: S101 - what goes by event time has one
-        slots, at_ns, _ = self._timers.take(0, watermark_ns, self.states)
+    def take_slots_due(self, clock_ns: int) -> tuple[Array, Array]:
+        """The slots of keys that are due by then, and when. They are NEVER now; `close` has to follow.
+
+        `clock_ns`: of the clock by which the timer goes.
+        """
+        assert self._timers is not None  # noqa: S101 - nothing is due without one
+        slots, at_ns, _ = self._timers.take(clock_ns, clock_ns, self.states)
         if self._changed is not None:
             self._changed[slots] = True
         return slots, at_ns
@@ -47,7 +50,7 @@ class DueTable(RecordTable):
         self._end(over)
         self.note(slots[~is_over])
 
-    def forget(self, slots: Array) -> None:
+    def forget_empty(self, slots: Array) -> None:
         """Keys that got one of these slots for rows that nothing is kept of are gone."""
         self._drop(np.unique(slots[self._is_over(slots)]))
 

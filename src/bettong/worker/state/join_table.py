@@ -61,10 +61,6 @@ class JoinTable(DueTable):
         super().__init__(node, key[1], key[0], key[2], first=first)
         self.pool = KeptPool(sides)
 
-    def forget_empty(self, slots: Array) -> None:
-        """Keys of these slots that keep nothing are gone."""
-        self._drop(np.unique(slots[self._is_over(slots)]))
-
     def _is_over(self, slots: Array) -> Any:
         words = self.words
         return words[slots, _KEPT[0]] + words[slots, _KEPT[1]] == 0

@@ -107,6 +107,10 @@ class PanePool:
     def give_back(self, panes: Array) -> None:
         """These are in use no more, nor are their items."""
         self.give_back_items(self.words[panes, VALUES : VALUES + self.values])
+        self.give_back_rows(panes)
+
+    def give_back_rows(self, panes: Array) -> None:
+        """These are in use no more. Their items are, by whoever has their words."""
         stop = self.counts[FREE] + len(panes)
         self.free[self.counts[FREE] : stop] = panes
         self.counts[FREE] = stop

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import NEVER
 from bettong.application.windows.states import RangeState, SessionState
+from bettong.application.windows.windowed import Windowed
 from bettong.errors import SnapshotError
 from bettong.frames.columns import Array
 from bettong.frames.composite_keys import unpacked
@@ -19,24 +19,24 @@ from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.due_table import DueTable
 from bettong.worker.state.objects import WINDOW_TIMERS
 from bettong.worker.state.pane_items import are_items, arrays_of
-from bettong.worker.state.pane_pool import MESSAGES, NEWER, NUMBER, OLDER, OLDEST, VALUES, PanePool
+from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWER, NUMBER, OLDER, OLDEST, VALUES, PanePool
 from bettong.worker.state.stored_arrays import bytes_of, read_array
 from bettong.worker.state.table import SavedStates
 from bettong.worker.state.timers import without_never
 
-_WORDS = ("due", "oldest", "newest")
-_KEY = np.dtype([(word, "<i8") for word in _WORDS])
+_WORDS = 3
 
 
 class PaneTable(DueTable):
     """See StateTable; `words`: see `pane_pool`. A key's state is its panes.
 
-    Saved, each record says where they begin, and how many they are.
+    Its record is due when the computation's timer is, by the name that this has. Saved, each record says where they
+    begin, and how many they are.
     """
 
     def __init__(
         self,
-        node: Stateful,
+        node: Windowed,
         key: tuple[Kind, np.dtype[Any], tuple[Field, ...] | None],
         panes: PanePool,
         shown: Callable[[Array, Array], list[Any]],
@@ -45,7 +45,10 @@ class PaneTable(DueTable):
 
         `shown`: the accumulators of a pane, from its words and all items, as JSON can hold them.
         """
-        super().__init__(node, key[1], key[0], key[2], first=np.array([(NEVER, -1, -1)], _KEY))
+        names = [timer.field for timer in node.timers] or ["due"]
+        record = np.dtype([(name, "<i8") for name in (*names, "oldest", "newest")])
+        super().__init__(node, key[1], key[0], key[2], first=np.array([(NEVER, -1, -1)], record))
+        self._windowed = node
         self.panes = panes
         self._shown = shown
 
@@ -71,7 +74,7 @@ class PaneTable(DueTable):
 
     def _saved(self, slots: Array | slice) -> SavedStates:
         states = self.states[slots].copy()
-        panes, counts = self.panes.of_keys(states.view(np.int64).reshape(-1, len(_WORDS)))
+        panes, counts = self.panes.of_keys(states.view(np.int64).reshape(-1, _WORDS))
         states["oldest"], states["newest"] = np.cumsum(counts) - counts, counts
         words = self.panes.words[panes][:, self.panes.saved]
         return SavedStates(bytes_of(self._table.keys[slots], states, words, *self.panes.items_of(panes)))
@@ -84,10 +87,11 @@ class PaneTable(DueTable):
         beside, items = beside
         starts, counts = states["oldest"], states["newest"]
         width = len(self.panes.saved)
-        if beside.dtype != np.int64 or beside.shape[1:] != (width,) or (counts < 1).any():
+        dues = states.view(np.int64).reshape(-1, _WORDS)[:, DUE]
+        if beside.dtype != np.int64 or beside.shape[1:] != (width,) or not self._are_open(dues, counts):
             raise SnapshotError(
                 f"state of {self.name!r}: panes of {beside.shape[1:]} words of {beside.dtype}, expected {width} of"
-                " int64, and one or more a key"
+                " int64, and as many a key as its windows have"
             )
         # None is more than all: so their sum is what it seems.
         if (
@@ -108,20 +112,30 @@ class PaneTable(DueTable):
         words[panes, OLDER], words[panes, NEWER] = np.roll(panes, 1), np.roll(panes, -1)
         if items:
             self.panes.put_items(panes, items)
+        has_panes = counts > 0
+        starts, counts = starts[has_panes], counts[has_panes]
         oldest, newest = panes[starts], panes[starts + counts - 1]
         words[oldest, OLDER] = words[newest, NEWER] = -1
-        self.states[slots] = states
-        self.states["oldest"][slots], self.states["newest"][slots] = oldest, newest
+        self.words[slots] = np.stack([dues, np.full(len(dues), -1), np.full(len(dues), -1)], axis=1)
+        self.states["oldest"][slots[has_panes]], self.states["newest"][slots[has_panes]] = oldest, newest
+
+    def _are_open(self, dues: Array, counts: Array) -> bool:  # noqa: ARG002 - it decides for other windows
+        """Whether keys may be due then and have so many panes. Others may have written them."""
+        return bool((counts >= 1).all())
 
     def _jsonable(self, slot: int) -> Any:
         keys = self.words[slot : slot + 1]
         panes = self.panes.words[self.panes.of_keys(keys)[0]]
-        shown = [self._shown(pane[MESSAGES:], self.panes.items.words) for pane in panes]
-        due, numbers = int(self.states["due"][slot]), panes[:, NUMBER].tolist()
-        if self.panes.are_sessions:
-            ends = panes[:, VALUES + self.panes.values].tolist()
-            sessions = [[*each, True] for each in zip(numbers, ends, shown, strict=True)]
-            state: Any = SessionState(due=due, sessions=sessions)
-        else:
-            state = RangeState(due=due, panes=dict(zip(numbers, shown, strict=True)))
-        return without_never(to_jsonable(state), WINDOW_TIMERS)
+        return without_never(to_jsonable(self._state(int(keys[0, DUE]), panes)), WINDOW_TIMERS)
+
+    def _state(self, due_ns: int, panes: Array) -> Any:
+        """What plain Python keeps of such a key."""
+        shown, numbers = [self._accumulator(pane) for pane in panes], panes[:, NUMBER].tolist()
+        if not self.panes.are_sessions:
+            return RangeState(due=due_ns, panes=dict(zip(numbers, shown, strict=True)))
+        ends = panes[:, VALUES + self.panes.values].tolist()
+        sessions = [[*each, True] for each in zip(numbers, ends, shown, strict=True)]
+        return SessionState(due=due_ns, sessions=sessions)
+
+    def _accumulator(self, pane: Array) -> list[Any]:
+        return self._shown(pane[MESSAGES:], self.panes.items.words)

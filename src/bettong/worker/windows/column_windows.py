@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bettong.application.timers import NEVER
-from bettong.frames.columns import Array, Columns
+from bettong.frames.columns import Array
 from bettong.worker.batch import Batch
-from bettong.worker.state.item_tables import ItemSegments
 from bettong.worker.state.pane_pool import SOONER
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import Accumulators, WindowWords
-from bettong.worker.windows.fold_kernels import add_each
 
 
 class ClosedWindows(NamedTuple):
-    """Windows that were over, by time, then by key: keys, when each began, ended and was due, and what it kept."""
+    """Windows that were over, by time, then by key: keys, when each began, ended and was due.
+
+    `given`: which of them give results, and what those kept.
+    """
 
     keys: Array
     starts: Array
     ends: Array
     dues: Array
+    given: Array
     kept: WindowWords
 
 
@@ -47,41 +49,33 @@ class ColumnWindows:
         """
         raise NotImplementedError
 
-    def newest_windows(self, times: Array) -> tuple[Array, Array]:
-        """The starts and ends of the last windows that cover these times, and nothing else."""
+    def late_windows(self, late: Array, times: Array) -> tuple[Array, Array]:
+        """The starts and ends of windows of these rows of the last batch, by themselves. `times`: of those rows."""
         raise NotImplementedError
 
     def soonest_due(self, times: Array) -> Array:
         """See KeyWindows."""
         raise NotImplementedError
 
-    def alone(self, columns: Columns) -> WindowWords:
-        """What windows keep that have one row each."""
-        values, items, row = self._accumulators.load(columns), ItemSegments(), 0
-        words = np.zeros((columns.length, 1 + self._accumulators.words), np.int64)
-        while True:
-            row = add_each(row, three_views(values), self._accumulators.folds, words, items.arrays)
-            if row == columns.length:
-                return WindowWords(words, items.words)
-            items.grow()
+    def close(self, clock_ns: int) -> ClosedWindows | None:
+        """Fires all windows that are over by then; None where none is. `release` has to follow.
 
-    def close(self, watermark_ns: int) -> ClosedWindows | None:
-        """Fires all windows that are over by that watermark; None where none has messages. `release` has to follow."""
+        `clock_ns`: of the clock by which they go.
+        """
         table = self._table
-        slots, dues = table.take_slots_due(watermark_ns)
+        slots, dues = table.take_slots_due(clock_ns)
         if not len(slots):
             return None
-        found, count = self._fire(slots, dues, watermark_ns)
+        found, count = self._fire(slots, dues, clock_ns)
         keys = table.keys_at(found.slots[:count])
         table.close(slots)
         if not count:
             return None
         dues = found.dues[:count]
-        # Of one time, as nearly always on a grid, keys are sorted alone, which is five times as fast.
-        order = np.argsort(keys) if (dues == dues[0]).all() else np.lexsort((keys, dues))
+        order = firing_order(keys, dues)
         kept = WindowWords(found.words[:count][order], table.panes.items.words)
         starts, dues = found.starts[:count][order], dues[order]
-        return ClosedWindows(keys[order], starts, dues - self._delay_ns, dues, kept)
+        return ClosedWindows(keys[order], starts, dues - self._delay_ns, dues, np.arange(count), kept)
 
     def release(self, closed: ClosedWindows) -> None:
         """The results of these windows were made: nothing is kept of them any more."""
@@ -90,17 +84,16 @@ class ColumnWindows:
     def try_without_rows(self) -> None:
         """Runs all of it over nothing, so that machine code is there before the first message comes."""
         none, slots = np.empty(0, np.int64), np.empty(0, np.int32)
-        self._try_to_add(slots, none)
-        self._fire(slots, none, 0)
+        self._try_kernels(slots, none)
         self._accumulators.results(
-            self._table.keys_at(slots), none, none, self.alone(self._accumulators.nothing)
+            self._table.keys_at(slots), none, none, self._accumulators.alone(self._accumulators.nothing)
         )
         if len((panes := self._table.panes).kinds):
             panes.put_items(none, panes.items_of(none))
             panes.give_back(none)
 
-    def _try_to_add(self, slots: Array, times: Array) -> None:
-        """`add` of nothing."""
+    def _try_kernels(self, slots: Array, times: Array) -> None:
+        """`add` and `close` of nothing."""
         raise NotImplementedError
 
     def _add_all(self, slots: Array, add: Callable[[int, Array], int]) -> None:
@@ -136,6 +129,12 @@ class ColumnWindows:
         raise NotImplementedError
 
 
+def firing_order(keys: Array, dues: Array) -> Array:
+    """The order of windows that are over, of which there are some."""
+    # Of one time, as nearly always on a grid, keys are sorted alone, which is five times as fast.
+    return np.argsort(keys) if (dues == dues[0]).all() else np.lexsort((keys, dues))
+
+
 class FoundWindows:
     """Room for windows that are over."""
 
@@ -155,8 +154,3 @@ class FoundWindows:
             np.concatenate([each, np.empty_like(each)])
             for each in (self.slots, self.starts, self.dues, self.words)
         )
-
-
-def three_views(values: Any) -> tuple[Array, Array, Array]:
-    """What was loaded, as integers, as floats, and in one row."""
-    return values, values.view(np.float64), values.reshape(-1)

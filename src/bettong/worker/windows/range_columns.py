@@ -14,7 +14,7 @@ from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import Accumulators
-from bettong.worker.windows.column_windows import ColumnWindows, three_views
+from bettong.worker.windows.column_windows import ColumnWindows
 from bettong.worker.windows.pane_kernels import (
     BEYOND,
     BLOCK,
@@ -74,7 +74,7 @@ class RangeColumns(ColumnWindows):
             self._fold(kept.columns, self._table.slots(kept), rows)
         return marks
 
-    def newest_windows(self, times: Array) -> tuple[Array, Array]:
+    def late_windows(self, late: Array, times: Array) -> tuple[Array, Array]:  # noqa: ARG002 - times tell
         """See ColumnWindows."""
         starts = times - (times - self._kind.offset_ns) % self._kind.slide_ns
         return starts, starts + self._kind.size_ns
@@ -94,7 +94,7 @@ class RangeColumns(ColumnWindows):
 
     def _fold(self, columns: Columns, slots: Array, rows: RowPanes) -> None:
         """Folds rows into panes of their keys, which have these slots."""
-        values, fronts = three_views(self._accumulators.load(columns)), self._two_fronts()
+        values, fronts = self._accumulators.load(columns), self._two_fronts()
         folds, table = self._accumulators.folds, self._table
         self._add_all(
             slots,
@@ -103,12 +103,13 @@ class RangeColumns(ColumnWindows):
             ),
         )
 
-    def _try_to_add(self, slots: Array, times: Array) -> None:
+    def _try_kernels(self, slots: Array, times: Array) -> None:
         read_only = times.view()
         read_only.flags.writeable = False
         # Numba tells those of frames, which nobody may write, from others.
         self._find_panes(read_only, times)
         self._fold(self._accumulators.nothing, slots, self._find_panes(times, times)[0])
+        self._fire(slots, times, 0)
 
     def _close(
         self, start: int, slots: Array, dues: Array, until_ns: int, found: tuple[Array, ...], count: int

@@ -13,7 +13,7 @@ from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import Accumulators
-from bettong.worker.windows.column_windows import ColumnWindows, three_views
+from bettong.worker.windows.column_windows import ColumnWindows
 from bettong.worker.windows.session_kernels import (
     ALONE,
     INTO_OLDEST,
@@ -46,10 +46,10 @@ class SessionColumns(ColumnWindows):
             batch.columns, slots, (batch.event_times(), batch.message_watermarks(), is_refused)
         )
         if marks.any():
-            self._table.forget(slots)
+            self._table.forget_empty(slots)
         return marks
 
-    def newest_windows(self, times: Array) -> tuple[Array, Array]:
+    def late_windows(self, late: Array, times: Array) -> tuple[Array, Array]:  # noqa: ARG002 - times tell
         """See ColumnWindows."""
         return times, times + self._spans.gap_ns + 1
 
@@ -60,7 +60,7 @@ class SessionColumns(ColumnWindows):
 
     def _fold(self, columns: Columns, slots: Array, rows: tuple[Array, Array, Array]) -> Array:
         """Folds rows into sessions of their keys, which have these slots; `rows`: see `add_to_sessions`."""
-        values, marks = three_views(self._accumulators.load(columns)), np.zeros(len(slots), np.uint8)
+        values, marks = self._accumulators.load(columns), np.zeros(len(slots), np.uint8)
         spans, folds, table, joined = self._spans, self._accumulators.folds, self._table, self._joined
         self._add_all(
             slots,
@@ -80,12 +80,13 @@ class SessionColumns(ColumnWindows):
         )
         return marks
 
-    def _try_to_add(self, slots: Array, times: Array) -> None:
+    def _try_kernels(self, slots: Array, times: Array) -> None:
         read_only = times.view()
         read_only.flags.writeable = False
         # Numba tells those of frames, which nobody may write, from others.
         for each in (times, read_only):
             self._fold(self._accumulators.nothing, slots, (each, times, np.empty(0, np.bool_)))
+        self._fire(slots, times, 0)
 
     def _close(
         self, start: int, slots: Array, dues: Array, until_ns: int, found: tuple[Array, ...], count: int
