@@ -39,7 +39,7 @@ def test_a_partition_that_rests_is_no_longer_said_to_be_unsaved(
     durable, local = Away(tmp_path / "durable"), DirectorySnapshots(tmp_path / "local")
     local.save(PARTITION, Increment(5, 0, 5), b"state")
     uploads = Uploads(Stores(local, durable), interval_s=0, clock=lambda: 0.0, log=structlog.get_logger())
-    record = {metrics.SNAPSHOT_FAULT.name: "the bucket does not answer"}
+    record: dict[str, Any] = {metrics.SNAPSHOT_FAULT.name: "the bucket does not answer"}
     process = SimpleNamespace(
         uploads=uploads, metrics=SimpleNamespace(write=lambda _, values: record.update(values))
     )
