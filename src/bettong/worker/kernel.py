@@ -34,7 +34,8 @@ class KernelForm:
     """What a function takes and gives. `state` is None without one, `output` where nothing new is made.
 
     `deletes`: another function says after each call whether the state is to be deleted. `right`: what it takes beside a
-    message, where it is the function of a join; then it gives one result or None.
+    message, where it is the function of a join; then it gives one result or None. `present`: which of both there are;
+    for one that there is not it gets None.
     """
 
     takes: Schema
@@ -43,11 +44,13 @@ class KernelForm:
     output: Schema | None
     deletes: bool = False
     right: Schema | None = None
+    present: tuple[bool, bool] = (True, True)
 
     @property
     def taken(self) -> tuple[Field, ...]:
         """The columns that the function's messages are in."""
-        return self.takes.fields + (self.right.fields if self.right is not None else ())
+        both = zip((self.takes, self.right), self.present, strict=True)
+        return tuple(field for schema, is_there in both if is_there and schema for field in schema.fields)
 
     @property
     def results(self) -> tuple[Field, ...]:
@@ -182,8 +185,13 @@ def _source(form: KernelForm, reasons: list[str]) -> str:
     """The loop; `reasons` takes those why a result of an iterable does not fit."""
     addresses = _addresses(form)
     values = [_loaded(field, f"c{index}[row]") for index, field in enumerate(form.taken)]
-    own = len(form.takes.fields)
-    right = f", Right({', '.join(values[own:])})" if form.right is not None else ""
+    own = len(form.takes.fields) if form.present[0] else 0
+    message, right = (
+        f"{made}({', '.join(fields)})" if is_there else "None"
+        for made, fields, is_there in zip(
+            ("Message", "Right"), (values[:own], values[own:]), form.present, strict=True
+        )
+    )
     state = ", states[slots[row]]" if form.state is not None else ""
     lines = [
         f"def kernel(start, rows, room, keys, {', '.join(f'{name}_at' for name in addresses)}):",
@@ -200,7 +208,7 @@ def _source(form: KernelForm, reasons: list[str]) -> str:
             if state and form.returns is Returns.MANY
             else []
         ),
-        f"        result = function(Message({', '.join(values[:own])}){right}{state})",
+        f"        result = function({message}{f', {right}' if form.right is not None else ''}{state})",
         *(f"        {line}" for line in (_deleted() if form.deletes else ())),
         *(f"        {line}" for line in _taken(form, reasons)),
     ]

@@ -113,8 +113,7 @@ def joined(
     check_version(owner, version)
     _check_sides(owner, left, right)
     schemas = (left.one_schema(name), right.one_schema(name))
-    modes = [ExecutionMode.PYTHON, *[ExecutionMode.COMPILED] * (isinstance(kind, Within) and how == "inner")]
-    output = join_output(owner, combine, schemas, lacks, modes)
+    output = join_output(owner, combine, schemas, lacks, _modes(kind, how))
     node = LatestJoined if isinstance(kind, Latest) else Joined
     return node(
         name,
@@ -159,6 +158,11 @@ def _state(kind: JoinKind, how: How) -> type[Any]:
     if isinstance(kind, InWindow):
         return kind.windowing.state
     return AsOfState if isinstance(kind, AsOf) else LatestState
+
+
+def _modes(kind: JoinKind, how: How) -> list[ExecutionMode]:
+    is_compiled = isinstance(kind, Latest | AsOf) or (isinstance(kind, Within) and how == "inner")
+    return [ExecutionMode.PYTHON, *[ExecutionMode.COMPILED] * is_compiled]
 
 
 def _timers(kind: JoinKind, combine: Combine) -> tuple[StateTimer, ...]:

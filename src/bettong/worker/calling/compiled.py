@@ -1,6 +1,6 @@
 """Functions compiled by Numba: runs their kernels over the rows of a batch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -13,6 +13,7 @@ from bettong.schema.schema import Schema
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Failure, Results
+from bettong.worker.joins.column_join import Pairs
 from bettong.worker.kernel import Kernel
 from bettong.worker.state.records import Records
 
@@ -21,25 +22,42 @@ _ROOM_MIN = 256
 
 
 class PairCalling:
-    """The function of a compiled join, called for pairs of messages."""
+    """The function of a compiled join, called for pairs of messages. `kernels`: by which sides there are."""
 
-    def __init__(self, kernel: Kernel, on_error: OnError) -> None:
-        self._kernel = kernel
+    def __init__(self, kernels: Mapping[tuple[bool, bool], Kernel], on_error: OnError) -> None:
+        self._kernels = kernels
         self._stops = on_error == STOP
 
-    def call(self, left: Columns, right: Columns, rows: Array, unpaired: Sequence[Failure]) -> Results:
-        """What it gives for pairs, as results of the rows that made them. `rows`: by pair, in rising order.
+    def call(self, pairs: Sequence[Pairs], unpaired: Sequence[Failure]) -> Results:
+        """What it gives for pairs, as results of the rows that made them. No row makes pairs of two of `pairs`.
 
         `unpaired`: rows of which no pair could be made.
         """
-        columns = (*left.columns, *right.columns)
-        made, count, raised = _run(self._kernel, left.length, columns, (), 0, stops=self._stops)
-        results = _output(self._kernel, made, count, [])
+        found = [self._called(each) for each in pairs if len(each.rows)] or [self._called(pairs[0])]
+        failures = [*unpaired, *(failure for each in found for failure in each.failures)]
+        failures.sort(key=itemgetter(0))
+        columns, rows = (
+            [each.columns for each in found if each.columns is not None],
+            [each.rows for each in found if each.rows is not None],
+        )
+        if len(found) == 1:
+            return Results(columns[0], rows[0], failures)
+        all_rows = np.concatenate(rows)
+        order = np.argsort(all_rows, kind="stable")
+        together = Columns.concatenated(columns[0].schema, columns)
+        return Results(together.take(order), all_rows[order], failures)
+
+    def _called(self, pairs: Pairs) -> Results:
+        kernel = self._kernels[pairs.left is not None, pairs.right is not None]
+        columns = [
+            column for side in (pairs.left, pairs.right) if side is not None for column in side.columns
+        ]
+        made, count, raised = _run(kernel, len(pairs.rows), columns, (), 0, stops=self._stops)
+        results = _output(kernel, made, count, [])
         assert results.rows is not None  # noqa: S101 - pairs may give nothing
         failed = sorted((*raised, *results.failures), key=itemgetter(0))
-        failures = [*unpaired, *((int(rows[pair]), reason) for pair, reason in failed)]
-        failures.sort(key=itemgetter(0))
-        return Results(results.columns, rows[results.rows], failures)
+        failures = [(int(pairs.rows[pair]), reason) for pair, reason in failed]
+        return Results(results.columns, pairs.rows[results.rows], failures)
 
 
 class CompiledCalling:

@@ -6,12 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bettong.application.joins.joined import Joined
 from bettong.application.joins.kinds import Within
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
+from bettong.user_errors import reason_of
 from bettong.worker.batch import Batch
+from bettong.worker.joins.column_join import Pairs, TakenRows
 from bettong.worker.joins.sides import SidedColumns
+from bettong.worker.joins.within import beyond
 from bettong.worker.joins.within_kernels import (
     BEYOND,
     KEPT_ROW,
@@ -31,19 +33,6 @@ from bettong.worker.state.kept_pool import ENTRY_WORDS
 _ROOM_MIN = 1024
 
 
-class PairedRows(NamedTuple):
-    """Pairs that rows of a batch make: by pair the row, in rising order, and the messages of both sides.
-
-    `late`, `beyond`: rows that were late, and rows whose bounds end beyond 64 bits.
-    """
-
-    rows: Array
-    left: Columns
-    right: Columns
-    late: Array
-    beyond: Array
-
-
 class _Rows(NamedTuple):
     """As `pair_rows` takes them, by row; `of_right`: its side; `messages`: where it is kept."""
 
@@ -55,7 +44,7 @@ class _Rows(NamedTuple):
 
 
 class WithinColumns:
-    """Of all keys of one partition, whose messages are in `table`. A row of a batch is one of SidedColumns."""
+    """See ColumnJoin. Of pairs alone, so nothing comes of what time does. What is kept is in `table`."""
 
     def __init__(self, kind: Within, table: JoinTable) -> None:
         self._table = table
@@ -64,16 +53,20 @@ class WithinColumns:
         # Of later ones the bounds lie beyond 64 bits.
         self._latest_ns = NEVER - 2 - max(abs(kind.lower_ns), abs(kind.upper_ns))
 
-    def take(self, batch: Batch) -> PairedRows:
-        """Pairs rows with what is kept of the other side, in their order, and keeps them."""
+    def take(self, batch: Batch) -> TakenRows:
+        """See ColumnJoin. Pairs rows with what is kept of the other side, and keeps them."""
         columns = batch.columns
         assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
         times, watermarks, of_right = batch.event_times(), batch.message_watermarks(), columns.of_right
         marks = np.empty(len(times), np.uint8)
         others = judge_rows(times, watermarks, of_right, self._reaches, self._latest_ns, marks)
-        late = beyond = taken = np.empty(0, np.int64)
+        late = taken = np.empty(0, np.int64)
+        failures: list[tuple[int, str]] = []
         if others:
-            late, beyond = np.flatnonzero(marks == LATE), np.flatnonzero(marks == BEYOND)
+            late = np.flatnonzero(marks == LATE)
+            failures = [
+                (row, reason_of(beyond(int(times[row])))) for row in np.flatnonzero(marks == BEYOND).tolist()
+            ]
             taken = np.flatnonzero(marks <= PASSING)
             if len(taken) < len(marks):
                 batch = batch.take(taken)
@@ -83,7 +76,7 @@ class WithinColumns:
         found = self._pairs(batch, _Rows(times, watermarks, of_right, marks, self._keep(batch, marks)))
         rows = found[0] if not others else taken[found[0]]
         left, right = (self._messages(batch, found, is_right=is_right) for is_right in (False, True))
-        return PairedRows(rows, left, right, late, beyond)
+        return TakenRows([Pairs(rows, left, right)], late, failures)
 
     def _keep(self, batch: Batch, marks: Array) -> Array:
         """By row that is kept, the row of its message."""
@@ -140,15 +133,19 @@ class WithinColumns:
         parts = [columns.messages_of(pairs[0, own], is_right=is_right), kept.at(pairs[1, others])]
         return Columns.concatenated(kept.schema, parts).take(np.argsort(np.concatenate([own, others])))
 
-    def drop_past(self, watermark_ns: int) -> None:
-        """What can have no partner any more is gone, where it is due."""
+    def soonest_due(self, times: Array) -> Array:
+        """See ColumnJoin. Nobody sees when a message is thrown away."""
+        return np.full(len(times), NEVER, np.int64)
+
+    def close(self, watermark_ns: int) -> None:
+        """See ColumnJoin. What can have no partner any more is gone."""
         slots, dues = self._table.take_slots_due(watermark_ns)
         if len(slots):
             self._drop(slots, dues, watermark_ns)
             self._table.close(slots)
 
     def try_without_rows(self) -> None:
-        """Runs all of it over nothing, so that machine code is there before the first message comes."""
+        """See ColumnJoin."""
         slots, none = np.empty(0, np.int32), np.empty(0, np.int64)
         read_only = none.view()
         read_only.flags.writeable = False
@@ -176,14 +173,3 @@ class WithinColumns:
         )
         for side, messages, count in zip(sides, dropped, counts.tolist(), strict=True):
             side.give_back(messages[:count])
-
-
-def try_join(node: Joined, table: JoinTable) -> None:
-    """Compiles what a join needs beside its function, unless Numba has kept it. `table`: a new one."""
-    within_columns(node, table).try_without_rows()
-
-
-def within_columns(node: Joined, table: JoinTable) -> WithinColumns:
-    """That of a compiled join."""
-    assert isinstance(node.kind, Within)  # noqa: S101 - no others are compiled
-    return WithinColumns(node.kind, table)

@@ -12,11 +12,11 @@ import numba
 import numpy as np
 
 from bettong.application.timers import NEVER
-from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
+from bettong.worker.prefetching import AHEAD, CACHED_BYTES
 from bettong.worker.state.kept_pool import (
     COUNT,
     DUE,
-    ENTRY_WORDS,
+    ENTRIES_AHEAD,
     FIRST,
     KEPT,
     MESSAGE,
@@ -24,6 +24,9 @@ from bettong.worker.state.kept_pool import (
     SIDE_WORDS,
     SIDES,
     TIME,
+    ask_for,
+    at_or_after,
+    hole_for,
     is_full,
     make_room,
     shrink,
@@ -35,8 +38,6 @@ KEPT_ROW, PASSING, LATE, BEYOND = range(4)
 # What `counts` counts: pairs, keys that are due sooner, and the pairs for which there was no room.
 PAIRS, SOONER, MORE_PAIRS = range(3)
 FIRST_NS, LAST_NS = range(2)
-# Rows between asking for entries and needing them: half of those for their key, which says where they are.
-_ENTRIES_AHEAD = AHEAD // np.uint64(2)
 
 
 @numba.njit(cache=True)
@@ -82,7 +83,7 @@ def pair_rows(
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
         if is_large and row + AHEAD < count:
-            _ask(np.uint64(slots[row + AHEAD]), np.uint64(slots[row + _ENTRIES_AHEAD]), keys, entries)
+            ask_for(np.uint64(slots[row + AHEAD]), np.uint64(slots[row + ENTRIES_AHEAD]), keys, entries)
         slot, side, at_ns = np.uint64(slots[row]), np.int64(of_right[row]), times[row]
         own, other = SIDES + SIDE_WORDS * side, SIDES + SIDE_WORDS * (1 - side)
         from_ns, until_ns = (
@@ -106,7 +107,7 @@ def pair_rows(
         if marks[row] == KEPT_ROW:
             at = keys[slot, own + FIRST] + keys[slot, own + KEPT]
             if at > keys[slot, own + FIRST] and entries[at - 1, TIME] > at_ns:
-                at = _hole(keys[slot, own + FIRST], at, at_ns, entries)
+                at = hole_for(keys[slot, own + FIRST], at, at_ns, entries)
             entries[at, TIME], entries[at, NUMBER], entries[at, MESSAGE] = (
                 at_ns,
                 keys[slot, COUNT],
@@ -122,37 +123,14 @@ def pair_rows(
 
 
 @numba.njit(cache=True, inline="always")
-def _ask(later: Any, sooner: Any, keys: Any, entries: Any) -> None:
-    """For a later row's key, whose words lie in two lines of the caches, and for the entries of a sooner one."""
-    prefetch(keys, later)
-    prefetch(keys, later + np.uint64(1))
-    for side in range(2):
-        at = SIDES + SIDE_WORDS * side
-        prefetch(entries, np.uint64(keys[sooner, at + FIRST]))
-        prefetch(entries, np.uint64(keys[sooner, at + FIRST] + keys[sooner, at + KEPT]))
-
-
-@numba.njit(cache=True, inline="always")
 def _between(begin: Any, end: Any, from_ns: Any, until_ns: Any, entries: Any) -> Any:
     """The first entry of these times, and the one behind the last."""
     low = high = end
     if end > begin and entries[end - 1, TIME] >= from_ns:
-        low = _at_or_after(entries, begin, end, from_ns)
+        low = at_or_after(entries, begin, end, from_ns)
         if entries[end - 1, TIME] > until_ns:
-            high = _at_or_after(entries, low, end, until_ns + 1)
+            high = at_or_after(entries, low, end, until_ns + 1)
     return low, high
-
-
-@numba.njit(cache=True, inline="always")
-def _at_or_after(entries: Any, begin: Any, end: Any, at_ns: Any) -> Any:
-    """The first entry of that time or a later one; `end` where there is none."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if entries[middle, TIME] < at_ns:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
 
 
 @numba.njit(cache=True)
@@ -161,16 +139,6 @@ def _put_in_order(first: Any, low: Any, high: Any, entries: Any, pairs: Any) -> 
     order = np.argsort(entries[low:high, NUMBER])
     for index in range(high - low):
         pairs[1, first + index] = entries[low + order[index], MESSAGE]
-
-
-@numba.njit(cache=True)
-def _hole(first: Any, end: Any, at_ns: Any, entries: Any) -> Any:
-    """Makes room among entries for one of that time, behind all that are not later, and returns where that is."""
-    hole = _at_or_after(entries, first, end, at_ns + 1)
-    for at in range(end, hole, -1):
-        for word in range(ENTRY_WORDS):
-            entries[at, word] = entries[at - 1, word]
-    return hole
 
 
 @numba.njit(cache=True)
@@ -184,7 +152,7 @@ def drop_past(slots: Any, dues: Any, until_ns: Any, reaches: Any, keys: Any, poo
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for index in range(count):
         if is_large and index + AHEAD < count:
-            _ask(np.uint64(slots[index + AHEAD]), np.uint64(slots[index + _ENTRIES_AHEAD]), keys, entries)
+            ask_for(np.uint64(slots[index + AHEAD]), np.uint64(slots[index + ENTRIES_AHEAD]), keys, entries)
         slot = np.uint64(slots[index])
         due_ns = dues[index]
         while due_ns <= until_ns:
@@ -192,7 +160,7 @@ def drop_past(slots: Any, dues: Any, until_ns: Any, reaches: Any, keys: Any, poo
             for side in range(2):
                 at, last_ns = SIDES + SIDE_WORDS * side, reaches[side, LAST_NS]
                 begin, kept = keys[slot, at + FIRST], keys[slot, at + KEPT]
-                gone = _at_or_after(entries, begin, begin + kept, due_ns - last_ns) - begin
+                gone = at_or_after(entries, begin, begin + kept, due_ns - last_ns) - begin
                 for each in range(gone):
                     dropped[side][counts[side]] = entries[begin + each, MESSAGE]
                     counts[side] += 1

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from bettong.frames.columns import Array
-from bettong.worker.batch import Batch
+from bettong.frames.composite_keys import unpacked
+from bettong.worker.batch import Batch, FrameKeys
+from bettong.worker.fired import rows_of_column
 from bettong.worker.state.records import RecordTable
 
 
@@ -46,6 +48,19 @@ class DueTable(RecordTable):
         self._deleted += len(over)
         self._end(over)
         self.note(slots[~is_over])
+
+    def keys_at(self, slots: Array) -> Array:
+        """The keys of these slots, as the column of `fired`."""
+        return self._keys_at(slots).astype(self.fired.fields[0].dtype)
+
+    def rows_of(self, keys: Array, dues: Array) -> Batch:
+        """Rows of `fired`, of keys in that form."""
+        rows = rows_of_column(self.fired, keys, dues)
+        if self._parts is None:
+            return rows
+        values: list[Any] = list(unpacked(self._parts, keys))
+        known = FrameKeys(rows.keys.entry, rows.columns, _values=values, are_fired=True)
+        return Batch(rows.columns, known, times=rows.times)
 
     def _is_over(self, slots: Array) -> Any:
         """By slot, whether nothing is kept of its key."""

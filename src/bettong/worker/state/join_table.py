@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.joins.states import KeptMessage, WithinState
+from bettong.application.joins.states import AsOfState, KeptMessage, TimedMessage, WithinState
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import NEVER
 from bettong.errors import SnapshotError
@@ -128,4 +128,17 @@ class JoinTable(DueTable):
             entries = self.pool.kept(words, side)
             times, numbers = entries[:, TIME].tolist(), entries[:, NUMBER].tolist()
             shown.extend(map(KeptMessage, times, numbers, columns.at(entries[:, MESSAGE])))
+        return without_never(to_jsonable(state), WINDOW_TIMERS)
+
+
+class AsOfTable(JoinTable):
+    """The same of `join_as_of`: on the left what waits, on the right versions. Nobody counts them."""
+
+    def _jsonable(self, slot: int) -> Any:
+        words = self.words[slot : slot + 1]
+        state = AsOfState(due=int(words[0, DUE]))
+        both = zip(self.pool.sides, (state.waiting, state.versions), strict=True)
+        for side, (columns, shown) in enumerate(both):
+            entries = self.pool.kept(words, side)
+            shown.extend(map(TimedMessage, entries[:, TIME].tolist(), columns.at(entries[:, MESSAGE])))
         return without_never(to_jsonable(state), WINDOW_TIMERS)

@@ -11,10 +11,8 @@ from bettong.application.timers import NEVER
 from bettong.application.windows.states import RangeState
 from bettong.errors import SnapshotError
 from bettong.frames.columns import Array
-from bettong.frames.composite_keys import unpacked
 from bettong.schema.fields import Field, Kind
-from bettong.worker.batch import Batch, FrameKeys
-from bettong.worker.fired import rows_of_column
+from bettong.worker.batch import Batch
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.due_table import DueTable
 from bettong.worker.state.objects import WINDOW_TIMERS
@@ -49,22 +47,9 @@ class PaneTable(DueTable):
         self.panes = panes
         self._shown = shown
 
-    def keys_at(self, slots: Array) -> Array:
-        """The keys of these slots, as the column of `fired`."""
-        return self._keys_at(slots).astype(self.fired.fields[0].dtype)
-
     def keys_of(self, batch: Batch) -> Array:
-        """The keys of a batch, in the same form."""
+        """The keys of a batch, as `keys_at` gives those of slots."""
         return self._column_of(batch).astype(self.fired.fields[0].dtype)
-
-    def rows_of(self, keys: Array, dues: Array) -> Batch:
-        """Rows of `fired`, of keys in that form."""
-        rows = rows_of_column(self.fired, keys, dues)
-        if self._parts is None:
-            return rows
-        values: list[Any] = list(unpacked(self._parts, keys))
-        known = FrameKeys(rows.keys.entry, rows.columns, _values=values, are_fired=True)
-        return Batch(rows.columns, known, times=rows.times)
 
     def _is_over(self, slots: Array) -> Any:
         return self.words[slots, OLDEST] < 0
