@@ -1,20 +1,24 @@
-"""A join whose function is compiled, of messages with every kind of field that can be: plain Python and compiled."""
+"""Joins whose function is compiled, of messages with every kind of field that can be: plain Python and compiled."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 import bettong
 from bettong import Application, Width
-from bettong.application.joins.kinds import Within
+from bettong.application.joins.kinds import AsOf, How, JoinKind, Latest, Within
+from bettong.application.lifetime import Lifetime
 from bettong.application.plan import Plan, plan
+from bettong.application.timers import Clock
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong.worker.state.join_table import JoinTable
+from bettong.worker.state.records import RecordTable
 from tests.samples.kept_kernels import kept_kernels
 from tests.simulation.key_joins import join_streams
 
@@ -78,8 +82,10 @@ def reply(call: Call) -> Reply:
 
 
 @bettong.compiled
-def talk(call: Call, reply: Reply) -> Talk | None:
-    """Raises for some pairs, gives nothing for others, or what does not fit."""
+def talk(call: Call, reply: Reply | None) -> Talk | None:
+    """Raises for some pairs, and calls alone, gives nothing for others, or what does not fit."""
+    if reply is None:
+        return alone(call)
     chance = (7 * call.number + 11 * reply.number) % 23
     if chance == 7:
         return None
@@ -94,32 +100,80 @@ def talk(call: Call, reply: Reply) -> Talk | None:
     )
 
 
+def alone(call: Call) -> Talk | None:
+    """Of one without a reply: another sort of text than in pairs."""
+    if call.number % 7 == 3:
+        raise ValueError("no reply")
+    if call.number % 7 == 4:
+        return None
+    return Talk(
+        call.line, call.number, -1, call.small + 90, call.word + call.line, b"", call.price, 0, call.answers
+    )
+
+
+def is_over(reply: Reply) -> bool:
+    """Whether it deletes. Raises for some."""
+    if reply.number % 11 == 6:
+        raise ValueError("who knows")
+    return reply.number % 3 == 0
+
+
 @bettong.compiled
 def twice(one: Call, other: Call) -> Talk:
     return Talk(one.line, one.number, other.number, 0, "", b"", one.price, 0, one.answers)
 
 
-def joined(kind: Within, *, sources: int = 1, key: Any = "line", **options: Any) -> Application:
+class Join(NamedTuple):
+    """Which one, and what becomes of messages alone, and of a table's after a time."""
+
+    kind: JoinKind
+    how: How = "inner"
+    lifetime: Lifetime | None = None
+
+
+PAIRS = [Join(Within(*bounds)) for bounds in ((-5, 7), (0, 0), (-20, -8), (3, 30), (-60, 60))]
+# Tables of versions, and of the newest messages.
+VERSIONS = [
+    Join(AsOf(None)),
+    Join(AsOf(None), "left"),
+    Join(AsOf(0), "left"),
+    Join(AsOf(12)),
+    Join(AsOf(25), "left"),
+]
+NEWEST = [
+    Join(Latest()),
+    Join(Latest(is_over), "left"),
+    Join(Latest(is_over)),
+    Join(Latest(attrgetter("is_odd"), "is_odd"), "left"),
+]
+AGEING = [
+    Join(kind, how, Lifetime(40, Clock.LOG))
+    for kind, how in ((Latest(), "left"), (Latest(is_over), "inner"), (NEWEST[3].kind, "left"))
+]
+
+
+def joined(of: Join, *, sources: int = 1, key: Any = "line", **options: Any) -> Application:
     """Calls and replies, of one source or of two, to `out`; those that are late to `late`."""
     app = Application("meters")
     streams = [app.source(name, schema=Call, key=key, event_time="at") for name in ("in", "other")[:sources]]
     left, right = streams[0].filter(calls), streams[-1].filter(replies).map(reply)
-    node = join_streams(left, right, talk, kind, "inner", name="talks", **options)
+    node = join_streams(left, right, talk, of.kind, of.how, lifetime=of.lifetime, name="talks", **options)
     node.sink("out")
-    node.late.sink("late")
+    if node.join_node.judges_lateness:
+        node.late.sink("late")
     return app
 
 
 @cache
-def described(kind: Within, sources: int = 1) -> Plan:
+def described(of: Join, sources: int = 1) -> Plan:
     """The plan of such an application."""
-    return plan(joined(kind, sources=sources))
+    return plan(joined(of, sources=sources))
 
 
 @cache
-def ready(kind: Within, *, compiled: bool, sources: int = 1) -> StageProgram:
+def ready(of: Join, *, compiled: bool, sources: int = 1) -> StageProgram:
     """Its only stage."""
-    (stage,) = described(kind, sources).stages
+    (stage,) = described(of, sources).stages
     return program(stage, compiled=compiled, cache=kept_kernels())
 
 
@@ -130,6 +184,14 @@ def call(line: int, at_ns: int, number: int, *, answers: bool) -> Call:
 
 
 def table_of(one: PartitionWorker) -> JoinTable:
-    table = one.tables["talks"]
+    """That of messages within bounds, or of versions."""
+    table = records_of(one)
     assert isinstance(table, JoinTable)
+    return table
+
+
+def records_of(one: PartitionWorker) -> RecordTable:
+    """That of any of them."""
+    table = one.tables["talks"]
+    assert isinstance(table, RecordTable)
     return table

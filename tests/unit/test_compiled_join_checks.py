@@ -13,14 +13,13 @@ import bettong
 from bettong import Application, ApplicationError, Width
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.joins.joined import Joined
-from bettong.application.joins.kinds import Within
 from bettong.application.plan import plan
 from bettong.errors import SnapshotError, StateChangedError
 from bettong.worker.stage_program import program
-from tests.samples.compiled_joins import Call, Talk, call, joined, ready, table_of, twice
+from tests.samples.compiled_joins import PAIRS, Call, Talk, call, joined, ready, table_of, twice
 from tests.samples.worker import data, fold, worker
 
-KIND = Within(-5, 7)
+JOIN = PAIRS[0]
 
 
 @dataclass
@@ -48,10 +47,15 @@ def loose(one: Call, other: Loose) -> Talk | None:
 @pytest.mark.parametrize(
     ("combine", "make", "complaint"),
     [
-        (columns_of, lambda left, right, **of: left.join_within(right, **of), "none a vectorized one"),
+        (columns_of, lambda left, right, **of: left.join_within(right, **of), "none has a vectorized one"),
         (maybe, lambda left, right, **of: left.join_within(right, how="left", **of), "take off the mark"),
-        (twice, lambda left, right, combine, **_: left.join_latest(right, combine), "take off the mark"),
-        (twice, lambda left, right, combine, **_: left.join_as_of(right, combine), "take off the mark"),
+        (
+            twice,
+            lambda left, right, combine, **_: left.join_window(
+                right, bettong.tumbling(timedelta(seconds=1)), combine
+            ),
+            "take off the mark",
+        ),
     ],
 )
 def test_joins_without_a_compiled_form_are_refused_when_the_application_is_built(
@@ -83,10 +87,10 @@ def test_what_has_no_fixed_width_is_refused_before_anything_runs(
 
 
 def test_a_join_goes_on_in_the_speed_in_which_it_was_begun() -> None:
-    node = joined(KIND).nodes["talks"]
+    node = joined(JOIN).nodes["talks"]
     assert isinstance(node, Joined)
     assert node.mode is ExecutionMode.COMPILED
-    python, compiled = (worker(ready(KIND, compiled=speed)) for speed in (False, True))
+    python, compiled = (worker(ready(JOIN, compiled=speed)) for speed in (False, True))
     fold(compiled, [data("in/x", 1, [call(1, 5, 1, answers=False)], watermark_ns=5)])
     with pytest.raises(StateChangedError, match="only by a reset"):
         python.restore(compiled.snapshot())
@@ -95,12 +99,12 @@ def test_a_join_goes_on_in_the_speed_in_which_it_was_begun() -> None:
 @pytest.mark.parametrize("word", ["left_kept", "right_kept"])
 @pytest.mark.parametrize("kept", [-1, 0, 2, 2**62])
 def test_a_snapshot_whose_messages_are_not_those_of_its_keys_is_refused(word: str, kept: int) -> None:
-    saved = worker(ready(KIND, compiled=True))
+    saved = worker(ready(JOIN, compiled=True))
     messages = [call(line, 5, line, answers=answers) for line in (1, 2) for answers in (False, True)]
     fold(saved, [data("in/x", 1, messages, watermark_ns=5)])
     table = table_of(saved)
     states = table.dump()
-    fresh = table_of(worker(ready(KIND, compiled=True)))
+    fresh = table_of(worker(ready(JOIN, compiled=True)))
     fresh.load(states, log_ns=0, begins=True)
     assert fresh.dump() == states
     length = len(table.states.dtype.descr) * 8

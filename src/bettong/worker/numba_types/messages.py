@@ -44,6 +44,11 @@ class MessageType(types.Type):
         return self.schema.message, self.field_types
 
     @property
+    def literal_type(self) -> "MessageType":
+        """Asked by Numba's `dead_branch_prune`: so that what a function does without a message is not compiled."""
+        return self
+
+    @property
     def names(self) -> list[str]:
         """Of the fields, in order."""
         return [each.name for each in self.schema.fields]
