@@ -230,15 +230,15 @@ class _Growing:
         if not choices:
             return
         left, right, function = self.random.choice(choices)
-        name, join = f"{function.name}{len(self.nodes)}", join_kind(self.random)
+        name, join = f"{function.name}{len(self.nodes)}", join_kind(self.random, function.right)
         ends = None
         if isinstance(join[0], Latest) and self.random.random() < 0.5:
             ends = Lifetime(self.random.choice([1, 10, 60]), Clock.LOG)
         mode = ExecutionMode.PYTHON
         fixed = all(self._can_keep(each, ExecutionMode.COMPILED) for each in (left, right))
-        if isinstance(join[0], Within) and fixed:
+        if not isinstance(join[0], InWindow) and fixed:
             mode = self.random.choice([mode, ExecutionMode.COMPILED, ExecutionMode.COMPILED])
-        if mode is ExecutionMode.COMPILED:
+        if mode is ExecutionMode.COMPILED and isinstance(join[0], Within):
             join = (join[0], "inner")
         node = Node(name, "join", (left, right), function, mode, self._on_error(), join=join, lifetime=ends)
         keys = self._keys_into[left] | self._keys_into[right]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -16,7 +16,18 @@ from bettong.application.joins.joined import Joined
 from bettong.application.plan import plan
 from bettong.errors import SnapshotError, StateChangedError
 from bettong.worker.stage_program import program
-from tests.samples.compiled_joins import PAIRS, Call, Talk, call, joined, ready, table_of, twice
+from tests.samples.compiled_joins import (
+    NEWEST,
+    PAIRS,
+    Call,
+    Talk,
+    call,
+    joined,
+    ready,
+    records_of,
+    table_of,
+    twice,
+)
 from tests.samples.worker import data, fold, worker
 
 JOIN = PAIRS[0]
@@ -84,6 +95,51 @@ def test_what_has_no_fixed_width_is_refused_before_anything_runs(
     with pytest.raises(ApplicationError) as refused:
         program(plan(app).stages[0], compiled=True)
     assert complaint in str(refused.value)
+
+
+def guess(call: Call) -> bool:
+    return bool(eval("call.answers"))  # noqa: S307 - no compiled code can
+
+
+def test_what_says_that_a_message_deletes_is_compiled_too() -> None:
+    app = Application("meters")
+    calls = app.source("in", schema=Call, key="line", event_time="at")
+    calls.join_latest(calls, twice, delete_when=guess, name="pairs").sink("out")
+    with pytest.raises(ApplicationError, match=r"'guess' .* cannot be compiled"):
+        program(plan(app).stages[0], compiled=True)
+
+
+def test_a_message_with_more_fields_than_a_state_can_describe_is_refused() -> None:
+    fields = [("line", Annotated[str, Width(4)]), *((f"field_{number:0>40}", int) for number in range(200))]
+    wide = make_dataclass("Wide", fields)
+
+    @bettong.compiled
+    def line_of(one: Call, other: wide) -> Call | None:  # type: ignore[valid-type]
+        return None
+
+    app = Application("meters")
+    calls = app.source("in", schema=Call, key="line")
+    line_of.__annotations__ |= {"other": wide, "return": Call}
+    calls.join_latest(app.source("table", schema=wide, key="line"), line_of, name="pairs").sink("out")
+    with pytest.raises(ApplicationError, match="Wide: more fields than a saved state can describe"):
+        program(plan(app).stages[0], compiled=True)
+
+
+@pytest.mark.parametrize("held", [0, 1, -2])
+def test_a_snapshot_of_a_table_in_which_a_key_has_no_message_is_refused(held: int) -> None:
+    saved = worker(ready(NEWEST[0], compiled=True))
+    fold(saved, [data("in/x", 1, [call(line, 5, line, answers=True) for line in (1, 2)])])
+    table, fresh = (records_of(each) for each in (saved, worker(ready(NEWEST[0], compiled=True))))
+    states = table.dump()
+    fresh.load(states, log_ns=0, begins=True)
+    assert fresh.dump() == states
+    record = np.array(table.states[:2])
+    wrong = record.copy()
+    wrong["held"][1] = held
+    assert record.tobytes() in states.states
+    broken = states._replace(states=states.states.replace(record.tobytes(), wrong.tobytes()))
+    with pytest.raises(SnapshotError, match="a key without a message"):
+        fresh.load(broken, log_ns=0, begins=True)
 
 
 def test_a_join_goes_on_in_the_speed_in_which_it_was_begun() -> None:

@@ -174,7 +174,8 @@ def test_nothing_that_must_make_no_difference_makes_one(join: Join) -> None:
         call(number % 3, 1000 * (number - 9 * (number % 7 == 6)) + 9000, number, answers=number % 5 < 2)
         for number in range(24)
     ]
-    check(app, [*(("in", each) for each in messages), CRASH, watermark(10**6)])
+    behind = [] if isinstance(join.kind, Latest) else [watermark(10**6)]
+    check(app, [*(("in", each) for each in messages), CRASH, *behind])
 
 
 @pytest.mark.parametrize("join", [*JOINS, *AGEING], ids=str)
@@ -208,7 +209,7 @@ def test_a_crash_at_any_record_changes_no_join(join: Join) -> None:
     assert python.counters.deleted > 3 or join in (VERSIONS[0], VERSIONS[1], NEWEST[0], AGEING[0])
     assert (python.counters.expired > 3) == (join.lifetime is not None)
     if far_ns > 3:
-        assert python.counters.dead_letters > 3
+        assert python.counters.dead_letters > 2
         assert len({each.line for found in records for each in results(found, OUT, Talk)}) > 3
 
 
@@ -235,6 +236,50 @@ def test_a_busy_key_keeps_no_more_rows_than_twice_what_it_needs() -> None:
     assert [side.live for side in pool.sides] == [0, 0]
 
 
+def test_versions_are_kept_while_somebody_may_ask_for_them_and_no_longer() -> None:
+    """A hundred versions a key at once, of which several have one time, and messages that wait for most of them."""
+    join, chance = VERSIONS[1], Random(5)
+    python, compiled = (worker(ready(join, compiled=speed)) for speed in (False, True))
+    pool, most = table_of(compiled).pool, 0
+    for frame in range(1, 41):
+        messages = [
+            call(
+                chance.randrange(2),
+                40 * frame + chance.randrange(-60, 90),
+                100 * frame + number,
+                answers=number % 4 > 0,
+            )
+            for number in range(60)
+        ]
+        behind_ns = 2000 if frame < 20 else 0
+        same(python, compiled, data("in/x", frame, messages, watermark_ns=max(0, 40 * frame - behind_ns)))
+        most = max(most, pool.sides[True].live)
+    assert most > 400
+    same(python, compiled, tick_of(FAR_NS))
+    assert [side.live for side in pool.sides] == [0, 2]
+    for number in range(1, 200):
+        messages = [call(0, FAR_NS + number, number, answers=True)]
+        same(python, compiled, data("in/x", 40 + number, messages, watermark_ns=FAR_NS + number))
+    assert pool.sides[True].live == 2
+    assert pool.used < 2 * most * 8
+
+
+@pytest.mark.parametrize("join", [VERSIONS[1], NEWEST[0]], ids=str)
+def test_increments_hold_what_changed_of_a_table(join: Join) -> None:
+    python, of = worker(ready(join, compiled=False)), ready(join, compiled=True)
+    compiled, chain = worker(of), list[bytes]()
+    with small_increments():
+        for number in range(1, 40):
+            messages = [call(number * 7 % 30 + each, number, each, answers=True) for each in range(3)]
+            same(python, compiled, data("in/x", number, messages, watermark_ns=number))
+            chain.append(compiled.increment()[1])
+            restored = worker(of)
+            for each in chain:
+                restored.restore(each)
+            assert restored.snapshot() == compiled.snapshot()
+    assert compiled.keys > 20
+
+
 def test_rows_that_are_free_are_used_again() -> None:
     compiled = worker(ready(PAIRS[0], compiled=True))
     for number in range(1, 300):
@@ -243,8 +288,9 @@ def test_rows_that_are_free_are_used_again() -> None:
     assert table_of(compiled).pool.used <= 9 * 2 * 4
 
 
-def test_a_message_whose_bounds_end_after_all_time_is_a_dead_letter() -> None:
-    python, compiled = (worker(ready(PAIRS[0], compiled=speed)) for speed in (False, True))
+@pytest.mark.parametrize("join", [PAIRS[0], VERSIONS[4]], ids=str)
+def test_a_message_that_counts_after_all_time_is_a_dead_letter(join: Join) -> None:
+    python, compiled = (worker(ready(join, compiled=speed)) for speed in (False, True))
     messages = [
         call(1, 5, 1, answers=False),
         call(1, 2**63 - 5, 2, answers=True),
@@ -265,16 +311,19 @@ def test_a_history_says_what_was_kept() -> None:
     assert second.steps[-1].after["count"] == 2
 
 
-def test_keys_of_several_fields_are_those_of_plain_python() -> None:
-    found = []
+@pytest.mark.parametrize("join", [PAIRS[0], VERSIONS[1], NEWEST[1]], ids=str)
+def test_keys_of_several_fields_are_those_of_plain_python(join: Join) -> None:
+    found, kept = [], []
     for compiled in (False, True):
-        one = worker(program(plan(joined(PAIRS[0], key=("line", "small"))).stages[0], compiled=compiled))
+        one = worker(program(plan(joined(join, key=("line", "small"))).stages[0], compiled=compiled))
         messages = [
             replace(call(1, each, each, answers=each % 3 == 0), small=each % 4 - 2) for each in range(40)
         ]
         found.append(fold(one, [data("in/x", 1, messages), tick_of(FAR_NS)]))
-        assert one.keys == 0
+        kept.append(dict(one.tables["talks"].items()))
     assert reported(found[0]) == reported(found[1])
+    assert kept[0] == kept[1]
+    assert bool(kept[0]) == (join is not PAIRS[0])
     assert len(results(found[0], OUT, Talk)) > 9
 
 
