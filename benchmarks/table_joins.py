@@ -20,9 +20,9 @@ KINDS = ("latest", "as of")
 _STEP_NS = 10_000
 
 
-def table_speed(kind: str, messages: int, *, compiled: bool) -> Sample:
+def table_speed(kind: str, messages: int, *, compiled: bool, keys: int = KEYS) -> Sample:
     """Messages a second of one core's time, of both sides; `kind`: one of KINDS. The results are checked."""
-    load, (application, ready) = _load(messages), _ready(kind, compiled=compiled)
+    load, (application, ready) = _load(messages, keys), _ready(kind, compiled=compiled)
     origins = [Origin(f"{source.name}/{ORIGIN}") for source in application.sources]
     end_ns = len(load.sides[0][0]) * _STEP_NS + 2
     # The watermark waits for both sides from the beginning, and is past all messages at the end.
@@ -58,12 +58,12 @@ def _in_log(load: JoinLoad) -> tuple[Array, Array]:
 
 
 @cache
-def _load(messages: int) -> JoinLoad:
+def _load(messages: int, keys: int) -> JoinLoad:
     """Half of each side, keys by chance, always the same; times rise by a step, those of the table by one ns more."""
     chance, count = np.random.default_rng(1), messages // 2
     times = np.arange(count) * _STEP_NS
     left, right = (
-        (chance.integers(0, KEYS, count), times + lag, chance.integers(0, 1000, count)) for lag in (0, 1)
+        (chance.integers(0, keys, count), times + lag, chance.integers(0, 1000, count)) for lag in (0, 1)
     )
     return JoinLoad((left, right))
 

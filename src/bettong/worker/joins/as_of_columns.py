@@ -133,14 +133,13 @@ class AsOfColumns:
             return None
         messages, versions = table.pool.sides
         firings, pairs, waited, past = self._close(slots, dues, watermark_ns)
-        keys, times, latest = table.keys_at(firings[0]), firings[1], firings[2]
-        # Of one time, as behind a pause, keys are sorted alone, which is faster.
-        order = np.argsort(keys, kind="stable") if (latest == latest[0]).all() else np.lexsort((keys, latest))
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(len(order))
-        rows = ranks[pairs[0]]
-        by_row = np.argsort(rows, kind="stable")
-        rows, (_, found, valid) = rows[by_row], pairs[:, by_row]
+        keys, times = table.keys_at(firings[0]), firings[1]
+        order = _in_order(keys, firings[2])
+        # Pairs of one firing lie one behind the other, those of the first firing first.
+        counts = np.bincount(pairs[0], minlength=len(order))
+        starts, counts = (np.cumsum(counts) - counts)[order], counts[order]
+        rows = np.repeat(np.arange(len(order)), counts)
+        _, found, valid = pairs[:, np.arange(len(rows)) + (starts - np.cumsum(counts) + counts)[rows]]
         paired, alone = np.flatnonzero(valid != NO_VERSION), np.flatnonzero(valid == NO_VERSION)
         made = [Pairs(rows[paired], messages.at(found[paired]), versions.at(valid[paired]))]
         if len(alone):
@@ -189,3 +188,15 @@ class AsOfColumns:
         self._close(slots, none, 0)
         self._table.forget_empty(slots)
         self._table.pool.keep(self._table.words[:0], 0, none, np.empty((0, ENTRY_WORDS), np.int64))
+
+
+def _in_order(keys: Array, times: Array) -> Array:
+    """Firings by time, then by key; those of a key stay as they are."""
+    order = np.argsort(times, kind="stable")
+    in_order = times[order]
+    # Of different times, or of one, one order is enough, which is faster.
+    if (in_order[1:] != in_order[:-1]).all():
+        return order
+    if in_order[0] == in_order[-1]:
+        return np.argsort(keys, kind="stable")
+    return np.lexsort((keys, times))
