@@ -30,10 +30,13 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import IO
 
@@ -62,6 +65,7 @@ from deploy.setup_plan import (
 )
 
 STEP_S_MAX = 1200.0  # the slowest step, all packages over a slow line, with room; beyond it something hangs
+POLL_S = 0.2  # between two looks whether a command of one thread has to end because the other one's failed
 STOP_S_MAX = 10.0  # what is half-made is made again, so there is little to tidy up
 LOCK_WAIT_S_MAX = 1800.0  # another setup in this tree has at most this long
 LOG_TAIL_LINES = 15
@@ -69,10 +73,14 @@ LOG_TAIL_LINES = 15
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Does the steps of a tree: runs commands with their output in a log, and prints what goes on."""
+    """Does the steps of a tree: runs commands with their output in a log, and prints what goes on.
+
+    Two threads may do steps beside each other. Once `ended` is set, the commands of both end.
+    """
 
     tree: Tree
     machine: Machine
+    ended: threading.Event = field(default_factory=threading.Event)
 
     def do(self, step: Step) -> None:
         """Do one step, with its attempts; its stamp is written last."""
@@ -92,13 +100,20 @@ class Setup:
                     actions[step.name]()
                     break
                 except SetupError:
-                    if attempt == step.attempts:
+                    if attempt == step.attempts or self.ended.is_set():
                         raise
-                    print(f" again in {backoff_s(attempt):.0f} s ...", end="", flush=True)
-                    time.sleep(backoff_s(attempt))
+                    print(f"setup: {step.title} failed, again in {backoff_s(attempt):.0f} s", flush=True)
+                    self.ended.wait(backoff_s(attempt))
+            if absent := [str(path) for path in step.outputs if not path.exists()]:
+                raise SetupError(f"{step.title}: done, and {', '.join(absent)} is not there")
             stamps = self.tree.share / "stamps"
             stamps.mkdir(parents=True, exist_ok=True)
             (stamps / step.name).write_text(digest(step.inputs))
+
+    def do_due(self, steps: Sequence[Step]) -> None:
+        """Do those that are due, in order; one may make another one due."""
+        while todo := due(steps, self.tree.stamps(), Path.exists):
+            self.do(todo[0])
 
     def install(self, package: str, *, what: str) -> None:
         """Install a package of the system, as root only."""
@@ -216,9 +231,7 @@ class Setup:
                 process_group=0,  # a Ctrl-C reaches us alone, and we end the whole group
             )
             try:
-                code: int | str = child.wait(STEP_S_MAX)
-            except subprocess.TimeoutExpired:
-                code = f"none after {STEP_S_MAX:.0f} s"
+                code = self._wait_for(child)
             finally:
                 stop(child)
         if code != 0:
@@ -226,6 +239,16 @@ class Setup:
             raise SetupError(
                 f"{Path(command[0]).name} failed (exit code {code}). The end of {path}:\n  {tail}"
             )
+
+    def _wait_for(self, child: subprocess.Popen[bytes]) -> int | str:
+        """Its exit code, or why there is none."""
+        deadline = time.monotonic() + STEP_S_MAX
+        while time.monotonic() < deadline:
+            if self.ended.is_set():
+                return "none, it was ended"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return child.wait(POLL_S)
+        return f"none after {STEP_S_MAX:.0f} s"
 
 
 def opened(archive: tarfile.TarFile, name: str) -> IO[bytes]:
@@ -259,15 +282,15 @@ def jar_sums(folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def timed(title: str) -> Iterator[None]:
-    """One line on the screen: the title while it goes on, then the seconds that it took."""
+    """A line on the screen when it begins, and one with the seconds that it took; others may come between."""
     begin = time.monotonic()
-    print(f"setup: {title} ...", end="", flush=True)
+    print(f"setup: {title} ...", flush=True)
     try:
         yield
     except BaseException:
-        print(f" stopped after {time.monotonic() - begin:.1f} s", flush=True)
+        print(f"setup: {title} stopped after {time.monotonic() - begin:.1f} s", flush=True)
         raise
-    print(f" {time.monotonic() - begin:.1f} s", flush=True)
+    print(f"setup: {title}: {time.monotonic() - begin:.1f} s", flush=True)
 
 
 @contextlib.contextmanager
@@ -315,7 +338,10 @@ def is_there(server: SystemServer) -> bool:
 
 
 def set_up(tree: Tree, servers: Sequence[SystemServer], steps: Sequence[Step]) -> None:
-    """Everything that is missing, and nothing else. Raises SetupError when a part cannot be made."""
+    """Everything that is missing, and nothing else. Raises SetupError when a part cannot be made.
+
+    Servers and jars come beside the Python packages: all wait for the network, most of the time.
+    """
     todo = due(steps, tree.stamps(), Path.exists)
     missing = [server for server in servers if not is_there(server)]
     if not missing and not todo:
@@ -324,12 +350,28 @@ def set_up(tree: Tree, servers: Sequence[SystemServer], steps: Sequence[Step]) -
     found = faults(setup.machine)
     if found:
         raise SetupError("\n".join(found))
-    install_servers(setup, missing)
+    for server in missing:
+        if not server.may_be_missing:
+            may_install(server.package, what=server.title, machine=setup.machine)
     if importlib.util.find_spec("ensurepip") is None and any(step.name == "installer" for step in todo):
         setup.install("python3-venv", what="Python's ensurepip module")
-    while todo:
-        setup.do(todo[0])
-        todo = due(steps, tree.stamps(), Path.exists)
+    environment, *python_steps = takewhile(lambda step: not step.is_beside, steps)
+    setup.do_due([environment])  # jars lie in it, too
+    with ThreadPoolExecutor(1) as beside:
+        try:
+            others = beside.submit(make_beside, setup, missing, [step for step in steps if step.is_beside])
+            setup.do_due(python_steps)
+            others.result()
+        except BaseException:
+            setup.ended.set()
+            raise
+    setup.do_due(steps)
+
+
+def make_beside(setup: Setup, servers: Sequence[SystemServer], steps: Sequence[Step]) -> None:
+    """What needs none of the Python packages. Raises SetupError."""
+    install_servers(setup, servers)
+    setup.do_due(steps)
 
 
 def make_installer(setup: Setup) -> None:

@@ -78,7 +78,8 @@ MACHINE_TOOLS = (
 class Step:
     """A part of the setup that is either complete or done again.
 
-    `inputs` is everything that its result depends on; `outputs` must exist for its stamp to count.
+    `inputs` is everything that its result depends on; `outputs` must exist for its stamp to count. `is_beside`: it
+    needs none of the Python packages, and is done while these come.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Step:
     inputs: tuple[str, ...]
     outputs: tuple[Path, ...]
     attempts: int = 1
+    is_beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +286,7 @@ class Tree:
                 (*here, *wanted),
                 (jars / "broker", jars / "connector"),
                 ATTEMPTS_MAX,
+                is_beside=True,
             ),
             Step("archives", "class-data archives: Java starts in half the time", archives, ()),
         ]
