@@ -146,9 +146,11 @@ NEWEST = [
     Join(Latest(is_over)),
     Join(Latest(attrgetter("is_odd"), "is_odd"), "left"),
 ]
+_FOR_A_WHILE = Lifetime(40, Clock.LOG)
 AGEING = [
-    Join(kind, how, Lifetime(40, Clock.LOG))
-    for kind, how in ((Latest(), "left"), (Latest(is_over), "inner"), (NEWEST[3].kind, "left"))
+    Join(Latest(), "left", _FOR_A_WHILE),
+    Join(Latest(is_over), "inner", _FOR_A_WHILE),
+    Join(NEWEST[3].kind, "left", _FOR_A_WHILE),
 ]
 
 
