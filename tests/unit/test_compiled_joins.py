@@ -299,7 +299,7 @@ def test_a_message_that_counts_after_all_time_is_a_dead_letter(join: Join) -> No
         call(2, 7, 3, answers=False),
     ]
     dead = dead_letters(same(python, compiled, data("in/x", 1, messages, watermark_ns=9)))
-    assert [each.reason.partition(":")[2][:18] for each in dead][0] == " its event time is"
+    assert next(each.reason.partition(":")[2][:18] for each in dead) == " its event time is"
     assert compiled.keys == (2 if join is PAIRS[0] else 0)
 
 

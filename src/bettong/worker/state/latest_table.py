@@ -29,7 +29,10 @@ class LatestTable(RecordTable):
         self.schema = node.sides[1]
         check_fixed("compiled", node.name, self.schema)
         members = [(field.name, field.dtype) for field in self.schema.fields]
-        record = np.dtype([("held", "<i8"), ("value", np.dtype(members, align=True))], align=True)
+        value = np.dtype(members)
+        # Without gaps, whose bytes numpy does not copy: equal states have equal bytes. So `held` lies on a word.
+        rest = [("rest", f"V{-value.itemsize % 8}")] * bool(value.itemsize % 8)
+        record = np.dtype([("held", "<i8"), ("value", value), *rest])
         check_described(f"compiled {node.name!r}: {self.schema.name}", record)
         super().__init__(node, key[1], key[0], key[2], first=np.zeros(1, record))
 
