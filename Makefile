@@ -80,7 +80,7 @@ check: lint types chart-tools test  ## All that CI runs
 lock:  ## Renew the locks of Python packages and jars (ARGS=--upgrade for newer versions)
 	@exec $(PYTHON) -m deploy.relock $(ARGS)
 
-bench: setup  ## Measure the speed; JSON and a plot in bench-results/ (ARGS=...); beside other engines: python -m benchmarks.peers
+bench: setup  ## Measure the speed; JSON and a page in bench-results/ (ARGS=...); beside other engines: python -m benchmarks.peers
 	@exec $(BIN)/python -m benchmarks.throughput $(ARGS)
 
 docs: setup  ## Render the pages that the code decides: settings, live metrics, the command line, exit codes, the chart's

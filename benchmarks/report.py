@@ -1,4 +1,4 @@
-"""The results of a benchmark: a table, a JSON file by date, and a plot beside it."""
+"""The results of a benchmark: a table, a JSON file by date, and a page beside it."""
 
 import dataclasses
 import json
@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure as Plot
 from rich.table import Table
 
 from benchmarks.measuring import Before, Measurement
+from bettong.lab.page import page
+from bettong.lab.results import shown
 
 _COLUMNS = ("", "median", "range", "x plain loop", "CPU s/million", "bar", "goal", "machine")
 _CAPTION = (
@@ -35,12 +35,12 @@ def table(measurements: list[Measurement], title: str) -> Table:
         met = "" if measurement.of_bar is None else ": reached" if measurement.of_bar >= 1 else ": missed"
         rows.add_row(
             measurement.name,
-            f"{_number(median(values))} {measurement.unit}",
-            f"{_number(min(values))} - {_number(max(values))}",
+            f"{shown(median(values))} {measurement.unit}",
+            f"{shown(min(values))} - {shown(max(values))}",
             f"{measurement.of_loop:.2f}" if measurement.of_loop is not None else "",
             f"{median(cpu):.2f}" if cpu else "",
-            f"{_number(bar.bar)}{unit}{met}" if bar else "",
-            f"{_number(bar.goal)}{unit}" if bar else "",
+            f"{shown(bar.bar)}{unit}{met}" if bar else "",
+            f"{shown(bar.goal)}{unit}" if bar else "",
             _beside(measurement.before),
         )
     return rows
@@ -49,7 +49,7 @@ def table(measurements: list[Measurement], title: str) -> Table:
 def save(
     folder: Path, measurements: list[Measurement], facts: dict[str, str], asked: dict[str, str | int]
 ) -> Path:
-    """Writes `<date>.json` and `<date>.svg` into the folder, which is made; returns the path of the first."""
+    """Writes `<date>.json` and `<date>.html` into the folder, which is made; returns the path of the first."""
     now = datetime.now(UTC)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{now:%Y-%m-%dT%H-%M-%SZ}.json"
@@ -60,11 +60,7 @@ def save(
         "measurements": [_plain(measurement) for measurement in measurements],
     }
     path.write_text(json.dumps(content, indent=1) + "\n")
-    _plot(
-        measurements,
-        f"{now:%Y-%m-%d %H:%M} UTC, {facts['processor']}, {facts['cores']} cores",
-        path.with_suffix(".svg"),
-    )
+    path.with_suffix(".html").write_text(page([path]))
     return path
 
 
@@ -85,32 +81,6 @@ def _plain(measurement: Measurement) -> dict[str, object]:
     }
 
 
-def _plot(measurements: list[Measurement], title: str, path: Path) -> None:
-    speeds = [measurement for measurement in measurements if measurement.unit == "messages/s"]
-    judged = [measurement for measurement in measurements if measurement.of_bar is not None]
-    panels = [each for each in (speeds, judged) if each]
-    plot = Plot(figsize=(9, 1.5 + 0.4 * sum(map(len, panels)) + len(panels)), layout="constrained")
-    FigureCanvasSVG(plot)
-    plot.suptitle(title, fontsize=9)
-    every = plot.subplots(len(panels), 1, squeeze=False, height_ratios=[len(each) + 1 for each in panels])[
-        :, 0
-    ]
-    for axes, shown in zip(every, panels, strict=True):
-        middles = [median(each.values) if shown is speeds else each.of_bar or 0.0 for each in shown]
-        axes.barh(range(len(shown)), middles, color="#6a8caf")
-        axes.set_yticks(range(len(shown)), [each.name for each in shown], fontsize=8)
-        axes.invert_yaxis()
-        axes.set_xscale("log")
-        axes.set_xlabel(
-            "messages/s, median and range" if shown is speeds else "of its bar (line: reached)", fontsize=8
-        )
-        if shown is judged:
-            axes.axvline(1, color="#b0413e")
-    for row, measurement in enumerate(speeds):
-        every[0].plot([min(measurement.values), max(measurement.values)], [row, row], color="black")
-    plot.savefig(path)
-
-
 def _beside(before: list[Before]) -> str:
     """What the machine was like before the runs; medians."""
     if not before:
@@ -118,7 +88,3 @@ def _beside(before: list[Before]) -> str:
     loop = median(each.plain_loop_per_s for each in before)
     hiccups = median(each.hiccup_p50_us for each in before), median(each.hiccup_p99_us for each in before)
     return f"{loop / 1e6:.2f} M/s; {hiccups[0]:.0f}, {hiccups[1]:.0f} us"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

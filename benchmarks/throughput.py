@@ -6,8 +6,8 @@
     make bench ARGS="--schedule resident --only latency"
 
 Every run's results are checked. Before each run a plain CPython loop does the same work, and the machine's own hiccups
-are measured. Medians of several runs, with their range: as a table, and as JSON and a plot in a folder. Beside other
-stream processors: `python -m benchmarks.peers`.
+are measured. Medians of several runs, with their range: as a table, and as JSON and a page in a folder. The whole suite
+is measured by run files of the lab. Beside other stream processors: `python -m benchmarks.peers`.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,6 +22,7 @@ from rich.console import Console
 
 from benchmarks import (
     interval_joins,
+    lab_runs,
     latency,
     log_to_log,
     many_keys,
@@ -29,9 +30,7 @@ from benchmarks import (
     plain_loop,
     report,
     standing,
-    suite_latency,
     table_joins,
-    whole_suite,
     window_counts,
     worker_alone,
 )
@@ -113,7 +112,7 @@ def main(
     partitions: Annotated[int, typer.Option(help="Partitions of every topic.", min=1)] = 16,
     schedule: Annotated[Schedule, typer.Option(help="How Spark hands frames on.")] = Schedule.MICRO_BATCH,
     only: Annotated[Part | None, typer.Option(help="Measure one part.")] = None,
-    results: Annotated[Path, typer.Option(help="Folder for JSON and plot.")] = Path("bench-results"),
+    results: Annotated[Path, typer.Option(help="Folder for JSON and page.")] = Path("bench-results"),
 ) -> None:
     """Measures throughput with checked output. Exits 1 when a result is wrong; a bar that is missed is only said."""
     console = Console()
@@ -134,9 +133,10 @@ def main(
                     measurement.samples.append(sample)
         measurements += found
     console.print(report.table(measurements, f"{messages:,} messages, {runs} runs"))
-    asked: dict[str, str | int] = {"messages": messages, "runs": runs, "partitions": partitions}
-    path = report.save(results, measurements, facts, asked | {"schedule": str(schedule)})
-    console.print(f"{path}, and a plot beside it", highlight=False)
+    asked: dict[str, str | int] = {"run": f"make bench, {schedule}", "messages": messages, "runs": runs}
+    asked |= {"partitions": partitions, "schedule": str(schedule)}
+    path = report.save(results, measurements, facts, asked)
+    console.print(f"{path}, and a page beside it", highlight=False)
 
 
 def _measurements(
@@ -155,16 +155,16 @@ def _measurements(
                 once = partial(from_log, count, number_log.Processing(schedule, partitions, compiled))
                 yield [f"{name}, {mode}, {schedule}"], "%", partial(_one, once)
     for part, name, speed in (
-        (Part.LOG, "Kafka to Kafka", log_to_log.speed),
-        (Part.SUITE, "whole suite", whole_suite.speed),
+        (Part.LOG, "Kafka to Kafka", partial(log_to_log.speed, load)),
+        (Part.SUITE, "whole suite", partial(lab_runs.suite_speed, messages=load.messages)),
     ):
         for mode, compiled in MODES if only in (None, part) else ():
-            once = partial(speed, load, schedule=schedule, compiled=compiled, partitions=partitions)
+            once = partial(speed, schedule=schedule, compiled=compiled, partitions=partitions)
             yield [f"{name}, {mode}, {schedule}"], "messages/s", partial(_one, once)
     if only in (None, Part.LATENCY):
         for name, samples in (
             ("log to log", latency.samples),
-            ("client to subscriber", suite_latency.samples),
+            ("client to subscriber", lab_runs.suite_latency),
         ):
             names = [f"{name} at 100,000/s, {schedule}, p{each:g}" for each in PERCENTILES]
             yield names, "ms", partial(samples, schedule=schedule, partitions=partitions)

@@ -19,7 +19,6 @@ interrupted step has no stamp and is done again. What is to do is decided in dep
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import importlib.util
 import json
@@ -33,13 +32,14 @@ import tarfile
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import IO
 
+from deploy.running import alone, stop, timed
 from deploy.setup_plan import (
     CHROMIUM,
     IMAGE_TOOLS,
@@ -66,8 +66,6 @@ from deploy.setup_plan import (
 
 STEP_S_MAX = 1200.0  # the slowest step, all packages over a slow line, with room; beyond it something hangs
 POLL_S = 0.2  # between two looks whether a command of one thread has to end because the other one's failed
-STOP_S_MAX = 10.0  # what is half-made is made again, so there is little to tidy up
-LOCK_WAIT_S_MAX = 1800.0  # another setup in this tree has at most this long
 LOG_TAIL_LINES = 15
 
 
@@ -262,60 +260,10 @@ def opened(archive: tarfile.TarFile, name: str) -> IO[bytes]:
     return found
 
 
-def stop(child: subprocess.Popen[bytes]) -> None:
-    """End a command that is still running, and the processes that it has started: politely, then not."""
-    if child.poll() is not None:
-        return
-    os.killpg(child.pid, signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(STOP_S_MAX)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
-
-
 def jar_sums(folder: Path) -> dict[str, str]:
     """The SHA-256 of every jar below a folder, by its path from there."""
     jars = sorted(folder.glob("*/*.jar"))
     return {str(jar.relative_to(folder)): hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars}
-
-
-@contextlib.contextmanager
-def timed(title: str) -> Iterator[None]:
-    """A line on the screen when it begins, and one with the seconds that it took; others may come between."""
-    begin = time.monotonic()
-    print(f"setup: {title} ...", flush=True)
-    try:
-        yield
-    except BaseException:
-        print(f"setup: {title} stopped after {time.monotonic() - begin:.1f} s", flush=True)
-        raise
-    print(f"setup: {title}: {time.monotonic() - begin:.1f} s", flush=True)
-
-
-@contextlib.contextmanager
-def alone(root: Path) -> Iterator[None]:
-    """Holds the tree's lock: of two setups in one tree the later waits. The system frees it if we die."""
-    folder = os.open(root, os.O_RDONLY)
-    deadline = time.monotonic() + LOCK_WAIT_S_MAX
-    said = False
-    try:
-        while True:
-            try:
-                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise SetupError(
-                        "another setup holds this tree; wait for it or end it, then try again"
-                    ) from None
-                if not said:
-                    print("setup: another setup is at work in this tree; waiting for it", flush=True)
-                said = True
-                time.sleep(0.2)
-        yield
-    finally:
-        os.close(folder)
 
 
 def inspect_machine() -> Machine:

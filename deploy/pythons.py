@@ -20,7 +20,8 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
-from deploy.bootstrap import Setup, alone, inspect_machine, timed
+from deploy.bootstrap import Setup, inspect_machine
+from deploy.running import alone, timed
 from deploy.setup_plan import SetupError, Tree, uv_settings
 
 MINOR_MAX = 30  # more than any version of Python 3 so far

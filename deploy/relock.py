@@ -14,7 +14,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from deploy.bootstrap import Setup, alone, inspect_machine, jar_sums, make_installer, timed
+from deploy.bootstrap import Setup, inspect_machine, jar_sums, make_installer
+from deploy.running import alone, timed
 from deploy.setup_plan import SetupError, Tree, uv_settings
 
 # Hashes for every platform and Python; neither addresses nor paths of the machine that made the lock.

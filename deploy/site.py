@@ -12,7 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deploy.bootstrap import Setup, alone, inspect_machine, make_installer, timed
+from deploy.bootstrap import Setup, inspect_machine, make_installer
+from deploy.running import alone, timed
 from deploy.setup_plan import SetupError, Tree, digest, uv_settings
 
 LOCK = "docs/site/requirements.lock"

@@ -11,7 +11,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from deploy.bootstrap import Setup, alone, inspect_machine, timed
+from deploy.bootstrap import Setup, inspect_machine
+from deploy.running import alone, timed
 from deploy.setup_plan import SetupError, Tree, uv_settings
 
 

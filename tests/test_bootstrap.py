@@ -5,9 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tarfile
-import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import distribution, version
 from pathlib import Path
@@ -16,10 +13,8 @@ import psutil
 import pytest
 from packaging.requirements import Requirement
 
-from deploy import bootstrap
-from deploy.bootstrap import Setup, install_servers, is_there, jar_sums, opened, set_up
+from deploy.bootstrap import Setup, install_servers, is_there, jar_sums, opened
 from deploy.setup_plan import (
-    Machine,
     SetupError,
     Step,
     SystemServer,
@@ -36,15 +31,8 @@ from deploy.setup_plan import (
     wrong_jars,
     wrong_package,
 )
+from tests.samples.setup import GOOD, a_tree
 from tests.waiting import eventually
-
-GOOD = Machine(
-    python=(3, 11),
-    java_banner='openjdk version "17.0.15" 2025-04-15',
-    tools=frozenset({"java", "mvn", "git"}),
-    is_root=False,
-    has_apt=True,
-)
 
 
 @pytest.mark.parametrize(
@@ -198,15 +186,6 @@ def test_only_tests_need_helm_and_a_new_pin_fetches_it_again(tmp_path: Path) -> 
     assert [step.name for step in due(tree.test_steps(), stamps, lambda _: True)] == ["helm"]
 
 
-def a_tree(folder: Path) -> Tree:
-    """The smallest tree with all inputs."""
-    for name in ("pyproject.toml", "services/sender/pyproject.toml", "protos/a.proto", "requirements.lock"):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
-    return Tree(folder)
-
-
 def names_due(tree: Tree) -> list[str]:
     stamps = {step.name: digest(step.inputs) for step in tree.steps()}
     (tree.root / "protos/a.proto").write_text("changed")
@@ -284,88 +263,6 @@ def test_an_interrupted_command_leaves_no_process_behind(tmp_path: Path) -> None
     child = int((tmp_path / "child").read_text())
     # Killed it is; the kernel may still be at it.
     eventually(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
-
-
-def test_jars_come_beside_the_packages_and_archives_behind_both(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    began, done = threading.Event(), list[str]()
-
-    def make(of: str) -> None:
-        if of == "jars":
-            began.set()
-        elif of == "packages":  # which end only once the jars have begun
-            assert began.wait(30)
-        done.append(of)
-
-    replace_steps(monkeypatch, make)
-    tree = a_tree(tmp_path)
-    set_up(tree, [], [replace(step, outputs=()) for step in tree.steps()])
-    assert done[0] == "environment"
-    assert done[-1] == "archives"
-    assert sorted(done) == sorted(step.name for step in tree.steps())
-    set_up(tree, [], [replace(step, outputs=()) for step in tree.steps()])
-    assert len(done) == len(tree.steps())  # all have their stamps
-
-
-def test_where_a_step_fails_what_goes_on_beside_it_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tree = a_tree(tmp_path)
-    runs = tmp_path / "runs"
-
-    def make(of: str) -> None:
-        if of == "jars":
-            script = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(60)"
-            Setup.run(asked[0], "jars", [sys.executable, "-c", script, str(runs)])
-        elif of == "installer":
-            eventually(runs.exists)
-            raise SetupError("no installer")
-
-    asked = replace_steps(monkeypatch, make)
-    begun_s = time.monotonic()
-    with pytest.raises(SetupError, match="no installer"):
-        set_up(tree, [], [replace(step, attempts=1, outputs=()) for step in tree.steps()])
-    assert time.monotonic() - begun_s < 30
-    assert "jars" not in tree.stamps()
-
-
-def test_what_cannot_be_installed_here_is_said_before_anything_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done = list[str]()
-    replace_steps(monkeypatch, done.append)
-    tree = a_tree(tmp_path)
-    with pytest.raises(SetupError, match="a server is missing: run `sudo apt-get install -y needed`"):
-        set_up(tree, [SystemServer("needed", "needed", "a server")], tree.steps())
-    assert not done
-
-
-def test_a_step_that_made_nothing_ends_the_setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    replace_steps(monkeypatch, lambda _: None)
-    tree = a_tree(tmp_path)
-    with pytest.raises(
-        SetupError, match=r"Python environment in \.venv: done, and .*bin/python is not there"
-    ):
-        set_up(tree, [], tree.steps())
-    assert not tree.stamps()
-
-
-def replace_steps(monkeypatch: pytest.MonkeyPatch, make: Callable[[str], None]) -> list[Setup]:
-    """Each step of a setup is `make` of its name; returns who does them, once one is done."""
-    asked = list[Setup]()
-
-    def action(of: str) -> Callable[[Setup], None]:
-        def do(setup: Setup) -> None:
-            asked.append(setup)
-            make(of)
-
-        return do
-
-    for name in ("environment", "installer", "packages", "protos", "projects", "jars", "archives"):
-        monkeypatch.setattr(Setup, f"_make_{name}", action(name))
-    monkeypatch.setattr(bootstrap, "inspect_machine", lambda: GOOD)
-    return asked
 
 
 def test_jar_sums_name_jars_by_module(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def main(
     processes: Annotated[int, typer.Option(help="Processes, or slots, that each may use.", min=1)] = 2,
     only: Annotated[list[str] | None, typer.Option(help="Who runs, by the beginning of the name.")] = None,
     s_max: Annotated[float, typer.Option(help="Seconds that a run may take.")] = 300.0,
-    results: Annotated[Path, typer.Option(help="Folder for JSON and plot.")] = Path("bench-results"),
+    results: Annotated[Path, typer.Option(help="Folder for JSON and page.")] = Path("bench-results"),
 ) -> None:
     """Compares Bettong with its peers. Exits 1 when someone failed; the others run all the same."""
     console = Console()
@@ -56,12 +56,12 @@ def main(
     for name, why in missing.items():
         console.print(f"{name} is left out: {why}", highlight=False)
     if measurements:
-        asked: dict[str, str | int] = {"workload": of.name, "messages": messages, "runs": runs}
+        asked: dict[str, str | int] = {"run": f"{of.name}, beside others", "messages": messages, "runs": runs}
         who = {f"who: {entry.measurement.name}": entry.note for entry in entries}
         who |= {f"who: {name}": f"left out: {why}" for name, why in missing.items()}
         asked |= {"partitions": partitions, "processes": processes}
         path = report.save(results, measurements, facts | who, asked)
-        console.print(f"{path}, and a plot beside it", highlight=False)
+        console.print(f"{path}, and a page beside it", highlight=False)
     raise typer.Exit(any(entry.fault for entry in entries))
 
 

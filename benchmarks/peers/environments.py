@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterable
 
 from benchmarks.peers.roster import ROOT, Peer
-from deploy.bootstrap import Setup, inspect_machine, jar_sums, timed
+from deploy.bootstrap import Setup, inspect_machine, jar_sums
+from deploy.running import timed
 from deploy.setup_plan import SetupError, Tree, digest, uv_settings, wrong_jars
 
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy"

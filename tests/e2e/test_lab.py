@@ -12,6 +12,8 @@ import pytest
 from bettong.lab.comparison import ChangeVerdict, compare
 from bettong.lab.results import read
 
+LAB = Path(__file__).parents[2] / "benchmarks" / "lab"
+
 APPLICATION = '''
 """Sums of amounts, of a hundred accounts."""
 from dataclasses import dataclass
@@ -107,6 +109,45 @@ def test_a_run_measures_latency_and_use_and_leaves_a_folder_of_which_a_page_is_m
     assert {"sender: cores", "kafka: memory MB"} <= {row["metric"] for row in rows}
     assert lab("report", str(folder)).returncode == 0
     assert "p99.9" in (folder / "report.html").read_text()
+
+
+def of_the_tree(folder: Path, name: str, rest: str) -> Path:
+    """A run file of benchmarks/lab, made short: up to its load, and then the rest."""
+    kept = (LAB / f"{name}.toml").read_text().splitlines()
+    end = next(number for number, line in enumerate(kept) if line.startswith("load = ")) + 1
+    file = folder / f"{name}.toml"
+    file.write_text("\n".join([*kept[:end], rest]))
+    return file
+
+
+def test_words_go_from_topic_to_topic_while_a_worker_is_killed_and_the_page_says_so(tmp_path: Path) -> None:
+    file = of_the_tree(
+        tmp_path,
+        "word_count_steady",
+        "partitions = 2\nwarm_up_s = 2\nrepeats = 1\n[[steps]]\nmessages_per_s = 1000\nseconds = 8\n"
+        '[[faults]]\nkind = "kill"\ntargets = ["python-worker"]\nat_s = [4]\n',
+    )
+    ended = lab("run", str(file), "--out", str(tmp_path / "out"))
+    assert ended.returncode == 0, ended.stderr
+    (folder,) = (tmp_path / "out").iterdir()
+    found = {each.name: each.values[0] for each in read(folder).metrics}
+    assert 0 < found["counts at 1,000/s, p50"] <= found["counts at 1,000/s, p99.9"] < 120_000
+    rows = pq.read_table(folder / "series.parquet").to_pylist()
+    (fault,) = (row for row in rows if row["metric"] == "kill python-worker: fault")
+    assert 4 <= fault["at_s"] < 8
+    assert any(row["metric"] == "machine: network MB/s" and row["value"] > 0 for row in rows)
+    assert {row["metric"] for row in rows if row["metric"].endswith("GC pause ms")}
+    assert lab("report", str(folder)).returncode == 0
+    assert "kill python-worker" in (folder / "report.html").read_text()
+
+
+@pytest.mark.long
+def test_json_goes_from_topic_to_topic_as_fast_as_it_goes(tmp_path: Path) -> None:
+    file = of_the_tree(tmp_path, "json_orders", "partitions = 2\nmessages = 20_000\nrepeats = 1\n")
+    ended = lab("run", str(file), "--out", str(tmp_path / "out"))
+    assert ended.returncode == 0, ended.stderr
+    (folder,) = (tmp_path / "out").iterdir()
+    assert {each.name: each.values[0] for each in read(folder).metrics}["throughput"] > 0
 
 
 @pytest.mark.long

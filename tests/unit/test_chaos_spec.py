@@ -76,7 +76,7 @@ def test_all_faults_are_reported_at_once_each_with_its_table_and_field(tmp_path:
         (GOOD + "at_s = [1]", "nemeses[0]: Value error, needs at_s or every_s, and not both"),
         (GOOD.replace("[1, 2]", "[2, 1]"), "every_s = [2.0, 1.0]: expected [least, most]"),
         (GOOD.replace("[1, 2]", "[0, 0]"), "expected [least, most], most above 0"),
-        (GOOD.replace("every_s = [1, 2]", "at_s = [11]"), "a nemesis at 11 s: the run lasts 10 s"),
+        (GOOD.replace("every_s = [1, 2]", "at_s = [11]"), "a fault at 11 s: the run lasts 10 s"),
         (GOOD + "together = 3", "together = 3, but there are 2 targets"),
         (GOOD.replace('kind = "kill"', 'kind = "pause"'), "nemeses[0].for_s: Field required"),
         (GOOD.replace('kind = "kill"', 'kind = "hug"'), "nemeses[0]: Input tag 'hug'"),

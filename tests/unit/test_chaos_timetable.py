@@ -137,5 +137,5 @@ def test_a_spec_of_another_duration_keeps_all_else_and_refuses_what_comes_too_la
     longer = lasting(found, 600)
     assert longer == found.model_copy(update={"duration_s": 600.0})
     assert len(timetable(longer)) > 5 * len(timetable(found))
-    with pytest.raises(SettingsError, match="a nemesis at 30 s: the run lasts 20 s"):
+    with pytest.raises(SettingsError, match="a fault at 30 s: the run lasts 20 s"):
         lasting(found, 20)

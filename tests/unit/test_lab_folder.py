@@ -11,9 +11,10 @@ import pytest
 
 from bettong.lab.comparison import MetricRuns
 from bettong.lab.folder import RESULTS, RUN_FILE, SERIES, results, save
+from bettong.lab.measures import Measured
 from bettong.lab.objective import missed
 from bettong.lab.results import read
-from bettong.lab.run import Measured, Repeat
+from bettong.lab.run import Repeat
 from bettong.lab.sampling import SeriesPoint
 from bettong.lab.spec import LoadStep, Objective, RunSpec
 

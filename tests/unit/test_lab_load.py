@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -59,6 +60,13 @@ def test_the_parts_of_a_round_are_cut_into_frames_in_turns() -> None:
     ]
     assert [each.due_s for each in frames] == [0.0, 1.0, 2.0, 3.0, 3.5, 4.0]
     assert [each.ends_round for each in frames] == [False, False, False, False, True, True]
+
+
+def test_frames_are_made_as_they_are_sent() -> None:
+    """A round may hold millions of messages, each a frame."""
+    parts = [LoadPart("a", {"value": np.zeros(50_000_000, np.int8)})]
+    frames = due_frames(iter([parts]), 1, Pace([LoadStep(messages_per_s=1000, seconds=50_000)]))
+    assert [each.due_s for each in itertools.islice(frames, 3)] == [0.0, 0.001, 0.002]
 
 
 class Load:
@@ -123,6 +131,7 @@ def test_a_load_imports_what_lies_beside_it_and_below_the_working_directory(
     assert sys.path == before
 
 
+STEP = "[[steps]]\nmessages_per_s = 1\nseconds = 8\n"
 RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
 
 
@@ -135,6 +144,16 @@ RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
         (RUN + "[[steps]]\nmessages_per_s = 0\nseconds = 1\n", r"steps\[0\]\.messages_per_s"),
         (RUN + "messages = 1\nsped = 3\n", "sped: Extra inputs"),
         (RUN + "messages = 1\npartitions = 0\nrepeats = 0\n", r"2 fault\(s\)"),
+        (
+            RUN + STEP + '[[faults]]\nkind = "kill"\ntargets = ["kafka"]\nat_s = [9]\n',
+            "a fault at 9 s: the run lasts 8 s",
+        ),
+        (
+            RUN + STEP + '[[faults]]\nkind = "kill"\ntargets = ["kofka"]\nat_s = [1]\n',
+            r"faults\[0\]\.targets\[0\].*kofka",
+        ),
+        (RUN + STEP + '[[faults]]\nkind = "cut"\nat_s = [1]\n', r"faults\[0\]"),
+        (RUN + 'messages = 1\n[[faults]]\nkind = "wipe"\nat_s = [1]\n', "faults come at times of a run"),
         ("name = ", "is no TOML"),
     ],
 )

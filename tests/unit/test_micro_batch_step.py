@@ -6,6 +6,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from bettong_processor import interrupts
 from bettong_processor.micro_batch import task
 
 
@@ -14,7 +15,7 @@ def test_a_batch_without_records_leads_to_nothing(monkeypatch: pytest.MonkeyPatc
     process = SimpleNamespace(follow=lambda *what: followed.append(what))
     monkeypatch.setattr(task, "process_of", lambda _: process)
     monkeypatch.setattr(task, "task_attempt", lambda: 3)
-    monkeypatch.setattr(task.interrupts, "ignore", lambda: None)  # this process is none of Spark's
+    monkeypatch.setattr(interrupts, "ignore", lambda: None)  # this process is none of Spark's
     names = ["topic", "partition", "offset", "value", "times", "traceparent"]
     kinds = [pa.string(), pa.int32(), pa.int64(), pa.binary(), pa.binary(), pa.binary()]
     empty = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in kinds], names=names)

@@ -7,7 +7,6 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from bettong.chaos.disk import SmallDisk
 from bettong.chaos.feeding import Feeding
 from bettong.chaos.following import Followed, grown
 from bettong.chaos.golden import Golden, golden, sizes, tables
+from bettong.chaos.injecting import Say, inject, restarts
 from bettong.chaos.lag import LagWatch
 from bettong.chaos.memory import BOUNDS_MB, MemoryWatch
 from bettong.chaos.nemeses import Arena, Injected, Nemesis
@@ -41,7 +41,7 @@ from bettong.chaos.report import (
 from bettong.chaos.spec import Link, Spec
 from bettong.chaos.watching import ResultWatch, file_endings
 from bettong.errors import BettongError, SchemaError
-from bettong.local.options import Restarts, SuiteOptions
+from bettong.local.options import SuiteOptions
 from bettong.local.services import instances
 from bettong.local.suite import Suite
 from bettong.services import SENDER
@@ -51,10 +51,6 @@ _SETTLES_MAX = 10
 # After all is there: long enough for a replay, or a second writer, to add what is too much.
 _QUIET_S = 3.0
 _EVENTS_MAX = 2000
-# Beyond the deaths that are planned: a process that cannot start again dies at least once a second.
-_DEATHS_BESIDES = 30
-
-Say = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -205,15 +201,12 @@ def _disturbable(
     results: Path,
 ) -> SuiteOptions:
     environment = options.environment | {name: clock.environment for name, clock in clocks.items()}
-    # Deaths on purpose are no crash loop; a disk that is full is one, until it has room again.
-    lasting_s = sum(fault.for_s for fault in prepared.faults if fault.kind == "fill")
-    deaths_max = len(prepared.faults) + _DEATHS_BESIDES + int(5 * lasting_s)
     return options.model_copy(
         update={
             "results": results,
             "environment": environment,
             "keep": disk.suite if disk is not None else None,
-            "restarts": Restarts(deaths_max=deaths_max, wait_s_max=0.2),
+            "restarts": restarts(prepared.faults),
         }
     )
 
@@ -234,35 +227,9 @@ def _storm(prepared: PreparedRun, trial: _Trial, suite: Suite, arena: Arena, rep
         nemesis = stack.enter_context(Nemesis(arena))
         trial.start_s = time.time()
         feeding.start()
-        _inject(prepared, trial, suite, nemesis, report)
+        inject(prepared.faults, nemesis, suite, start_s=trial.start_s, injected=trial.injected, report=report)
         while not feeding.done():
             suite.wait_with_all(_POLL_S)
-
-
-def _inject(prepared: PreparedRun, trial: _Trial, suite: Suite, nemesis: Nemesis, report: Say) -> None:
-    """Every fault begins in its time, and ends when it has lasted, or when there is nothing left to do for it."""
-    waiting, lasting = list(prepared.faults), list[Injected]()
-    while waiting or lasting:
-        over = next((each for each in lasting if each.ended_s <= time.time() or nemesis.is_over(each)), None)
-        if over is not None:
-            lasting.remove(over)
-            nemesis.end(over)
-            done = f", {over.streams:,} of {over.fault.by:,.0f} streams" if over.streams else ""
-            report(f"#{over.fault.number} {over.fault.label}: over{done}")
-            continue
-        begins_s = trial.start_s + waiting[0].at_s if waiting else float("inf")
-        if begins_s > time.time():
-            due_s = min(begins_s, *(each.ended_s for each in lasting), time.time() + _POLL_S)
-            suite.wait_with_all(max(0.0, due_s - time.time()))
-            continue
-        injected = nemesis.begin(waiting.pop(0))
-        trial.injected.append(injected)
-        if injected.missed:
-            report(f"{injected.fault}: missed, {injected.missed}")
-            continue
-        report(f"{injected.fault}{f' (process {injected.victims[0]})' if injected.victims else ''}")
-        if injected.fault.for_s:
-            lasting.append(injected)
 
 
 def _settle(

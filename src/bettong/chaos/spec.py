@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -302,14 +302,15 @@ class Spec(_Table):
                 raise ValueError(
                     f"invariants.outputs.{sink}.equals = {output.equals!r}: no input is for that source"
                 )
-        late = [
-            at for each in self.nemeses for at in [*(each.at_s or []), each.from_s] if at > self.duration_s
-        ]
-        if late:
-            raise ValueError(
-                f"a nemesis at {min(late):g} s: the run lasts {self.duration_s:g} s (duration_s)"
-            )
+        check_times(self.nemeses, self.duration_s)
         return self
+
+
+def check_times(nemeses: Sequence[Nemesis], duration_s: float) -> None:
+    """Raises ValueError where one would come when the run is over."""
+    late = [at for each in nemeses for at in [*(each.at_s or []), each.from_s] if at > duration_s]
+    if late:
+        raise ValueError(f"a fault at {min(late):g} s: the run lasts {duration_s:g} s")
 
 
 def read(path: Path) -> Spec:

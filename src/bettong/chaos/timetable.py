@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bettong.chaos.spec import ClockJump, Crowd, Cut, Delay, Kill, Nemesis, Pause, Spec, Stall, Wipe
@@ -46,14 +47,20 @@ class PlannedFault:
 
 
 def timetable(spec: Spec) -> tuple[PlannedFault, ...]:
-    """Every fault of the spec, by time. The same spec gives the same table; each nemesis draws by itself."""
+    """Every fault of the spec, by time. The same spec gives the same table."""
+    return planned(spec.nemeses, spec.seed, spec.duration_s, instances(SENDER, spec.workload.senders))
+
+
+def planned(
+    nemeses: Sequence[Nemesis], seed: int, duration_s: float, senders: tuple[str, ...] = (SENDER.name,)
+) -> tuple[PlannedFault, ...]:
+    """Every fault of these, by time; each nemesis draws by itself. `senders`: those whose clocks may go wrong."""
     found: list[tuple[float, int, int, Nemesis, random.Random]] = []
-    for index, nemesis in enumerate(spec.nemeses):
-        chance = random.Random(f"{spec.seed}/{index}/{nemesis.kind}")  # noqa: S311 - repeatable is the point
-        for count, at_s in enumerate(_times(nemesis, chance, spec.duration_s)):
+    for index, nemesis in enumerate(nemeses):
+        chance = random.Random(f"{seed}/{index}/{nemesis.kind}")  # noqa: S311 - repeatable is the point
+        for count, at_s in enumerate(_times(nemesis, chance, duration_s)):
             found.append((at_s, index, count, nemesis, chance))
     # Drawn in the order of each nemesis, numbered in the order of time.
-    senders = instances(SENDER, spec.workload.senders)
     drawn = [
         (at_s, index, count, _draw(nemesis, chance, senders)) for at_s, index, count, nemesis, chance in found
     ]

@@ -4,6 +4,6 @@
     facts of a machine ──> conditions ──> findings, each with what it does to metrics and the remedy
     results of two runs ──> comparison ──> by how much each metric changed, and whether that is more than noise
 
-`comparison`, `conditions`, `objective` and `search` are pure; `run` and `clients` start processes, `machine_state`
-looks, `folder` and `results` write and read files.
+`comparison`, `conditions`, `objective` and `search` are pure; `run`, `clients` and `topics` start processes,
+`machine_state` looks, `folder` and `results` write and read files.
 """

@@ -19,6 +19,7 @@ from bettong.client.sender import Sender
 from bettong.errors import BettongError, LabError
 from bettong.lab.load import DueFrame, Pace, due_frames, make_load
 from bettong.lab.spec import RunSpec
+from bettong.lab.topics import RunTopics, TopicFeed
 
 _READY_S_MAX = 120.0
 _DURABLE_S_MAX = 300.0
@@ -28,16 +29,23 @@ _HEAD_START_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ClientTask:
-    """What one process sends, and where to."""
+    """What one process sends, and where to. `target`: the sender. `topics`: where the application reads any."""
 
     spec: RunSpec
     target: str
+    topics: RunTopics | None
     index: int
 
     def owns(self, source: str, streams: dict[str, int]) -> bool:
         """Whether the messages of a source are its own: sources are assigned in the order in which they come."""
         number = streams.setdefault(source, len(streams))
         return number % self.spec.processes == self.index
+
+    @property
+    def frame_messages(self) -> int:
+        """Of one frame. Into a topic, where there is a rate, each message goes when it is due itself."""
+        alone = self.topics is not None and self.topics.of_sources and self.spec.steps
+        return 1 if alone else self.spec.frame_messages
 
 
 class Clients:
@@ -71,11 +79,13 @@ class Clients:
 
 
 @contextmanager
-def clients(spec: RunSpec, target: str) -> Iterator[Clients]:
+def clients(spec: RunSpec, target: str, topics: RunTopics | None) -> Iterator[Clients]:
     """Starts the processes; ends those that still run when it is left."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(spec.processes)
-    started = [_start(context, ClientTask(spec, target, index), barrier) for index in range(spec.processes)]
+    started = [
+        _start(context, ClientTask(spec, target, topics, index), barrier) for index in range(spec.processes)
+    ]
     try:
         yield Clients(started)
     finally:
@@ -85,6 +95,13 @@ def clients(spec: RunSpec, target: str) -> Iterator[Clients]:
             if process.is_alive():
                 process.kill()
             pipe.close()
+
+
+def open_feed(source: str, target: str, topics: RunTopics | None) -> Sender | TopicFeed:
+    """What feeds a source: its topic, where it reads one, or the sender."""
+    if topics is not None and source in topics.of_sources:
+        return TopicFeed(topics, source)
+    return Sender(target, source)
 
 
 def _start(
@@ -104,21 +121,21 @@ def _work(task: ClientTask, barrier: Barrier, pipe: Connection) -> None:
     try:
         pace = Pace(task.spec.steps)
         load = make_load(task.spec.load, task.spec.messages or pace.messages, task.spec.seed)
-        frames = due_frames(load.rounds(), task.spec.frame_messages, pace)
+        frames = due_frames(load.rounds(), task.frame_messages, pace)
         with ExitStack() as opened:
-            senders: dict[str, Sender] = {}
+            feeds: dict[str, Sender | TopicFeed] = {}
             ahead = next(frames, None)
             pipe.send("")
             begin_s = pipe.recv()
             streams: dict[str, int] = {}
             while ahead is not None:
                 if task.owns(ahead.part.source, streams):
-                    if ahead.part.source not in senders:
-                        sender = Sender(task.target, ahead.part.source)
-                        senders[ahead.part.source] = opened.enter_context(sender)
-                    _send(senders[ahead.part.source], ahead, begin_s, paced=bool(task.spec.steps))
+                    if ahead.part.source not in feeds:
+                        feeds[ahead.part.source] = open_feed(ahead.part.source, task.target, task.topics)
+                        opened.enter_context(feeds[ahead.part.source])
+                    _send(feeds[ahead.part.source], ahead, begin_s, paced=bool(task.spec.steps))
                 if ahead.ends_round:
-                    _end_round(senders, barrier)
+                    _end_round(feeds, barrier)
                 ahead = next(frames, None)
         pipe.send("")
     except BettongError as error:
@@ -126,15 +143,15 @@ def _work(task: ClientTask, barrier: Barrier, pipe: Connection) -> None:
         pipe.send(str(error))
 
 
-def _send(sender: Sender, frame: DueFrame, begin_s: float, *, paced: bool) -> None:
+def _send(feed: Sender | TopicFeed, frame: DueFrame, begin_s: float, *, paced: bool) -> None:
     due_s = begin_s + frame.due_s
     time.sleep(max(0.0, due_s - time.time()))
-    sender.send_columns(dict(frame.part.columns), sent_ns=int(due_s * 1e9) if paced else None)
+    feed.send_columns(dict(frame.part.columns), sent_ns=int(due_s * 1e9) if paced else None)
 
 
-def _end_round(senders: Mapping[str, Sender], barrier: Barrier) -> None:
-    for sender in senders.values():
-        sender.flush(_DURABLE_S_MAX)
+def _end_round(feeds: Mapping[str, Sender | TopicFeed], barrier: Barrier) -> None:
+    for feed in feeds.values():
+        feed.flush(_DURABLE_S_MAX)
     try:
         barrier.wait(_DURABLE_S_MAX)
     except Exception as error:

@@ -65,6 +65,8 @@ def results(
     ]
     asked: dict[str, str | int] = {"run": spec.name, "application": spec.application, "seed": spec.seed}
     asked |= {"schedule": str(spec.schedule), "partitions": spec.partitions, "compiled": str(spec.compiled)}
+    if spec.faults:
+        asked["faults"] = ", ".join(f"{each.label} at {each.at_s:g} s" for each in spec.planned_faults)
     asked.update(spec.settings)
     return BenchmarkResults(
         date=now.isoformat(timespec="seconds"), machine=machine, asked=asked, measurements=measured

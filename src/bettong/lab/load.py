@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -20,11 +20,17 @@ from bettong.errors import BettongError, SettingsError
 from bettong.lab.spec import LoadStep
 
 _MODULE = "bettong_lab_load"
+# The columns of a source that reads a topic.
+VALUE, PARTITION = "value", "partition"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPart:
-    """Messages of a source, as columns by field, in the order of sending."""
+    """Messages of a source, as columns by field, in the order of sending.
+
+    Where the source reads a topic: VALUE, an array of bytes objects, and PARTITION, whole numbers that are taken modulo
+    the topic's partitions; without it they take turns.
+    """
 
     source: str
     columns: Mapping[str, np.ndarray]
@@ -56,7 +62,12 @@ class LabLoad(Protocol):
         """What is wrong with the results of each sink, in a line; "" when nothing is."""
 
 
-MakeLoad = Callable[[int, int], LabLoad]
+@runtime_checkable
+class TopicLoad(LabLoad, Protocol):
+    """Of an application that writes results into a topic, where a record does not say when it was due."""
+
+    def message_of(self, result: bytes) -> int:
+        """The number of the message that a result is of, counted from 0 as all are sent; -1: of what came first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +114,14 @@ def due_frames(rounds: Iterator[Sequence[LoadPart]], frame_messages: int, pace: 
     sent = 0
     for parts in rounds:
         longest = max((part.messages for part in parts), default=0)
-        pieces = [
-            part.slice(start, start + frame_messages)
-            for start in range(0, longest, frame_messages)
-            for part in parts
-            if start < part.messages
-        ]
-        for number, piece in enumerate(pieces, 1):
-            yield DueFrame(piece, pace.due_s(sent), pace.step_of(sent), ends_round=number == len(pieces))
-            sent += piece.messages
+        end = sent + sum(part.messages for part in parts)
+        for start in range(0, longest, frame_messages):
+            for part in parts:
+                if start < part.messages:
+                    piece = part.slice(start, start + frame_messages)
+                    due = pace.due_s(sent), pace.step_of(sent)
+                    sent += piece.messages
+                    yield DueFrame(piece, *due, ends_round=sent == end)
 
 
 def make_load(path: str, messages: int, seed: int) -> LabLoad:

@@ -1,11 +1,10 @@
-"""A run as one page of HTML that needs nothing else: summary, latencies, what was used over time, the machine."""
+"""Runs as one page of HTML that needs nothing else: summary, latencies, what was used over time, the machine."""
 
 from __future__ import annotations
 
 import html
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from io import StringIO
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -13,68 +12,127 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 from hdrh.histogram import HdrHistogram
 
-from bettong.errors import LabError
-from bettong.lab.results import BenchmarkResults, read
-from bettong.lab.sampling import CORES, LAG, LATENCY, MEMORY
+from bettong.lab.plots import Lines, PlotMark, svg
+from bettong.lab.results import BenchmarkResults, MeasuredMetric, read, shown
+from bettong.lab.sampling import CORES, FAULT, GC_PAUSE, LAG, LATENCY, MEMORY, NETWORK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Lines = Mapping[str, tuple[Sequence[float], Sequence[float]]]
-
 _NS_PER_MS = 1e6
 _LOWEST_SHARE = 1e-5  # p99.999
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1d2530;
-  background: #fff }
+:root { color-scheme: light dark; --text: #1d2530; --faint: #566; --line: #dde3ea; --page: #fff; --link: #1f5fa8 }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #d6dde6; --faint: #93a0ae; --line: #303a46; --page: #14191f; --link: #7fb2ea }
+}
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+  color: var(--text); background: var(--page) }
 h1 { font-size: 1.5rem; margin-bottom: 0 } h2 { font-size: 1.1rem; margin-top: 2rem }
-p.when { color: #566; margin-top: 0 }
+section + section { border-top: 1px solid var(--line); margin-top: 3rem; padding-top: 1rem }
+a { color: var(--link) }
+p.when { color: var(--faint); margin-top: 0 }
 table { border-collapse: collapse; width: 100% }
-td, th { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #dde3ea; text-align: left; vertical-align: top }
+td, th { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); text-align: left;
+  vertical-align: top }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
-table.facts td:first-child { width: 9rem; color: #566 }
+table.facts td:first-child { width: 9rem; color: var(--faint) }
 svg { width: 100%; height: auto }
+svg text { font-family: system-ui, sans-serif !important }
 """
+# Full where twice of what is wanted is reached.
+_BAR = "<meter min=0 max=2 low=1 optimum=2 value={0:.3f}></meter> {0:.0%}"
+# What the table above several runs shows of each.
+_HEADLINES = ("throughput", ", p50", ", p99", ", p99.9")
+_OVER_TIME = {
+    LATENCY: ("Median latency", "ms"),
+    LAG: ("Lag", "records"),
+    CORES: ("Cores in use", "cores"),
+    MEMORY: ("Memory", "MB"),
+    NETWORK: ("Network, loopback with it", "MB/s"),
+    GC_PAUSE: ("Pauses of Java's garbage collection", "ms"),
+}
 
 
-def page(folder: Path) -> str:
-    """Of a run's folder. Raises LabError where it is none, or where matplotlib is not installed."""
-    results = read(folder)
-    series = folder / "series.parquet"
-    name = str(results.asked.get("run", folder.name))
+def page(paths: Sequence[Path]) -> str:
+    """Of runs' folders, or files of results: one section each, and a table of all above, where they are several.
+
+    Raises LabError where one is neither, or where matplotlib is not installed.
+    """
+    runs = [(path, read(path)) for path in paths]
+    names = [_name(path, results) for path, results in runs]
+    title = names[0] if len(runs) == 1 else f"{len(runs)} runs"
+    parts = [] if len(runs) == 1 else [f"<h1>{title}</h1>", _overview(runs)]
+    parts += [_run(number, path, results) for number, (path, results) in enumerate(runs)]
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>{html.escape(title)}</title><style>{_STYLE}</style>{''.join(parts)}</html>\n"
+    )
+
+
+def _name(path: Path, results: BenchmarkResults) -> str:
+    return str(results.asked.get("run", path.stem))
+
+
+def _overview(runs: Sequence[tuple[Path, BenchmarkResults]]) -> str:
+    """A row a run, with its most important metrics."""
+    rows = []
+    for number, (path, results) in enumerate(runs):
+        headlines = "<br>".join(
+            f"{html.escape(each.name)}: {_number(each)}"
+            for each in results.measurements
+            if each.name.endswith(_HEADLINES)
+        )
+        name = html.escape(_name(path, results))
+        rows.append(f"<tr><td><a href='#run-{number}'>{name}</a></td><td class=number>{headlines}</td></tr>")
+    return f"<table>{''.join(rows)}</table>"
+
+
+def _run(number: int, path: Path, results: BenchmarkResults) -> str:
+    over_time, marks = _over_time(path / "series.parquet")
     parts = [
-        f"<h1>{html.escape(name)}</h1><p class=when>{html.escape(results.date)}</p>",
+        f"<h1>{html.escape(_name(path, results))}</h1><p class=when>{html.escape(results.date)}</p>",
         _summary(results),
+        _facts("Faults", {f"{each.at_s:.1f} s": _said(each) for each in marks}) if marks else "",
         _section("Latency by percentile", _latency_plot(results)),
         *(
-            _section(f"{title}, over time", _plot(lines, "s", unit))
-            for title, unit, lines in _over_time(series)
-            if lines
+            _section(f"{title}, over time", svg(lines, "s", unit, marks=marks, points=what == GC_PAUSE))
+            for what, (title, unit) in _OVER_TIME.items()
+            if (lines := over_time.get(what))
         ),
         _facts("Asked", results.asked),
         _facts("Machine", results.machine),
     ]
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>{html.escape(name)}</title><style>{_STYLE}</style>{''.join(filter(None, parts))}</html>\n"
-    )
+    return f"<section id=run-{number}>{''.join(parts)}</section>"
 
 
 def _section(title: str, content: str) -> str:
     return f"<h2>{html.escape(title)}</h2>{content}" if content else ""
 
 
+def _said(mark: PlotMark) -> str:
+    return mark.name + (f", for {mark.lasting_s:.1f} s" if mark.lasting_s else "")
+
+
+def _number(metric: MeasuredMetric) -> str:
+    return html.escape(f"{shown(median(run.value for run in metric.runs))} {metric.unit}")
+
+
 def _summary(results: BenchmarkResults) -> str:
+    judged = any(each.of_bar is not None for each in results.measurements)
+    repeats = max(len(each.runs) for each in results.measurements)
     rows = []
     for each in results.measurements:
         values = [run.value for run in each.runs]
-        spread = f"{min(values):,.4g} to {max(values):,.4g}" if len(values) > 1 else ""
-        cells = (f"{median(values):,.4g} {each.unit}", spread)
-        numbers = "".join(f"<td class=number>{html.escape(cell)}</td>" for cell in cells)
+        cells = [_number(each), *([f"{shown(min(values))} to {shown(max(values))}"] if repeats > 1 else [])]
+        if judged:
+            cells.append("" if each.of_bar is None else _BAR.format(each.of_bar))
+        numbers = "".join(f"<td class=number>{cell}</td>" for cell in cells)
         rows.append(f"<tr><td>{html.escape(each.name)}</td>{numbers}</tr>")
-    repeats = max(len(each.runs) for each in results.measurements)
-    head = f"<tr><th>metric</th><th class=number>median of {repeats}</th><th class=number>range</th></tr>"
-    return f"<table>{head}{''.join(rows)}</table>"
+    names = [f"median of {repeats}", "range"] if repeats > 1 else ["measured"]
+    names += ["of its bar"] if judged else []
+    head = "".join(f"<th class=number>{name}</th>" for name in names)
+    return f"<table><tr><th>metric</th>{head}</tr>{''.join(rows)}</table>"
 
 
 def _facts(title: str, facts: Mapping[str, object]) -> str:
@@ -99,50 +157,31 @@ def _latency_plot(results: BenchmarkResults) -> str:
         shares = [share for share in shares if share * merged.get_total_count() >= 1]
         values = [merged.get_value_at_percentile(100 * (1 - share)) / _NS_PER_MS for share in shares]
         lines[each.name.rpartition(", ")[0]] = ([1 / share for share in shares], values)
-
-    def scale(axes: Axes) -> None:
-        from matplotlib.ticker import NullFormatter, ScalarFormatter
-
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(ScalarFormatter())
-        axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.set_xticks([1, 10, 100, 1000, 10_000], ["p0", "p90", "p99", "p99.9", "p99.99"])
-
-    return _plot(lines, "percentile", "ms", scale) if lines else ""
+    return svg(lines, "percentile", "ms", scale=_scale_of_percentiles) if lines else ""
 
 
-def _over_time(series: Path) -> list[tuple[str, str, Lines]]:
-    """(title, unit, lines), by what follows the colon in a metric's name; of the first repeat."""
+def _scale_of_percentiles(axes: Axes) -> None:
+    from matplotlib.ticker import NullFormatter, ScalarFormatter
+
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(ScalarFormatter())
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xticks([1, 10, 100, 1000, 10_000], ["p0", "p90", "p99", "p99.9", "p99.99"])
+
+
+def _over_time(series: Path) -> tuple[Mapping[str, Lines], list[PlotMark]]:
+    """Lines by what follows the colon in a metric's name, and the faults; of the first repeat."""
     groups: dict[str, dict[str, tuple[list[float], list[float]]]] = defaultdict(dict)
+    marks = []
     for row in pq.read_table(series).to_pylist() if series.exists() else []:
-        if row["repeat"] == 1:
-            who, _, what = row["metric"].partition(": ")
-            at_s, values = groups[what].setdefault(who, ([], []))
-            at_s.append(row["at_s"])
-            values.append(row["value"])
-    titles = {CORES: ("Cores in use", "cores"), MEMORY: ("Memory", "MB")}
-    titles |= {LATENCY: ("Median latency", "ms"), LAG: ("Lag", "records")}
-    return [(*titles.get(what, (what, "")), lines) for what, lines in groups.items()]
-
-
-def _plot(lines: Lines, x_label: str, y_label: str, scale: Callable[[Axes], None] | None = None) -> str:
-    try:
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure as Plot
-    except ImportError:
-        raise LabError("a page needs the package matplotlib: pip install 'bettong[lab]'") from None
-    plot = Plot(figsize=(9, 3.4), layout="constrained")
-    FigureCanvasSVG(plot)
-    axes = plot.subplots()
-    for name, (along, values) in lines.items():
-        axes.plot(along, values, label=name, linewidth=1.4)
-    if scale is not None:
-        scale(axes)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    axes.grid(visible=True, alpha=0.25)
-    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-    text = StringIO()
-    plot.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue().partition("<svg")[1] + text.getvalue().partition("<svg")[2]
+        who, _, what = row["metric"].rpartition(": ")
+        if row["repeat"] != 1:
+            continue
+        if what == FAULT:
+            marks.append(PlotMark(who, row["at_s"], row["value"]))
+            continue
+        at_s, values = groups[what].setdefault(who, ([], []))
+        at_s.append(row["at_s"])
+        values.append(row["value"])
+    return groups, marks

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
+from types import TracebackType
 
 from hdrh.histogram import HdrHistogram
 
 from bettong.client.subscriber import Subscriber
+from bettong.edges.external_kafka import TopicReader
 from bettong.errors import BettongError
 from bettong.lab.spec import LoadStep
+from bettong.lab.topics import RunTopics
 from bettong.threads import BlockThread
 
 _HIGHEST_NS = 600_000_000_000
@@ -19,49 +22,28 @@ _DIGITS = 3
 # Of the results of a second so many are kept one by one: enough for their median.
 _PER_SECOND_MAX = 100
 _CLOSE_S_MAX = 5.0
+_POLL_MS = 200
+_RECORDS_MAX = 1000
 
 
-class SinkReading(BlockThread):
-    """A context manager: inside, a thread subscribes to a sink until it has had as many bytes as are expected.
+class Lateness:
+    """How late results were. A result counts for the step in which its message was due, from the warm-up on.
 
-    A result counts for the step in which its frame was due, from `begin_s` and the warm-up on. How late it is counts
-    from then too, so that what had to wait for a slow system is not left out (Gil Tene's coordinated omission).
-    Results that were due before `begin_s` is known, or within the warm-up, are kept and not measured.
+    How late it is counts from then too, so that what had to wait for a slow system is not left out (Gil Tene's
+    coordinated omission). What was due before `begin_s` is known, or within the warm-up, is not measured.
 
     `lates_ms`: of some results of each second.
     """
 
-    def __init__(
-        self, target: str, sink: str, size: int, steps: Sequence[LoadStep], *, warm_up_s: float
-    ) -> None:
-        super().__init__(f"lab-{sink}", close_s_max=_CLOSE_S_MAX)
-        self.content = bytearray()
+    def __init__(self, steps: Sequence[LoadStep], *, warm_up_s: float) -> None:
         self.begin_s = float("inf")
-        self.last_s = 0.0
-        self.done = threading.Event()
-        self.failure: BettongError | None = None
         self.lates_ms: dict[int, list[float]] = {}
         self.histograms = [HdrHistogram(1, _HIGHEST_NS, _DIGITS) for _ in steps]
-        self._subscriber = Subscriber(target, sink)
-        self._size = size
         self._warm_up_s = warm_up_s
         self._ends_s = list(accumulate(step.seconds for step in steps))
 
-    def _run(self) -> None:
-        with self._subscriber as results:
-            try:
-                while len(self.content) < self._size and not self._stopping.is_set():
-                    result = next(results)
-                    self.last_s = time.time()
-                    self.content += b"".join(result.messages)
-                    self._note(result.sent_ns / 1e9, self.last_s)
-            except StopIteration:
-                return
-            except BettongError as error:
-                self.failure = error
-        self.done.set()
-
-    def _note(self, due_s: float, now_s: float) -> None:
+    def note(self, due_s: float, now_s: float) -> None:
+        """A result of what was due then came now; both Unix time."""
         since_s = due_s - self.begin_s
         if since_s < self._warm_up_s or not self.histograms:
             return
@@ -70,3 +52,79 @@ class SinkReading(BlockThread):
             of_second.append((now_s - due_s) * 1e3)
         step = next((index for index, end_s in enumerate(self._ends_s) if since_s < end_s), -1)
         self.histograms[step].record_value(min(_HIGHEST_NS, max(1, round((now_s - due_s) * 1e9))))
+
+
+class ResultReading(BlockThread):
+    """A context manager: inside, a thread reads the results of a sink. `done` is set when there are `size` bytes.
+
+    It reads on until it is left: what comes twice must be seen, too.
+    """
+
+    def __init__(self, sink: str, size: int, lateness: Lateness) -> None:
+        super().__init__(f"lab-{sink}", close_s_max=_CLOSE_S_MAX)
+        self.content = bytearray()
+        self.last_s = 0.0
+        self.done = threading.Event()
+        self.failure: BettongError | None = None
+        self.lateness = lateness
+        self._size = size
+
+    def _take(self, messages: Iterable[bytes]) -> None:
+        self.last_s = time.time()
+        self.content += b"".join(messages)
+        if len(self.content) >= self._size:
+            self.done.set()
+
+    def _fail(self, error: BettongError) -> None:
+        self.failure = error
+        self.done.set()
+
+
+class SinkReading(ResultReading):
+    """By a subscriber of the receiver."""
+
+    def __init__(self, target: str, sink: str, size: int, lateness: Lateness) -> None:
+        super().__init__(sink, size, lateness)
+        self._subscriber = Subscriber(target, sink)
+
+    def _run(self) -> None:
+        try:
+            for result in self._subscriber:
+                self._take(result.messages)
+                self.lateness.note(result.sent_ns / 1e9, self.last_s)
+        except BettongError as error:
+            self._fail(error)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._subscriber.close()
+        super().__exit__(kind, error, trace)
+
+
+class TopicReading(ResultReading):
+    """Of the topic that a sink writes to: what is committed."""
+
+    def __init__(self, topics: RunTopics, sink: str, size: int, lateness: Lateness) -> None:
+        super().__init__(sink, size, lateness)
+        self._reader = TopicReader(topics.options, topics.of_sinks[sink])
+        self._arrived: list[tuple[float, list[bytes]]] = []
+
+    def measure(self, due_s: Callable[[bytes], float]) -> None:
+        """Notes how late each was. Afterwards, for while it reads it has no time for that."""
+        for now_s, messages in self._arrived:
+            for message in messages:
+                self.lateness.note(due_s(message), now_s)
+
+    def _run(self) -> None:
+        with self._reader as reader:
+            try:
+                reader.assign(dict.fromkeys(reader.partitions(), 0))
+                while not self._stopping.is_set():
+                    found = reader.poll(_POLL_MS, _RECORDS_MAX)
+                    messages = [value or b"" for records in found.values() for value in records.values]
+                    if messages:
+                        self._take(messages)
+                        self._arrived.append((self.last_s, messages))
+            except BettongError as error:
+                self._fail(error)

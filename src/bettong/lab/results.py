@@ -26,10 +26,11 @@ class RunValue(_Table):
 
 
 class MeasuredMetric(_Table):
-    """A metric with each of its runs."""
+    """A metric with each of its runs. `of_bar`: how much of what is wanted it reaches, where something is."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     unit: Annotated[str, Field(max_length=40)]
+    of_bar: float | None = None
     runs: Annotated[list[RunValue], Field(min_length=1, max_length=10_000)]
 
 
@@ -105,6 +106,11 @@ def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:
             if old != new and name != "load before":
                 found.append(f"{kind}, {name}: {old} before, {new} after")
     return found
+
+
+def shown(value: float) -> str:
+    """A value for people: three digits, or all of a whole number."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _newest(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What the processes of a suite use, once a second: a share of a core each, and memory."""
+"""What the processes of a suite use, once a second: a share of a core each, and memory; and the machine's network."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from dataclasses import dataclass
 import psutil
 
 from bettong.chaos.spec import TARGETS
-from bettong.chaos.victims import processes
+from bettong.chaos.victims import families, processes
 from bettong.local.record import ServiceRecord
 from bettong.threads import BlockThread
 
 # What follows the colon in the name of a series.
 CORES, MEMORY, LATENCY, LAG = "cores", "memory MB", "latency ms", "lag records"
+NETWORK, GC_PAUSE, FAULT = "network MB/s", "GC pause ms", "fault"
+MACHINE = "machine"
 _SAMPLE_S = 1.0
 _CLOSE_S_MAX = 20.0
 _MEBIBYTE = 1 << 20
@@ -24,7 +26,7 @@ _MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoint:
-    """A value of a metric at a time, in seconds since the samples began."""
+    """A value of a metric at a time, in seconds since the run began."""
 
     at_s: float
     metric: str
@@ -34,16 +36,19 @@ class SeriesPoint:
 class UsageSampling(BlockThread):
     """A context manager; inside, a thread samples all processes of a kind together. Read what it has afterwards.
 
-    `cpu_s`: of each kind, since entering. `memory_mb`: the most that a kind held. `points`: all samples.
+    `cpu_s`: of each kind, since entering. `memory_mb`: the most that a kind held. `network_mb`: what the machine sent,
+    to itself too. `points`: all samples; `begin_s`, Unix time, is when the run began.
     """
 
-    def __init__(self, services: Callable[[], Mapping[str, ServiceRecord]]) -> None:
+    def __init__(self, services: Callable[[], Mapping[str, ServiceRecord]], begin_s: float) -> None:
         super().__init__("lab-usage", close_s_max=_CLOSE_S_MAX)
         self._services = services
-        self._begun_s = time.monotonic()
+        self._begin_s = begin_s
         self._spent_s: dict[psutil.Process, float] = {}
         self.cpu_s: dict[str, float] = defaultdict(float)
         self.memory_mb: dict[str, float] = defaultdict(float)
+        self.network_mb = 0.0
+        self._sent = psutil.net_io_counters().bytes_sent
         self.points: list[SeriesPoint] = []
 
     def _run(self) -> None:
@@ -57,11 +62,16 @@ class UsageSampling(BlockThread):
 
     def _sample(self, passed_s: float) -> None:
         """The first one, after no time, is what others are counted from."""
-        services = self._services()
-        at_s = time.monotonic() - self._begun_s
+        services, within = self._services(), families()
+        at_s = time.time() - self._begin_s
+        sent_mb, before_mb = (psutil.net_io_counters().bytes_sent - self._sent) / _MEBIBYTE, self.network_mb
+        self.network_mb = sent_mb
+        if passed_s:
+            rate_mb = (sent_mb - before_mb) / passed_s
+            self.points.append(SeriesPoint(at_s, f"{MACHINE}: {NETWORK}", rate_mb))
         for target in TARGETS:
             cpu_s, memory_mb = 0.0, 0.0
-            for process in processes(target, services):
+            for process in processes(target, services, within):
                 with suppress(psutil.NoSuchProcess):
                     spent_s = sum(process.cpu_times()[:2])
                     known_s = self._spent_s.get(process, 0.0 if passed_s else spent_s)

@@ -17,12 +17,16 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from bettong.chaos.spec import Kill, Pause, Starve, Wipe, check_times
+from bettong.chaos.timetable import PlannedFault, planned
 from bettong.config import toml_files
 from bettong.config.processor import Schedule
 from bettong.errors import SettingsError
 
 Rate = Annotated[float, Field(gt=0, le=1e9)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Fault = Annotated[Kill | Pause | Wipe | Starve, Field(discriminator="kind")]
+_FAULTS = ("kill", "pause", "wipe", "starve")
 
 
 class _Table(BaseModel):
@@ -52,8 +56,9 @@ class Objective(_Table):
 class RunSpec(_Table):
     """All of it. Either `steps`, or `messages`, which go as fast as they can.
 
-    `processes`: of the client; each source's messages go from one of them. `warm_up_s`: so much of the first step is
-    fed and not measured.
+    `processes`: of the client; each source's messages go from one of them. `frame_messages`: into a topic, at a rate,
+    each message goes by itself. `warm_up_s`: so much of the first step is fed and not measured. `faults`: those of
+    `bettong chaos` that need nothing but the suite.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
@@ -71,6 +76,17 @@ class RunSpec(_Table):
     steps: Annotated[list[LoadStep], Field(max_length=100)] = []
     messages: Annotated[int, Field(ge=1, le=10_000_000_000)] | None = None
     objective: Objective = Objective()
+    faults: Annotated[list[Fault], Field(max_length=100)] = []
+
+    @property
+    def lasting_s(self) -> float:
+        """Of all steps."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def planned_faults(self) -> tuple[PlannedFault, ...]:
+        """Each with its time, counted from the beginning."""
+        return planned(self.faults, self.seed, self.lasting_s)
 
     @model_validator(mode="after")
     def _has_one_load(self) -> Self:
@@ -78,12 +94,17 @@ class RunSpec(_Table):
             raise ValueError("needs steps, or messages that go as fast as they can, and not both")
         if self.messages is not None and self.objective != Objective():
             raise ValueError("an objective is about a rate: give steps, not messages")
+        if self.messages is not None and self.faults:
+            raise ValueError(
+                "faults come at times of a run: give steps, not messages, which end when they end"
+            )
+        check_times(self.faults, self.lasting_s)
         return self
 
 
 def read(path: Path) -> RunSpec:
     """A run file. Raises SettingsError that names file, table and field of every fault at once."""
-    return toml_files.checked(RunSpec, toml_files.read(path), str(path))
+    return toml_files.checked(RunSpec, toml_files.read(path), str(path), tags=_FAULTS)
 
 
 def lasting(spec: RunSpec, seconds: float) -> RunSpec:

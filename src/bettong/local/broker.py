@@ -4,6 +4,7 @@ import base64
 import os
 import shutil
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from bettong.class_archives import KAFKA, reading
@@ -109,6 +110,7 @@ class KafkaBroker(Server):
     data. `jars` is the folder of Kafka's jars, by default those of this environment. The log of the broker is
     `directory/broker.log`; what it says to its terminal, errors among it, `directory/terminal.log`. `password_file`:
     without the password in it nobody is answered at any of its ports; with none, everybody on this machine is.
+    `environment`: more variables of its process.
     """
 
     def __init__(
@@ -118,6 +120,7 @@ class KafkaBroker(Server):
         heap_mb: int = 512,
         jars: Path | None = None,
         password_file: Path | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = directory
         self._password_file = password_file
@@ -130,7 +133,12 @@ class KafkaBroker(Server):
         )
         options = (*_BROKER_OPTIONS, *directories, f"-Xms{heap_mb // 4}m", f"-Xmx{heap_mb}m")
         super().__init__(
-            Command("kafka", self._call(*options, main="kafka.Kafka"), directory / "terminal.log"),
+            Command(
+                "kafka",
+                self._call(*options, main="kafka.Kafka"),
+                directory / "terminal.log",
+                environment=environment or {},
+            ),
             answers=lambda: kafka_answers(self.port, self.connection.user, self.connection.password()),
             start_s_max=_START_S_MAX,
         )

@@ -67,7 +67,7 @@ class SuiteOptions(BaseModel):
     )
     environment: dict[str, dict[str, str]] = Field(
         default_factory=dict,
-        description="More environment variables, by service (sender, processor, receiver) or, on top, by instance"
-        " (sender-2).",
+        description="More environment variables, by service (sender, processor, receiver), of kafka, or, on top, by"
+        " instance (sender-2).",
     )
     restarts: Restarts = Restarts()

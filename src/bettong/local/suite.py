@@ -163,7 +163,8 @@ class Suite:
         scratch = root / "scratch"
         scratch.mkdir(exist_ok=True)
         own = Secrets.of(root)
-        kafka = KafkaBroker(root / "kafka", password_file=own.kafka)
+        environment = self._options.environment.get("kafka", {})
+        kafka = KafkaBroker(root / "kafka", password_file=own.kafka, environment=environment)
         redis = RedisServer(root / "redis", appendonly=directories.kept, password_file=own.redis)
         self._metrics = metrics_addresses(
             self._options.settings,

@@ -167,15 +167,20 @@ def find(
 
 @lab.command()
 def report(
-    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The folder of a run.")],
+    runs: Annotated[
+        list[Path], typer.Argument(exists=True, help="Folders of runs, or results files of `make bench`.")
+    ],
     *,
-    out: Annotated[Path | None, typer.Option(help="The page; by default report.html in the folder.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The page; by default report.html in the folder, of several above it.")
+    ] = None,
 ) -> None:
-    """Make a page of a run: summary, latencies by percentile, what was used over time, the machine."""
+    """Make a page of runs: summary, latencies by percentile, faults, what was used over time, the machine."""
     from bettong.lab.page import page
 
-    made = out or folder / "report.html"
-    made.write_text(page(folder))
+    alone = len(runs) == 1 and runs[0].is_dir()
+    made = out or (runs[0] if alone else runs[0].parent) / "report.html"
+    made.write_text(page(runs))
     typer.echo(made)
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from bettong.lab.comparison import ChangeVerdict, Comparison, runs_needed
 from bettong.lab.growing import SeriesGrowth
 from bettong.lab.history import MetricHistory
-from bettong.lab.results import BenchmarkResults
+from bettong.lab.results import BenchmarkResults, shown
 
 _BARS = "▁▂▃▄▅▆▇█"
 _COURSE_MAX = 40
@@ -34,8 +34,8 @@ def comparison_table(found: Sequence[Comparison]) -> Table:
         change = f"{_percent(each.ratio)} ({_percent(each.low)} to {_percent(each.high)})"
         table.add_row(
             escape(each.name),
-            f"{_number(each.before)} {each.unit}",
-            f"{_number(each.after)} {each.unit}",
+            f"{shown(each.before)} {each.unit}",
+            f"{shown(each.after)} {each.unit}",
             change,
             each.verdict.value,
             style=_STYLES[each.verdict],
@@ -51,8 +51,8 @@ def results_table(results: BenchmarkResults) -> Table:
         table.add_column(name, justify="right")
     for each in results.measurements:
         values = [run.value for run in each.runs]
-        shown = "" if len(values) == 1 else f"{_number(min(values))} - {_number(max(values))}"
-        table.add_row(escape(each.name), f"{_number(median(values))} {each.unit}", shown)
+        spread = "" if len(values) == 1 else f"{shown(min(values))} - {shown(max(values))}"
+        table.add_row(escape(each.name), f"{shown(median(values))} {each.unit}", spread)
     return table
 
 
@@ -63,12 +63,12 @@ def growth_table(found: Sequence[SeriesGrowth]) -> Table:
     for name in ("median", "growth", "allowed"):
         table.add_column(name, justify="right")
     for each in found:
-        shown = ("", "too short to say")
+        cells = ("", "too short to say")
         if each.growth is not None:
             grew = each.growth
-            shown = (f"{grew.median:.4g}", f"{grew.share:+.0%} ({grew.low:+.0%} to {grew.high:+.0%})")
+            cells = (f"{grew.median:.4g}", f"{grew.share:+.0%} ({grew.low:+.0%} to {grew.high:+.0%})")
         style = "bold red" if each.fault else ""
-        table.add_row(escape(each.metric), *shown, f"{each.bound:.0%}", style=style)
+        table.add_row(escape(each.metric), *cells, f"{each.bound:.0%}", style=style)
     return table
 
 
@@ -87,16 +87,16 @@ def history_table(found: Sequence[MetricHistory]) -> Table:
             f" {step.date[:10]}: {_percent(step.comparison.ratio)}"
             for step in each.steps
         ]
-        ends = (f"{_number(value)} {each.unit}" for value in (medians[0], medians[-1]))
+        ends = (f"{shown(value)} {each.unit}" for value in (medians[0], medians[-1]))
         table.add_row(escape(each.name), *ends, _course(medians), "\n".join(steps))
     return table
 
 
 def _course(values: Sequence[float]) -> str:
     """A bar each, the last forty."""
-    shown = values[-_COURSE_MAX:]
-    most = max(shown)
-    return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in shown)
+    newest = values[-_COURSE_MAX:]
+    most = max(newest)
+    return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in newest)
 
 
 def notes(found: Sequence[Comparison], differences: Sequence[str]) -> list[str]:
@@ -113,7 +113,3 @@ def notes(found: Sequence[Comparison], differences: Sequence[str]) -> list[str]:
 
 def _percent(ratio: float) -> str:
     return f"{(ratio - 1) * 100:+.1f} %"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -1,0 +1,76 @@
+"""Orders as JSON of ten fields, one a record, from topic to topic: each with its account's total so far."""
+
+import json
+from dataclasses import dataclass
+
+import bettong
+
+
+@dataclass(slots=True)
+class JsonOrder:
+    """An order of a shop."""
+
+    order_id: int
+    account: int
+    customer: str
+    country: str
+    product: str
+    quantity: int
+    price: float
+    discount: float
+    express: bool
+    placed_at: str
+
+
+@dataclass(slots=True)
+class AccountTotal:
+    """What an account has ordered until now."""
+
+    orders: int = 0
+    amount: float = 0.0
+
+
+@dataclass(slots=True)
+class TotalledOrder:
+    """An order, with what its account has ordered until then."""
+
+    order_id: int
+    account: int
+    customer: str
+    country: str
+    product: str
+    quantity: int
+    price: float
+    discount: float
+    orders: int
+    amount: float
+
+
+def read(value: bytes) -> JsonOrder:
+    """A record's value."""
+    return JsonOrder(**json.loads(value))
+
+
+def add(order: JsonOrder, total: AccountTotal) -> TotalledOrder:
+    """The account's totals, with this order in them."""
+    total.orders += 1
+    total.amount += order.quantity * order.price * (1 - order.discount)
+    return TotalledOrder(
+        order_id=order.order_id,
+        account=order.account,
+        customer=order.customer,
+        country=order.country,
+        product=order.product,
+        quantity=order.quantity,
+        price=order.price,
+        discount=order.discount,
+        orders=total.orders,
+        amount=total.amount,
+    )
+
+
+app = bettong.Application("json-orders")
+orders = app.source(
+    "orders", schema=JsonOrder, key="account", decoder=bettong.each(read), from_=bettong.KafkaTopic("orders")
+)
+orders.stateful(add, state=AccountTotal).sink("totals", to=bettong.KafkaTopic("totals"))

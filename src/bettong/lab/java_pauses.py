@@ -1,0 +1,33 @@
+"""What Java's garbage collection costs: each JVM of a run writes its pauses into a file, by Java's own logging."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# Such as: [1764193000123ms] GC(3) Pause Young (Allocation Failure) 30M->10M(118M) 3.123ms
+_PAUSE = re.compile(r"\[(\d+)ms\].* Pause .* (\d+\.\d+)ms$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class JavaPause:
+    """`target`: that of `logging_pauses`. `at_s`: its end, Unix time."""
+
+    target: str
+    at_s: float
+    lasting_ms: float
+
+
+def logging_pauses(folder: Path, target: str) -> dict[str, str]:
+    """The variables of a process that is Java, or starts it, so that all of them write into files of the folder."""
+    return {"JDK_JAVA_OPTIONS": f"-Xlog:gc:file={folder}/{target}-%p.log:timemillis"}
+
+
+def pauses(folder: Path) -> Iterator[JavaPause]:
+    """All that the files of the folder tell."""
+    for file in sorted(folder.glob("*-*.log")):
+        target = file.stem.rpartition("-")[0]
+        for at_ms, lasting_ms in _PAUSE.findall(file.read_text()):
+            yield JavaPause(target, int(at_ms) / 1e3, float(lasting_ms))

@@ -1,0 +1,85 @@
+"""The page of runs: what it shows of each, when faults came, and that it suits light and dark."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from bettong.errors import LabError
+from bettong.lab.folder import save
+from bettong.lab.measures import Measured
+from bettong.lab.page import page
+from bettong.lab.run import Repeat
+from bettong.lab.sampling import SeriesPoint
+from bettong.lab.spec import LoadStep, RunSpec
+
+NOW = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
+PLOTS = 5  # latency by percentile, and over time latency, cores, network and pauses
+
+
+def run_folder(out: Path, name: str, p99_ms: float, *series: SeriesPoint) -> Path:
+    """A folder of a run with one repeat."""
+    histogram = HdrHistogram(1, 10**10, 3)
+    for number in range(1, 101):
+        histogram.record_value(round(number * p99_ms * 1e4))
+    (out / "run.toml").write_text("")
+    spec = RunSpec(name=name, application="a.py", load="l.py", steps=[LoadStep(messages_per_s=1, seconds=60)])
+    measured = [
+        Measured("out at 1/s, p50", "ms", p99_ms / 2, histogram.encode().decode()),
+        Measured("out at 1/s, p99", "ms", p99_ms),
+        Measured("memory of kafka, at most", "MB", 300.0),
+    ]
+    return save(out, out / "run.toml", spec, [Repeat(measured, list(series))], {"processor": "<one>"}, NOW)
+
+
+def points(metric: str) -> list[SeriesPoint]:
+    """Of some seconds."""
+    return [SeriesPoint(float(second), metric, 1.0 + second) for second in range(5)]
+
+
+def test_a_page_shows_what_was_measured_over_time_and_when_faults_came(tmp_path: Path) -> None:
+    folder = run_folder(
+        tmp_path,
+        "one",
+        7.0,
+        *points("out: latency ms"),
+        *points("sender: cores"),
+        *points("machine: network MB/s"),
+        *points("kafka: GC pause ms"),
+        SeriesPoint(2.0, "kill python-worker: fault", 0.0),
+        SeriesPoint(3.0, "pause sender: fault", 1.5),
+    )
+    text = page([folder])
+    assert text.count("<svg") == PLOTS
+    for said in ("7 ms", "pause sender, for 1.5 s", "3.0 s", "&lt;one&gt;"):
+        assert said in text
+    # Marked in each plot over time, not among percentiles; and as a fault, not as a line of its own.
+    assert len(re.findall(r">kill python-worker</text>", text)) == PLOTS - 1
+    assert "range</th>" not in text
+
+
+def test_plots_have_the_colours_of_the_pages_text_and_no_ground_of_their_own(tmp_path: Path) -> None:
+    text = page([run_folder(tmp_path, "one", 7.0, *points("sender: cores"))])
+    assert "prefers-color-scheme: dark" in text
+    assert "currentColor" in text
+    drawn = text[text.index("<svg") :]
+    assert not re.search(r"(fill|stroke): *(#000000|#ffffff|black|white)", drawn)
+
+
+def test_several_runs_are_one_page_with_a_table_above(tmp_path: Path) -> None:
+    folders = [run_folder(tmp_path, name, p99_ms) for name, p99_ms in (("one", 7.0), ("other", 9.0))]
+    text = page(folders)
+    above = text[: text.index("<section")]
+    assert re.findall(r"href='#(run-\d)'>(\w+)<", above) == [("run-0", "one"), ("run-1", "other")]
+    assert "p99: 9 ms" in above
+    assert "memory" not in above
+    assert re.findall(r"<section id=(run-\d)>", text) == ["run-0", "run-1"]
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="holds no results"):
+        page([tmp_path])

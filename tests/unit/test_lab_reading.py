@@ -1,0 +1,49 @@
+"""What a run reads: how late results were, and what Java's logs say of its pauses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bettong.lab.java_pauses import JavaPause, logging_pauses, pauses
+from bettong.lab.reading import Lateness
+from bettong.lab.spec import LoadStep
+
+STEPS = [LoadStep(messages_per_s=10, seconds=10), LoadStep(messages_per_s=20, seconds=5)]
+LOG = """\
+[1764193000123ms] Using Serial
+[1764193001500ms] GC(0) Pause Young (Allocation Failure) 24M->3M(118M) 7.512ms
+[1764193002000ms] GC(1) Concurrent Mark Cycle 9.900ms
+[1764193003250ms] GC(2) Pause Full (System.gc()) 30M->5M(118M) 20.000ms
+"""
+
+
+def test_a_result_counts_for_the_step_in_which_its_message_was_due() -> None:
+    lateness = Lateness(STEPS, warm_up_s=2)
+    lateness.note(50.0, 51.0)  # before it is known when the run began
+    lateness.begin_s = 100.0
+    for due_s in (99.0, 101.9, 102.0, 109.9, 110.0, 114.0, 120.0):
+        lateness.note(due_s, due_s + 0.5)
+    assert [each.get_total_count() for each in lateness.histograms] == [2, 3]
+    assert abs(lateness.histograms[0].get_max_value() / 1e6 - 500) < 1
+    assert {second: [round(each) for each in late] for second, late in lateness.lates_ms.items()} == {
+        2: [500],
+        9: [500],
+        10: [500],
+        14: [500],
+        20: [500],
+    }
+
+
+def test_pauses_are_read_from_javas_logs_and_nothing_else_is(tmp_path: Path) -> None:
+    (tmp_path / "spark-jvm-17.log").write_text(LOG)
+    (tmp_path / "kafka-18.log").write_text("[1764193000001ms] Using Serial\n")
+    assert list(pauses(tmp_path)) == [
+        JavaPause("spark-jvm", 1764193001.5, 7.512),
+        JavaPause("spark-jvm", 1764193003.25, 20.0),
+    ]
+
+
+def test_java_is_told_where_to_write() -> None:
+    assert logging_pauses(Path("/folder"), "kafka") == {
+        "JDK_JAVA_OPTIONS": "-Xlog:gc:file=/folder/kafka-%p.log:timemillis"
+    }
