@@ -230,6 +230,7 @@ class _Growing:
         if not choices:
             return
         left, right, function = self.random.choice(choices)
+        assert function.right is not None
         name, join = f"{function.name}{len(self.nodes)}", join_kind(self.random, function.right)
         ends = None
         if isinstance(join[0], Latest) and self.random.random() < 0.5:

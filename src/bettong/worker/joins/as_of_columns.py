@@ -21,6 +21,7 @@ from bettong.worker.joins.as_of_kernels import (
     PAIRS,
     PAST,
     SOONER,
+    TAKEN,
     WAITED,
     close_keys,
     take_rows,
@@ -95,7 +96,7 @@ class AsOfColumns:
     def _take(self, slots: Array, rows: _Rows) -> tuple[Array, Array, Array, Array]:
         """What becomes of each row; rows and messages of pairs; slots that are due sooner; versions that are gone."""
         table, count = self._table, len(slots)
-        marks, sooner = np.empty(count, np.uint8), np.empty(count, np.int32)
+        marks, sooner = np.full(count, TAKEN, np.uint8), np.empty(count, np.int32)
         pairs, past = np.empty((2, count), np.int64), np.empty(table.pool.sides[True].live, np.int64)
         counts = np.zeros(5, np.int64)
         row = 0

@@ -57,12 +57,10 @@ def take_rows(
     past: Any,
     counts: Any,
 ) -> Any:
-    """Takes rows in their order, from `start` on. Stops before the first for which there are too few entries, and
-    returns it.
+    """Takes rows in their order, from `start` on; returns the first for which there are too few entries.
 
-    `rows`: by row event time, watermark, side, and the row of its message where it may be kept. `marks`: filled with
-    what becomes of each. `pairs`: with rows and the messages of their versions. `sooner`: with the slots of keys that
-    are due sooner. `past`: with the messages of versions that are gone.
+    `rows`: by row time, watermark, side, and the row of its message. `marks`: set where one is not TAKEN. `pairs`:
+    filled with rows and messages of versions; `sooner`: with slots due sooner; `past`: with messages of versions gone.
     """
     times, watermarks, of_right, messages = rows
     entries = pool[0]
@@ -74,7 +72,6 @@ def take_rows(
         begin = keys[slot, VERSIONS + FIRST]
         end = begin + keys[slot, VERSIONS + KEPT]
         side = VERSIONS if of_right[row] else WAITING
-        marks[row] = TAKEN
         if at_ns < reached_ns:
             if not of_right[row]:
                 found = _valid(entries, begin, end, at_ns, reached_ns, tolerance_ns)
@@ -93,11 +90,10 @@ def take_rows(
         due_ns = NEVER
         if of_right[row]:
             _put_version(slot, at_ns, messages[row], keys, entries, past, counts)
-            if keys[slot, VERSIONS + KEPT] > 1:
-                asked_ns = reached_ns
-                if keys[slot, WAITING + KEPT]:
-                    asked_ns = min(asked_ns, entries[keys[slot, WAITING + FIRST], TIME])
-                _forget_before(slot, asked_ns, keys, entries, past, counts)
+            asked_ns = reached_ns
+            if keys[slot, WAITING + KEPT]:
+                asked_ns = min(asked_ns, entries[keys[slot, WAITING + FIRST], TIME])
+            _forget_before(slot, asked_ns, keys, entries, past, counts)
             if keys[slot, DUE] == NEVER:
                 due_ns = _of_no_use_ns(slot, tolerance_ns, keys, entries)
         else:
@@ -160,14 +156,8 @@ def close_keys(
                 keys[slot, WAITING + KEPT] -= 1
             _forget_before(slot, due_ns, keys, entries, past, counts)
             if tolerance_ns != NEVER:
-                _drop_first(
-                    slot,
-                    at_or_after(entries, keys[slot, VERSIONS + FIRST], end, due_ns - tolerance_ns),
-                    keys,
-                    entries,
-                    past,
-                    counts,
-                )
+                until = at_or_after(entries, keys[slot, VERSIONS + FIRST], end, due_ns - tolerance_ns)
+                _drop_first(slot, until, keys, entries, past, counts)
             if keys[slot, WAITING + KEPT]:
                 due_ns = entries[keys[slot, WAITING + FIRST], TIME] + 1
             else:
