@@ -8,7 +8,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test faults soak fuzz kubernetes chart-tools pythons load images wheels machine lint format types check lock bench docs site clean
+.PHONY: help setup packages demo test faults soak fuzz kubernetes chart-tools pythons load images newcomer wheels machine lint format types check lock bench docs site clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,10 @@ load: setup  ## Send payments to what `tilt up` or values-dev.yaml deployed, and
 images: setup  ## Build the images, twice, and run them, as root and without an engine: 20 minutes (ARGS="-k word" for some)
 	@$(PYTHON) -m deploy.bootstrap --images
 	@exec $(BIN)/pytest tests/images -m "long or not long" $(ARGS)
+
+newcomer: setup  ## Play the first hour of someone new, from wheels: here, and as root in an empty root: ten minutes
+	@$(PYTHON) -m deploy.bootstrap --images
+	@exec $(BIN)/pytest tests/e2e/test_newcomer.py tests/images/test_empty_root.py -m "long or not long" $(ARGS)
 
 wheels: setup  ## Build the packages for `pip install`, jars included, into dist/
 	@exec $(PYTHON) -m deploy.wheels

@@ -1,4 +1,9 @@
-"""Pairs of two streams within bounds, in the partition worker alone, fed from memory; and a plain loop that does it."""
+"""Pairs of two streams within bounds, in the partition worker alone, fed from memory; and a plain loop that does it.
+
+    python -m benchmarks.interval_joins
+
+measures also how="outer", in turns: compiled and in plain Python beside pairs alone, compiled.
+"""
 
 import struct
 import time
@@ -7,16 +12,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from statistics import median
 
 import numpy as np
 
 import bettong
 from benchmarks.folding import FRAME_MESSAGES, fold, worker_of
 from benchmarks.measuring import Sample
-from benchmarks.workload import log_frame, pieces
+from benchmarks.workload import ORIGIN, log_frame, pieces
+from bettong.application.joins.kinds import How
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Array, Columns
-from bettong.frames.frame import decode
+from bettong.frames.frame import decode, tick_record
+from bettong.identifiers import Origin
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.stage_program import StageProgram, program
 
@@ -59,6 +67,14 @@ def delivered(shipped: Shipped, arrived: Arrived) -> Delivered:
     return Delivered(shipped.key, shipped.weight + arrived.cost)
 
 
+@bettong.compiled
+def delivered_or_not(shipped: Shipped | None, arrived: Arrived | None) -> Delivered | None:
+    """The same, also of what has no partner."""
+    if shipped is None:
+        return None if arrived is None else Delivered(arrived.key, arrived.cost)
+    return Delivered(shipped.key, shipped.weight + (0 if arrived is None else arrived.cost))
+
+
 @dataclass(frozen=True, slots=True)
 class JoinLoad:
     """Messages of both sides in the order of their times, with keys by chance, always the same.
@@ -89,9 +105,22 @@ class JoinLoad:
             for side in range(2):
                 yield 2 * number + side, side, slice(start, start + FRAME_MESSAGES)
 
-    def right(self) -> tuple[int, int]:
-        """How many pairs there are, and the sum of their totals."""
-        (keys, times, weights), (other_keys, other_times, costs) = self.sides
+    def right(self, how: How = "inner") -> tuple[int, int]:
+        """How many results there are, and the sum of their totals."""
+        left, right = self.sides
+        (counts, sums), (other_counts, _) = self._partners(left, right), self._partners(right, left)
+        pairs, total = int(counts.sum()), int((sums + counts * right[2]).sum())
+        if how == "inner":
+            return pairs, total
+        alone, others_alone = right[2][counts == 0], left[2][other_counts == 0]
+        return pairs + len(alone) + len(others_alone), total + int(alone.sum() + others_alone.sum())
+
+    @staticmethod
+    def _partners(
+        partners: tuple[Array, Array, Array], messages: tuple[Array, Array, Array]
+    ) -> tuple[Array, Array]:
+        """By message, how many partners it has, and the sum of their values."""
+        (keys, times, weights), (other_keys, other_times, _) = partners, messages
         width = int(times[-1]) + 4 * _BOUND_NS
         places = keys * width + times + _BOUND_NS
         order = np.argsort(places)
@@ -99,14 +128,14 @@ class JoinLoad:
         found = other_keys * width + other_times + _BOUND_NS
         low = np.searchsorted(places, found - _BOUND_NS)
         high = np.searchsorted(places, found + _BOUND_NS, "right")
-        return int((high - low).sum()), int((sums[high] - sums[low] + (high - low) * costs).sum())
+        return high - low, sums[high] - sums[low]
 
 
-def join_speed(messages: int, *, compiled: bool) -> Sample:
+def join_speed(messages: int, *, compiled: bool, how: How = "inner") -> Sample:
     """Messages a second of one core's time."""
-    load, (application, ready) = _load(messages), _ready(compiled=compiled)
+    load, (application, ready) = _load(messages), _ready(compiled=compiled, how=how)
     records, seconds = fold(worker_of(application.application, ready), frames_of(application, load))
-    assert pairs_in(application, records) == load.right(), "the pairs are wrong"
+    assert pairs_in(application, records) == load.right(how), "the pairs are wrong"
     return Sample(load.messages / seconds, seconds * 1e6 / load.messages)
 
 
@@ -158,25 +187,26 @@ def _load(messages: int) -> JoinLoad:
 
 
 @cache
-def _ready(*, compiled: bool) -> tuple[Plan, StageProgram]:
+def _ready(*, compiled: bool, how: How) -> tuple[Plan, StageProgram]:
     app = bettong.Application("interval-joins")
     left = app.source("shipped", schema=Shipped, key="key", event_time="at")
     right = app.source("arrived", schema=Arrived, key="key", event_time="at")
     bound = timedelta(microseconds=_BOUND_NS // 1000)
-    left.join_within(right, -bound, bound, delivered, name="pairs").sink("delivered")
+    combine = delivered if how == "inner" else delivered_or_not
+    left.join_within(right, -bound, bound, combine, how=how, name="pairs").sink("delivered")
     application = plan(app)
     return application, program(application.stages[0], compiled=compiled)
 
 
 def frames_of(application: Plan, load: JoinLoad) -> list[bytes]:
-    """The messages as the records of one partition."""
+    """The messages as the records of one partition, and time that passes until none is kept any more."""
     sources = {source.name: source for source in application.sources}
     both = [sources[name] for name in ("shipped", "arrived")]
     columns = [
         list(pieces(Columns(source.schema, len(side[0]), side), FRAME_MESSAGES))
         for source, side in zip(both, load.sides, strict=True)
     ]
-    return [
+    frames = [
         log_frame(
             both[side],
             piece := columns[side][number // 2],
@@ -187,6 +217,12 @@ def frames_of(application: Plan, load: JoinLoad) -> list[bytes]:
         )
         for number, side, _ in load.parts()
     ]
+    end_ns = int(load.sides[0][1][-1]) + 3 * _BOUND_NS
+    ends = [
+        tick_record(source.name, len(frames) + 1, {Origin(f"{source.name}/{ORIGIN}"): end_ns})
+        for source in both
+    ]
+    return frames + ends
 
 
 def pairs_in(application: Plan, records: Sequence[OutputRecord]) -> tuple[int, int]:
@@ -195,3 +231,26 @@ def pairs_in(application: Plan, records: Sequence[OutputRecord]) -> tuple[int, i
     payloads = [payload for record in records if (payload := decode(record.value).columns) is not None]
     totals = [np.asarray(Columns.of_payload(schema, each).columns[1]) for each in payloads]
     return sum(map(len, totals)), sum(int(each.sum()) for each in totals)
+
+
+def main() -> None:
+    """Prints the median and the range of seven turns, and of each turn's speed against pairs alone, compiled."""
+    modes: list[tuple[str, How, bool, int]] = [
+        ("pairs alone, compiled", "inner", True, 1_000_000),
+        ("outer, compiled", "outer", True, 1_000_000),
+        ("outer, plain Python", "outer", False, 100_000),
+    ]
+    turns = [
+        [join_speed(messages, compiled=compiled, how=how).value for _, how, compiled, messages in modes]
+        for _ in range(7)
+    ]
+    for at, (name, *_) in enumerate(modes):
+        found, against = [turn[at] for turn in turns], [turn[at] / turn[0] for turn in turns]
+        print(
+            f"{name:24} {median(found):12,.0f} messages/s ({min(found):,.0f} - {max(found):,.0f}),"
+            f" {median(against):.3f} x ({min(against):.3f} - {max(against):.3f})"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -24,10 +24,8 @@ def table_speed(kind: str, messages: int, *, compiled: bool, keys: int = KEYS) -
     """Messages a second of one core's time, of both sides; `kind`: one of KINDS. The results are checked."""
     load, (application, ready) = _load(messages, keys), _ready(kind, compiled=compiled)
     origins = [Origin(f"{source.name}/{ORIGIN}") for source in application.sources]
-    end_ns = len(load.sides[0][0]) * _STEP_NS + 2
-    # The watermark waits for both sides from the beginning, and is past all messages at the end.
-    begin, end = (tick_record("log", at_ns, dict.fromkeys(origins, at_ns)) for at_ns in (1, end_ns))
-    frames = [begin, *frames_of(application, load), end]
+    # The watermark waits for both sides from the beginning.
+    frames = [tick_record("log", 1, dict.fromkeys(origins, 1)), *frames_of(application, load)]
     records, seconds = fold(worker_of(application.application, ready), frames)
     assert pairs_in(application, records) == _right(kind, load), "the pairs are wrong"
     return Sample(load.messages / seconds, seconds * 1e6 / load.messages)

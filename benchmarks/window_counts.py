@@ -1,11 +1,16 @@
-"""Counts of keys by windows, in the partition worker alone, fed from memory; and a plain loop that does the same."""
+"""Counts of keys by windows, in the partition worker alone, fed from memory; and a plain loop that does the same.
+
+`python -m benchmarks.window_counts EVENTS TURNS` prints how fast sessions are in both speeds, and tumbling windows.
+"""
 
 import struct
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
+from statistics import median
 
 import numpy as np
 
@@ -27,6 +32,9 @@ KEYS_MANY, KEYS_FEW = 100_000, 1_000
 SLIDES, SLIDES_MEASURED = 1000, 2000
 _SLIDE = timedelta(seconds=1)
 _SLIDE_NS = 1_000_000_000
+# Of a key that has an event each 100 ms on average, one in twenty begins a session.
+_GAP = timedelta(milliseconds=300)
+_GAP_NS = 300_000_000
 _EVENT = struct.Struct("<qq")
 
 
@@ -83,25 +91,45 @@ class EventLoad:
                 found.append((end * _SLIDE_NS, count))
         return total, last, found
 
+    def right_sessions(self) -> tuple[int, int, list[tuple[int, int]]]:
+        """The same of sessions, which all have ends of their own."""
+        order = np.lexsort((self.times, self.keys))
+        keys, times = self.keys[order], self.times[order]
+        begins = np.append(True, (np.diff(keys) != 0) | (np.diff(times) > _GAP_NS))
+        first = np.flatnonzero(begins)
+        counts = np.diff(np.append(first, len(keys)))
+        ends = times[first + counts - 1] + _GAP_NS + 1
+        is_over = ends <= self.times[-1]
+        own = is_over & (keys[first] == 7)
+        found = list(zip(ends[own].tolist(), counts[own].tolist(), strict=True))
+        return int(counts[is_over].sum()), int(is_over.sum()), found
+
 
 def tumbling_speed(events: int, *, compiled: bool) -> Sample:
     """Events a second of one core's time, with 100,000 keys."""
-    return _speed(bettong.tumbling(_SLIDE), 1, _load(events, KEYS_MANY), compiled=compiled)
+    load = _load(events, KEYS_MANY)
+    return _speed(bettong.tumbling(_SLIDE), load.right(1), load, compiled=compiled)
+
+
+def session_speed(events: int, *, compiled: bool) -> Sample:
+    """The same of sessions, of some twenty events each."""
+    load = _load(events, KEYS_MANY)
+    return _speed(bettong.sessions(_GAP), load.right_sessions(), load, compiled=compiled)
 
 
 def python_against_loop(events: int) -> Sample:
     """Tumbling windows in plain Python, in percent of the speed of the plain loop; results are rare."""
     load = _load(events, KEYS_FEW, EVENTS_MANY)
     loop = plain_loop_per_s(load)
-    found = _speed(bettong.tumbling(_SLIDE), 1, load, compiled=False)
+    found = _speed(bettong.tumbling(_SLIDE), load.right(1), load, compiled=False)
     return Sample(100 * found.value / loop, found.cpu_s_per_million)
 
 
 def sliding_against_tumbling() -> Sample:
     """Windows of 1000 slides, in percent of the speed of tumbling ones of one slide: both give a result each slide."""
     load = _load(SLIDES_MEASURED * EVENTS_PER_KEY * KEYS_FEW, KEYS_FEW)
-    tumbling = _speed(bettong.tumbling(_SLIDE), 1, load, compiled=True)
-    sliding = _speed(bettong.sliding(SLIDES * _SLIDE, _SLIDE), SLIDES, load, compiled=True)
+    tumbling = _speed(bettong.tumbling(_SLIDE), load.right(1), load, compiled=True)
+    sliding = _speed(bettong.sliding(SLIDES * _SLIDE, _SLIDE), load.right(SLIDES), load, compiled=True)
     return Sample(100 * sliding.value / tumbling.value, sliding.cpu_s_per_million)
 
 
@@ -137,7 +165,8 @@ def _load(events: int, keys: int, per_key: int = EVENTS_PER_KEY) -> EventLoad:
 
 
 @cache
-def _ready(kind: WindowKind, *, compiled: bool) -> tuple[Plan, StageProgram]:
+def ready_counts(kind: WindowKind, *, compiled: bool) -> tuple[Plan, StageProgram]:
+    """An application that counts events by such windows."""
     app = bettong.Application("window-counts")
     source = app.source("events", schema=KeyEvent, key="key", event_time="at")
     counts = bettong.compiled(bettong.aggregate(WindowCount, count=bettong.Count()))
@@ -146,10 +175,12 @@ def _ready(kind: WindowKind, *, compiled: bool) -> tuple[Plan, StageProgram]:
     return application, program(application.stages[0], compiled=compiled)
 
 
-def _speed(kind: WindowKind, slides: int, load: EventLoad, *, compiled: bool) -> Sample:
-    application, ready = _ready(kind, compiled=compiled)
+def _speed(
+    kind: WindowKind, right: tuple[int, int, list[tuple[int, int]]], load: EventLoad, *, compiled: bool
+) -> Sample:
+    application, ready = ready_counts(kind, compiled=compiled)
     records, seconds = fold(worker_of(application.application, ready), load.frames(application))
-    _check(application, records, load.right(slides))
+    _check(application, records, right)
     return Sample(len(load.keys) / seconds, seconds * 1e6 / len(load.keys))
 
 
@@ -168,3 +199,29 @@ def _check(
     assert list(zip(ends[keys == 7].tolist(), counts[keys == 7].tolist(), strict=True)) == own, (
         "the windows of a key are wrong"
     )
+
+
+def main() -> None:
+    """Prints the medians and ranges of runs in turns."""
+    events, turns = (
+        int(given) if given else usual
+        for given, usual in zip([*sys.argv[1:3], "", ""][:2], (2_000_000, 5), strict=True)
+    )
+    speeds = {
+        "sessions, plain Python": partial(session_speed, events, compiled=False),
+        "sessions, compiled": partial(session_speed, events, compiled=True),
+        "tumbling, compiled": partial(tumbling_speed, events, compiled=True),
+    }
+    # The first ones load machine code.
+    session_speed(events, compiled=True)
+    tumbling_speed(events, compiled=True)
+    found: dict[str, list[float]] = {name: [] for name in speeds}
+    for _ in range(turns):
+        for name, speed in speeds.items():
+            found[name].append(speed().value / 1e6)
+    for name, values in found.items():
+        print(f"{name:24} {median(values):7.3f} ({min(values):.3f} - {max(values):.3f}) million events/s")
+
+
+if __name__ == "__main__":
+    main()

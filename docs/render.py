@@ -7,7 +7,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 from pydantic_settings import BaseSettings
 
-from bettong import metrics
+from bettong import metric_series, metrics
 from bettong.cli.exit_codes import AT_THE_START, MEANINGS
 from bettong.config.client import ClientSettings
 from bettong.config.connection_settings import ConnectionSettings
@@ -145,7 +145,7 @@ def _metrics() -> str:
         "| --- | --- | --- | --- |",
         *(
             f"| `{name}` | {labels or '-'} | {meaning} | every service |"
-            for name, (labels, meaning) in metrics.BESIDE.items()
+            for name, (labels, meaning) in metric_series.BESIDE.items()
         ),
         *_series(),
         *_queries(),
@@ -157,9 +157,9 @@ def _series() -> list[str]:
     rows = []
     for each in metrics.SERIES:
         labels = {
-            metrics.Scope.PARTITION: ("stage", "partition"),
-            metrics.Scope.COMPUTATION: ("stage", "partition", "computation"),
-            metrics.Scope.SERVICE: ("service",),
+            metric_series.Scope.PARTITION: ("stage", "partition"),
+            metric_series.Scope.COMPUTATION: ("stage", "partition", "computation"),
+            metric_series.Scope.SERVICE: ("service",),
         }.get(each.scope, each.labels)
         unit = f" / {each.per:g}" if each.per != 1 else ""
         part = f", `{each.part}`" if each.part else ""

@@ -20,6 +20,7 @@ _TITLES = {
     "TotalStatus": "The whole, in `total`",
     "StageStatus": "A stage, in `stages`",
     "PartitionStatus": "A partition, in `partitions`",
+    "SnapshotStatus": "Its newest snapshot, in `snapshot`",
     "HotKeyStatus": "A key of it, in `hot_keys`",
     "SinkStatus": "A sink, in `sinks`",
     "PartStatus": "A part of its latency, in `parts`",

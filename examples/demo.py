@@ -35,6 +35,7 @@ from bettong.local.interrupts import Terminated, terminable
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
+from bettong.metric_series import Metric
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
 from examples.market_spread_oracle import Results, by_symbol, rejected
@@ -315,7 +316,7 @@ class Watch:
     def _delivered(self) -> int:
         return int(self._metrics.live().get("receiver", {}).get(metrics.MESSAGES.name, 0))
 
-    def _sum(self, metric: metrics.Metric) -> int:
+    def _sum(self, metric: Metric) -> int:
         return sum(int(record.get(metric.name, 0)) for record in self._metrics.partitions().values())
 
 

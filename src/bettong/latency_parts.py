@@ -26,6 +26,8 @@ from enum import StrEnum
 from struct import Struct
 from typing import NamedTuple
 
+from bettong.latency_percentiles import percentiles_in
+
 # WorkerTimes as a header of the log holds them.
 STORED = Struct("<qq")
 _STORED_MAX = 2**63 - 1
@@ -78,11 +80,15 @@ def stamped(before: bytes, begun_ns: int, put_out_ns: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class PartsOfLate:
-    """Of one sink, of late: how many messages came, of each of PARTS the sum over them in s, and its p99 in ms."""
+    """Of one sink, of late: how many messages came, of each of PARTS the sum over them in s, and its p99 in ms.
+
+    `within_ms`: of each part all percentiles, as LatencyPercentiles; none of a receiver of an older version.
+    """
 
     messages: int
     sums_s: Sequence[float]
     p99_ms: Sequence[float]
+    within_ms: Sequence[Sequence[float]] = ()
 
     def to_text(self) -> str:
         """For a live record."""
@@ -93,15 +99,16 @@ class PartsOfLate:
         """The inverse of `to_text`. Raises ValueError."""
         try:
             found = json.loads(text)
-            parsed = cls(int(found["messages"]), *(tuple(map(float, found[name])) for name in _LISTS))
-        except (TypeError, KeyError, OverflowError, RecursionError) as error:
+            within_ms = tuple(map(percentiles_in, found.get("within_ms", ())))
+            sums_s, p99_ms = (tuple(map(float, found[name])) for name in ("sums_s", "p99_ms"))
+            parsed = cls(int(found["messages"]), sums_s, p99_ms, within_ms)
+        except (TypeError, AttributeError, KeyError, OverflowError, RecursionError) as error:
             raise ValueError(f"no parts of a latency: {error!r}") from None
         numbers = (*parsed.sums_s, *parsed.p99_ms)
         if parsed.messages < 1 or {len(parsed.sums_s), len(parsed.p99_ms)} != {len(PARTS)}:
             raise ValueError(f"parts of {parsed.messages} messages, expected {len(PARTS)} parts of 1 or more")
+        if parsed.within_ms and len(parsed.within_ms) != len(PARTS):
+            raise ValueError(f"percentiles of {len(parsed.within_ms)} parts, expected {len(PARTS)}")
         if not all(0 <= each < math.inf for each in numbers):
             raise ValueError(f"parts of a latency, expected numbers from 0 on, got {numbers}")
         return parsed
-
-
-_LISTS = ("sums_s", "p99_ms")

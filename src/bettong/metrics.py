@@ -5,21 +5,10 @@ live, so that the record of a dead instance goes by itself. The processor writes
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 
 from bettong.identifiers import TopicPartition
 from bettong.latency_parts import PARTS
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One live metric: its name, its unit, and what it says."""
-
-    name: str
-    unit: str
-    meaning: str
-
+from bettong.metric_series import Metric, Scope, Series
 
 SERVICE = Metric("service", "text", "which service wrote the record: sender, processor or receiver")
 STATE = Metric("state", "text", "starting, waiting (for Kafka or Redis), standby, running or stopping")
@@ -57,6 +46,13 @@ GAP = Metric(
 GAP_S = Metric("gap_s", "s", "how long that frame has been waiting")
 UNREADABLE = Metric(
     "unreadable", "records", "skipped by a receiver: no frame, or not of the sink that they lie in"
+)
+HELD = Metric(
+    "held_s",
+    "s",
+    "for how long nothing was taken in for want of room, since the process began, or the task that folds the partition:"
+    " a sender's for clients' frames (BETTONG_SENDER_BUFFER_BYTES_MAX); a partition's (resident) for output that Kafka"
+    " has not taken",
 )
 TICKS = Metric(
     "ticks",
@@ -179,6 +175,36 @@ SNAPSHOT_OFFSET = Metric(
     "offset",
     "of the newest snapshot of a partition: written when one is saved, and when the processor starts",
 )
+SNAPSHOT_SAVED = Metric(
+    "snapshot_saved",
+    "Unix s",
+    "when the newest snapshot of a partition was saved, by the clock of who folds it",
+)
+SNAPSHOT_BYTES = Metric(
+    "snapshot_bytes",
+    "bytes",
+    "that saving that snapshot wrote: the states that had changed, and some of the others",
+)
+SNAPSHOT_MS = Metric(
+    "snapshot_ms", "ms", "how long saving that snapshot took: making it, and until the store had it"
+)
+SNAPSHOT_PAUSE_MS = Metric(
+    "snapshot_pause_ms",
+    "ms",
+    "of that, for how long nothing of the partition was folded: making it (resident); 0 under micro-batch, which makes"
+    " one with each batch and copies some to the store",
+)
+SNAPSHOT_FAULT = Metric(
+    "snapshot_fault",
+    "text",
+    "why the store has not taken the newest snapshot of a partition; it is tried again",
+)
+STATE_BYTES = Metric(
+    "state_bytes",
+    "bytes",
+    "of a partition's states as they are saved: all that a recovery reads, the newest snapshot and those that it goes"
+    " on from. 0 before the first",
+)
 CPUS = Metric("cpus", "CPUs", "that the process may use which folds a partition")
 EXCLUSIVE = Metric(
     "exclusive", "0 or 1", "whether these are its own, where BETTONG_EXCLUSIVE_CPUS promises so"
@@ -198,6 +224,12 @@ LATENCY = Metric(
     "the same latencies since the process began, or the task that folds the partition: how many in each bucket of"
     " `bettong.latency`, and their sum in s. A receiver counts messages, a partition the frames that it puts out",
 )
+LATENCY_PERCENTILES = Metric(
+    "latency_percentiles",
+    "JSON",
+    f"`latency_percentiles/SINK`: of what was delivered in the last {LATENCY_WINDOW_S} s: messages, and in ms what each"
+    " of `bettong.latency_percentiles.SHARES` of them stay within",
+)
 LATENCY_PART = Metric(
     "latency_part",
     "counts",
@@ -208,7 +240,7 @@ LATENCY_PARTS = Metric(
     "latency_parts",
     "JSON",
     f"`latency_parts/SINK`: of what was delivered in the last {LATENCY_WINDOW_S} s: messages, and of each part"
-    " in that order the sum in s and the p99 in ms",
+    " in that order the sum in s, the p99 in ms, and all percentiles in ms",
 )
 CERTIFICATE_END = Metric(
     "certificate_end", "Unix s", "when the first one of a service's chain of certificates ends"
@@ -236,42 +268,6 @@ LEFT_OUT_S_MAX = 600
 
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
 
-
-class Scope(StrEnum):
-    """Whose record holds a metric."""
-
-    SERVICE = "every service"
-    SENDER = "sender"
-    PROCESSOR = "processor"
-    PARTITION = "processor, for each partition"
-    COMPUTATION = "processor, for each computation and output of a partition"
-    RECEIVER = "receiver"
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """A metric as Prometheus knows it, by its conventions (prometheus.io/docs/practices/naming): in base units.
-
-    `labels`: what stands behind the metric's name, `messages/SINK`, and is left out when nothing does. A `_total` is
-    a counter; one of HISTOGRAMS is one, of which the series are `<name>_bucket`, `<name>_sum` and `<name>_count`; all
-    others are gauges. `per`: units of the metric in one of the series. `part`: of a metric that is JSON, what of it,
-    and `says`: its meaning.
-    """
-
-    name: str
-    metric: Metric
-    scope: Scope
-    labels: tuple[str, ...] = ()
-    per: float = 1.0
-    part: str = ""
-    says: str = ""
-
-    @property
-    def meaning(self) -> str:
-        """What it says, in words."""
-        return self.says or self.metric.meaning
-
-
 _SINK = ("sink",)
 
 SERIES = (
@@ -283,6 +279,7 @@ SERIES = (
     Series("bettong_sender_sessions", SESSIONS, Scope.SENDER),
     Series("bettong_sender_refused_sessions_total", REFUSED, Scope.SENDER),
     Series("bettong_sender_buffered_bytes", BUFFERED, Scope.SENDER),
+    Series("bettong_sender_held_seconds_total", HELD, Scope.SENDER),
     Series("bettong_sender_dead_letters_total", DEAD_LETTERS, Scope.SENDER),
     Series("bettong_sender_skipped_messages_total", SKIPPED, Scope.SENDER),
     Series("bettong_sender_topic_lag_records", LAG, Scope.SENDER, ("source",)),
@@ -313,7 +310,13 @@ SERIES = (
     Series("bettong_partition_watermark_timestamp_seconds", WATERMARK, Scope.PARTITION, per=1e9),
     Series("bettong_partition_offset", OFFSET, Scope.PARTITION),
     Series("bettong_partition_snapshot_offset", SNAPSHOT_OFFSET, Scope.PARTITION),
+    Series("bettong_partition_snapshot_timestamp_seconds", SNAPSHOT_SAVED, Scope.PARTITION),
+    Series("bettong_partition_snapshot_bytes", SNAPSHOT_BYTES, Scope.PARTITION),
+    Series("bettong_partition_snapshot_duration_seconds", SNAPSHOT_MS, Scope.PARTITION, per=1000),
+    Series("bettong_partition_snapshot_pause_seconds", SNAPSHOT_PAUSE_MS, Scope.PARTITION, per=1000),
+    Series("bettong_partition_state_bytes", STATE_BYTES, Scope.PARTITION),
     Series("bettong_partition_messages_per_second", RATE, Scope.PARTITION),
+    Series("bettong_partition_held_seconds_total", HELD, Scope.PARTITION),
     Series("bettong_partition_cpus", CPUS, Scope.PARTITION),
     Series("bettong_partition_cpus_exclusive", EXCLUSIVE, Scope.PARTITION),
     Series("bettong_partition_latency_seconds", LATENCY, Scope.PARTITION),
@@ -353,29 +356,6 @@ SERIES = (
     Series("bettong_receiver_latency_part_seconds", LATENCY_PART, Scope.RECEIVER, ("sink", "part")),
 )
 
-# What an endpoint adds of its own: name, labels, what it says.
-BESIDE: Mapping[str, tuple[str, str]] = {
-    "bettong_service_info": (
-        "application, instance, service, version",
-        "always 1: whose metrics these are",
-    ),
-    "bettong_state": ("service, state", "1 for the state that the service is in, 0 for the others"),
-    "bettong_heartbeat_age_seconds": (
-        "service",
-        "since Redis took the service's live record; no sample before the first. Grows while Redis is away",
-    ),
-    "bettong_partition_metrics_readable": (
-        "",
-        "1 when Redis gave the processor the metrics of partitions for this scrape; 0: they are left out",
-    ),
-    "bettong_account_differences": (
-        "stage",
-        (
-            "how much does not add up in the accounts of a stage, as `bettong status --accounts` names it; what is"
-            " missing between stages once nothing has moved for 5 s. Of a moment: what stays is a loss, or a mistake"
-        ),
-    ),
-}
 STANDBY = "standby"
 STATES = ("starting", "waiting", STANDBY, "running", "stopping")
 

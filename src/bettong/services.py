@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bettong.metrics import Scope
+from bettong.metric_series import Scope
 
 # The same in every pod of the chart.
 METRICS_PORT = 7300

@@ -21,8 +21,8 @@ from tests.console.sites import recorded_site, served
 
 # By name: the place, the colours, and the height of the window.
 PICTURES: dict[str, tuple[str, Literal["light", "dark"], int]] = {
-    "console-overview": ("/", "light", 760),
-    "console-application": ("/application", "light", 550),
+    "console-overview": ("/", "light", 780),
+    "console-application": ("/application", "light", 960),
     "console-accounts": ("/accounts", "dark", 570),
 }
 _WIDTH = 1280

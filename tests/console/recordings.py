@@ -22,8 +22,10 @@ from bettong.inspection.live.application import loaded_plan
 from bettong.inspection.live.deployment import LiveDeployment
 from bettong.inspection.overview import Record
 from bettong.latency_parts import PartsOfLate
+from bettong.latency_percentiles import SHARES, LatencyPercentiles
 from bettong.local.locations import found_locations
 from bettong.worker.balance import AccountKind, PartitionAccounts
+from bettong_processor.saved_snapshots import SavedSnapshot, SnapshotCost
 from tests.samples.watched_deployment import without_measures
 
 FOLDER = Path(__file__).parent / "recorded"
@@ -105,6 +107,62 @@ def explained(look: Look) -> Look:
     }
     answers = replace(look.answers, live={**look.answers.live, "receiver": receiver}, partitions=partitions)
     return replace(look, answers=answers)
+
+
+def saved(look: Look) -> Look:
+    """The look, had each partition told how large its states are and what its newest snapshot cost; the store does not
+    take that of the first one of `clicks`.
+    """
+    first = min(look.answers.partitions)
+
+    def record(id_: PartitionId, before: Record) -> Record:
+        cost = SnapshotCost(look.time_s - 7 * (id_.partition + 1), 4_321 * (id_.partition + 1), 9.5, 1.25)
+        return {
+            **before,
+            **{name: str(value) for name, value in SavedSnapshot(7, cost).metrics().items()},
+            metrics.STATE_BYTES.name: str(12_345 * (id_.partition + 1)),
+            metrics.SNAPSHOT_FAULT.name: "the <b>bucket</b> does not answer" if id_ == first else "",
+        }
+
+    partitions = {id_: record(id_, before) for id_, before in look.answers.partitions.items()}
+    return replace(look, answers=replace(look.answers, partitions=partitions))
+
+
+def held(look: Look) -> Look:
+    """The look, had partitions of `clicks` and the sender told of back-pressure, and receivers of two sinks of their
+    latencies by percentile, of one with its parts; had each partition of `clicks` 12 late messages and 3 dead letters.
+    """
+
+    def refusing(record: Record) -> dict[str, str]:
+        accounts = PartitionAccounts.of_text(record[_ACCOUNTS])
+        rows = tuple(
+            row._replace(counts=row.counts._replace(late=12, dead_letters=3))
+            if row.kind is AccountKind.ANY
+            else row
+            for row in accounts.rows
+        )
+        text = replace(accounts, rows=rows).text()
+        return {**record, _ACCOUNTS: text, metrics.HELD.name: str(0.05 * look.time_s)}
+
+    partitions = {
+        id_: refusing(record) if id_.stage == "clicks" else record
+        for id_, record in look.answers.partitions.items()
+    }
+    within = [0.4 * 1.9**number for number in range(len(SHARES))]
+    parts = PartsOfLate(
+        1200, [0.6] * 5, [9.0] * 5, [[each * (number + 1) / 20 for each in within] for number in range(5)]
+    )
+    own = {
+        f"{metrics.LATENCY_PERCENTILES.name}/visits": LatencyPercentiles(1200, within).to_text(),
+        f"{metrics.LATENCY_PERCENTILES.name}/hours": LatencyPercentiles(7, [2.5] * len(SHARES)).to_text(),
+        f"{metrics.LATENCY_PARTS.name}/visits": parts.to_text(),
+    }
+    live = {
+        **look.answers.live,
+        "receiver": {**look.answers.live["receiver"], **own},
+        "sender": {**look.answers.live["sender"], metrics.HELD.name: str(0.25 * look.time_s)},
+    }
+    return replace(look, answers=replace(look.answers, live=live, partitions=partitions))
 
 
 def unmeasured(look: Look) -> Look:

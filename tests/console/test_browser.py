@@ -340,7 +340,7 @@ def test_no_name_becomes_markup_or_breaks_the_page(page: Page) -> None:
         )
         for kind in BoxKind
     )
-    arrows = (Arrow(boxes[0].id, boxes[1].id, MARKUP), Arrow(boxes[1].id, boxes[2].id, ""))
+    arrows = (Arrow(boxes[0].id, boxes[1].id, MARKUP, MARKUP), Arrow(boxes[1].id, boxes[2].id, "", MARKUP))
     with served(recorded_site(looks=looks, graph=FlowGraph((MARKUP,), boxes, arrows))) as own:
         page.set_viewport_size({"width": 360, "height": 800})
         for place in (*PAGES[:-1], f"/application?box=source:{MARKUP}", f"/key?key={MARKUP}"):

@@ -12,7 +12,7 @@ def test_a_computation_says_how_busy_it_is_and_what_a_frame_takes_there(page: Pa
     with served(recorded_site(looks=[*map(timed, recorded("visits"))])) as own:
         page.goto(f"{own.url}/application?box=computation:Visits")
         expect(page.get_by_title("Visits", exact=True)).to_contain_text("window · 24.0% busy")
-        numbers = page.locator(".numbers").nth(1)
+        numbers = page.locator(".numbers").nth(2)
         expect(numbers).to_contain_text("0.61ms")
         expect(numbers).to_contain_text("3.10ms")
         expect(page.get_by_title("Hour", exact=True)).not_to_contain_text("busy")

@@ -17,7 +17,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.identifiers import PartitionId
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
-from bettong.metrics import Metric
+from bettong.metric_series import Metric
 from bettong.topics import stage_topic
 from tests.waiting import eventually
 

@@ -29,11 +29,35 @@ def commands() -> list[str]:
     return [line for block in blocks for line in block.splitlines()]
 
 
-def scripts(lines: list[str], *, offline_from: str) -> tuple[str, str]:
-    """What runs online, and at its end starts the other, $REST, in a network that reaches nothing."""
-    border = next(number for number, line in enumerate(lines) if line.startswith(offline_from))
-    away = f'unshare --map-root-user --net {sys.executable} -c "$OFFLINE" sh -c "$REST"'
-    return "\n".join(["set -ex", *lines[:border], away]), "\n".join(["set -ex", *lines[border:]])
+def scripts(python: str = sys.executable, alone: str = "unshare --map-root-user --net") -> dict[str, str]:
+    """As variables: $FIRST runs online, and at its end starts $REST in a network that reaches nothing, by `alone`."""
+    lines = commands()
+    border = next(number for number, line in enumerate(lines) if line.startswith("bettong up"))
+    away = f'{alone} {python} -c "$OFFLINE" sh -c "$REST"'
+    return {
+        "FIRST": "\n".join(["set -ex", *lines[:border], away]),
+        "REST": "\n".join(["set -ex", *lines[border:]]),
+        "OFFLINE": OFFLINE,
+    }
+
+
+def make_packages(folder: Path) -> Path:
+    """Builds the wheels in `folder`; returns a file of the versions that everything was tested with."""
+    assert build(Tree(ROOT), folder)
+    pins = re.sub(r" \\\n( +--hash=\S+( \\)?\n)+", "\n", (ROOT / "requirements.lock").read_text())
+    (folder / "pins.txt").write_text(pins)
+    return folder / "pins.txt"
+
+
+def check_first_hour(printed: str) -> None:
+    """Its tests passed, and the totals came out."""
+    assert "2 passed" in printed
+    totals = re.findall(r'^\{"account":.*\}$', printed, flags=re.MULTILINE)
+    assert sorted(totals) == [
+        '{"account":"ann","total":12.5}',
+        '{"account":"ann","total":20.0}',
+        '{"account":"bob","total":3.0}',
+    ]
 
 
 def test_the_page_has_ten_commands_and_a_way_into_the_environment_and_the_project() -> None:
@@ -44,16 +68,12 @@ def test_the_page_has_ten_commands_and_a_way_into_the_environment_and_the_projec
 @pytest.mark.long
 @pytest.mark.timeout(FIRST_HOUR_S_MAX + 60)
 def test_a_newcomer_gets_to_results_by_the_commands_of_the_page(tmp_path: Path) -> None:
-    wheels = build(Tree(ROOT), tmp_path / "dist")
-    assert wheels
-    pins = re.sub(r" \\\n( +--hash=\S+( \\)?\n)+", "\n", (ROOT / "requirements.lock").read_text())
-    (tmp_path / "pins.txt").write_text(pins)
+    pins = make_packages(tmp_path / "dist")
     home = tmp_path / "home"
     home.mkdir()
-    first, rest = scripts(commands(), offline_from="bettong up")
     links = " ".join(filter(None, (os.environ.get("PIP_FIND_LINKS"), str(tmp_path / "dist"))))
     done = subprocess.run(
-        ["sh", "-c", first],
+        ["sh", "-c", scripts()["FIRST"]],
         cwd=home,
         env={
             **{
@@ -63,9 +83,8 @@ def test_a_newcomer_gets_to_results_by_the_commands_of_the_page(tmp_path: Path) 
             },
             "PATH": os.defpath,
             "PIP_FIND_LINKS": links,
-            "PIP_CONSTRAINT": str(tmp_path / "pins.txt"),
-            "OFFLINE": OFFLINE,
-            "REST": rest,
+            "PIP_CONSTRAINT": str(pins),
+            **scripts(),
         },
         check=False,
         stdout=subprocess.PIPE,
@@ -74,10 +93,4 @@ def test_a_newcomer_gets_to_results_by_the_commands_of_the_page(tmp_path: Path) 
         timeout=FIRST_HOUR_S_MAX,
     )
     assert done.returncode == 0, done.stdout
-    assert "2 passed" in done.stdout
-    totals = re.findall(r'^\{"account":.*\}$', done.stdout, flags=re.MULTILINE)
-    assert sorted(totals) == [
-        '{"account":"ann","total":12.5}',
-        '{"account":"ann","total":20.0}',
-        '{"account":"bob","total":3.0}',
-    ]
+    check_first_hour(done.stdout)

@@ -27,8 +27,10 @@ _COMPILED = (
     "bettong.worker.state.key_table",
     "bettong.worker.state.lifetimes",
     "bettong.worker.state.pane_items",
+    "bettong.worker.state.pane_links",
     "bettong.worker.state.pane_pool",
     "bettong.worker.windows.pane_kernels",
+    "bettong.worker.windows.session_kernels",
 )
 # Parsers, and what they are made of.
 _SEEN = (

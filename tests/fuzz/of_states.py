@@ -26,11 +26,12 @@ from bettong.worker.state.classes import Classes
 from bettong.worker.state.codec import MARK, VERSION
 from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.latest_table import KEPT
+from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.state.reading import decode
 from bettong.worker.state.records import RecordTable
 from bettong.worker.state.stored_arrays import bytes_of
 from bettong.worker.state.table import SavedStates
-from bettong.worker.windows.range_columns import pane_table_of
+from bettong.worker.windows.compiled_kinds import pane_table_of
 from tests.fuzz.harness import Harness
 from tests.samples.state_tables import batch, records
 from tests.samples.states import Colour, Frozen, Kept, Point, fold, written
@@ -77,7 +78,7 @@ def _windows() -> Windowed:
     return node
 
 
-def _panes() -> RecordTable:
+def _panes() -> PaneTable:
     return pane_table_of(_windows(), Kind.TEXT, np.dtype("S8"), None)
 
 
@@ -196,7 +197,7 @@ def _arrays() -> Iterator[bytes]:
 
 
 def _pane_words() -> int:
-    return len(_panes()._accumulated) + 1  # type: ignore[attr-defined]
+    return len(_panes().panes.saved)
 
 
 HARNESSES = (

@@ -74,6 +74,27 @@ class Engine:
         mb = round(float(amount) * {"MB": 1, "GB": 1000}[unit])
         return Image(name, said["FromImageDigest"], said["OCIv1"]["config"], mb)
 
+    @contextmanager
+    def empty(self, *folders: Path, **variables: str) -> Iterator[list[str]]:
+        """A new container of nothing but the base: the words before a command that runs in it, as root.
+
+        It has this machine's network, its settings for apt and pip, and `folders`, not to be written, where they lie.
+        """
+        self._make_base()
+        container = self._buildah("from", "--pull-never", _BASE).strip()
+        given = {path: path for path in (Path("/etc/apt"), *folders, *filter(Path.exists, _PIP_SETTINGS))}
+        given[_AUTHORITIES] = inside = Path("/run/authorities.pem")  # where no package puts its own
+        try:
+            yield self._words(
+                "run",
+                *("--isolation=chroot", "--network=host", "--cap-add=CAP_SYS_ADMIN"),
+                *(f"--volume={path}:{path_inside}:ro" for path, path_inside in given.items()),
+                *(f"--env={name}={value}" for name, value in {**variables, "PIP_CERT": inside}.items()),
+                *(container, "--"),
+            )
+        finally:
+            self._buildah("rm", container)
+
     def clear(self) -> None:
         """Removes all images and layers; the archive of the base stays."""
         if self._storage.exists():

@@ -16,6 +16,7 @@ from bettong.frames.frame import Frame, FrameKind, decode, encode
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.metric_series import Metric
 from bettong.topics import stage_topic
 from tests.integration.applications import SUMS
 from tests.integration.log_parts import FRAME_BYTES_MAX
@@ -112,7 +113,7 @@ def test_a_processor_ends_a_state_in_a_partition_that_no_record_reaches(
     )
     with processor, RedisStore(redis_server.url, name) as store:
 
-        def reported(metric: metrics.Metric) -> int:
+        def reported(metric: Metric) -> int:
             found = LiveMetrics(store).partitions().get(PartitionId("payments", 0), {})
             return int(found.get(metric.name) or 0)
 

@@ -187,7 +187,9 @@ def test_a_snapshot_is_saved_only_when_the_next_batch_proves_it_durable(world: W
     world.now_s += 2
     world.batch(process, 20, 25)
     assert world.durable() == [10, 20]
-    assert world.uploads.saved_offset(PartitionId(world.stage.name, 0)) == 20
+    saved = world.uploads.saved(PartitionId(world.stage.name, 0))
+    assert saved is not None
+    assert saved.offset == 20
 
 
 def test_without_shared_memory_the_snapshot_is_taken_and_the_log_folded_on(world: World) -> None:
@@ -255,7 +257,7 @@ def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(worl
     world.batch(process, 0, 10)
     world.batch(process, 10, 15)
     assert world.uploads.wait_until_saved(10)
-    assert world.uploads.saved_offset(PartitionId(world.stage.name, 0)) is None
+    assert world.uploads.saved(PartitionId(world.stage.name, 0)) is None
     Away.here = True
     world.now_s += 2
     world.batch(process, 15, 20)

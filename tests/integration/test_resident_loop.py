@@ -227,8 +227,20 @@ def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(worl
     world.feed(0, 10)
     world.await_results(0)
     assert world.saved(0) == 0
+
+    def record() -> dict[str, str]:
+        return world.metrics.partitions().get(PartitionId(world.stage.name, 0), {})
+
+    eventually(lambda: "the bucket does not answer" in record().get(metrics.SNAPSHOT_FAULT.name, ""))
+    assert metrics.SNAPSHOT_SAVED.name not in record()
     away.here = True
     world.await_saved(0)
+    eventually(lambda: record()[metrics.SNAPSHOT_FAULT.name] == "")
+    eventually(
+        lambda: int(record()[metrics.STATE_BYTES.name]) == int(record()[metrics.SNAPSHOT_BYTES.name]) > 0
+    )
+    assert abs(float(record()[metrics.SNAPSHOT_SAVED.name]) - time.time()) < 60
+    assert 0 < float(record()[metrics.SNAPSHOT_PAUSE_MS.name]) < float(record()[metrics.SNAPSHOT_MS.name])
 
 
 @pytest.mark.parametrize("size", [1, 200])
@@ -242,6 +254,11 @@ def test_a_slow_broker_stops_the_reading_and_memory_stays_bounded(
             stuck = eventually(Still(world.offset))
             assert 1 < stuck < 100, "no more than what 20 kB of results stand for"
             assert world.saved(0) == 1, "what is not durable is in no snapshot"
+            eventually(
+                lambda: (
+                    float(world.metrics.partitions()[PartitionId(world.stage.name, 0)][metrics.HELD.name]) > 1
+                )
+            )
         world.await_saved(0)
         world.group.assign({}, stop=True)
         assert slot.ended() is None

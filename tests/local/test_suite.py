@@ -97,13 +97,13 @@ class Running:
         return self.process.wait(STOP_S)
 
 
-def start(folder: Path, *arguments: str) -> Running:
+def start(folder: Path, *arguments: str, application: Path = APPLICATION) -> Running:
     temporary = folder / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     with (folder / "output").open("w") as output:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "bettong", "run", str(APPLICATION)),
+                *(sys.executable, "-m", "bettong", "run", str(application)),
                 *("--partitions", "2", "--no-console", *arguments),
             ],
             cwd=folder,

@@ -7,8 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from bettong.application.windows.kinds import Counts, Ephemeral, WindowKind
 from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
+from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.balance import balance, differences
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
@@ -17,10 +19,41 @@ from tests.samples.lateness import Client
 from tests.samples.worker import fold, worker
 
 LATES = ["drop", "fire", "oldest", "side"]
+# Windows of which a key has one at a time.
+GROUPS: list[WindowKind] = [
+    Counts(3, 40),
+    Counts(1, 25),
+    Counts(2, None),
+    Ephemeral(12, 0),
+    Ephemeral(9, 20),
+    Ephemeral(25, 50),
+]
 # Each a shop, how far its time is ahead of the watermark, and by how much the watermark rises behind it.
 STEPS = st.lists(
     st.tuples(st.integers(1, 3), st.integers(-40, 60), st.integers(-9, 25)), min_size=1, max_size=50
 )
+
+
+def fitting_late(kind: WindowKind, late: str) -> str:
+    """The same, or what such windows have in its place."""
+    is_none = isinstance(kind, Counts) or (isinstance(kind, Ephemeral) and late == "oldest")
+    return "drop" if is_none else late
+
+
+def fitting_cases(kinds: Sequence[WindowKind]) -> list[tuple[WindowKind, str]]:
+    """Each with what may become of late messages."""
+    return [(kind, late) for kind in kinds for late in LATES if fitting_late(kind, late) == late]
+
+
+def untimed(letter: DeadLetter) -> str:
+    """A dead letter without the log clock, which hangs on how messages are cut into frames."""
+    message = letter.message.partition(b',"timer":"timeout"')[0] if letter.fired else letter.message
+    return f"{message!r} {letter.reason} {letter.fired}"
+
+
+def without_end(kind: WindowKind) -> bool:
+    """Whether what is open never closes by itself."""
+    return isinstance(kind, Counts) and kind.timeout_ns is None
 
 
 def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> list[OutputRecord]:

@@ -108,6 +108,30 @@ def hourly() -> Application:
     return app
 
 
+@dataclass
+class Visit:
+    end: int
+    clicks: int
+    users: int
+
+
+def visiting() -> Application:
+    """Compiled sessions of pages, and what is late for them."""
+    app = Application("visits")
+    clicks = app.source(
+        "clicks", schema=Click, key="page", event_time="at", out_of_order=timedelta(minutes=1)
+    )
+    visits = clicks.window(
+        bettong.sessions(timedelta(seconds=50)),
+        bettong.compiled(bettong.aggregate(Visit, clicks=bettong.Count(), users=bettong.Distinct("user"))),
+        name="per-visit",
+        late="side",
+    )
+    visits.sink("visits")
+    visits.late.sink("late")
+    return app
+
+
 def hourly_by_page() -> Application:
     """Windows behind a key_by: lateness is judged in the second stage."""
     app = Application("hourly-by-page")
@@ -274,6 +298,7 @@ def of_neighbours() -> Application:
 counting_app = counting()
 pages_app = by_page()
 hours_app = hourly()
+visits_app = visiting()
 hours_by_page_app = hourly_by_page()
 frames_app = of_frames()
 partitions_app = of_partitions()

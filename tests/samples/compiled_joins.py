@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -15,11 +16,13 @@ from bettong.application.joins.kinds import AsOf, How, JoinKind, Latest, Within
 from bettong.application.lifetime import Lifetime
 from bettong.application.plan import Plan, plan
 from bettong.application.timers import Clock
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.records import RecordTable
 from tests.samples.kept_kernels import kept_kernels
+from tests.samples.worker import dead_letters
 from tests.simulation.key_joins import join_streams
 
 OUT, LATE = "meters.sink.out", "meters.sink.late"
@@ -36,6 +39,7 @@ class Call:
     price: bettong.f32
     small: bettong.i8
     word: Annotated[str, Width(5)]
+    mark: Annotated[bytes, Width(3)] = b""
 
 
 @dataclass
@@ -82,10 +86,8 @@ def reply(call: Call) -> Reply:
 
 
 @bettong.compiled
-def talk(call: Call, reply: Reply | None) -> Talk | None:
-    """Raises for some pairs, and calls alone, gives nothing for others, or what does not fit."""
-    if reply is None:
-        return alone(call)
+def talk(call: Call, reply: Reply) -> Talk | None:
+    """Raises for some pairs, gives nothing for others, or what does not fit."""
     chance = (7 * call.number + 11 * reply.number) % 23
     if chance == 7:
         return None
@@ -100,22 +102,31 @@ def talk(call: Call, reply: Reply | None) -> Talk | None:
     )
 
 
-def alone(call: Call) -> Talk | None:
-    """Of one without a reply: another sort of text than in pairs."""
-    if call.number % 7 == 3:
-        raise ValueError("no reply")
-    if call.number % 7 == 4:
-        return None
-    return Talk(
-        call.line, call.number, -1, call.small + 90, call.word + call.line, b"", call.price, 0, call.answers
-    )
-
-
 def is_over(reply: Reply) -> bool:
     """Whether it deletes. Raises for some."""
     if reply.number % 11 == 6:
         raise ValueError("who knows")
     return reply.number % 3 == 0
+
+
+@bettong.compiled
+def meet(call: Call | None, reply: Reply | None) -> Talk | None:
+    """The same where one of them may be missing: likewise."""
+    if call is None:
+        if reply is None or reply.number % 7 == 3:
+            return None
+        if reply.number % 5 == 1:
+            raise ValueError("no call")
+        share = 500 // (reply.number % 5 + 1)
+        return Talk(
+            reply.line, -1, reply.number, share, "", reply.tag, reply.share, reply.large, reply.is_odd
+        )
+    if reply is None:
+        if call.number % 6 == 2:
+            raise ValueError("no reply")
+        words = call.word + call.line if call.number % 3 else call.word
+        return Talk(call.line, call.number, -1, 2 * call.small, words, call.mark, call.price, 0, call.answers)
+    return talk(call, reply)
 
 
 @bettong.compiled
@@ -131,7 +142,10 @@ class Join(NamedTuple):
     lifetime: Lifetime | None = None
 
 
-PAIRS = [Join(Within(*bounds)) for bounds in ((-5, 7), (0, 0), (-20, -8), (3, 30), (-60, 60))]
+WITHIN = [
+    Join(Within(*bounds), how)
+    for bounds, how in product(((-5, 7), (0, 0), (-20, -8), (3, 30), (-60, 60)), get_args(How))
+]
 # Tables of versions, and of the newest messages.
 VERSIONS = [
     Join(AsOf(None)),
@@ -159,7 +173,8 @@ def joined(of: Join, *, sources: int = 1, key: Any = "line", **options: Any) -> 
     app = Application("meters")
     streams = [app.source(name, schema=Call, key=key, event_time="at") for name in ("in", "other")[:sources]]
     left, right = streams[0].filter(calls), streams[-1].filter(replies).map(reply)
-    node = join_streams(left, right, talk, of.kind, of.how, lifetime=of.lifetime, name="talks", **options)
+    combine = talk if of.how == "inner" else meet
+    node = join_streams(left, right, combine, of.kind, of.how, lifetime=of.lifetime, name="talks", **options)
     node.sink("out")
     if node.join_node.judges_lateness:
         node.late.sink("late")
@@ -182,7 +197,8 @@ def ready(of: Join, *, compiled: bool, sources: int = 1) -> StageProgram:
 def call(line: int, at_ns: int, number: int, *, answers: bool) -> Call:
     """One whose values follow from its number."""
     word = "äbcde"[number % 4 : number % 4 + number % 5]
-    return Call(f"l{line}", at_ns, answers, number, number * 37 % 19 / 7, number * 31 % 255 - 127, word)
+    price, small, mark = number * 37 % 19 / 7, number * 31 % 255 - 127, b"xyz"[: number % 4]
+    return Call(f"l{line}", at_ns, answers, number, price, small, word, mark)
 
 
 def table_of(one: PartitionWorker) -> JoinTable:
@@ -197,3 +213,16 @@ def records_of(one: PartitionWorker) -> RecordTable:
     table = one.tables["talks"]
     assert isinstance(table, RecordTable)
     return table
+
+
+def reported(records: list[OutputRecord]) -> tuple[list[OutputRecord], list[tuple[str, bytes, str]]]:
+    """What there is in records: of why a result does not fit, the field alone, for Numba has no words of Python's."""
+    dead = [
+        (
+            each.computation,
+            each.message,
+            each.reason.partition(":")[0] if "field" in each.reason else each.reason,
+        )
+        for each in dead_letters(records)
+    ]
+    return [each for each in records if not each.topic.endswith("dead-letters")], dead

@@ -10,8 +10,9 @@ import bettong
 from bettong import Application, Width
 from bettong.application.plan import Plan, plan
 from bettong.application.streams import WindowedStream
-from bettong.application.windows.kinds import Ranges
+from bettong.application.windows.kinds import WindowKind
 from bettong.worker.stage_program import StageProgram, program
+from tests.samples.both_speeds import fitting_late
 
 OUT, LATE = "meters.sink.out", "meters.sink.late"
 
@@ -99,13 +100,13 @@ def windowed(kind: Any, **options: Any) -> WindowedStream[Any, Sale]:
 
 
 @cache
-def described(kind: Ranges, late: str) -> Plan:
+def described(kind: WindowKind, late: str) -> Plan:
     """The plan of such an application."""
-    return plan(windowed(kind, late=late).app)
+    return plan(windowed(kind, late=fitting_late(kind, late)).app)
 
 
 @cache
-def ready(kind: Ranges, late: str, *, compiled: bool) -> StageProgram:
+def ready(kind: WindowKind, late: str, *, compiled: bool) -> StageProgram:
     """Its only stage."""
     (stage,) = described(kind, late).stages
     return program(stage, compiled=compiled)

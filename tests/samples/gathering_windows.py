@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import bettong
 from bettong import Application, Width
 from bettong.application.plan import Plan, plan
-from bettong.application.windows.kinds import Ranges
+from bettong.application.windows.kinds import WindowKind
 from bettong.worker.stage_program import StageProgram, program
+from tests.samples.both_speeds import fitting_late
 
 OUT, LATE = "meters.sink.out", "meters.sink.late"
 
@@ -100,11 +101,12 @@ AGGREGATES: dict[type[Any], dict[str, Any]] = {Ranks: RANKS, Gathered: GATHERED}
 
 
 @cache
-def described(kind: Ranges, late: Any, result: Any) -> Plan:
+def described(kind: WindowKind, late: Any, result: Any) -> Plan:
     """`in`, by windows, to `out` and maybe `late`."""
     app = Application("meters")
     source = app.source("in", schema=Reading, key="shop", event_time="at")
     made: Any = bettong.compiled(bettong.aggregate(result, **AGGREGATES[result]))
+    late = fitting_late(kind, late)
     node = source.window(kind, made, name="readings", late=late)
     node.sink("out")
     if late == "side":
@@ -113,7 +115,7 @@ def described(kind: Ranges, late: Any, result: Any) -> Plan:
 
 
 @cache
-def ready(kind: Ranges, late: Any, result: Any, *, compiled: bool) -> StageProgram:
+def ready(kind: WindowKind, late: Any, result: Any, *, compiled: bool) -> StageProgram:
     """Its only stage."""
     (stage,) = described(kind, late, result).stages
     return program(stage, compiled=compiled)

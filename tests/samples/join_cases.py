@@ -70,10 +70,16 @@ def reference_turns(join: str) -> Sequence[Sequence[Happening]]:
 
 JOIN_CASES = (
     TimeCase("within", within("inner", "within"), PAIR_TURNS, ["1 3"]),
-    TimeCase("within-compiled", within_compiled, PAIR_TURNS, ["1 3"]),
+    TimeCase("within-compiled", within_compiled("inner", "within-compiled"), PAIR_TURNS, ["1 3"]),
     TimeCase("left-within", within("left", "left-within"), PAIR_TURNS, ["1 3", "5 -"]),
     TimeCase("right-within", within("right", "right-within"), PAIR_TURNS, ["1 3", "- 2", "- 6"]),
     TimeCase("within-outer", within("outer", "within-outer"), PAIR_TURNS, ["1 3", "- 2", "5 -", "- 6"]),
+    TimeCase(
+        "within-outer-compiled",
+        within_compiled("outer", "within-outer-compiled"),
+        PAIR_TURNS,
+        ["1 3", "- 2", "5 -", "- 6"],
+    ),
     TimeCase("latest", latest("left", "latest"), TABLE_TURNS, ["1 -", "3 2", "4 2", "7 5", "9 -", "10 6"]),
     TimeCase("latest-inner", latest("inner", "latest-inner"), TABLE_TURNS, ["3 2", "4 2", "7 5", "10 6"]),
     TimeCase("latest-compiled", latest_compiled, TABLE_TURNS, ["1 -", "3 2", "4 2", "7 5", "9 -", "10 6"]),

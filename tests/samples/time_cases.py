@@ -45,6 +45,23 @@ SLIDING_TURNS = (
     [left(1, 25, 4), left(1, 35, 5)],  # late; and partly late
     [left(2, 90, 6)],
 )
+THREES = bettong.counts(3, timeout=s(25))
+COUNT_TURNS = (
+    [left(1, 0, 1), left(1, 0, 2), left(2, 0, 3)],
+    [left(1, 10, 4), left(1, 10, 5)],
+    [],
+    [left(2, 30, 6)],
+    [],
+)
+ONCE = bettong.ephemeral(s(10), keep_for=s(10))
+ONCE_TURNS = (
+    [left(1, 0, 1), left(1, 5, 2)],
+    [left(2, 12, 3)],
+    [left(1, 13, 4)],
+    [left(2, 21, 5)],
+    [left(1, 25, 6)],
+    [left(3, 60, 7)],
+)
 DELETED_TURNS = ([left(1, 0, 1)], [left(1, 10, 2), left(2, 10, 3)], [left(1, 20, 4)])
 LOG_TTL_TURNS = ([left(1, 0, 1), left(2, 0, 2)], [left(1, 10, 3)], [left(1, 20, 4), left(2, 20, 5)])
 EVENT_TTL_TURNS = (
@@ -52,6 +69,12 @@ EVENT_TTL_TURNS = (
     [left(1, 14, 3)],
     [left(3, 16, 4)],
     [left(1, 28, 5), left(2, 28, 6)],
+)
+SESSION_TURNS = (
+    [left(1, 0, 1), left(1, 8, 2), left(2, 0, 3), left(2, 10, 4)],
+    [left(1, 25, 5)],
+    [left(1, 17, 6)],  # makes one session of two
+    [left(3, 60, 7)],
 )
 DELETED = ["1 1: 1", "1 2: 2", "2 3: 1", "1 4: 1"]
 LOG_TTL = ["1 1: 1", "2 2: 1", "1 3: 2", "1 4: 3", "2 5: 1"]
@@ -131,44 +154,56 @@ CASES = (
     ),
     TimeCase(
         "counts",
-        lambda events: events.window(bettong.counts(3, timeout=s(25)), Group(), name="counts"),
-        (
-            [left(1, 0, 1), left(1, 0, 2), left(2, 0, 3)],
-            [left(1, 10, 4), left(1, 10, 5)],
-            [],
-            [left(2, 30, 6)],
-            [],
-        ),
+        lambda events: events.window(THREES, Group(), name="counts"),
+        COUNT_TURNS,
         ["1: 1 2 4", "2: 3", "1: 5"],
+    ),
+    TimeCase(
+        "counts-compiled",
+        lambda events: events.window(THREES, COMPILED, name="counts-compiled").map(
+            total_line, name="counts-line"
+        ),
+        COUNT_TURNS,
+        ["1 from 0: 3, highest 4", "2 from 0: 1, highest 3", "1 from 10: 1, highest 5"],
     ),
     TimeCase(
         "sessions",
         windows("sessions", bettong.sessions(s(10))),
-        (
-            [left(1, 0, 1), left(1, 8, 2), left(2, 0, 3), left(2, 10, 4)],
-            [left(1, 25, 5)],
-            [left(1, 17, 6)],  # makes one session of two
-            [left(3, 60, 7)],
-        ),
+        SESSION_TURNS,
         ["1 from 0 to 35.000: 1 2 5 6", "2 from 0 to 20.000: 3 4"],
         out_of_order_s=10,
     ),
     TimeCase(
-        "ephemeral",
-        windows("ephemeral", bettong.ephemeral(s(10), keep_for=s(10)), late="fire"),
-        (
-            [left(1, 0, 1), left(1, 5, 2)],
-            [left(2, 12, 3)],
-            [left(1, 13, 4)],
-            [left(2, 21, 5)],
-            [left(1, 25, 6)],
-            [left(3, 60, 7)],
+        "sessions-compiled",
+        lambda events: events.window(bettong.sessions(s(10)), COMPILED, name="sessions-compiled").map(
+            total_line, name="session-line"
         ),
+        SESSION_TURNS,
+        ["1 from 0: 4, highest 6", "2 from 0: 2, highest 4"],
+        out_of_order_s=10,
+    ),
+    TimeCase(
+        "ephemeral",
+        windows("ephemeral", ONCE, late="fire"),
+        ONCE_TURNS,
         [
             "1 from 0 to 10: 1 2",
             "1 from 0 to 10: 4",
             "2 from 12 to 22: 3 5",
             "1 from 25 to 35: 6",
+        ],
+    ),
+    TimeCase(
+        "ephemeral-compiled",
+        lambda events: events.window(ONCE, COMPILED, name="ephemeral-compiled", late="fire").map(
+            total_line, name="ephemeral-line"
+        ),
+        ONCE_TURNS,
+        [
+            "1 from 0: 2, highest 2",
+            "1 from 0: 1, highest 4",
+            "2 from 12: 2, highest 5",
+            "1 from 25: 1, highest 6",
         ],
     ),
     TimeCase(

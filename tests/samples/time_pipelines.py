@@ -172,17 +172,19 @@ class Met:
 
 
 @bettong.compiled
-def met(one: Event, other: Event) -> Met:
-    return Met(one.value, other.value)
+def met(one: Event | None, other: Event | None) -> Met:
+    return Met(-1 if one is None else one.value, -1 if other is None else other.value)
 
 
-def met_line(found: Met) -> Line:
-    return Line(f"{found.left} {found.right}")
+def within_compiled(how: How, name: str) -> Build:
+    def met_line(found: Met) -> Line:
+        return Line(" ".join("-" if each < 0 else str(each) for each in (found.left, found.right)))
 
+    def build(events: Stream[Event]) -> Stream[Line]:
+        one, other = sides(events, name)
+        return one.join_within(other, s(-5), s(5), met, how=how, name=name).map(met_line, name=f"{name}-line")
 
-def within_compiled(events: Stream[Event]) -> Stream[Line]:
-    one, other = sides(events, "within-compiled")
-    return one.join_within(other, s(-5), s(5), met, name="within-compiled").map(met_line, name="met-line")
+    return build
 
 
 @bettong.compiled

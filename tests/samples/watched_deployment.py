@@ -71,6 +71,11 @@ def partition(stage: str, number: int, second: int) -> dict[str, str]:
     return {
         "offset": str(120_000 + number * 111 + second * 20),
         "snapshot_offset": str(120_000 + number * 111 + second // 4 * 80 - 20),
+        "snapshot_saved": f"{BEGUN_S + second // 4 * 4:.3f}",
+        "snapshot_bytes": str(61_000 + 900 * number),
+        "snapshot_ms": "7.25",
+        "snapshot_pause_ms": "1.5",
+        "state_bytes": str(640_000 + 9_000 * number),
         "messages": str(22_000_000 + number * 700 + second * (_A_SECOND + 37 * number)),
         "results": str(11_000_000 + second * 1400),
         "dead_letters": "3" if number == 1 and stage == "orders" else "0",

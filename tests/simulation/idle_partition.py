@@ -197,7 +197,7 @@ class MicroBatch:
         if self._batch_until is not None and now_s - self._batch_begun_s >= 0.3:
             for offset in range(self.worker.next_offset, self._batch_until):
                 self.worker.fold(offset, self._log.records[offset])
-            self.reported[OWN] = {name: str(value) for name, value in metrics_of(self.worker, None).items()}
+            self.reported[OWN] = {name: str(value) for name, value in metrics_of(self.worker).items()}
             self._batch_until = None
         if self._batch_until is None and len(self._log.records) > self.worker.next_offset:
             self._batch_begun_s, self._batch_until = now_s, len(self._log.records)

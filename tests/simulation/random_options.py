@@ -33,7 +33,7 @@ def window_options(random: Random, function: Function, mode: ExecutionMode) -> W
     ephemeral = Ephemeral(random.randrange(1, 20), random.choice([0, 4, 30]))
     kinds: list[Ranges | Sessions | Counts | Ephemeral] = [tumbling, counts, ephemeral, ephemeral]
     if mode is ExecutionMode.COMPILED:
-        kinds = [tumbling, sliding]
+        kinds = [tumbling, sliding, sessions, counts, ephemeral]
     elif function.name != "sequences":
         kinds += [sliding, sessions]
     kind = random.choice(kinds)

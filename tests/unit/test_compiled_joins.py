@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Application, Width
-from bettong.application.joins.kinds import AsOf, Latest, Within
+from bettong.application.joins.kinds import AsOf, How, Latest, Within
 from bettong.application.plan import plan
 from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
@@ -30,8 +30,8 @@ from tests.samples.compiled_joins import (
     AGEING,
     NEWEST,
     OUT,
-    PAIRS,
     VERSIONS,
+    WITHIN,
     Call,
     Join,
     Reply,
@@ -41,6 +41,7 @@ from tests.samples.compiled_joins import (
     joined,
     ready,
     records_of,
+    reported,
     table_of,
     twice,
 )
@@ -52,7 +53,7 @@ from tests.samples.timers import tick as tick_of
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, fold, results, worker
 
 FAR_NS = 10**6
-JOINS = [*PAIRS, *VERSIONS, *NEWEST]
+JOINS = [*WITHIN, *VERSIONS, *NEWEST]
 # Each a line, which side it is of, how far its time is ahead of the watermark, and by how much that rises behind it.
 STEPS = st.lists(
     st.tuples(st.integers(1, 3), st.booleans(), st.integers(-40, 30), st.integers(-9, 25)),
@@ -72,19 +73,6 @@ def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> li
     for key, state in python.tables["talks"].items():
         assert records_of(compiled).state_of(key) == state
     return found
-
-
-def reported(records: list[OutputRecord]) -> tuple[list[OutputRecord], list[tuple[str, bytes, str]]]:
-    """What there is in records: of why a result does not fit, the field alone, for Numba has no words of Python's."""
-    dead = [
-        (
-            each.computation,
-            each.message,
-            each.reason.partition(":")[0] if "field" in each.reason else each.reason,
-        )
-        for each in dead_letters(records)
-    ]
-    return [each for each in records if not each.topic.endswith("dead-letters")], dead
 
 
 @settings(max_examples=240)
@@ -133,16 +121,18 @@ def test_joins_over_columns_are_those_of_plain_python(
 def test_neither_cuts_nor_partitions_nor_the_speed_change_what_joins_give(
     join: Join, found: list[tuple[int, bool, int]], cuts: set[int]
 ) -> None:
+    """Which results that messages made come before those that time made hangs on where records end, in each speed."""
     messages, newest_ns = list[Call](), 0
     for number, (line, answers, ahead_ns) in enumerate(found):
         messages.append(call(line, max(0, newest_ns + ahead_ns), number, answers=answers))
         newest_ns = max(newest_ns, messages[-1].at)
     starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
     parts = [messages[start:stop] for start, stop in pairwise([*starts, len(messages)])]
-    expected = outcome(join, [[each] for each in messages], 1, compiled=False)
-    for partitions in (1, 3):
-        assert outcome(join, parts, partitions, compiled=True) == expected
-    assert outcome(join, [messages], 1, compiled=True) == expected
+    alone = [[each] for each in messages]
+    for cut, partitions in ((parts, 1), (parts, 3), ([messages], 1)):
+        measure = cut if isinstance(join.kind, Within) and join.how != "inner" else alone
+        expected = outcome(join, measure, partitions, compiled=False)
+        assert outcome(join, cut, partitions, compiled=True) == expected
 
 
 def outcome(join: Join, parts: list[list[Call]], partitions: int, *, compiled: bool) -> tuple[Any, ...]:
@@ -168,7 +158,16 @@ def outcome(join: Join, parts: list[list[Call]], partitions: int, *, compiled: b
     )
 
 
-@pytest.mark.parametrize("join", [Join(Within(-2000, 7000)), Join(AsOf(3000), "left"), *NEWEST[1:3]], ids=str)
+@pytest.mark.parametrize(
+    "join",
+    [
+        Join(Within(-2000, 7000)),
+        Join(Within(-2000, 7000), "outer"),
+        Join(AsOf(3000), "left"),
+        *NEWEST[1:3],
+    ],
+    ids=str,
+)
 def test_nothing_that_must_make_no_difference_makes_one(join: Join) -> None:
     app = joined(join, key="line")
     messages = [
@@ -214,12 +213,13 @@ def test_a_crash_at_any_record_changes_no_join(join: Join) -> None:
         assert len({each.line for found in records for each in results(found, OUT, Talk)}) > 3
 
 
-def test_a_busy_key_keeps_no_more_rows_than_twice_what_it_needs() -> None:
+@pytest.mark.parametrize("how", ["inner", "outer"])
+def test_a_busy_key_keeps_no_more_rows_than_twice_what_it_needs(how: How) -> None:
     """Messages in no order among hundreds that are kept, in one frame with a hundred partners, and far behind.
 
     Few answers: of the pairs, which plain Python makes one by one, there are enough.
     """
-    join, chance = Join(Within(0, 500)), Random(3)
+    join, chance = Join(Within(0, 500), how), Random(3)
     python, compiled = (worker(ready(join, compiled=speed)) for speed in (False, True))
     pool, found = table_of(compiled).pool, list[Talk]()
     for frame in range(1, 31):
@@ -283,14 +283,14 @@ def test_increments_hold_what_changed_of_a_table(join: Join) -> None:
 
 
 def test_rows_that_are_free_are_used_again() -> None:
-    compiled = worker(ready(PAIRS[0], compiled=True))
+    compiled = worker(ready(WITHIN[0], compiled=True))
     for number in range(1, 300):
         messages = [call(line, 10 * number, number, answers=line % 2 == 0) for line in range(9)]
         fold(compiled, [data("in/x", number, messages, watermark_ns=10 * number)])
     assert table_of(compiled).pool.used <= 9 * 2 * 4
 
 
-@pytest.mark.parametrize("join", [PAIRS[0], VERSIONS[4]], ids=str)
+@pytest.mark.parametrize("join", [WITHIN[0], VERSIONS[4]], ids=str)
 def test_a_message_that_counts_after_all_time_is_a_dead_letter(join: Join) -> None:
     python, compiled = (worker(ready(join, compiled=speed)) for speed in (False, True))
     messages = [
@@ -300,12 +300,12 @@ def test_a_message_that_counts_after_all_time_is_a_dead_letter(join: Join) -> No
     ]
     dead = dead_letters(same(python, compiled, data("in/x", 1, messages, watermark_ns=9)))
     assert next(each.reason.partition(":")[2][:18] for each in dead) == " its event time is"
-    assert compiled.keys == (2 if join is PAIRS[0] else 0)
+    assert compiled.keys == (2 if join is WITHIN[0] else 0)
 
 
 def test_a_history_says_what_was_kept() -> None:
     history = KeyHistory(
-        ready(PAIRS[0], compiled=True), Assignment("meters", 0, 1, FRAME_BYTES_MAX), "l1", {}
+        ready(WITHIN[0], compiled=True), Assignment("meters", 0, 1, FRAME_BYTES_MAX), "l1", {}
     )
     messages = [call(1, 5, 1, answers=False), call(2, 6, 2, answers=True), call(1, 6, 3, answers=True)]
     first, second = history.fold(0, data("in/x", 1, messages, watermark_ns=6))
@@ -314,7 +314,7 @@ def test_a_history_says_what_was_kept() -> None:
     assert second.steps[-1].after["count"] == 2
 
 
-@pytest.mark.parametrize("join", [PAIRS[0], VERSIONS[1], NEWEST[3]], ids=str)
+@pytest.mark.parametrize("join", [WITHIN[0], VERSIONS[1], NEWEST[3]], ids=str)
 def test_keys_of_several_fields_are_those_of_plain_python(join: Join) -> None:
     found, kept = [], []
     for compiled in (False, True):
@@ -326,7 +326,7 @@ def test_keys_of_several_fields_are_those_of_plain_python(join: Join) -> None:
         kept.append(dict(one.tables["talks"].items()))
     assert reported(found[0]) == reported(found[1])
     assert kept[0] == kept[1]
-    assert bool(kept[0]) == (join is not PAIRS[0])
+    assert bool(kept[0]) == (join is not WITHIN[0])
     assert len(results(found[0], OUT, Talk)) > 9
 
 

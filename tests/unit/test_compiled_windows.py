@@ -19,7 +19,7 @@ from bettong import Application, ApplicationError, Width
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.plan import plan
 from bettong.application.streams import Stream
-from bettong.application.windows.kinds import Ranges
+from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions, WindowKind
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import SnapshotError
 from bettong.inspection.key_history import KeyHistory
@@ -28,7 +28,18 @@ from bettong.worker.exclusions import ExcludedTimer, Exclusion
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong.worker.state.pane_table import PaneTable
-from tests.samples.both_speeds import LATES, STEPS, folded, frames_of, one_by_one, same
+from tests.samples.both_speeds import (
+    GROUPS,
+    LATES,
+    STEPS,
+    fitting_cases,
+    folded,
+    frames_of,
+    one_by_one,
+    same,
+    untimed,
+    without_end,
+)
 from tests.samples.compiled_windows import LATE, OUT, Sale, Sales, described, ready, sale, windowed
 from tests.samples.dying_workers import check_deaths
 from tests.samples.lateness import Client
@@ -38,14 +49,20 @@ from tests.samples.windows import Amount
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, fold, results, worker
 
 FAR_NS = 10**6
-KINDS = [
+KINDS: list[WindowKind] = [
     Ranges(10, 10, 0, 0),
     Ranges(7, 7, 3, 5),
     Ranges(12, 4, 0, 0),
     Ranges(12, 4, 1, 30),
     Ranges(9, 6, 0, 5),
     Ranges(50, 1, 0, 0),
+    *GROUPS,
+    Sessions(6, 0),
+    Sessions(1, 0),
+    Sessions(11, 20),
 ]
+# One that closes after all that tests send; the log clock hangs on how messages are cut into frames.
+LASTING = [Counts(3, 8000) if isinstance(kind, Counts) else kind for kind in KINDS]
 
 
 def table_of(one: PartitionWorker) -> PaneTable:
@@ -63,30 +80,32 @@ def table_of(one: PartitionWorker) -> PaneTable:
     crashes=st.sets(st.integers(0, 49)),
 )
 def test_windows_over_columns_are_those_of_plain_python(
-    kind: Ranges, late: str, steps: list[tuple[int, int, int]], frames: list[int], crashes: set[int]
+    kind: WindowKind, late: str, steps: list[tuple[int, int, int]], frames: list[int], crashes: set[int]
 ) -> None:
     """Frames of several messages that are judged by the watermark before the frame; workers restored in between."""
     python, compiled = (worker(ready(kind, late, compiled=speed)) for speed in (False, True))
     for number, (messages, watermark_ns) in enumerate(frames_of(steps, frames, sale), 1):
-        same(python, compiled, data("in/x", number, messages, watermark_ns=watermark_ns))
+        frame = data("in/x", number, messages, watermark_ns=watermark_ns, ingest_ns=11 * number)
+        same(python, compiled, frame)
         if number in crashes:
             saved = compiled.snapshot()
             compiled = worker(ready(kind, late, compiled=True))
             compiled.restore(saved)
             assert compiled.snapshot() == saved
     same(python, compiled, tick_of(FAR_NS))
-    assert compiled.keys == table_of(compiled).panes.live == 0
+    assert compiled.keys == table_of(compiled).panes.live
+    assert without_end(kind) or not compiled.keys
 
 
 @settings(max_examples=60)
 @given(
-    kind=st.sampled_from(KINDS),
+    kind=st.sampled_from(LASTING),
     late=st.sampled_from(["drop", "fire", "side"]),
     found=st.lists(st.tuples(st.integers(1, 9), st.integers(-60, 9)), min_size=1, max_size=40),
     cuts=st.sets(st.integers(1, 39)),
 )
 def test_neither_cuts_nor_partitions_nor_the_speed_change_what_windows_give(
-    kind: Ranges, late: str, found: list[tuple[int, int]], cuts: set[int]
+    kind: WindowKind, late: str, found: list[tuple[int, int]], cuts: set[int]
 ) -> None:
     messages = one_by_one(found, sale)
     starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
@@ -98,7 +117,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_windows_give(
 
 
 def outcome(
-    kind: Ranges, late: str, parts: list[list[Sale]], partitions: int, *, compiled: bool
+    kind: WindowKind, late: str, parts: list[list[Sale]], partitions: int, *, compiled: bool
 ) -> tuple[Any, ...]:
     """All that comes out, in no order."""
     client, of = Client(described(kind, late), partitions), ready(kind, late, compiled=compiled)
@@ -106,15 +125,14 @@ def outcome(
     return (
         Counter(map(repr, results(records, OUT, Sales))),
         Counter(map(repr, results(records, LATE, Sale))),
-        Counter((each.message, each.reason, each.fired) for each in dead_letters(records)),
+        Counter(map(untimed, dead_letters(records))),
         sum(each.counters.late for each in workers),
         sum(each.counters.partly_late for each in workers),
     )
 
 
-@pytest.mark.parametrize("late", LATES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_crash_at_any_record_changes_nothing(kind: Ranges, late: str) -> None:
+@pytest.mark.parametrize(("kind", "late"), fitting_cases(KINDS))
+def test_a_crash_at_any_record_changes_nothing(kind: WindowKind, late: str) -> None:
     """Who comes next has the increments that were saved, and folds the records since then again."""
     chance, values, watermark_ns = Random(7), list[bytes](), 20
     for number in range(1, 46):
@@ -123,7 +141,9 @@ def test_a_crash_at_any_record_changes_nothing(kind: Ranges, late: str) -> None:
             for each in range(chance.randrange(1, 4))
         ]
         watermark_ns += chance.choice([0, 1, 3, 12])
-        values.append(data("in/x", number, sales, previous=0, watermark_ns=watermark_ns))
+        values.append(
+            data("in/x", number, sales, previous=0, watermark_ns=watermark_ns, ingest_ns=9 * number)
+        )
     with small_increments():
         python, of = worker(ready(kind, late, compiled=False)), ready(kind, late, compiled=True)
         outputs = [fold(python, [value]) for value in values]
@@ -132,10 +152,10 @@ def test_a_crash_at_any_record_changes_nothing(kind: Ranges, late: str) -> None:
         assert compiled.accounts.now() == python.accounts.now()
         assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
     assert deaths > 15
-    assert python.counters.late > 3
+    assert python.counters.late > 3 or isinstance(kind, Counts)
     assert python.counters.deleted > 3
     assert python.counters.dead_letters > 3
-    assert len({each.key for found in outputs for each in results(found, OUT, Sales)}) > 3
+    assert len({each.key for found in outputs for each in results(found, OUT, Sales)}) > 2
 
 
 def test_panes_are_used_again_and_are_as_many_as_were_open_at_once() -> None:
@@ -148,9 +168,10 @@ def test_panes_are_used_again_and_are_as_many_as_were_open_at_once() -> None:
     assert int(table_of(one).panes.counts[0]) == 9 * 4
 
 
-def test_more_panes_and_windows_than_there_is_room_for_at_first() -> None:
+@pytest.mark.parametrize("kind", [Ranges(20, 5, 0, 0), Sessions(4, 0)])
+def test_more_panes_and_windows_than_there_is_room_for_at_first(kind: WindowKind) -> None:
     """A key with thousands of panes, in no order, and all windows of them fire at one record."""
-    kind, chance = Ranges(20, 5, 0, 0), Random(3)
+    chance = Random(3)
     python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
     times = [5 * number for number in range(3000)]
     chance.shuffle(times)
@@ -161,32 +182,55 @@ def test_more_panes_and_windows_than_there_is_room_for_at_first() -> None:
     assert table_of(compiled).panes.live == 0
 
 
-def test_a_message_whose_window_ends_after_all_time_is_a_dead_letter() -> None:
-    python, compiled = (worker(ready(KINDS[0], "fire", compiled=speed)) for speed in (False, True))
-    messages = [sale(1, 5, 1), sale(1, 2**63 - 20, 2), sale(2, 7, 3)]
-    assert len(dead_letters(same(python, compiled, data("in/x", 1, messages, watermark_ns=9)))) == 1
+@pytest.mark.parametrize("kind", [KINDS[0], Sessions(30, 0), Ephemeral(9, 20), Ephemeral(90, 0)])
+def test_a_message_whose_window_ends_after_all_time_is_a_dead_letter(kind: WindowKind) -> None:
+    python, compiled = (worker(ready(kind, "fire", compiled=speed)) for speed in (False, True))
+    messages = [sale(1, 5, 1), sale(3, 2**63 - 20, 2), sale(2, 7, 3), sale(4, 2**63 - 1, 4)]
+    assert len(dead_letters(same(python, compiled, data("in/x", 1, messages, watermark_ns=9)))) == 2
     assert compiled.keys == 2
 
 
-@pytest.mark.parametrize("timer", [b"", b'{"key":"s1","timer":"due","at":10}'])
-def test_a_window_that_is_left_out_is_a_dead_letter(timer: bytes) -> None:
-    log = [data("in/x", 1, [sale(key, 1, 1) for key in (1, 2, 3)], watermark_ns=1), tick_of(50)]
-    python, compiled = (worker(ready(KINDS[0], "drop", compiled=speed)) for speed in (False, True))
+@pytest.mark.parametrize(
+    ("kind", "timer", "left_out_letters"),
+    [
+        (KINDS[0], b"", 3),
+        (KINDS[0], b'{"key":"s1","timer":"due","at":10}', 1),
+        (Sessions(8, 0), b"", 3),
+        (Sessions(8, 0), b'{"key":"s1","timer":"due","at":10}', 1),
+        (Counts(3, 40), b"", 3),
+        (Counts(3, 40), b'{"key":"s1","timer":"timeout","at":40}', 1),
+        (Ephemeral(12, 0), b"", 3),
+        (Ephemeral(12, 20), b"", 6),
+        (Ephemeral(12, 20), b'{"key":"s1","timer":"due","at":13}', 1),
+        (Ephemeral(12, 20), b'{"key":"s1","timer":"due","at":33}', 1),
+    ],
+)
+def test_a_window_that_is_left_out_is_a_dead_letter(
+    kind: WindowKind, timer: bytes, left_out_letters: int
+) -> None:
+    """The session of the second key has grown since it was due first: that leaves nothing out."""
+    sales = [sale(key, 1, 1) for key in (1, 2, 3)]
+    log = [data("in/x", 1, [*sales, sale(2, 3, 2)], watermark_ns=1), tick_of(50)]
+    python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
     for one in (python, compiled):
         left_out = ExcludedTimer("sales", timer, "sales", "killed the worker")
         one.exclusions = {1: Exclusion(1, timers=(left_out,), is_logged=True)}
     same(python, compiled, log[0])
     found = same(python, compiled, log[1])
-    assert len(dead_letters(found)) == (1 if timer else 3)
+    assert len(dead_letters(found)) == left_out_letters
     assert compiled.keys == 0
 
 
-def test_open_windows_are_shown_as_those_of_plain_python() -> None:
-    python, compiled = (worker(ready(KINDS[2], "drop", compiled=speed)) for speed in (False, True))
-    messages = [sale(1, at, at) for at in (5, 6, 14)]
-    same(python, compiled, data("in/x", 1, messages, watermark_ns=3))
-    assert table_of(compiled).state_of("s1") == python.tables["sales"].state_of("s1")
-    assert dict(table_of(compiled).items()) == {b"s1": table_of(compiled).state_of("s1")}
+@pytest.mark.parametrize("kind", [KINDS[2], Sessions(6, 0), *GROUPS])
+def test_open_windows_are_shown_as_those_of_plain_python(kind: WindowKind) -> None:
+    """At any time: also those that have fired, and are remembered."""
+    python, compiled = (worker(ready(kind, "drop", compiled=speed)) for speed in (False, True))
+    for number, at_ns in enumerate([5, 14, 7, 15, 24, 26, 20, 80], 1):
+        frame = data("in/x", number, [sale(1, at_ns, at_ns)], watermark_ns=at_ns, ingest_ns=10 * number)
+        same(python, compiled, frame)
+        assert table_of(compiled).state_of("s1") == python.tables["sales"].state_of("s1")
+        shown = {b"s1": table_of(compiled).state_of("s1")} if compiled.keys else {}
+        assert dict(table_of(compiled).items()) == shown
 
 
 def test_a_history_says_what_opened_and_closed_windows() -> None:
@@ -297,8 +341,7 @@ class Twice(bettong.Sum):
 @pytest.mark.parametrize(
     ("build", "complaint"),
     [
-        (of(bettong.sessions(timedelta(1))), "only tumbling and sliding windows"),
-        (of(bettong.counts(3)), "only tumbling and sliding windows"),
+        (lambda: of(bettong.ephemeral(timedelta(1)))(early=timedelta(1)), "early= has no compiled form"),
         (lambda: of()(emit_empty=True), "emit_empty= has no compiled form"),
         (lambda: of()(early=timedelta(1)), "early= has no compiled form"),
         (of(count=Twice("value")), "count=Twice(...) has no compiled form"),

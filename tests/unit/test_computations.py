@@ -63,7 +63,7 @@ def record_of(partition: int, folder: Path, values: list[int]) -> dict[str, str]
     one = worker(program(stage, compiled=False))
     fold = guard(folder / str(partition)).of(one)
     fold(0, data("readings/a", 1, [Reading("ab", value) for value in values]))
-    return {name: str(value) for name, value in metrics_of(one, None).items()}
+    return {name: str(value) for name, value in metrics_of(one).items()}
 
 
 def records(folder: Path) -> Records:

@@ -22,7 +22,7 @@ def test_a_frame_that_is_skipped_for_long_is_an_alarm_until_the_lost_one_comes(
 
         def reported() -> str:
             nonlocal since_s, known
-            record = {name: str(value) for name, value in partition_metrics.of(one, None).items()}
+            record = {name: str(value) for name, value in partition_metrics.of(one, None, "").items()}
             if record[metrics.GAP.name] != known:  # as Redis notes it
                 since_s, known = now_s[0], record[metrics.GAP.name]
             found_record = shown({**record, metrics.GAP_SINCE_S: str(since_s)}, now_s[0])

@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import pairwise, product
 from random import Random
 from typing import Any
 
@@ -18,14 +18,23 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Application, ApplicationError
-from bettong.application.windows.kinds import Ranges
+from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions, WindowKind
 from bettong.errors import SnapshotError
 from bettong.schema.fields import Kind
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.state.pane_pool import VALUES
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.value_hashes import hashes_of
-from tests.samples.both_speeds import LATES, STEPS, folded, frames_of, one_by_one, same
+from tests.samples.both_speeds import (
+    LATES,
+    STEPS,
+    fitting_cases,
+    folded,
+    frames_of,
+    one_by_one,
+    same,
+    untimed,
+)
 from tests.samples.dying_workers import check_deaths
 from tests.samples.gathering_windows import (
     GATHERED,
@@ -47,15 +56,25 @@ from tests.samples.worker import data, dead_letters, fold, results, worker
 FAR_NS = 10**7
 TUMBLING, DELAYED = Ranges(40, 40, 0, 0), Ranges(70, 70, 3, 50)
 SLIDING, MANY_PANES = Ranges(60, 20, 0, 5), Ranges(45, 10, 3, 0)
+# The log clock hangs on how messages are cut into frames, so one lasts until the end.
+GROUPS, LASTING, EPHEMERAL = Counts(5, 60), Counts(9, 8000), Ephemeral(50, 60)
+SESSIONS, DELAYED_SESSIONS = Sessions(9, 0), Sessions(11, 25)
 # Which windows of which aggregates.
-CASES = [
+CASES: list[tuple[WindowKind, Any]] = [
     (TUMBLING, Gathered),
     (DELAYED, Gathered),
     (SLIDING, Gathered),
     (MANY_PANES, Gathered),
     (TUMBLING, Ranks),
     (SLIDING, Ranks),
+    (LASTING, Gathered),
+    (LASTING, Ranks),
+    (EPHEMERAL, Gathered),
+    (EPHEMERAL, Ranks),
+    (SESSIONS, Gathered),
+    (DELAYED_SESSIONS, Ranks),
 ]
+TIMED = [(GROUPS, Gathered), (GROUPS, Ranks)]
 
 
 def table_of(one: PartitionWorker) -> PaneTable:
@@ -66,14 +85,14 @@ def table_of(one: PartitionWorker) -> PaneTable:
 
 @settings(max_examples=80)
 @given(
-    case=st.sampled_from(CASES),
+    case=st.sampled_from([*CASES, *TIMED]),
     late=st.sampled_from(LATES),
     steps=STEPS,
     frames=st.lists(st.integers(1, 9), min_size=1, max_size=50),
     crashes=st.sets(st.integers(0, 49)),
 )
 def test_gathering_windows_over_columns_are_those_of_plain_python(
-    case: tuple[Ranges, Any],
+    case: tuple[WindowKind, Any],
     late: str,
     steps: list[tuple[int, int, int]],
     frames: list[int],
@@ -83,7 +102,8 @@ def test_gathering_windows_over_columns_are_those_of_plain_python(
     kind, result = case
     python, compiled = (worker(ready(kind, late, result, compiled=speed)) for speed in (False, True))
     for number, (messages, watermark_ns) in enumerate(frames_of(steps, frames, reading), 1):
-        same(python, compiled, data("in/x", number, messages, watermark_ns=watermark_ns))
+        frame = data("in/x", number, messages, watermark_ns=watermark_ns, ingest_ns=11 * number)
+        same(python, compiled, frame)
         if number in crashes:
             saved = compiled.snapshot()
             compiled = worker(ready(kind, late, result, compiled=True))
@@ -101,7 +121,7 @@ def test_gathering_windows_over_columns_are_those_of_plain_python(
     cuts=st.sets(st.integers(1, 39)),
 )
 def test_neither_cuts_nor_partitions_nor_the_speed_change_what_gathering_windows_give(
-    case: tuple[Ranges, Any], late: str, found: list[tuple[int, int]], cuts: set[int]
+    case: tuple[WindowKind, Any], late: str, found: list[tuple[int, int]], cuts: set[int]
 ) -> None:
     messages = one_by_one(found, reading)
     starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
@@ -113,7 +133,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_gathering_windows
 
 
 def outcome(
-    case: tuple[Ranges, Any], late: str, parts: list[list[Reading]], partitions: int, *, compiled: bool
+    case: tuple[WindowKind, Any], late: str, parts: list[list[Reading]], partitions: int, *, compiled: bool
 ) -> tuple[Any, ...]:
     """All that comes out, in no order."""
     kind, result = case
@@ -125,16 +145,18 @@ def outcome(
     return (
         Counter(map(repr, results(records, OUT, result))),
         Counter(map(repr, results(records, LATE, Reading))),
-        Counter((repr(each.message), each.reason, each.fired) for each in dead_letters(records)),
+        Counter(map(untimed, dead_letters(records))),
         sum(each.counters.late for each in workers),
         sum(each.counters.partly_late for each in workers),
     )
 
 
-@pytest.mark.parametrize("late", LATES)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "late"),
+    [(case, late) for case in [*CASES, *TIMED] for _, late in fitting_cases([case[0]])],
+)
 def test_a_crash_at_any_record_changes_nothing_of_what_windows_gather(
-    case: tuple[Ranges, Any], late: str
+    case: tuple[WindowKind, Any], late: str
 ) -> None:
     """Who comes next has the increments that were saved, and folds the records since then again."""
     (kind, result), chance, values, watermark_ns = case, Random(7), list[bytes](), 20
@@ -144,7 +166,9 @@ def test_a_crash_at_any_record_changes_nothing_of_what_windows_gather(
             for each in range(chance.randrange(1, 9))
         ]
         watermark_ns += chance.choice([0, 1, 3, 12])
-        values.append(data("in/x", number, found, previous=0, watermark_ns=watermark_ns))
+        values.append(
+            data("in/x", number, found, previous=0, watermark_ns=watermark_ns, ingest_ns=9 * number)
+        )
     with small_increments():
         python = worker(ready(kind, late, result, compiled=False))
         outputs = [fold(python, [value]) for value in values]
@@ -154,9 +178,12 @@ def test_a_crash_at_any_record_changes_nothing_of_what_windows_gather(
         assert compiled.accounts.now() == python.accounts.now()
 
 
-@pytest.mark.parametrize(("kind", "fired"), [(TUMBLING, 5), (SLIDING, 11)])
-def test_many_different_values_are_gathered_as_in_plain_python(kind: Ranges, fired: int) -> None:
-    """More registers than are kept one by one, and more buckets than a quantile may have; restored in between."""
+@pytest.mark.parametrize(("kind", "fired"), [(TUMBLING, 5), (SLIDING, 11), (Sessions(20, 0), 3)])
+def test_many_different_values_are_gathered_as_in_plain_python(kind: WindowKind, fired: int) -> None:
+    """More registers than are kept one by one, and more buckets than a quantile may have; restored in between.
+
+    The last frame makes one session of two.
+    """
     chance = Random(3)
     python, compiled = (worker(ready(kind, "drop", Gathered, compiled=each)) for each in (False, True))
     for number in range(30):
@@ -164,7 +191,9 @@ def test_many_different_values_are_gathered_as_in_plain_python(kind: Ranges, fir
         times = {7: 80, 8: 0, 507: 80, 508: 0}
         found = [
             replace(
-                reading(1 + (each > 950), times.get(each, (20, 59)[number % 2]), 13 * each),
+                reading(
+                    1 + (each > 950), times.get(each, 40 if number == 29 else (20, 59)[number % 2]), 13 * each
+                ),
                 amount=chance.randrange(2**40),
                 took=chance.choice([-1, 1]) * 2.0 ** chance.uniform(-900, 900),
                 name=f"n{chance.randrange(7000)}",
@@ -179,17 +208,28 @@ def test_many_different_values_are_gathered_as_in_plain_python(kind: Ranges, fir
             compiled = worker(ready(kind, "drop", Gathered, compiled=True))
             compiled.restore(saved)
             assert compiled.snapshot() == saved
-    shown = table_of(compiled).state_of("s1")
-    assert shown == python.tables["readings"].state_of("s1")
-    names, panes = list(GATHERED), shown["panes"].values()
+    shown, plain = (one.tables["readings"].state_of("s1") for one in (compiled, python))
+    assert shown == plain
+    names, panes, of_python = list(GATHERED), panes_in(shown), panes_in(plain)
+    for of in ("amounts", "names"):
+        # In the order in which they came.
+        values = [[list(pane[names.index(of)]) for pane in each] for each in (panes, of_python)]
+        assert values[0] == values[1]
     assert max(pane[names.index("median")][0] for pane in panes) > 0
     assert {type(pane[names.index("about_amounts")]) for pane in panes} == {str, dict}
     assert len(results(same(python, compiled, tick_of(FAR_NS)), OUT, Gathered)) == fired
-    assert table_of(compiled).panes.live == 0
+    assert table_of(compiled).panes.live == words_in_use(table_of(compiled)) == 0
 
 
-@pytest.mark.parametrize("kind", [TUMBLING, SLIDING])
-def test_what_windows_gather_uses_the_room_of_those_that_are_over(kind: Ranges) -> None:
+def panes_in(shown: Any) -> list[Any]:
+    """Those of a state that is shown, by time."""
+    if "sessions" in shown:
+        return [each[2] for each in shown["sessions"]]
+    return [shown["panes"][number] for number in sorted(shown["panes"], key=int)]
+
+
+@pytest.mark.parametrize("kind", [TUMBLING, SLIDING, GROUPS, Counts(130, 60), EPHEMERAL])
+def test_what_windows_gather_uses_the_room_of_those_that_are_over(kind: WindowKind) -> None:
     one, used = worker(ready(kind, "drop", Gathered, compiled=True)), set[int]()
     for number in range(1, 13):
         found = [reading(each % 3, 40 * number + each % 40, each) for each in range(600)]
@@ -213,9 +253,9 @@ def words_in_use(table: PaneTable) -> int:
 
 
 def test_open_gathering_windows_are_shown_as_those_of_plain_python() -> None:
-    for result in (Ranks, Gathered):
-        python, compiled = (worker(ready(TUMBLING, "drop", result, compiled=each)) for each in (False, True))
-        found = [reading(1, 5 * each, each) for each in range(9)]
+    for kind, result in product((TUMBLING, LASTING, EPHEMERAL), (Ranks, Gathered)):
+        python, compiled = (worker(ready(kind, "drop", result, compiled=each)) for each in (False, True))
+        found = [reading(1, 5 * each, each) for each in range(8)]
         same(python, compiled, data("in/x", 1, found, watermark_ns=3))
         shown = table_of(compiled).state_of("s1")
         assert in_order(shown) == in_order(python.tables["readings"].state_of("s1"))

@@ -30,7 +30,7 @@ def test_partitions_are_named_the_first_few_of_them() -> None:
 
 def test_a_partition_that_goes_on_is_held_up_no_more() -> None:
     of = worker(program(meters().stages[0], compiled=False))
-    assert metrics_of(of, None)[FAULT] == ""
+    assert metrics_of(of)[FAULT] == ""
 
 
 class Log:

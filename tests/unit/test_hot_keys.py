@@ -186,7 +186,7 @@ def test_a_workers_record_has_them_and_a_replay_the_same() -> None:
         for number in range(200):
             readings = [Reading("hot" if each % 4 else f"m{each}", 1) for each in range(64)]
             own.fold(number, data("readings/feed", number + 1, readings))
-        return metrics_of(own, None)
+        return metrics_of(own)
 
     found = folded()
     (hottest, *_) = hot_keys_of(found)
@@ -198,7 +198,7 @@ def test_a_workers_record_has_them_and_a_replay_the_same() -> None:
 def test_a_worker_that_has_folded_little_says_nothing() -> None:
     own = worker(program(meters().stages[0], compiled=False))
     own.fold(0, data("readings/feed", 1, [Reading("m", 1)]))
-    assert (metrics_of(own, None)["hot_keys"], metrics_of(own, None)["hot_key_share"]) == ("", "")
+    assert (metrics_of(own)["hot_keys"], metrics_of(own)["hot_key_share"]) == ("", "")
 
 
 @pytest.mark.parametrize("key", ["ACME", "é\n[x]\x1b", ""])

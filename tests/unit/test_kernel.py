@@ -19,6 +19,7 @@ from bettong import Application, ApplicationError, Width
 from bettong.application.plan import plan
 from bettong.frames.frame import decode, encode
 from bettong.identifiers import SequenceNumber
+from bettong.testing import run
 from bettong.worker.stage_program import StageProgram, program
 from tests.samples.worker import Kept, Reading, Total, data, dead_letters, fold, results, worker
 
@@ -315,3 +316,30 @@ def test_keys_of_merged_streams_must_be_of_one_type() -> None:
 def test_only_plain_functions_can_be_marked() -> None:
     with pytest.raises(ApplicationError, match=r"@bettong\.compiled: .* is no plain function"):
         bettong.compiled(print)
+
+
+@dataclass
+class Number:
+    value: int
+
+
+def one_more(value: int) -> int:
+    return value + 1
+
+
+def ten_times(value: int) -> int:
+    return value * 10
+
+
+@pytest.mark.filterwarnings("ignore::numba.NumbaExperimentalFeatureWarning")
+def test_a_function_that_is_chosen_for_each_message_is_called() -> None:
+    """By its address, which compiled code alone knows: see `compiled_later`."""
+
+    def calculated(number: Number) -> Number:
+        function = one_more if number.value > LIMIT else ten_times
+        return Number(function(number.value))
+
+    app = Application("meters")
+    app.source("in", schema=Number, key="value").map(bettong.compiled(calculated)).sink("out")
+    found = run(app, [("in", [Number(3), Number(8)])], compiled=True)
+    assert found.outputs["out"] == [Number(30), Number(9)]

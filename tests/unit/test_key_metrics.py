@@ -35,7 +35,7 @@ def step(step: Step, steps: Steps) -> Step:
 
 def numbers(of: PartitionWorker) -> tuple[int, ...]:
     names = (metrics.KEYS, metrics.CREATED, metrics.DELETED, metrics.EXPIRED)
-    return tuple(int(metrics_of(of, None)[each.name]) for each in names)
+    return tuple(int(metrics_of(of)[each.name]) for each in names)
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])

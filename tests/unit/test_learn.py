@@ -107,13 +107,18 @@ class Shell:
     app: Any
     files: dict[str, str] = field(default_factory=lambda: {"payments.jsonl": PROJECT["payments.jsonl"]})
     inputs: list[Any] = field(default_factory=list)
+    sent: set[str] = field(default_factory=set)
 
     def call(self, words: list[str], folder: Path) -> None:
-        """`send` ends its stream, so that event time goes on as far as it will."""
+        """`send` ends its stream, so that event time goes on as far as it will; the same file again adds nothing."""
         if words[:2] == ["down", "--remove"]:
             self.inputs.clear()
+            self.sent.clear()
         elif words[0] == "send":
-            source, path = words[1:]
+            source, path, *again = words[1:]
+            if self.files[path] in self.sent and again != ["--again"]:
+                return
+            self.sent.add(self.files[path])
             (folder / path).write_text(self.files[path])
             (entry,) = (each for each in plan(self.app).sources if each.name == source)
             self.inputs.append((source, messages_of(entry, folder / path)))

@@ -40,7 +40,7 @@ def folded(folder: Path, *, measures: bool) -> tuple[dict[str, Any], list[bytes]
     for offset in range(FRAMES):
         value = data("readings/feed", offset + 1, [Reading("m", offset)] * 64)
         found += [each.value for each in fold(offset, value)]
-    return metrics_of(own, None), found
+    return metrics_of(own), found
 
 
 def test_a_worker_that_measures_nothing_counts_all_the_same_and_puts_out_the_same(tmp_path: Path) -> None:

@@ -61,3 +61,27 @@ def test_a_stop_saves_what_the_last_batch_led_to(last: Mapping[str, Any] | None,
     assert query.stopped
     assert query.active == []
     assert found == saved
+
+
+class Busy(Query):
+    """Never at rest: while messages come one batch follows the other."""
+
+    batch = 0
+
+    @property
+    def lastProgress(self) -> Mapping[str, Any] | None:  # noqa: N802 - Spark's name
+        self.batch += 1
+        return {"batchId": self.batch // 3}
+
+    @property
+    def status(self) -> dict[str, bool]:
+        return {"isTriggerActive": True}
+
+
+def test_a_stop_waits_for_the_batch_at_work_and_not_for_those_behind_it() -> None:
+    query = Busy(None)
+    progress, ticking = cast("Progress", Quiet()), cast("Ticking", Quiet())
+    spark, unsaved = cast("StreamingQuery", query), Unsaved(60.0, {})
+    MicroBatch(spark, progress, ticking, unsaved, lambda ends: ends, structlog.get_logger()).stop(10)
+    assert query.stopped
+    assert query.batch < 10

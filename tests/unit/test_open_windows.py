@@ -92,7 +92,7 @@ def sent(origin: str, number: int, *at_s: float, log_s: float, before: int | Non
 
 def row(of: PartitionWorker, *, lag: int = 0, partition: int = 0) -> PartitionRow:
     """As the record of the worker, through Redis, is shown."""
-    record = {name: str(value) for name, value in metrics_of(of, None).items()}
+    record = {name: str(value) for name, value in metrics_of(of).items()}
     id_ = PartitionId(of.id.stage, partition)
     (found,) = partition_rows({}, {id_: record}, begins={id_: 0}, ends={id_: of.next_offset + lag})
     return found

@@ -1,10 +1,22 @@
-"""What a receiver loads: it compiles nothing, and a compiler is 60 MB of its memory."""
+"""What a receiver loads: no compiler, which is 60 MB of its memory, and no Rich, which is a twentieth of its start."""
 
 import subprocess
 import sys
 
+_CODE = """
+import sys
+from bettong.cli import services
 
-def test_a_receiver_loads_no_compiler() -> None:
-    code = "import sys, bettong_receiver.service; print(*{'numba', 'llvmlite', 'scipy'} & sys.modules.keys())"
-    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+class Entry:
+    def load(self):
+        import bettong_receiver.main
+        return lambda flags: print(*{"numba", "llvmlite", "scipy", "rich"} & sys.modules.keys())
+
+services.found = lambda name: Entry()
+services.service_command("receiver")()
+"""
+
+
+def test_a_receiver_loads_no_compiler_and_nothing_for_terminals() -> None:
+    said = subprocess.run([sys.executable, "-c", _CODE], check=True, capture_output=True, text=True).stdout
     assert said.split() == []

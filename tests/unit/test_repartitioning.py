@@ -69,12 +69,13 @@ def test_a_case_gives_its_results_when_partitions_change_behind_every_turn(
     assert_alike(found, outcome(ready, case, [], first=1))
 
 
+@pytest.mark.parametrize("name", ["compiled", "sessions-compiled", "counts-compiled", "ephemeral-compiled"])
 @pytest.mark.parametrize("resend", [False, True], ids=["", "resent"])
-def test_windows_in_one_array_are_divided_by_their_keys(*, resend: bool) -> None:
-    case = next(each for each in CASES if each.name == "compiled")
+def test_windows_in_one_array_are_divided_by_their_keys(name: str, *, resend: bool) -> None:
+    case = next(each for each in CASES if each.name == name)
     ready = ReadyApplication(application([case]), compiled=True)
     found = outcome(ready, case, [8, 2, 5], first=3, resend=resend)
-    assert sorted(found.outputs["compiled-out"], key=str) == sorted(map(Line, case.lines), key=str)
+    assert sorted(found.outputs[f"{name}-out"], key=str) == sorted(map(Line, case.lines), key=str)
     assert_alike(found, outcome(ready, case, [], first=1))
 
 

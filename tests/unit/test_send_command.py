@@ -6,17 +6,22 @@ import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from bettong.cli.ending import end_well
+from bettong.cli.main import app as command_line
 from bettong.client.sender import Sender
 from tests.samples.sender import orders
 from tests.servers.sender_alone import sender_alone
 from tests.waiting import eventually
 
 HEADER = "side,number,symbol,price\n"
+
+# Exit code, standard output and standard error.
+Send = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +30,23 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def send(address: str, *arguments: object, given: str = "") -> tuple[int, str, str]:
-    """Exit code, standard output and standard error."""
-    command = [sys.executable, "-m", "bettong", "send", "orders", *map(str, arguments), "--to", address]
+@pytest.fixture
+def send(capsys: pytest.CaptureFixture[str]) -> Send:
+    """`bettong send orders`, in this process: each start of Python takes a second of CPU."""
+
+    def ended(address: str, *arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        words = ["send", "orders", *map(str, arguments), "--to", address]
+        status = end_well(command_line, words, name="bettong")
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return ended
+
+
+def pipe(address: str, *arguments: object, given: str = "") -> tuple[int, str, str]:
+    """The same in a process of its own, which reads what is given."""
+    command = [sys.executable, "-m", "bettong", "send", "orders", "-", *map(str, arguments), "--to", address]
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=60)
     return done.returncode, done.stdout, done.stderr
 
@@ -40,12 +59,14 @@ def test_standard_input_is_sent_as_a_file_is(address: str) -> None:
     lines = "".join(
         json.dumps({"side": 1, "number": number, "symbol": "A", "price": 0.5}) + "\n" for number in range(500)
     )
-    status, output, errors = send(address, "-", "--format", "json", given=lines)
+    status, output, errors = pipe(address, "--format", "json", given=lines)
     assert (status, errors) == (0, "")
     assert output.startswith("500 messages to orders in ")
 
 
-def test_rows_are_skipped_and_counted_and_the_first_are_named(address: str, tmp_path: Path) -> None:
+def test_rows_are_skipped_and_counted_and_the_first_are_named(
+    send: Send, address: str, tmp_path: Path
+) -> None:
     path = tmp_path / "orders.csv"
     path.write_text(HEADER + "".join(order(number if number % 2 else "odd") for number in range(60)))
     status, output, errors = send(address, path, "--on-error", "skip")
@@ -57,7 +78,9 @@ def test_rows_are_skipped_and_counted_and_the_first_are_named(address: str, tmp_
     assert last == "orders.csv: 30 skipped; the first 20 are named above"
 
 
-def test_where_a_file_cannot_be_read_on_it_says_what_is_durable(address: str, tmp_path: Path) -> None:
+def test_where_a_file_cannot_be_read_on_it_says_what_is_durable(
+    send: Send, address: str, tmp_path: Path
+) -> None:
     path = tmp_path / "orders.csv"
     path.write_text(HEADER + "".join(order(number if number != 25 else "odd") for number in range(60)))
     status, output, errors = send(address, path, "--frame", "10")
@@ -76,7 +99,7 @@ def test_where_a_file_cannot_be_read_on_it_says_what_is_durable(address: str, tm
     assert "the first 20 messages to orders are durable\nto go on behind them, leave them out" in errors
 
 
-def test_a_file_that_is_sent_twice_counts_once(address: str, tmp_path: Path) -> None:
+def test_a_file_that_is_sent_twice_counts_once(send: Send, address: str, tmp_path: Path) -> None:
     rows = "".join(map(order, range(1000, 1060)))
     (path := tmp_path / "twice.csv").write_text(HEADER + rows)
     (copy := tmp_path / "copy.csv").write_text(HEADER + rows)
@@ -93,7 +116,7 @@ def test_a_file_that_is_sent_twice_counts_once(address: str, tmp_path: Path) -> 
     assert send(address, path, "--stream", "other")[1].startswith("60 messages to orders in ")
 
 
-def test_a_file_that_was_interrupted_goes_on_where_it_was(address: str, tmp_path: Path) -> None:
+def test_a_file_that_was_interrupted_goes_on_where_it_was(send: Send, address: str, tmp_path: Path) -> None:
     (path := tmp_path / "half.csv").write_text(
         HEADER + "".join(order(number if number != 2025 else "odd") for number in range(2000, 2060))
     )
@@ -108,7 +131,9 @@ def test_a_file_that_was_interrupted_goes_on_where_it_was(address: str, tmp_path
     assert "1 skipped" in errors
 
 
-def test_a_file_cut_into_other_frames_is_refused_behind_an_interruption(address: str, tmp_path: Path) -> None:
+def test_a_file_cut_into_other_frames_is_refused_behind_an_interruption(
+    send: Send, address: str, tmp_path: Path
+) -> None:
     (path := tmp_path / "cut.csv").write_text(
         HEADER + "".join(order(number if number != 3025 else "odd") for number in range(3000, 3060))
     )
@@ -120,7 +145,7 @@ def test_a_file_cut_into_other_frames_is_refused_behind_an_interruption(address:
     )
 
 
-def test_a_file_that_has_grown_is_another_one(address: str, tmp_path: Path) -> None:
+def test_a_file_that_has_grown_is_another_one(send: Send, address: str, tmp_path: Path) -> None:
     (path := tmp_path / "grown.csv").write_text(HEADER + "".join(map(order, range(4000, 4010))))
     assert send(address, path)[1].startswith("10 messages to orders in ")
     with path.open("a") as file:
@@ -132,7 +157,7 @@ def test_a_file_that_has_grown_is_another_one(address: str, tmp_path: Path) -> N
 
 def test_standard_input_is_a_stream_of_its_own_each_time(address: str) -> None:
     for _ in range(2):
-        status, output, _ = send(address, "-", "--format", "csv", given=HEADER + order(5000))
+        status, output, _ = pipe(address, "--format", "csv", given=HEADER + order(5000))
         assert status == 0
         assert output.startswith("1 messages to orders in ")
 
@@ -147,17 +172,17 @@ def test_standard_input_is_a_stream_of_its_own_each_time(address: str) -> None:
     ],
 )
 def test_what_standard_input_and_skipping_cannot_do_is_refused(
-    arguments: tuple[str, ...], reason: str, tmp_path: Path
+    send: Send, arguments: tuple[str, ...], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.bin").touch()
-    command = [sys.executable, "-m", "bettong", "send", "orders", *arguments, "--to", "127.0.0.1:1"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert reason in done.stderr
+    monkeypatch.chdir(tmp_path)
+    status, _, errors = send("127.0.0.1:1", *arguments)
+    assert status == 2
+    assert reason in errors
 
 
 def test_parquet_on_standard_input_is_refused_with_the_reason(address: str) -> None:
-    status, _, errors = send(address, "-", "--format", "parquet")
+    status, _, errors = pipe(address, "--format", "parquet")
     assert status == 1
     assert "standard input: Parquet is read from its end, which a pipe does not have; give a file" in errors
 

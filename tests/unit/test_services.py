@@ -11,7 +11,8 @@ from bettong.chaos.spec import TARGETS
 from bettong.config.console import ConsoleSettings
 from bettong.config.reading import settings_class
 from bettong.config.service import ServiceSettings, ServingSettings
-from bettong.metrics import SERIES, Scope
+from bettong.metric_series import Scope
+from bettong.metrics import SERIES
 from bettong.services import CONSOLE, CONSOLE_PORT, METRICS_PORT, SERVICES, ServiceEntry
 from tests.images.containerfile import PATH, ROOT, stages
 

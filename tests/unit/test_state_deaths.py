@@ -209,14 +209,14 @@ def test_what_another_process_has_mended_is_reported_no_more(
     states = GuardedStates(own, lambda: 0.0)
     assert states.increment(worker) is None
     own.of(worker)
-    assert "while they saved" in str(reports.of(worker, None)[FAULT]), "it still cannot be saved"
+    assert "while they saved" in str(reports.of(worker, None, "")[FAULT]), "it still cannot be saved"
     assert len(written) == 1
     own.marks.of(ID).forget(Activity.SAVING)
     if seen == "when it saves":
         states.increment(worker)
     else:
         own.of(worker)
-    assert reports.of(worker, None)[FAULT] == ""
+    assert reports.of(worker, None, "")[FAULT] == ""
     assert written[1:] == [(ID, "")]
     own.of(worker)
     states.increment(worker)

@@ -19,6 +19,7 @@ from tests.samples.watched_deployment import BEGUN_S, answers, inspected, withou
 DOCS = Path(__file__).parents[2] / "docs"
 SCHEMA = json.loads((DOCS / "status.schema.json").read_text())
 NUMBERS = {
+    "bytes",
     "messages",
     "records",
     "frames",
@@ -69,9 +70,10 @@ def test_what_is_printed_is_of_the_schema(found: Inspection | None) -> None:
 def test_the_page_lists_each_field_that_is_printed_and_no_other() -> None:
     values = printed(inspected(answers(20)))
     lists = (values[name][0] for name in ("stages", "partitions"))
-    hot_key, sink = values["partitions"][0]["hot_keys"][0], values["sinks"][0]
+    partition, sink = values["partitions"][0], values["sinks"][0]
+    within = (partition["snapshot"], partition["hot_keys"][0], sink)
     first = (values[name][0] for name in ("computations", "input_watermarks", "open_windows"))
-    parts = (values, values["services"][0], values["total"], *lists, hot_key, sink, sink["parts"][0], *first)
+    parts = (values, values["services"][0], values["total"], *lists, *within, sink["parts"][0], *first)
     page = described()
     assert len(page) == len(parts)
     for part, fields in zip(parts, page.values(), strict=True):

@@ -66,6 +66,7 @@ def test_applications_that_are_right_pass() -> None:
     check(clicks.pages_app, many())
     check(clicks.hours_app, [*many(20), ("clicks", Click("a", "p0", 3)), watermark(2**50)])
     check(clicks.compiled_app, many())
+    check(clicks.visits_app, [*many(20), ("clicks", Click("a", "p0", 3)), watermark(2**50)])
 
 
 def test_how_often_windows_forgot_a_key_is_no_difference() -> None:

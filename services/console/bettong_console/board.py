@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bettong.inspection.accounts import AccountLine
+from bettong.inspection.alerts import Alerts, alerts
 from bettong.inspection.changes import Change, added
 from bettong.inspection.deployment import DeploymentAnswers, Inspection, inspection
 from bettong.inspection.measures import Measures, TimedInspection, measures
+from bettong.inspection.overall_state import needs
 from bettong.inspection.services import remote_rows
 from bettong.inspection.trends import RATE_S, of_late
 from bettong.inspection.watched import Watched, watched
@@ -38,6 +40,7 @@ class Board:
         # Who did not answer the last time, and why.
         self.silent: Sequence[str] = ()
         self._watched: Watched | None = None
+        self._alerts: Alerts = {}
         self._moments: deque[TimedInspection] = deque(maxlen=int(RATE_S) + 2)
 
     @property
@@ -47,9 +50,8 @@ class Board:
 
     def note(self, change: Change) -> None:
         """What a person did from a page, beside what is seen. Not before the first look."""
-        if self._watched is not None:
-            self._watched = replace(self._watched, changes=added(self._watched.changes, [change]))
-            self.version += 1
+        self._report([change])
+        self.version += 1
 
     def add(self, time_s: float, at_s: float, answers: DeploymentAnswers, *, every_s: int = 1) -> None:
         """What was answered, at `time_s` (Unix s), and by a clock that never goes back (`at_s`).
@@ -71,5 +73,13 @@ class Board:
         before = of_late(tuple(self._moments), lambda each: each.time_s)[0]
         measured = measures(moment, before, self._watched.trends)
         self.known = Known(moment, measured, self._watched.accounts, found)
+        self._alerts, begun_or_over = alerts(
+            self._alerts, needs(found, measured, self._watched.accounts), time_s
+        )
+        self._report(begun_or_over)
         # Of the time in which Redis was away nobody knows anything.
         self.history.add(time_s, series_of(measured), every_s=1 if was_away else every_s)
+
+    def _report(self, changes: Sequence[Change]) -> None:
+        if self._watched is not None:
+            self._watched = replace(self._watched, changes=added(self._watched.changes, changes))

@@ -12,6 +12,7 @@ from typing import Any
 
 from bettong.inspection.accounts import differences, shown
 from bettong.inspection.flow_graph import FlowGraph
+from bettong.inspection.latency_curves import latency_curves
 from bettong.inspection.latency_parts import SinkParts
 from bettong.inspection.measures import Measures, PartitionMeasures, StageMeasures
 from bettong.inspection.open_windows import open_windows
@@ -20,6 +21,7 @@ from bettong.inspection.overview import stands_still
 from bettong.inspection.slowest_part import heavy_partitions, slowest_part
 from bettong.inspection.unmeasured import MeasureKind
 from bettong.inspection.watermark_form import open_window_status
+from bettong.latency_percentiles import SHARES
 from bettong_console.board import Board, Known
 
 # A table that a person looks at; of more partitions those are sent that are furthest behind.
@@ -78,6 +80,10 @@ def application(board: Board, known: Known, now_s: float) -> View:
         "sinks": [asdict(each) for each in known.measured.sinks],
         "computations": [asdict(each) for each in known.moment.found.computations],
         "computations_measured": _is_measured(known, MeasureKind.COMPUTATIONS),
+        "flows": [asdict(each) for each in known.measured.flows],
+        "senders_held_share": known.measured.senders_held_share,
+        "latency_shares": SHARES,
+        "latency_curves": [asdict(each) for each in latency_curves(known.moment.answers.live.values())],
         "slowest": asdict(slowest) if slowest is not None else None,
     }
 
@@ -177,6 +183,7 @@ def _stage(each: StageMeasures) -> View:
         "p50_ms": each.p50_ms,
         "p99_ms": each.p99_ms,
         "keys": row.keys,
+        "state_bytes": row.state_bytes,
         "late": row.late,
         "partly_late": row.partly_late,
         "dead_letters": row.dead_letters,
@@ -184,6 +191,7 @@ def _stage(each: StageMeasures) -> View:
         "watermark_ns": each.watermark_ns,
         "watermark_partition": each.watermark_partition,
         "watermark_held_by": each.watermark_held_by,
+        "held_share": each.held_share,
     }
 
 
@@ -206,6 +214,9 @@ def _partition(each: PartitionMeasures) -> View:
         "p99_ms": each.p99_ms,
         "keys": row.keys,
         "hot_keys": [asdict(each) for each in row.hot_keys[:_HOT_KEYS_MAX]],
+        "state_bytes": row.state_bytes,
+        "snapshot": asdict(row.snapshot) if row.snapshot is not None else None,
+        "snapshot_fault": row.snapshot_fault,
         "unsaved_records": each.unsaved_records,
         "watermark_s": row.watermark_ns / 1e9 if row.watermark_ns else None,
         "watermark_held_by": row.watermark_held_by,

@@ -12,6 +12,7 @@ from bettong.hot_keys import NO_HOT_KEYS
 from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 from bettong.worker.partition import PartitionWorker
+from bettong_processor.saved_snapshots import SavedSnapshot
 
 # While Redis is away each attempt costs a task up to a few seconds, so that attempts are this far apart.
 _PAUSE_S = 10.0
@@ -35,10 +36,14 @@ class PartitionMetrics:
     _held: dict[PartitionId, str] = field(default_factory=dict)
     _resume_s: float = float("-inf")
 
-    def of(self, worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
-        """What a partition's record says of its fold, and up to where it is newly saved."""
+    def of(
+        self, worker: PartitionWorker, saved: SavedSnapshot | None, save_fault: str
+    ) -> dict[str, str | int | float]:
+        """What a partition's record says of its fold, what is newly saved, and why the store did not take the next."""
         return {
-            **metrics_of(worker, saved_offset),
+            **metrics_of(worker),
+            **(saved.metrics() if saved is not None else {}),
+            metrics.SNAPSHOT_FAULT.name: save_fault,
             metrics.FAULT.name: self._held.get(worker.id, ""),
             metrics.GAP.name: gap_text(worker.gap),
             metrics.GAP_ALARM_S: self.gap_alarm_s,
@@ -99,11 +104,11 @@ def gap_text(gap: Gap | None) -> str:
     return f"{gap.origin}, frame {gap.sequence}: frame {gap.previous} did not come before it"
 
 
-def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
-    """What its record says, but for gaps."""
+def metrics_of(worker: PartitionWorker) -> dict[str, str | int | float]:
+    """What its record says, but for gaps and snapshots."""
     watermark_ns, held_by = worker.watermark
     hot_keys = worker.key_sample.found() if worker.key_sample is not None else NO_HOT_KEYS
-    metric_values: dict[str, str | int | float] = {
+    return {
         metrics.OFFSET.name: worker.next_offset,
         metrics.FRAMES.name: worker.counters.frames,
         metrics.MESSAGES.name: worker.counters.messages,
@@ -113,6 +118,7 @@ def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.DUPLICATES.name: worker.counters.duplicates,
         metrics.GAPS.name: worker.counters.gaps,
         metrics.KEYS.name: worker.keys,
+        metrics.STATE_BYTES.name: worker.chain_sizes.total,
         metrics.CREATED.name: worker.keys + worker.counters.deleted + worker.counters.expired,
         metrics.DELETED.name: worker.counters.deleted,
         metrics.EXPIRED.name: worker.counters.expired,
@@ -128,6 +134,3 @@ def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.EVENT_PROGRESS.name: progress.to_text() if (progress := worker.event_progress) else "",
         metrics.FAULT.name: "",
     }
-    if saved_offset is not None:
-        metric_values[metrics.SNAPSHOT_OFFSET.name] = saved_offset
-    return metric_values

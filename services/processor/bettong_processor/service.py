@@ -26,6 +26,8 @@ from bettong.metrics import SNAPSHOT_OFFSET
 from bettong.services import PROCESSOR
 from bettong.topics import stage_of_topic, stage_topic
 from bettong_processor import resuming
+from bettong_processor.application_code import ApplicationCode
+from bettong_processor.changing_run import ChangingRun
 from bettong_processor.java import Java
 from bettong_processor.leading import TTL_MS, Leading
 from bettong_processor.micro_batch import query as micro_batch
@@ -45,8 +47,11 @@ from bettong_processor.supervision import Live, Run, Supervisor
 from bettong_processor.warming import warm_up
 
 
-def run(settings: ProcessorSettings, java: Java) -> None:
-    """Runs until SIGTERM or SIGINT. Raises a BettongError that says what to do when it cannot go on."""
+def run(settings: ProcessorSettings, java: Java, code: ApplicationCode | None = None) -> None:
+    """Runs until SIGTERM or SIGINT. Raises a BettongError that says what to do when it cannot go on.
+
+    `code`: the code that `settings` name, where it may change meanwhile.
+    """
     prepare(settings.snapshots)
     if settings.measures:
         require_exporter(settings.trace_endpoint, "BETTONG_TRACE_ENDPOINT")
@@ -61,7 +66,7 @@ def run(settings: ProcessorSettings, java: Java) -> None:
     identity = Identity(PROCESSOR.name, planned.application, settings.instance)
     with MetricsEndpoint(settings.metrics_listen, identity, metrics, log):
         try:
-            _run(settings, java, planned, admin, store, live, log)
+            _run(settings, java, planned, admin, store, live, log, code)
         except BettongError as error:
             live.report("stopping", str(error))  # its last word, for those who do not see its exit code
             raise
@@ -75,6 +80,7 @@ def _run(
     store: RedisStore,
     live: Live,
     log: Logger,
+    code: ApplicationCode | None = None,
 ) -> None:
     beside = ThreadPoolExecutor(1, thread_name_prefix="beside")
     # While Java starts: mistakes that only compiling finds are reported here, and workers find the kernels made.
@@ -98,7 +104,8 @@ def _run(
 
             loads = Loads()
 
-            def start() -> Run:
+            def start_with(settings: ProcessorSettings) -> Run:
+                planned = programs(settings).plan
                 tables = kept_tables(settings, planned, store, loads, log)
                 store_first(
                     tables,
@@ -110,8 +117,9 @@ def _run(
                 run = _start(context, settings, planned, admin, store, lead, log)
                 return Reloading(run, tables, clock=time.time, log=log) if tables else run
 
+            changing = partial(ChangingRun, code, start_with, log) if code is not None else None
             supervisor = Supervisor(
-                start=start,
+                start=changing or partial(start_with, settings),
                 admin=admin,
                 store=store,
                 lead=leading,

@@ -12,6 +12,7 @@ from hdrh.histogram import HdrHistogram
 
 from bettong import metrics
 from bettong.latency import BOUNDS_S, LatencyCounts
+from bettong.latency_percentiles import LatencyPercentiles, ranks
 from bettong.topics import DEAD_LETTERS
 
 _US = 1000
@@ -61,6 +62,16 @@ class Latency:
             for sink, window in self._by_sink.items():
                 found |= _metrics(window.counts(), f"/{sink}")
         return found
+
+    def percentiles(self) -> dict[str, str]:
+        """Of each sink with results in the window, as it was when `metrics` was called last: LATENCY_PERCENTILES."""
+        with self._lock:
+            windows = {sink: window.counts() for sink, window in self._by_sink.items()}
+        return {
+            f"{metrics.LATENCY_PERCENTILES.name}/{sink}": _percentiles(counts).to_text()
+            for sink, counts in windows.items()
+            if counts is not None
+        }
 
     def counts(self) -> dict[str, str]:
         """Since the beginning, by bucket: `metrics.LATENCY` of all sinks, and of a sink under `<name>/<sink>`."""
@@ -136,15 +147,26 @@ def _metrics(counts: _Counts | None, suffix: str) -> dict[str, float]:
     # As `get_value_at_percentile` and `get_max_value`, which take a millisecond or more to go through the counts.
     upto = counts.cumsum()
     targets = [max(1, int(upto[-1] * percent / 100 + 0.5)) for percent in (50, 99)] + [int(upto[-1])]
-    p50_us, p99_us, max_us = (
-        _SCALE.get_highest_equivalent_value(_SCALE.get_value_from_index(index))
-        for index in upto.searchsorted(targets).tolist()
-    )
+    p50_us, p99_us, max_us = _values_us(upto, targets)
     return {
         metrics.LATENCY_P50.name + suffix: p50_us / 1000,
         metrics.LATENCY_P99.name + suffix: p99_us / 1000,
         metrics.LATENCY_MAX.name + suffix: max_us / 1000,
     }
+
+
+def _percentiles(counts: _Counts) -> LatencyPercentiles:
+    upto = counts.cumsum()
+    total = int(upto[-1])
+    return LatencyPercentiles(total, [each / 1000 for each in _values_us(upto, ranks(total))])
+
+
+def _values_us(upto: _Counts, targets: list[int]) -> list[int]:
+    """How long the messages of these ranks took. `upto`: how many took at most as long as each index stands for."""
+    return [
+        _SCALE.get_highest_equivalent_value(_SCALE.get_value_from_index(index))
+        for index in upto.searchsorted(targets).tolist()
+    ]
 
 
 def _by_bucket(counts: _Counts) -> _Counts:

@@ -17,6 +17,7 @@ from bettong import metrics
 from bettong.frames.frame import CLOCK_NS_MAX, Frame
 from bettong.latency import BOUNDS_S, LatencyCounts
 from bettong.latency_parts import PARTS, STORED, PartsOfLate
+from bettong.latency_percentiles import SHARES, ranks
 
 _Array = npt.NDArray[np.int64]
 
@@ -159,12 +160,13 @@ class _PartsWindow:
             return None
         messages = sum(each.messages for each in kept)
         upto = np.sum([each.counts for each in kept], axis=0).cumsum(axis=1)
-        rank = max(1, math.ceil(messages * 0.99))
-        p99_ns = [_value_ns(int(each.searchsorted(rank))) for each in upto]
+        within_ms = [
+            [round(_value_ns(index) / _MS, 6) for index in each.searchsorted(ranks(messages)).tolist()]
+            for each in upto
+        ]
         sums_ns = np.sum([each.sums_ns for each in kept], axis=0)
-        return PartsOfLate(
-            messages, [round(each / _NS, 9) for each in sums_ns.tolist()], [each / _MS for each in p99_ns]
-        )
+        p99_ms = [each[SHARES.index(0.99)] for each in within_ms]
+        return PartsOfLate(messages, [round(each / _NS, 9) for each in sums_ns.tolist()], p99_ms, within_ms)
 
     def _count(self) -> None:
         if not self._waiting:

@@ -1,6 +1,8 @@
 """What a sender holds for all its sessions together, and its bound; what it is at, and what it waits for."""
 
 import threading
+import time
+from collections.abc import Callable
 
 # Credits flow again when this part of the bound is free, so that they do not come and go with every record.
 _FREE_PART = 8
@@ -15,22 +17,35 @@ RECORD_BYTES = 1152
 class Buffer:
     """Bytes held for clients' frames that the log has not answered for, against their bound. Used from one thread."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, clock_s: Callable[[], float] = time.monotonic) -> None:
         self.bytes = 0
-        self.is_full = False
         self._bytes_max = bytes_max
+        self._clock_s = clock_s
+        self._full_since_s: float | None = None
+        self._full_s = 0.0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nobody gets a credit."""
+        return self._full_since_s is not None
+
+    @property
+    def full_s(self) -> float:
+        """For how long it has been full, all in all. Safe to ask from another thread."""
+        since_s = self._full_since_s
+        return self._full_s + (self._clock_s() - since_s if since_s is not None else 0.0)
 
     def add(self, size: int) -> None:
         """A frame came in."""
         self.bytes += size
-        if self.bytes >= self._bytes_max:
-            self.is_full = True
+        if self.bytes >= self._bytes_max and self._full_since_s is None:
+            self._full_since_s = self._clock_s()
 
     def remove(self, size: int) -> None:
         """A frame was answered for."""
         self.bytes -= size
-        if self.bytes <= self._bytes_max - self._bytes_max // _FREE_PART:
-            self.is_full = False
+        if self._full_since_s is not None and self.bytes <= self._bytes_max - self._bytes_max // _FREE_PART:
+            self._full_s, self._full_since_s = self.full_s, None
 
 
 class SplittingProgress:

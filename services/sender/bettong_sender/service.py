@@ -169,7 +169,7 @@ def _record(
     status: SenderStatus, intake: Intake, security: ServerSecurity, traces: TraceExport | None
 ) -> dict[str, str | int | float]:
     """The live record. May be called from another thread."""
-    own = status.metrics(buffered=intake.buffer.bytes)
+    own = status.metrics(buffered=intake.buffer.bytes, full_s=intake.buffer.full_s)
     return own | security.metrics() | (traces.metrics() if traces is not None else {})
 
 

@@ -32,6 +32,11 @@ PYTHON = typer.Option("--python", help="Run @bettong.compiled functions as plain
 STANDBY = typer.Option(
     "--standby", help="Start a second processor, which takes over within seconds when the first dies."
 )
+_RELOAD = typer.Option(
+    "--reload",
+    help="Go on with new code when the application's file, or a module beside it, is saved; state and everything else"
+    " stay.",
+)
 SENDER = typer.Option(
     "--sender", metavar="HOST:PORT", help="Where the sender listens; by default a free port."
 )
@@ -61,6 +66,7 @@ def run(
     results: Annotated[Path | None, _RESULTS] = None,
     python: Annotated[bool, PYTHON] = False,
     standby: Annotated[bool, STANDBY] = False,
+    reload: Annotated[bool, _RELOAD] = False,
     sender: Annotated[str | None, SENDER] = None,
     receiver: Annotated[str | None, RECEIVER] = None,
     console_address: Annotated[str | None, CONSOLE_ADDRESS] = None,
@@ -89,6 +95,7 @@ def run(
         console_address=console_address,
         no_console=no_console,
         announce=HERE if keep is None else None,
+        reload=reload,
     )
     console = Console(highlight=False)
 
@@ -126,8 +133,9 @@ def suite_options(
     console_address: str | None,
     no_console: bool,
     announce: Path | None,
+    reload: bool = False,
 ) -> SuiteOptions:
-    """The options of a suite, from flags. Raises SettingsError for a schedule or an address that there is not."""
+    """The options of a suite, from flags. Raises SettingsError where they cannot be."""
     from bettong.config.processor import Schedule
     from bettong.errors import SettingsError
     from bettong.local.options import SuiteOptions
@@ -135,6 +143,10 @@ def suite_options(
     if schedule not in {known.value for known in Schedule}:
         known = ", ".join(each.value for each in Schedule)
         raise SettingsError(f"--schedule {schedule}: there is no such schedule, expected {known}")
+    if reload and standby:
+        raise SettingsError(
+            "--reload and --standby: the second processor would have the code of before; leave one of them out"
+        )
     if console_address is not None:
         _check_console(console_address)
     addresses = {"sender_listen": sender, "receiver_listen": receiver, "console_listen": console_address}
@@ -148,6 +160,7 @@ def suite_options(
         keep=keep,
         results=results,
         announce=announce,
+        reload=reload,
         settings={name: address for name, address in addresses.items() if address is not None},
     )
 

@@ -16,6 +16,7 @@ import typer
 from bettong.cli.ending import QuickExit, end_well
 from bettong.errors import SettingsError
 from bettong.garbage import CollectionPaused
+from bettong.loaded_modules import hidden
 from bettong.services import SERVICES
 
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ def service_command(name: str) -> Callable[..., None]:
             raise SettingsError(f"--redis: {error}") from None
         # What is loaded stays: looked through again and again meanwhile, it took a twentieth of a start's CPU time.
         with CollectionPaused():
+            # Rich, which structlog has for tracebacks that are not ours, took another twentieth.
+            with hidden("rich"):
+                import structlog  # noqa: F401
             main = found(name).load()
         main({key: value for key, value in flags.items() if value is not None})
 

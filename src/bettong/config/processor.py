@@ -77,6 +77,12 @@ class ProcessorSettings(ServiceSettings):
         " found. 0: none.",
     )
 
+    reload: Path | None = Field(
+        None,
+        description="Folder of this machine for editions of the application's code: its files are watched, and what"
+        " they hold when they change is gone on with. For development: `bettong run --reload`.",
+    )
+
     def checkpoint_of(self, application: str, generation: int = 0) -> str:
         """Where the offset log of an application lies, since it was repartitioned so often."""
         folder = f"{self.checkpoint.rstrip('/')}/{application}"

@@ -1,44 +1,144 @@
 """Finds the application in a Python file: `path/to/app.py`, or `path/to/app.py:name` when there are several."""
 
+from __future__ import annotations
+
 import importlib.util
+import json
 import sys
+from dataclasses import dataclass
 from functools import lru_cache
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 from bettong.application.application import Application
+from bettong.edges.kept_modules import KeptModule, importing
 from bettong.errors import ApplicationError
 
 # Before the name of the file: so that no application hides a module of that name.
 MODULE_PREFIX = "bettong_application_"
+# Of a file that holds an Edition.
+_EDITION = ".edition"
 
 
 @lru_cache(maxsize=16)
 def load(reference: str) -> Application:
-    """Runs the file once a process and returns its application.
+    """Runs the file once a process and returns its application. `reference` may also be what `Edition.write` gave.
 
     Raises ApplicationError, naming the file and the line, when it cannot be run or holds none.
     """
-    path_text, _, name = reference.partition(":")
-    path = Path(path_text).resolve()
+    if reference.endswith(_EDITION):
+        return Edition.read(Path(reference)).load()
+    path = _file_of(reference)
     if not path.is_file():
-        raise ApplicationError(f"application {path_text!r}: there is no such file")
-    module_name = f"{MODULE_PREFIX}{path.stem}"
+        raise _no_file(reference)
+    module_name = _module_name(path)
     specification = importlib.util.spec_from_file_location(module_name, path)
     if specification is None or specification.loader is None:
-        raise ApplicationError(f"application {path_text!r}: expected a Python file (.py)")
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[module_name] = module
+        raise ApplicationError(f"application {_path_text(reference)!r}: expected a Python file (.py)")
     sys.path.insert(0, str(path.parent))
+    try:
+        module = _run(specification, reference)
+    finally:
+        sys.path.remove(str(path.parent))
+    return _chosen(module, reference)
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """An application's code at one moment: its file, and the modules of its folder that it imports, by name.
+
+    A process that loads an edition runs that code, whatever has become of the files since.
+    """
+
+    reference: str
+    modules: dict[str, KeptModule]
+
+    def take(self, before: Edition | None = None) -> None:
+        """Reads the file as it is now, and runs it. `before`: the edition whose modules make way.
+
+        Raises ApplicationError; then `modules` are those that were read so far, and the others are there again.
+        """
+        path = _file_of(self.reference)
+        try:
+            source = path.read_bytes()
+        except OSError:
+            raise _no_file(self.reference) from None
+        self.modules[_module_name(path)] = KeptModule(str(path), source)
+        self._load(on_disk=True, before=before)
+
+    def load(self) -> Application:
+        """Runs it in this process. Raises ApplicationError."""
+        return self._load(on_disk=False)
+
+    def write(self, path: Path) -> str:
+        """Writes it; returns a reference for `load`. Whoever can write that file can run code in who loads it."""
+        modules = {
+            name: [each.path, each.source.decode("latin-1"), each.is_package]
+            for name, each in self.modules.items()
+        }
+        written = path.with_suffix(_EDITION)
+        written.write_text(json.dumps([self.reference, modules]))
+        return str(written)
+
+    @classmethod
+    def read(cls, path: Path) -> Edition:
+        """What was written."""
+        reference, modules = json.loads(path.read_text())
+        return cls(
+            reference,
+            {
+                name: KeptModule(file, source.encode("latin-1"), is_package)
+                for name, (file, source, is_package) in modules.items()
+            },
+        )
+
+    def _load(self, *, on_disk: bool, before: Edition | None = None) -> Application:
+        path = _file_of(self.reference)
+        name = _module_name(path)
+        instead_of = before.modules if before is not None else {}
+        with importing(path.parent, self.modules, on_disk=on_disk, instead_of=instead_of):
+            return _chosen(_run(self.modules[name].spec(name), self.reference), self.reference)
+
+
+def _path_text(reference: str) -> str:
+    return reference.partition(":")[0]
+
+
+def _file_of(reference: str) -> Path:
+    return Path(_path_text(reference)).resolve()
+
+
+def _module_name(path: Path) -> str:
+    return f"{MODULE_PREFIX}{path.stem}"
+
+
+def _no_file(reference: str) -> ApplicationError:
+    return ApplicationError(f"application {_path_text(reference)!r}: there is no such file")
+
+
+def _run(specification: ModuleSpec, reference: str) -> ModuleType:
+    """The module, run. Raises ApplicationError."""
+    module, path, text = (
+        importlib.util.module_from_spec(specification),
+        _file_of(reference),
+        _path_text(reference),
+    )
+    assert specification.loader is not None  # noqa: S101 - of both kinds of specification
+    sys.modules[specification.name] = module
     try:
         specification.loader.exec_module(module)
     except ApplicationError as error:
-        del sys.modules[module_name]
-        raise ApplicationError(f"{path_text}{_line(error, path)}: {error}") from error
+        del sys.modules[specification.name]
+        raise ApplicationError(f"{text}{_line(error, path)}: {error}") from error
     except Exception as error:
-        del sys.modules[module_name]
-        raise ApplicationError(f"{path_text}{_line(error, path)}: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(str(path.parent))
+        del sys.modules[specification.name]
+        raise ApplicationError(f"{text}{_line(error, path)}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _chosen(module: ModuleType, reference: str) -> Application:
+    path_text, _, name = reference.partition(":")
     found = {key: value for key, value in vars(module).items() if isinstance(value, Application)}
     if name and name in found:
         return found[name]

@@ -14,14 +14,15 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from bettong import metrics
+from bettong import metric_series
 from bettong.edges.account_differences import AccountWatch, Partitions
 from bettong.edges.redis_store import LiveMetrics
 from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import SettingsError, StoreError
 from bettong.latency import LatencyCounts
 from bettong.logs import Logger
-from bettong.metrics import BESIDE, HISTOGRAMS, SERIES, SERVICE, STANDBY, STATE, STATES, TIMES, Scope, Series
+from bettong.metric_series import BESIDE, Scope, Series
+from bettong.metrics import HISTOGRAMS, SERIES, SERVICE, STANDBY, STATE, STATES, TIMES
 from bettong.services import SERVICES
 from bettong.worker.balance import AccountKind, PartitionAccounts
 from bettong.worker.stopwatch import times_of
@@ -137,7 +138,7 @@ def _labelled(series: Series, record: MetricValues) -> Iterator[tuple[dict[str, 
             yield dict(zip(series.labels, behind.rsplit("/", len(series.labels) - 1), strict=True)), value
 
 
-def _family(name: str, meaning: str, metric: metrics.Metric | None = None) -> Metric:
+def _family(name: str, meaning: str, metric: metric_series.Metric | None = None) -> Metric:
     kind = "histogram" if metric in HISTOGRAMS else "counter" if name.endswith("_total") else "gauge"
     return Metric(name.removesuffix("_total"), meaning, kind)
 

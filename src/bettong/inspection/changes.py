@@ -111,6 +111,12 @@ def _partitions(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]
     going = [row for was, row in pairs if stands_still(was) and not stands_still(row)]
     if going:
         yield "partitions", "go on: " + _together([str(row.id) for row in going])
+    unsaved = [row for was, row in pairs if row.snapshot_fault and not was.snapshot_fault]
+    if unsaved:
+        yield "snapshots", "not saved: " + _together([f"{row.id}: {row.snapshot_fault}" for row in unsaved])
+    saved = [row for was, row in pairs if was.snapshot_fault and not row.snapshot_fault]
+    if saved:
+        yield "snapshots", "saved again: " + _together([str(row.id) for row in saved])
     for was, row in pairs:
         if row.fault and row.fault != was.fault:
             yield str(row.id), f"is held up: {row.fault}"

@@ -38,11 +38,15 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A stream from one box to another. `log`: the stage through whose log it goes; "" within a stage."""
+    """A stream from one box to another. `log`: the stage through whose log it goes; "" within a stage.
+
+    `stream`: as the stage names it that reads it.
+    """
 
     start: str
     end: str
     log: str
+    stream: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +121,9 @@ def _arrows(stage: Stage, made_of: Mapping[str, tuple[str, ...]]) -> Iterator[Ar
     for operator in stage.operators:
         for stream in operator.reads:
             for start in _starts(stage, stream, made_of):
-                yield Arrow(start, box_id(BoxKind.COMPUTATION, operator.node.name), log_of(stream))
+                yield Arrow(start, box_id(BoxKind.COMPUTATION, operator.node.name), log_of(stream), stream)
     for output in stage.outputs:
         if isinstance(output.target, Sink):
             for stream in output.streams:
                 for start in _starts(stage, stream, made_of):
-                    yield Arrow(start, box_id(BoxKind.SINK, output.target.name), log_of(stream))
+                    yield Arrow(start, box_id(BoxKind.SINK, output.target.name), log_of(stream), stream)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong import metrics
@@ -38,16 +38,20 @@ class SinkParts:
 
 
 def sink_parts(receivers: Iterable[Mapping[str, str]]) -> tuple[SinkParts, ...]:
-    """By sink. Of several receivers the sums are added up, and the p99 is that of the slowest. What is no number in a
-    record is left out.
-    """
+    """By sink. Of several receivers the sums are added up, and the p99 is that of the slowest."""
+    found = parts_of_late(receivers)
+    return tuple(_together(sink, found[sink]) for sink in sorted(found))
+
+
+def parts_of_late(receivers: Iterable[Mapping[str, str]]) -> Mapping[str, Sequence[PartsOfLate]]:
+    """By sink what each receiver says that has delivered something. What is no number in a record is left out."""
     found: dict[str, list[PartsOfLate]] = {}
     for record in receivers:
         for name, text in record.items():
             metric, _, sink = name.partition("/")
             if metric == metrics.LATENCY_PARTS.name and sink and (parsed := _parsed(text)) is not None:
                 found.setdefault(sink, []).append(parsed)
-    return tuple(_together(sink, found[sink]) for sink in sorted(found))
+    return found
 
 
 def _parsed(text: str) -> PartsOfLate | None:
@@ -57,7 +61,7 @@ def _parsed(text: str) -> PartsOfLate | None:
         return None
 
 
-def _together(sink: str, found: list[PartsOfLate]) -> SinkParts:
+def _together(sink: str, found: Sequence[PartsOfLate]) -> SinkParts:
     messages = sum(each.messages for each in found)
     means_ms = [1000 * sum(each.sums_s[index] for each in found) / messages for index in range(len(PARTS))]
     p99_ms = [max(each.p99_ms[index] for each in found) for index in range(len(PARTS))]

@@ -11,9 +11,16 @@ from dataclasses import dataclass
 
 from bettong import metrics
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
+from bettong.inspection.flow_measures import (
+    FlowMeasures,
+    flow_measures,
+    held_share,
+    senders_held_share,
+)
+from bettong.inspection.latency_curves import p999_ms
 from bettong.inspection.overview import PartitionRow, Record, StageSummary, number_of, service_of
 from bettong.inspection.trends import PartitionTrend, StageTrend, Trends, rate, stage_trend
-from bettong.metrics import Metric
+from bettong.metric_series import Metric
 from bettong.services import RECEIVER, SENDER
 
 
@@ -48,6 +55,7 @@ class StageMeasures:
     """A stage, and what several looks show of it. Latencies are those of the worst partition that does not rest.
 
     `watermark_ns`: the least one, of partition `watermark_partition`, and the origin that holds it; 0 while unknown.
+    `held_share`: see `flow_measures.held_share`.
     """
 
     row: StageSummary
@@ -58,6 +66,7 @@ class StageMeasures:
     watermark_ns: int
     watermark_partition: int | None
     watermark_held_by: str
+    held_share: float | None
 
     @property
     def lag_s(self) -> float | None:
@@ -75,6 +84,7 @@ class SinkMeasures:
     lag: int | None
     p50_ms: float | None
     p99_ms: float | None
+    p999_ms: float | None
     max_ms: float | None
 
 
@@ -103,13 +113,16 @@ class Measures:
     stages: tuple[StageMeasures, ...]
     sinks: tuple[SinkMeasures, ...]
     partitions: tuple[PartitionMeasures, ...]
+    flows: tuple[FlowMeasures, ...]
+    senders_held_share: float | None
 
 
 def measures(now: TimedInspection, before: TimedInspection | None, known: Trends) -> Measures:
     """`before`: some seconds earlier, for rates that `known` does not have; None where nobody has looked."""
     earlier = before if before is not None and before.time_s < now.time_s else None
     overview, partitions = now.found.overview, _partitions(now, known)
-    receivers = _records(now, RECEIVER.name)
+    receivers, senders = _records(now, RECEIVER.name), _records(now, SENDER.name)
+    passed_s = now.time_s - earlier.time_s if earlier is not None else 0.0
     lags_s = [each.lag_s for each in partitions]
     lag_known = overview.lag is not None and None not in lags_s
     return Measures(
@@ -121,10 +134,16 @@ def measures(now: TimedInspection, before: TimedInspection | None, known: Trends
         p50_ms=overview.p50_ms,
         p99_ms=overview.p99_ms,
         max_ms=_worst(number_of(each, metrics.LATENCY_MAX.name) for each in receivers.values()),
-        sources=_sources(_records(now, SENDER.name).values()),
+        sources=_sources(senders.values()),
         stages=_stages(now, earlier, partitions),
         sinks=_sinks(receivers, earlier, now),
         partitions=partitions,
+        flows=flow_measures(
+            now.found.accounts, earlier.found.accounts if earlier is not None else (), passed_s
+        ),
+        senders_held_share=senders_held_share(
+            senders, _records(earlier, SENDER.name) if earlier is not None else {}, passed_s
+        ),
     )
 
 
@@ -160,13 +179,26 @@ def _stages(
     for each in partitions:
         by_stage.setdefault(each.row.stage, []).append(each)
     old = {} if before is None else {row.stage: row.results for row in before.found.stages}
+    before_rows, passed_s = (
+        ((), 0.0) if before is None else (before.found.partitions, now.time_s - before.time_s)
+    )
     return tuple(
-        _stage(row, by_stage[row.stage], _rate(before, old.get(row.stage), now, row.results))
+        _stage(
+            row,
+            by_stage[row.stage],
+            _rate(before, old.get(row.stage), now, row.results),
+            held_share((each.row for each in by_stage[row.stage]), before_rows, passed_s),
+        )
         for row in now.found.stages
     )
 
 
-def _stage(row: StageSummary, own: Sequence[PartitionMeasures], results_per_s: float | None) -> StageMeasures:
+def _stage(
+    row: StageSummary,
+    own: Sequence[PartitionMeasures],
+    results_per_s: float | None,
+    held: float | None,
+) -> StageMeasures:
     # Those without one have met no message yet, and hold nothing up.
     timed = [each.row for each in own if each.row.watermark_ns]
     behind = min(timed, key=lambda each: each.watermark_ns, default=None)
@@ -179,6 +211,7 @@ def _stage(row: StageSummary, own: Sequence[PartitionMeasures], results_per_s: f
         watermark_ns=behind.watermark_ns if behind is not None else 0,
         watermark_partition=behind.partition if behind is not None else None,
         watermark_held_by=behind.watermark_held_by if behind is not None else "",
+        held_share=held,
     )
 
 
@@ -212,6 +245,7 @@ def _sink(
         lag=_total(_count(each, metrics.LAG, suffix) for each in receivers.values()),
         p50_ms=worst(metrics.LATENCY_P50),
         p99_ms=worst(metrics.LATENCY_P99),
+        p999_ms=p999_ms(receivers.values(), suffix.removeprefix("/")),
         max_ms=worst(metrics.LATENCY_MAX),
     )
 

@@ -31,9 +31,10 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What needs a person: what is wrong, and what to do."""
+    """What needs a person: what is wrong, and what to do. `about`: the same as long as it is the same trouble."""
 
     level: Level
+    about: str
     what: str
     remedy: str
 
@@ -111,15 +112,16 @@ def _of_services(found: Inspection) -> Iterator[Need]:
     }
     for row in found.services:
         if row.state in remedies:
-            yield Need(Level.BAD, _services([row]), remedies[row.state])
+            yield Need(Level.BAD, f"service {row.name}", _services([row]), remedies[row.state])
         elif row.unheard_s is not None:
             remedy = "wait a moment: it comes back, or counts as silent"
-            yield Need(Level.NOTICE, _unheard([row]), remedy)
+            yield Need(Level.NOTICE, f"service {row.name}", _unheard([row]), remedy)
     for text in found.unknown:
-        yield Need(Level.UNKNOWN, text, "bring it back; the rest goes on meanwhile")
+        yield Need(Level.UNKNOWN, text, text, "bring it back; the rest goes on meanwhile")
     for text in found.overview.references:
         yield Need(
             Level.BAD,
+            f"reference {text}",
             f"a reference table is as it was: {text}",
             "mend its source; it is loaded again by itself",
         )
@@ -132,29 +134,53 @@ def _of_partitions(found: Inspection) -> Iterator[Need]:
         long = "nobody folds it" if nobody else f"nothing folded for {row.stalled_s or 0.0:,.0f} s"
         yield Need(
             Level.BAD,
+            f"{row.id} stands still",
             f"{row.stage}/{row.partition} stands still at offset {row.offset:,}: {long}, {row.lag or 0:,} records wait",
             "see the processor's log" if not nobody else "start a processor, or see why it does not fold",
         )
     if len(still) > _NAMED_MAX:
         yield Need(
-            Level.BAD, f"{len(still) - _NAMED_MAX:,} partitions more stand still", "see the partitions"
+            Level.BAD,
+            "more stand still",
+            f"{len(still) - _NAMED_MAX:,} partitions more stand still",
+            "see the partitions",
         )
     for text in found.overview.gaps[:_NAMED_MAX]:
         yield Need(
-            Level.BAD, f"waits for a lost frame: {text}", "see that its client still runs: it sends it again"
+            Level.BAD,
+            f"gap {text.partition(':')[0]}",
+            f"waits for a lost frame: {text}",
+            "see that its client still runs: it sends it again",
         )
     for text in found.overview.left_out[:_NAMED_MAX]:
         yield Need(
-            Level.NOTICE, f"left out, for it killed workers: {text}", "mend the code; see its dead letter"
+            Level.NOTICE,
+            f"left out {text}",
+            f"left out, for it killed workers: {text}",
+            "mend the code; see its dead letter",
         )
     for text in found.overview.skews[:_NAMED_MAX]:
-        yield Need(Level.NOTICE, f"skew: {text}", "see the partitions")
+        yield Need(Level.NOTICE, "skew", f"skew: {text}", "see the partitions")
+    yield from _of_snapshots(found)
     if found.overview.shared:
         count = len(found.overview.shared)
         yield Need(
             Level.NOTICE,
+            "shared CPUs",
             f"{count:,} partitions are folded on CPUs that are shared",
             "give the workers CPUs of their own",
+        )
+
+
+def _of_snapshots(found: Inspection) -> Iterator[Need]:
+    faults = [row for row in found.partitions if row.snapshot_fault]
+    if faults:
+        named = _partitions(len(faults), len(found.partitions), "is not saved", "are not saved")
+        yield Need(
+            Level.NOTICE,
+            "snapshots",
+            f"{named}: {faults[0].snapshot_fault}",
+            "bring the store of snapshots back; results go on, and a recovery folds more until then",
         )
 
 
@@ -163,11 +189,12 @@ def _of_accounts(accounts: Sequence[AccountLine]) -> Iterator[Need]:
     for text in wrong[:_NAMED_MAX]:
         yield Need(
             Level.BAD,
+            "accounts",
             f"the accounts do not add up: {text}",
             'see the accounts; what each difference means stands in docs/operations.md, "Is anything lost?"',
         )
     if len(wrong) > _NAMED_MAX:
-        yield Need(Level.BAD, f"{len(wrong) - _NAMED_MAX:,} differences more", "see the accounts")
+        yield Need(Level.BAD, "accounts", f"{len(wrong) - _NAMED_MAX:,} differences more", "see the accounts")
 
 
 def _of_lag(measured: Measures) -> Iterator[Need]:
@@ -175,6 +202,7 @@ def _of_lag(measured: Measures) -> Iterator[Need]:
     for stage in behind[:_NAMED_MAX]:
         yield Need(
             Level.NOTICE,
+            f"lag {stage.row.stage}",
             f"stage {stage.row.stage} is {stage.lag_s or 0.0:,.0f} s behind its log",
             "add cores to the processor, or see which partition takes most",
         )
@@ -185,6 +213,7 @@ def _of_messages(found: Inspection) -> Iterator[Need]:
         last = f"; the last: {found.overview.dead_letter_last}" if found.overview.dead_letter_last else ""
         yield Need(
             Level.NOTICE,
+            "dead letters",
             f"{found.overview.dead_letters:,} messages could not be processed{last}",
             "see the dead letters; bettong dead-letters retry sends them again",
         )

@@ -12,7 +12,7 @@ from bettong.hot_keys import HotKey
 from bettong.identifiers import PartitionId
 from bettong.inspection.hot_keys import hot_keys_of, skews
 from bettong.inspection.latency_parts import SinkParts, sink_parts
-from bettong.metrics import Metric
+from bettong.metric_series import Metric
 from bettong.services import PROCESSOR, RECEIVER, SENDER
 
 Record = Mapping[str, str]
@@ -58,8 +58,8 @@ class Overview:
 class StageSummary:
     """All partitions of a stage together. `skipped_frames`: duplicates and gaps.
 
-    `lag` is None where that of a partition is not known, `messages_per_s` where none measures it. `p50_ms` and
-    `p99_ms` are those of the slowest partition.
+    `lag` and `state_bytes` are None where that of a partition is not known, `messages_per_s` where none measures it.
+    `p50_ms` and `p99_ms` are those of the slowest partition.
     """
 
     stage: str
@@ -74,10 +74,21 @@ class StageSummary:
     late: int = 0
     partly_late: int = 0
     keys: int = 0
+    state_bytes: int | None = None
     lag: int | None = None
     messages_per_s: float | None = None
     p50_ms: float | None = None
     p99_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRow:
+    """The newest snapshot of a partition: when it was saved (Unix s), and what that cost: see `metrics.SNAPSHOT_MS`."""
+
+    saved_s: float
+    size: int
+    took_ms: float
+    paused_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +99,8 @@ class PartitionRow:
     `watermark_ns`: 0 where nothing goes by event time. `slot`: the task that holds it, under the resident schedule.
     `fault`: what holds it up; `gap`: the frame that it waits for. `hot_keys`: the heaviest first, of late.
     `event_progress`: None where nothing goes by event time, or a worker of an older version folds it.
+    `state_bytes`: see `metrics.STATE_BYTES`; `snapshot`: None before there is one whose cost somebody told.
+    `snapshot_fault`: why the store has not taken the newest one. `held_s`: see `metrics.HELD`.
     """
 
     stage: str
@@ -114,6 +127,10 @@ class PartitionRow:
     gap: str = ""
     hot_keys: tuple[HotKey, ...] = ()
     event_progress: EventProgress | None = None
+    state_bytes: int | None = None
+    snapshot: SnapshotRow | None = None
+    snapshot_fault: str = ""
+    held_s: float | None = None
 
     @property
     def id(self) -> PartitionId:
@@ -181,6 +198,7 @@ def stages(rows: Iterable[PartitionRow]) -> list[StageSummary]:
 
 def _summary(name: str, rows: list[PartitionRow]) -> StageSummary:
     lags = [row.lag for row in rows if row.lag is not None]
+    sizes = [row.state_bytes for row in rows if row.state_bytes is not None]
     rates = [row.messages_per_s for row in rows if row.messages_per_s is not None]
     return StageSummary(
         stage=name,
@@ -195,6 +213,7 @@ def _summary(name: str, rows: list[PartitionRow]) -> StageSummary:
         late=sum(row.late for row in rows),
         partly_late=sum(row.partly_late for row in rows),
         keys=sum(row.keys for row in rows),
+        state_bytes=sum(sizes) if len(sizes) == len(rows) else None,
         lag=sum(lags) if len(lags) == len(rows) else None,
         messages_per_s=sum(rates) if rates else None,
         p50_ms=max((row.p50_ms for row in rows if row.p50_ms is not None), default=None),
@@ -279,7 +298,19 @@ def _folded(id_: PartitionId, record: Record, of_late: Record) -> PartitionRow:
         gap=record.get(metrics.GAP.name, ""),
         hot_keys=hot_keys_of(of_late),
         event_progress=EventProgress.found(record.get(metrics.EVENT_PROGRESS.name, "")),
+        state_bytes=int(size) if (size := _number(record, metrics.STATE_BYTES)) is not None else None,
+        snapshot=_snapshot(record),
+        snapshot_fault=record.get(metrics.SNAPSHOT_FAULT.name, ""),
+        held_s=_number(record, metrics.HELD),
     )
+
+
+def _snapshot(record: Record) -> SnapshotRow | None:
+    costs = (metrics.SNAPSHOT_SAVED, metrics.SNAPSHOT_BYTES, metrics.SNAPSHOT_MS, metrics.SNAPSHOT_PAUSE_MS)
+    saved_s, size, took_ms, paused_ms = (_number(record, metric) for metric in costs)
+    if saved_s is None or size is None or took_ms is None or paused_ms is None:
+        return None
+    return SnapshotRow(saved_s, int(size), took_ms, paused_ms)
 
 
 def service_of(record: Record) -> str:

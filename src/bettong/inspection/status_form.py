@@ -7,7 +7,6 @@ docs/status.schema.json are rendered from here. Pure.
 
 from __future__ import annotations
 
-import math
 from typing import Final, Literal
 
 from bettong.inspection.computations import ComputationLine
@@ -15,7 +14,14 @@ from bettong.inspection.deployment import Inspection
 from bettong.inspection.described_form import Described, unit_field
 from bettong.inspection.latency_parts import SinkParts
 from bettong.inspection.open_windows import WINDOWS_MAX, input_watermarks, open_windows
-from bettong.inspection.overview import Overview, PartitionRow, StageSummary, stands_still
+from bettong.inspection.overview import Overview, StageSummary
+from bettong.inspection.partition_status import (
+    OF_LATE,
+    HotKeyStatus,
+    PartitionStatus,
+    SnapshotStatus,
+    partition_status,
+)
 from bettong.inspection.services import ServiceRow
 from bettong.inspection.unmeasured import MeasureKind
 from bettong.inspection.watermark_form import (
@@ -28,7 +34,6 @@ from bettong.latency_parts import PARTS as LATENCY_PARTS
 from bettong.metrics import LATENCY_WINDOW_S
 
 VERSION: Final = 1
-_OF_LATE = "of late; null where nothing was put out of late, or the schedule does not measure it"
 
 
 class ServiceStatus(Described):
@@ -85,76 +90,18 @@ class StageStatus(Described):
     )
     partly_late: int = unit_field("messages", "Too late for some of their windows.")
     keys: int = unit_field("keys", "With a state.")
+    state_bytes: int | None = unit_field(
+        "bytes", "States as they are saved; null while that of a partition is not known."
+    )
     lag_records: int | None = unit_field(
         "records", "In its log, not yet folded; null while that is not known."
     )
-    messages_per_s: float | None = unit_field("messages/s", f"Folded, {_OF_LATE}.")
+    messages_per_s: float | None = unit_field("messages/s", f"Folded, {OF_LATE}.")
     latency_p50_ms: float | None = unit_field(
-        "ms", f"The sender's stamp to durable output, the median of the slowest partition {_OF_LATE}."
+        "ms", f"The sender's stamp to durable output, the median of the slowest partition {OF_LATE}."
     )
     latency_p99_ms: float | None = unit_field(
         "ms", "The same: 99 of 100 are faster, of the slowest partition."
-    )
-
-
-class HotKeyStatus(Described):
-    """A key that has many of a partition's messages."""
-
-    key: str = unit_field("text", "As people write it, as for `bettong state get`; its first 200 characters.")
-    share: float = unit_field(
-        "0 to 1", "Of the partition's messages of late, by a sample: it has so many at most."
-    )
-    share_least: float = unit_field("0 to 1", "The same: at least.")
-
-
-class PartitionStatus(Described):
-    """One partition of a stage."""
-
-    stage: str = unit_field("name", "The stage.")
-    partition: int = unit_field("number", "Of the partition, from 0 on.")
-    slot: int | None = unit_field(
-        "number", "Which slot of the resident schedule holds it; null where none does, and under micro-batch."
-    )
-    offset: int = unit_field("offset", "The next record that it folds.")
-    snapshot_offset: int | None = unit_field("offset", "Of its newest snapshot; null before the first.")
-    lag_records: int | None = unit_field(
-        "records", "In its log, not yet folded; null while that is not known."
-    )
-    stalled_s: float | None = unit_field(
-        "s",
-        "For how long it has folded nothing although records wait; null when it moves, or nobody folds it.",
-    )
-    is_folded: bool = unit_field("true or false", "Whether a processor folds it, or nothing waits for one.")
-    stands_still: bool = unit_field(
-        "true or false", "Whether records wait for it and it has not moved for 5 s, or nobody folds it."
-    )
-    messages: int = unit_field("messages", "Folded.")
-    results: int = unit_field("messages", "Put out.")
-    dead_letters: int = unit_field("messages", "Put out as dead letters.")
-    skipped: int = unit_field("messages", 'Skipped, where on_error="skip" says so.')
-    skipped_frames: int = unit_field("frames", "Skipped as duplicates, or behind a gap.")
-    late: int = unit_field(
-        "messages", "Too late for all of their windows, or for what they were to be joined with."
-    )
-    partly_late: int = unit_field("messages", "Too late for some of their windows.")
-    keys: int = unit_field("keys", "With a state.")
-    messages_per_s: float | None = unit_field("messages/s", f"Folded, {_OF_LATE}.")
-    latency_p50_ms: float | None = unit_field(
-        "ms", f"The sender's stamp to durable output, the median {_OF_LATE}."
-    )
-    latency_p99_ms: float | None = unit_field("ms", "The same: 99 of 100 are faster.")
-    watermark_ns: int | None = unit_field(
-        "Unix ns", "How far event time has come; null while unknown, and where nothing goes by event time."
-    )
-    watermark_held_by: str = unit_field(
-        "name", "The origin that has come least far; empty without event time."
-    )
-    fault: str = unit_field("text", "What holds it up; empty for nothing.")
-    gap: str = unit_field("text", "The lost frame that it waits for; empty for none.")
-    hot_keys: list[HotKeyStatus] = unit_field(
-        "list",
-        "The three keys that have most of its messages of late, the heaviest first. None where nobody folds, before"
-        " some 8,000 messages, and where a function gives the key to computations without states.",
     )
 
 
@@ -255,6 +202,7 @@ PARTS: tuple[type[Described], ...] = (
     TotalStatus,
     StageStatus,
     PartitionStatus,
+    SnapshotStatus,
     HotKeyStatus,
     SinkStatus,
     PartStatus,
@@ -277,7 +225,7 @@ def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = ""
         services=list(map(_service, found.services)) if found is not None else [],
         total=_total(found.overview) if found is not None and "redis" not in found.away else None,
         stages=list(map(_stage, found.stages)) if found is not None else [],
-        partitions=list(map(_partition, found.partitions)) if found is not None else [],
+        partitions=list(map(partition_status, found.partitions)) if found is not None else [],
         sinks=list(map(_sink, overview.latency_parts)) if overview is not None else [],
         computations=list(map(_computation, found.computations)) if found is not None else [],
         input_watermarks=list(map(input_watermark_status, input_watermarks(rows, now_ns))),
@@ -328,43 +276,11 @@ def _stage(found: StageSummary) -> StageStatus:
         late=found.late,
         partly_late=found.partly_late,
         keys=found.keys,
+        state_bytes=found.state_bytes,
         lag_records=found.lag,
         messages_per_s=found.messages_per_s,
         latency_p50_ms=found.p50_ms,
         latency_p99_ms=found.p99_ms,
-    )
-
-
-def _partition(row: PartitionRow) -> PartitionStatus:
-    nobody = row.stalled_s == math.inf
-    return PartitionStatus(
-        stage=row.stage,
-        partition=row.partition,
-        slot=row.slot,
-        offset=row.offset,
-        snapshot_offset=row.snapshot_offset,
-        lag_records=row.lag,
-        stalled_s=None if nobody else row.stalled_s,
-        is_folded=not nobody,
-        stands_still=stands_still(row),
-        messages=row.messages,
-        results=row.results,
-        dead_letters=row.dead_letters,
-        skipped=row.skipped,
-        skipped_frames=row.skipped_frames,
-        late=row.late,
-        partly_late=row.partly_late,
-        keys=row.keys,
-        messages_per_s=row.messages_per_s,
-        latency_p50_ms=row.p50_ms,
-        latency_p99_ms=row.p99_ms,
-        watermark_ns=row.watermark_ns or None,
-        watermark_held_by=row.watermark_held_by,
-        fault=row.fault,
-        gap=row.gap,
-        hot_keys=[
-            HotKeyStatus(key=each.key, share=each.share, share_least=each.least) for each in row.hot_keys
-        ],
     )
 
 

@@ -40,6 +40,9 @@ class SuiteOptions(BaseModel):
     standby: bool = Field(
         default=False, description="A second processor that takes over when the first dies."
     )
+    reload: bool = Field(
+        default=False, description="The application's code is taken up anew when its files change."
+    )
     senders: int = Field(
         default=1,
         ge=1,

@@ -56,7 +56,7 @@ class Server:
             waited_s = time.monotonic() - began_s
             if waited_s > self.start_s_max:
                 raise self.mute()
-            time.sleep(min(max(waited_s / 20, _POLL_S_MIN), _POLL_S_MAX))
+            time.sleep(poll_s(waited_s))
 
     def mute(self) -> LocalError:
         """The error for a server that did not answer in time."""
@@ -107,3 +107,8 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def poll_s(waited_s: float) -> float:
+    """The pause before a server that has been waited for so long is asked again."""
+    return min(max(waited_s / 20, _POLL_S_MIN), _POLL_S_MAX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,19 +19,20 @@ from bettong.local import services
 from bettong.local.broker import KafkaBroker
 from bettong.local.checks import check_options, check_start, final_status
 from bettong.local.directories import Directories
+from bettong.local.ending import end_all
 from bettong.local.metrics_addresses import SETTING, metrics_addresses
 from bettong.local.options import SuiteOptions
 from bettong.local.processes import Process
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord, forget
 from bettong.local.redis_server import RedisServer
+from bettong.local.reloads import Reloads
 from bettong.local.secrets import Secrets
-from bettong.local.server import Server
+from bettong.local.server import Server, poll_s
 from bettong.local.settings import SERVING, further_senders, settings_of
 from bettong.local.supervision import FINAL_STATUSES, FORGET_S, GiveUp, decide
 from bettong.services import CONSOLE, PROCESSOR, SENDER, SERVICES, ServiceEntry
 
 _POLL_S = 0.05  # between two polls of the processes
-_END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
 
 
 class Suite:
@@ -60,6 +61,8 @@ class Suite:
         self._due_s: dict[str, float] = {}
         self._faults: dict[str, str] = {}
         self._given_up: dict[str, str] = {}
+        self._reloads = Reloads()
+        self._renewed: set[str] = set()  # were asked to end, to be started again
         self._written = True
         # Children end with the thread that starts them (see processes): so one thread starts, watches and ends them.
         self._keeper = threading.Thread(target=self._keep, name="suite", daemon=True)
@@ -151,7 +154,7 @@ class Suite:
             while not self._stopping.wait(_POLL_S):
                 self._check_processes()
         finally:
-            self._end(kept=directories.kept)
+            end_all(self._servers, kept=directories.kept, hurry=self._hurry)
             if self._record is not None:
                 for folder in self._folders(self._record):
                     forget(folder)
@@ -174,9 +177,11 @@ class Suite:
         settings = settings_of(self._options, kafka.connection, redis.connection, own, directories)
         senders = further_senders(self._options, settings)
         make = partial(self._service, logs=logs, application=application, scratch=scratch)
+        if self._options.reload:
+            self._reloads = Reloads(scratch / "editions", self._options.application)
         self._servers = {
             "redis": redis,
-            PROCESSOR.name: make(PROCESSOR, settings),
+            PROCESSOR.name: make(PROCESSOR, settings | self._reloads.settings),
             **self._standby(make, settings),
             **self._console(settings, directories),
             **{each.name: make(each, settings) for each in SERVICES.values() if each is not PROCESSOR},
@@ -252,10 +257,10 @@ class Suite:
             if name == "redis":
                 server.wait()
         self._note(ready=False)
-        waiting = dict(first)
-        deadlines = {name: time.monotonic() + server.start_s_max for name, server in waiting.items()}
+        waiting, began_s = dict(first), time.monotonic()
+        deadlines = {name: began_s + server.start_s_max for name, server in waiting.items()}
         # One that has answered and dies meanwhile is started again as any other: see `_check_processes`.
-        while waiting and not self._stopping.wait(_POLL_S):
+        while waiting and not self._stopping.wait(poll_s(time.monotonic() - began_s)):
             for name, server in list(waiting.items()):
                 check_start(name, server)
                 if server.answers():
@@ -269,6 +274,9 @@ class Suite:
         """Notices deaths and starts again what is due."""
         if not self._written:
             self._write()
+        if (reload := self._reloads.new()) is not None:
+            self._say(reload.line)
+            self._renew(reload.restart)
         for name, server in self._servers.items():
             if server.process is not None:
                 server.process.rotate_log()
@@ -278,10 +286,20 @@ class Suite:
                 del self._due_s[name]
                 self._launch_again(name, server)
 
+    def _renew(self, services: Iterable[str]) -> None:
+        """Has all processes of some services started again."""
+        for name, server in self._servers.items():
+            if server.runs() and any(name.startswith(service) for service in services):
+                self._renewed.add(name)
+                server.terminate()
+
     def _check_process(self, name: str, server: Server, process: Process) -> None:
         if process.ending is None:
             return
-        if process.ending.status in FINAL_STATUSES:
+        if name in self._renewed:
+            self._renewed.remove(name)
+            self._due_s[name] = time.monotonic()
+        elif process.ending.status in FINAL_STATUSES:
             self._give_up(name, server.obituary())
         else:
             last = " ".join(process.tail(1)) or "nothing"
@@ -377,19 +395,3 @@ class Suite:
         """Where the record is written."""
         announce = self._options.announce
         return [record.directory, *([announce] if announce is not None else [])]
-
-    def _end(self, *, kept: bool) -> None:
-        """Ends the services side by side, then what they need. Data that nobody keeps is not put in order first."""
-        needed = ["kafka", "redis"]
-        order = [[name for name in self._servers if name not in needed], needed]
-        for names in order:
-            servers = [self._servers[name] for name in names if name in self._servers]
-            gently = not self._hurry.is_set() and (kept or names is order[0])
-            for server in servers:
-                server.terminate() if gently else server.kill()
-            deadline = time.monotonic() + _END_S_MAX / len(order)
-            while any(server.runs() for server in servers) and time.monotonic() < deadline:
-                if self._hurry.wait(_POLL_S / 5):
-                    break
-            for server in servers:
-                server.kill()

@@ -33,6 +33,12 @@ _REWORDED = (
         "an array changed in place takes results of its type alone: one of integers takes no fractions; use float64",
     ),
     (re.compile(r"\[char x (\d+)\]"), r"bytes[\1]"),
+    # Of a join's function whose partner may be missing.
+    (
+        re.compile(r"^Unknown attribute '(\w+)' of type none$"),
+        r"\1 is read where there is no message; ask for it before, as `if right is None`",
+    ),
+    (re.compile(r"^Numba has no bool\((\w+)\(.*\)\)$"), r"a \1 is neither true nor false; ask `is None`"),
     (re.compile(r"of type (\w+)\(.*\)$"), r"of type \1"),
     # Of Python 3.13, in the words that Numba has for 3.11 and 3.12.
     (

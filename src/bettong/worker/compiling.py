@@ -1,13 +1,12 @@
 """The kernels of an application's compiled computations."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from inspect import isgeneratorfunction
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 from bettong.application.execution_mode import ExecutionMode, refusal
 from bettong.application.joins.joined import Joined
-from bettong.application.joins.kinds import How, Latest
+from bettong.application.joins.kinds import Latest
 from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.nodes.stateless import Stateless
@@ -16,13 +15,6 @@ from bettong.schema.schema import Schema
 from bettong.worker.kernel import Kernel, KernelCache, KernelForm, compile_kernel
 from bettong.worker.state.record_layout import check_fixed, first_state, layout_of
 from bettong.worker.state_members import ObjectMember
-
-# Which sides of a join there are in a call of its function, and in joins of which `how`.
-PRESENCES: Mapping[tuple[bool, bool], tuple[How, ...]] = {
-    (True, True): get_args(How),
-    (True, False): ("left", "outer"),
-    (False, True): ("right", "outer"),
-}
 
 
 def compile_node(node: Stateless | Stateful, *, cache: KernelCache | None) -> dict[Schema, Kernel]:
@@ -37,19 +29,13 @@ def compile_node(node: Stateless | Stateful, *, cache: KernelCache | None) -> di
     return _kernels(node, functions_of(node), state, cache=cache)
 
 
-def compile_join(node: Joined, *, cache: KernelCache | None) -> dict[tuple[bool, bool], Kernel]:
-    """The kernels of the function of a join, by which sides there are: of pairs, and of messages alone where these
-    give results, too. As `compile_node`.
-    """
+def compile_join(node: Joined, *, cache: KernelCache | None) -> Kernel:
+    """The kernel of the function of a join, over pairs of messages. As `compile_node`."""
     left, right = node.sides
     for schema in (left, right, node.schema):
         check_fixed("compiled", node.name, schema)
-    form = KernelForm(left, None, Returns.MANY, node.schema, right=right)
-    return {
-        present: compile_kernel(node.combine, replace(form, present=present), cache=cache)
-        for present, hows in PRESENCES.items()
-        if node.how in hows
-    }
+    form = KernelForm(left, None, Returns.MANY, node.schema, right=right, lacks=node.lacks)
+    return compile_kernel(node.combine, form, cache=cache)
 
 
 def compile_deletes(node: Joined, *, cache: KernelCache | None) -> Kernel | None:

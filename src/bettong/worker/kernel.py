@@ -28,14 +28,17 @@ from bettong.worker.numba_types.unsigned import as_given, bits_of, fits, u64_of
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
 from bettong.worker.state_members import ObjectMember
 
+# What there is of a pair: both messages, the right one alone, or the left one alone.
+BOTH, LEFT_LACKS, RIGHT_LACKS = range(3)
+
 
 @dataclass(frozen=True, slots=True)
 class KernelForm:
     """What a function takes and gives. `state` is None without one, `output` where nothing new is made.
 
     `deletes`: another function says after each call whether the state is to be deleted. `right`: what it takes beside a
-    message, where it is the function of a join; then it gives one result or None. `present`: which of both there are;
-    for one that there is not it gets None.
+    message, where it is the function of a join; then it gives one result or None. `lacks`: whether the message, or
+    `right`, may be None there.
     """
 
     takes: Schema
@@ -44,13 +47,12 @@ class KernelForm:
     output: Schema | None
     deletes: bool = False
     right: Schema | None = None
-    present: tuple[bool, bool] = (True, True)
+    lacks: tuple[bool, bool] = (False, False)
 
     @property
     def taken(self) -> tuple[Field, ...]:
         """The columns that the function's messages are in."""
-        both = zip((self.takes, self.right), self.present, strict=True)
-        return tuple(field for schema, is_there in both if is_there and schema for field in schema.fields)
+        return self.takes.fields + (self.right.fields if self.right is not None else ())
 
     @property
     def results(self) -> tuple[Field, ...]:
@@ -60,7 +62,7 @@ class KernelForm:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """`call(start, rows, room, keys, columns ..., [slots, states, spare, [first, deleted,]] cursor, sources,
+    """`call(start, rows, room, keys, columns ..., [lacks,] [slots, states, spare, [first, deleted,]] cursor, sources,
     violations, results ...)`.
 
     Runs the rows from `start` on. `rows`, `room` and `keys` are the lengths of the arrays after them, which are given
@@ -68,7 +70,7 @@ class Kernel:
     memory would be lost with each. `cursor[0]` is the row at work, `cursor[1]` the number of results, `cursor[2]` 1
     when it has returned because that row has more results than there is room for: then the row's state is as
     before. A state that is deleted becomes `first[0]`, and `deleted[row]` 1. `sources[k]` is the row that result k
-    comes from. What the function raises passes through.
+    comes from. `lacks[row]` says of a pair whether there is but one: see BOTH. What the function raises passes through.
 
     Of an iterable, a result that does not fit has `violations[k]` set: `reasons[violations[k] - 1]` says why. Others
     raise.
@@ -172,26 +174,19 @@ def _element(field: Field) -> Any:
 def _addresses(form: KernelForm) -> dict[str, tuple[str, str]]:
     """The arrays of a kernel, in the order of their addresses: how many values, of which type."""
     columns = {f"c{index}": ("rows", f"C{index}") for index in range(len(form.taken))}
+    lacks = {"lacks": ("rows", "uint8")} if any(form.lacks) else {}
     states = {"slots": ("rows", "int32"), "states": ("keys", "State"), "spare": ("1", "State")}
     deletions = {"first": ("1", "State"), "deleted": ("rows", "uint8")}
     if form.deletes:
         states |= deletions
     marks = {"cursor": ("3", "int64"), "sources": ("room", "int64"), "violations": ("room", "uint8")}
     results = {f"r{index}": ("room", f"R{index}") for index in range(len(form.results))}
-    return columns | (states if form.state is not None else {}) | marks | results
+    return columns | lacks | (states if form.state is not None else {}) | marks | results
 
 
 def _source(form: KernelForm, reasons: list[str]) -> str:
     """The loop; `reasons` takes those why a result of an iterable does not fit."""
     addresses = _addresses(form)
-    values = [_loaded(field, f"c{index}[row]") for index, field in enumerate(form.taken)]
-    own = len(form.takes.fields) if form.present[0] else 0
-    message, right = (
-        f"{made}({', '.join(fields)})" if is_there else "None"
-        for made, fields, is_there in zip(
-            ("Message", "Right"), (values[:own], values[own:]), form.present, strict=True
-        )
-    )
     state = ", states[slots[row]]" if form.state is not None else ""
     lines = [
         f"def kernel(start, rows, room, keys, {', '.join(f'{name}_at' for name in addresses)}):",
@@ -208,11 +203,31 @@ def _source(form: KernelForm, reasons: list[str]) -> str:
             if state and form.returns is Returns.MANY
             else []
         ),
-        f"        result = function({message}{f', {right}' if form.right is not None else ''}{state})",
+        *(f"        {line}" for line in _called(form, state)),
         *(f"        {line}" for line in (_deleted() if form.deletes else ())),
         *(f"        {line}" for line in _taken(form, reasons)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _called(form: KernelForm, state: str) -> Iterator[str]:
+    """The lines that call the function. Where one of a pair is None, Numba compiles it once more, for that."""
+    values = [_loaded(field, f"c{index}[row]") for index, field in enumerate(form.taken)]
+    own = len(form.takes.fields)
+    message = f"Message({', '.join(values[:own])})"
+    if form.right is None:
+        yield f"result = function({message}{state})"
+        return
+    right = f"Right({', '.join(values[own:])})"
+    left_lacks, right_lacks = form.lacks
+    if left_lacks:
+        yield f"if lacks[row] == {LEFT_LACKS}:"
+        yield f"    result = function(None, {right})"
+    if right_lacks:
+        yield f"{'elif' if left_lacks else 'if'} lacks[row] == {RIGHT_LACKS}:"
+        yield f"    result = function({message}, None)"
+    call = f"result = function({message}, {right})"
+    yield f"else: {call}" if any(form.lacks) else call
 
 
 def _asked() -> Iterator[str]:

@@ -16,6 +16,7 @@ from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
 from bettong.worker.accounts import StageAccounts
+from bettong.worker.chain_sizes import ChainSizes
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.event_clock import EventClock
 from bettong.worker.exclusions import Exclusion
@@ -93,6 +94,7 @@ class PartitionWorker:
         # Of the last increment: see `snapshots.chain`.
         self._since = self._root = self._round = 0
         self._saved_offset = self._saved_checksum = 0
+        self.chain_sizes = ChainSizes()
 
     @property
     def now_ns(self) -> int:
@@ -255,14 +257,8 @@ class PartitionWorker:
 
     def snapshot(self) -> bytes:
         """The whole state after all records below `next_offset`; equal states have equal bytes."""
-        offset = self.next_offset
-        return codec.encode(
-            self._stored(
-                {name: table.dump(self._scope(name)) for name, table in self._tables.items()},
-                root=offset,
-                round_=offset,
-            )
-        )
+        saved = {name: table.dump(self._scope(name)) for name, table in self._tables.items()}
+        return codec.encode(self._stored(saved, root=self.next_offset, round_=self.next_offset))
 
     def increment(self) -> tuple[Increment, bytes]:
         """What is to be saved on top of the increments before it (see `snapshots.chain`), and its bytes.
@@ -369,6 +365,7 @@ class PartitionWorker:
     def _note(self, stored: Snapshot, data: bytes) -> None:
         self._since, self._root, self._round = stored.since, stored.root, stored.round
         self._saved_offset, self._saved_checksum = stored.offset, codec.checksum(data)
+        self.chain_sizes.note(stored.offset, stored.root, len(data))
 
     def _migrations(self, stored: Snapshot) -> dict[str, Migration | None]:
         """How each computation's stored states become those of the application as it is now."""

@@ -25,7 +25,7 @@ from bettong.worker.calling.columns import ColumnsCalling, StatefulColumns, try_
 from bettong.worker.calling.compiled import CompiledCalling, PairCalling
 from bettong.worker.calling.messages import StatefulMessages, messages_calling
 from bettong.worker.calling.results import Calling
-from bettong.worker.compiling import PRESENCES, compile_deletes, compile_join, compile_node, compile_timers
+from bettong.worker.compiling import compile_deletes, compile_join, compile_node, compile_timers
 from bettong.worker.fired import fired_of_parts, fired_schema, of_any_key
 from bettong.worker.joins.column_joins import ColumnTable, column_join, column_table
 from bettong.worker.joins.sides import SideReads, StreamReads
@@ -40,7 +40,7 @@ from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.state.records import RecordTable
 from bettong.worker.state.state_schemas import state_schema_of
 from bettong.worker.state.table import StateTable
-from bettong.worker.windows.range_columns import pane_table_of, try_windows
+from bettong.worker.windows.compiled_kinds import pane_table_of, try_windows
 
 # Each with the streams that it reads, in the order in which rows pass them.
 Operators: TypeAlias = tuple[tuple[StreamReads | SideReads, Operator], ...]
@@ -147,12 +147,8 @@ class _Parts:
 
     def pair_calling(self, node: Joined) -> PairCalling:
         """See OperatorParts."""
-        kernels = {
-            present: kernel
-            for present in PRESENCES
-            for kernel in self.program.kernels.get(_pair_name(node, present), {}).values()
-        }
-        return PairCalling(kernels, node.on_error)
+        (kernel,) = self.program.kernels[node.name].values()
+        return PairCalling(kernel, node.on_error)
 
     def deletes_calling(self, node: Joined) -> Calling[None] | None:
         """See OperatorParts."""
@@ -219,10 +215,7 @@ def join_table(stage: Stage, node: Joined) -> ColumnTable:
 def _of_join(node: Joined, cache: KernelCache | None) -> dict[str, dict[Schema, Kernel]]:
     """The kernels of a compiled join, by their names."""
     left, right = node.sides
-    found = {
-        _pair_name(node, present): {left: kernel}
-        for present, kernel in compile_join(node, cache=cache).items()
-    }
+    found = {node.name: {left: compile_join(node, cache=cache)}}
     deletes = compile_deletes(node, cache=cache)
     return found if deletes is None else found | {_deletes_name(node): {right: deletes}}
 
@@ -239,10 +232,6 @@ def _key_field(stage: Stage, node: Stateful) -> Field | None:
 # No dot stands in a computation's name.
 def _timer_name(node: Stateful, field_: str) -> str:
     return f"{node.name}.{field_}"
-
-
-def _pair_name(node: Joined, present: tuple[bool, bool]) -> str:
-    return node.name if all(present) else f"{node.name}.{'left' if present[0] else 'right'} alone"
 
 
 def _deletes_name(node: Joined) -> str:

@@ -29,12 +29,23 @@ export function amount(value, unit, options) {
   return h("span", { title: exact && `${exact} ${unit}` }, digits(value, options), unit && h("span", { class: "unit" }, unit));
 }
 
+const SIZES = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]];
+
+/** Bytes in the unit that fits; the whole number on hover. */
+export function bytes(value) {
+  if (value === null || value === undefined) return amount(null);
+  const [size, unit] = SIZES.find(([least]) => value >= least) ?? [1, "B"];
+  const shown = amount(value / size, unit, { whole: size === 1 });
+  shown.title = `${WHOLE.format(value)} bytes`;
+  return shown;
+}
+
 export const count = (value, unit) => amount(value, unit, { whole: true });
 export const rate = (value) => amount(value === null ? null : Number(value), "/s", { whole: value !== null && value >= 100 });
 
 /** A duration in the unit that fits: [number, unit]. */
 export function durationParts(seconds) {
-  if (seconds < 0.0995) return [digits(seconds * 1000), "ms"];
+  if (Math.abs(seconds) < 0.0995) return [digits(seconds * 1000), "ms"];
   if (seconds < 120) return [digits(seconds), "s"];
   if (seconds < 7200) return [WHOLE.format(seconds / 60), "min"];
   return seconds < 172_800 ? [digits(seconds / 3600), "h"] : [digits(seconds / 86_400), "d"];

@@ -2,13 +2,15 @@
 import { Graph, layout } from "./vendor/dagre/dagre.mjs";
 import { addressWith } from "./address.js";
 import { h, s } from "./dom.js";
-import { digits, duration, milliseconds, percent, rate } from "./format.js";
+import { count, digits, duration, milliseconds, percent, rate, secondsOf } from "./format.js";
 
 const HEAD = 50; // of a stage: its name and two lines of numbers
-const HEIGHT = 50;
-// From roomy to tight: the width of a box, and the room between those that follow each other.
-const ACROSS = [[230, 110], [190, 72], [168, 44], [150, 30]];
-const DOWNWARDS = [[190, HEAD + 44], [150, HEAD + 40]];
+const HEIGHTS = { source: 50, computation: 90, sink: 90 };
+// From roomy to tight: the width of a box, and the room between those that follow each other, which arrows label.
+const ACROSS = [[230, 130], [196, 108], [172, 100]];
+const DOWNWARDS = [[190, HEAD + 92], [172, HEAD + 88]];
+// Of the time. Less back-pressure than this nobody feels.
+const HELD_MIN = 0.01;
 
 /** Where boxes lie: across or, where the page is narrow, downwards; as roomy as the width (px) allows. */
 export function placed(description, narrow, width) {
@@ -28,7 +30,7 @@ function laidOut(description, { narrow, box: width, between, nodesep }) {
   graph.setDefaultEdgeLabel(() => ({}));
   for (const stage of description.stages) graph.setNode(`stage:${stage}`, {});
   for (const box of description.boxes) {
-    graph.setNode(box.id, { width, height: HEIGHT });
+    graph.setNode(box.id, { width, height: HEIGHTS[box.kind] });
     if (box.stage) graph.setParent(box.id, `stage:${box.stage}`);
   }
   for (const arrow of description.arrows) graph.setEdge(arrow.start, arrow.end, {});
@@ -54,7 +56,7 @@ function framed(description, graph) {
     const left = Math.min(...own.map((box) => box.x - box.width / 2)) - 12;
     const right = Math.max(...own.map((box) => box.x + box.width / 2)) + 12;
     const top = Math.min(...own.map((box) => box.y - box.height / 2)) - HEAD - 8;
-    const bottom = Math.max(...own.map((box) => box.y + box.height / 2)) + 12;
+    const bottom = Math.max(...own.map((box) => box.y + box.height / 2)) + 18;
     frames.push({ stage, left, top, width: right - left, height: bottom - top });
   }
   return frames;
@@ -65,22 +67,22 @@ export function drawn(description, { graph, stages }, view, chosen) {
   const boxes = description.boxes.map((box) => ({ ...box, ...graph.node(box.id) }));
   const downwards = graph.graph().rankdir === "TB";
   const byId = Object.fromEntries(boxes.map((box) => [box.id, box]));
-  const edges = description.arrows.map(({ start, end, log }) => {
+  const edges = description.arrows.map(({ start, end, log, stream }) => {
     const between = graph.edge(start, end).points.slice(1, -1);
     const frame = log && stages.find((each) => each.stage === byId[end].stage);
-    return { end, log, points: [ends(byId[start], null, downwards, true), ...(isBlocked(byId[start], byId[end], boxes) ? between : []), ends(byId[end], frame, downwards, false)] };
+    return { start: byId[start], end: byId[end], log, stream, points: [ends(byId[start], null, downwards, true), ...(isBlocked(byId[start], byId[end], boxes) ? between : []), ends(byId[end], frame, downwards, false)] };
   });
   const top = Math.min(0, ...stages.map((each) => each.top));
   const left = Math.min(0, ...stages.map((each) => each.left));
   const right = Math.max(...boxes.map((box) => box.x + box.width / 2), ...stages.map((each) => each.left + each.width));
   const bottom = Math.max(...boxes.map((box) => box.y + box.height / 2), ...stages.map((each) => each.top + each.height));
   const at = (x, y, width, height) => ({ left: `${x - left}px`, top: `${y - top}px`, width: `${width}px`, height: `${height}px` });
-  const flows = flowing(view);
   const wrong = view && view.slowest && view.slowest.remedy !== "";
   return h("div", { class: `canvas ages${wrong ? " wrong" : ""}`, vars: { width: `${right - left + 8}px`, height: `${bottom - top + 8}px` } },
     stages.map((each) => stageFrame(each, view, at(each.left, each.top, each.width, each.height))),
     s("svg", { width: right - left + 8, height: bottom - top + 8, "aria-hidden": "true" },
-      edges.map((edge) => arrow(edge.points, left, top, flows(edge), downwards))),
+      edges.map((edge) => arrow(edge.points, left, top, flowOf(edge, view) > 0, downwards))),
+    edges.map((edge) => edgeLabel(edge, view, left, top)),
     boxes.map((box) => boxLink(box, view, chosen, at(box.x - box.width / 2, box.y - box.height / 2, box.width, box.height))));
 }
 
@@ -116,11 +118,39 @@ function ends(box, frame, downwards, leaving) {
   return { x: box.x, y: leaving ? box.y + box.height / 2 : frame ? frame.top : box.y - box.height / 2 };
 }
 
-/** Whether messages pass an arrow now, by the numbers of what it leads to. */
-function flowing(view) {
-  const stages = Object.fromEntries((view ? view.stages : []).map((each) => [each.stage, each.messages_per_s]));
-  const sinks = Object.fromEntries((view ? view.sinks : []).map((each) => [`sink:${each.sink}`, each.messages_per_s]));
-  return ({ end, log }) => (end in sinks ? sinks[end] > 0 : log ? stages[log] > 0 : Object.values(stages).some((each) => each > 0));
+/** Messages a second on an arrow: what enters by it, or what is put out into it. */
+function flowOf({ start, log, stream }, view) {
+  if (!view) return null;
+  const account = log
+    ? view.flows.find((each) => each.stage === log && each.kind === "input" && each.name === stream)
+    : accountOf(start, view);
+  return account ? (log ? account.taken_per_s : account.given_per_s) : null;
+}
+
+/** What became of the messages of a box's computation. */
+export const accountOf = (box, view) => view && view.flows.find((each) => each.stage === box.stage && each.kind === "computation" && each.name === box.name);
+
+function edgeLabel(edge, view, left, top) {
+  if (!view) return null;
+  const middle = edge.points.length > 2 ? edge.points[Math.floor(edge.points.length / 2)] : between(edge.points);
+  const stage = edge.log && view.stages.find((each) => each.stage === edge.log);
+  const held = heldShare(edge.start, view);
+  return h("div", { class: "edge-label", vars: { left: `${middle.x - left}px`, top: `${middle.y - top}px` }, title: heldText(edge.start, held) },
+    h("span", { class: "unseen" }, `From ${edge.start.name} to ${edge.end.name}: `),
+    h("span", {}, rate(flowOf(edge, view))),
+    stage && h("span", { title: "records in the log that are not yet folded" }, "lag ", count(stage.lag)),
+    held >= HELD_MIN && h("span", { class: "held" }, "held ", percent(held)));
+}
+
+const between = ([from, to]) => ({ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 });
+
+/** Back-pressure where messages leave a box: the part of the time in which it was not taken from. */
+export const heldShare = (box, view) => (box.kind === "source" ? view.senders_held_share : view.stages.find((each) => each.stage === box.stage)?.held_share ?? null);
+
+function heldText(box, held) {
+  if (held === null) return "back-pressure: not known";
+  const who = box.kind === "source" ? "a sender had no room for frames of clients" : `a slot of stage ${box.stage} waited for Kafka to take its output`;
+  return held < HELD_MIN ? "no back-pressure" : `back-pressure: ${(held * 100).toFixed(1)} % of the time ${who}`;
 }
 
 function stageFrame({ stage }, view, place) {
@@ -130,7 +160,7 @@ function stageFrame({ stage }, view, place) {
     slowest && h("span", { class: "flag" }, "slowest"),
     h("div", { class: "line" }, h("strong", { class: "cut", title: `stage ${stage}` }, stage), h("span", {}, rate(now ? now.messages_per_s : null))),
     h("div", { class: "line quiet" },
-      h("span", { title: "records in the log that are not yet folded" }, "lag ", now && now.lag !== null ? digits(now.lag, { whole: true }) : "–"),
+      h("span", { class: "cut", title: "how far event time has come, against the clock" }, now && now.watermark_ns ? ["watermark ", against(view.status.now_s - secondsOf(now.watermark_ns))] : ""),
       h("span", { title: "sender's stamp to durable output, of the slowest partition" }, "p99 ", milliseconds(now ? now.p99_ms : null))));
 }
 
@@ -139,8 +169,31 @@ function boxLink(box, view, chosen, place) {
   return h("a", {
     class: `box ${box.kind}${slowest ? " slowest" : ""}`, vars: place, "data-go": true,
     href: addressWith({ box: chosen === box.id ? null : box.id }), "aria-current": chosen === box.id && "true", title: box.name,
-  }, h("span", { class: "name cut" }, box.name), h("span", { class: "what cut" }, subtitle(box, view)));
+  }, h("span", { class: "name cut" }, box.name), h("span", { class: "what cut" }, subtitle(box, view)), times(box, view), marks(box, view));
 }
+
+/** What a frame takes in a computation; from client to delivery of a sink. */
+function times(box, view) {
+  if (box.kind === "source") return null;
+  const sink = box.kind === "sink" && view && view.sinks.find((each) => each.sink === box.name);
+  const now = computationOf(box, view);
+  const us = (value) => (value === undefined ? null : value / 1000);
+  const [p50, p99, p999] = box.kind === "sink" ? [sink?.p50_ms, sink?.p99_ms, sink?.p999_ms] : [us(now?.p50_us), us(now?.p99_us), us(now?.p999_us)];
+  return h("span", { class: "times", title: box.kind === "sink" ? "from client to delivery" : "what a frame takes here, of the slowest partition" },
+    [["p50", p50], ["p99", p99], ["p99.9", p999]].map(([name, value]) => h("span", {}, h("span", { class: "quiet" }, name), " ", milliseconds(value))));
+}
+
+/** What a box has not let through, where there is any. */
+function marks(box, view) {
+  const found = box.kind === "computation" ? accountOf(box, view) : view && view.flows.find((each) => each.name === box.name && each.kind === (box.kind === "sink" ? "output" : "input"));
+  if (!found) return null;
+  const shown = [[found.late, "late"], [found.partly_late, "partly late"], [found.dead_letters, "dead letters"]].filter(([value]) => value > 0);
+  return shown.length > 0 && h("span", { class: "marks" }, shown.map(([value, name]) => h("span", { class: "badge notice", title: `${value.toLocaleString("en")} ${name}` }, digits(value, { whole: true }), ` ${name}`)));
+}
+
+/** How far event time is from the clock; clients may be ahead of it. */
+const against = (seconds) => [seconds < 0 ? "+" : "−", duration(Math.abs(seconds))];
+const behind = (seconds) => [duration(Math.abs(seconds)), seconds < 0 ? " ahead" : " behind"];
 
 /** How busy a box's computation is, and what a frame takes there; nothing where nobody knows. */
 export const computationOf = (box, view) => view && view.computations.find((each) => each.stage === box.stage && each.name === box.name);
@@ -152,7 +205,7 @@ function subtitle(box, view) {
   }
   if (box.kind === "source") {
     const now = view && view.sources.find((each) => each.source === box.name);
-    return now && now.watermark_lag_s !== null ? ["source · event time ", duration(now.watermark_lag_s), " behind"] : "source";
+    return now && now.watermark_lag_s !== null ? ["source · event time ", behind(now.watermark_lag_s)] : "source";
   }
   const method = box.method.replaceAll("_", " ");
   const now = computationOf(box, view);

@@ -9,6 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import InheritableThread
@@ -96,7 +97,7 @@ class MicroBatch:
 
     def ended(self, wait_s: float) -> bool:
         """See Run."""
-        return bool(self._query.awaitTermination(timeout=max(1, round(wait_s))))
+        return bool(self._query.awaitTermination(timeout=max(_POLL_S, wait_s)))  # type: ignore[arg-type] # takes parts of seconds
 
     def leave(self) -> None:
         """See Run."""
@@ -108,7 +109,13 @@ class MicroBatch:
         """See Run."""
         deadline = time.monotonic() + wait_s
         self.leave()
-        while self._query.status["isTriggerActive"] and time.monotonic() < deadline:
+        # While messages come one batch follows the other without a pause: what was at work has ended all the same.
+        before = _batch_of(self._query.lastProgress)
+        while (
+            self._query.status["isTriggerActive"]
+            and _batch_of(self._query.lastProgress) == before
+            and time.monotonic() < deadline
+        ):
             time.sleep(_POLL_S)
         self._query.stop()
         if ends := ends_of(self._query.lastProgress):
@@ -127,6 +134,11 @@ class MicroBatch:
         except (PySparkException, Py4JError, ConnectionError) as error:
             # Java has ended, or is about to: whatever awaits the query is notified.
             self._log.debug("idle partitions are no longer snapshotted", fault=str(error))
+
+
+def _batch_of(progress: Mapping[str, Any] | None) -> object:
+    """The batch that ended last; None before the first."""
+    return progress["batchId"] if progress else None
 
 
 def start(

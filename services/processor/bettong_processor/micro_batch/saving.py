@@ -15,7 +15,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from bettong import metrics
 from bettong.config.processor import ProcessorSettings
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger
@@ -53,9 +52,9 @@ class Save:
             partition, offset = self.ends[index]
             if time.monotonic() > deadline_s or not process.uploads.complete(partition, offset):
                 break
-            if (saved := process.uploads.saved_offset(partition)) is not None:
-                process.metrics.write(partition, {metrics.SNAPSHOT_OFFSET.name: saved})
-                found.append((index, saved))
+            if (saved := process.uploads.saved(partition)) is not None:
+                process.metrics.write(partition, saved.metrics())
+                found.append((index, saved.offset))
         pairs = np.array(found, np.int64).reshape(-1, 2).T
         columns = [  # not by `pa.array`: see Step
             pa.Array.from_buffers(pa.int64(), len(found), [None, pa.py_buffer(pair.copy())]) for pair in pairs

@@ -38,6 +38,7 @@ from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import programs
 from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.restoring import Restoring, WorkerLimits
+from bettong_processor.saved_snapshots import SavedSnapshot
 from bettong_processor.stamping import StampedOutput, Stamping
 
 OUTPUT = pa.schema(
@@ -148,7 +149,7 @@ class WorkerProcess:
     # Open as long as the process lives.
     resources: ExitStack
     begun_ms: int = 0
-    reported: dict[PartitionId, int] = field(default_factory=dict)
+    reported: dict[PartitionId, SavedSnapshot] = field(default_factory=dict)
 
     def follow(self, begun_ms: int, attempt: int) -> None:
         """A task begins, of a run that began then. Reads what was left out of the log since, where that may be news.
@@ -162,12 +163,12 @@ class WorkerProcess:
 
     def report(self, worker: PartitionWorker, begun_ms: int) -> None:
         """Writes a partition's live metrics, of a run that began then. Never fails a task: metrics can wait."""
-        saved = self.uploads.saved_offset(worker.id)
+        saved = self.uploads.saved(worker.id)
         # Only what is news: another process may have saved a newer one since.
         news = saved if self.reported.get(worker.id) != saved else None
         if news is not None:
             self.reported[worker.id] = news
-        self.metrics.write(worker.id, self.metrics.of(worker, news), begun_ms)
+        self.metrics.write(worker.id, self.metrics.of(worker, news, self.uploads.fault(worker.id)), begun_ms)
 
 
 def task_attempt() -> int:

@@ -6,6 +6,7 @@ up: what it lacks is copied when it is back, and until then a recovery only fold
 """
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 from bettong.snapshots.chain import chain
 from bettong.snapshots.store import SnapshotStore
+from bettong_processor.saved_snapshots import SavedSnapshot, SnapshotCost
 
 # A store that failed is left alone for this long.
 _PAUSE_S = 1.0
@@ -27,11 +29,12 @@ class Stores:
     durable: SnapshotStore
 
 
-def upload(stores: Stores, partition: PartitionId, offset: int) -> int | None:
-    """Completes the chain of the newest local state at or below `offset`; its offset, None when there is none.
+def upload(stores: Stores, partition: PartitionId, offset: int) -> SavedSnapshot | None:
+    """Completes the chain of the newest local state at or below `offset`; None when there is none.
 
     Raises StoreError.
     """
+    begun_ns, size = time.perf_counter_ns(), 0
     local = stores.local.increments(partition)
     usable = [each for each in local if each.offset <= offset]
     if not usable:
@@ -44,7 +47,13 @@ def upload(stores: Stores, partition: PartitionId, offset: int) -> int | None:
             if data is None:
                 return None  # pushed out by newer ones: the next upload has them
             stores.durable.save(partition, each, data)
-    return usable[-1].offset if wanted else None
+            size += len(data)
+    if not wanted:
+        return None
+    if not size:  # another process has saved it, and says what that cost
+        return SavedSnapshot(usable[-1].offset)
+    took_ms = (time.perf_counter_ns() - begun_ns) / 1e6
+    return SavedSnapshot(usable[-1].offset, SnapshotCost(time.time(), size, took_ms, 0.0))
 
 
 class Uploads:
@@ -58,7 +67,8 @@ class Uploads:
         self._changed = threading.Condition()
         self._due: dict[PartitionId, int] = {}
         self._begun_s: dict[PartitionId, float] = {}
-        self._saved: dict[PartitionId, int] = {}
+        self._saved: dict[PartitionId, SavedSnapshot] = {}
+        self._faults: dict[PartitionId, str] = {}
         self._busy = False
         self._thread: threading.Thread | None = None
 
@@ -67,7 +77,8 @@ class Uploads:
         now = self._clock()
         with self._changed:
             too_soon = now - self._begun_s.get(partition, float("-inf")) < self._interval_s
-            if too_soon or offset <= self._saved.get(partition, 0):
+            saved = self._saved.get(partition)
+            if too_soon or (saved is not None and offset <= saved.offset):
                 return
             self._begun_s[partition] = now
             self._due[partition] = offset
@@ -80,9 +91,13 @@ class Uploads:
         """Does at once what `offer` would lead to, on the caller's thread; False when the store did not take it."""
         return self._upload(partition, offset)
 
-    def saved_offset(self, partition: PartitionId) -> int | None:
-        """The offset of the last snapshot that this process completed; None when it completed none."""
+    def saved(self, partition: PartitionId) -> SavedSnapshot | None:
+        """The last snapshot that this process completed; None when it completed none."""
         return self._saved.get(partition)
+
+    def fault(self, partition: PartitionId) -> str:
+        """Why the store did not take the next one; "" where it did."""
+        return self._faults.get(partition, "")
 
     def wait_until_saved(self, timeout_s: float) -> bool:
         """Waits until nothing is due; False when that took longer."""
@@ -112,7 +127,9 @@ class Uploads:
                 **partition._asdict(),
                 fault=str(error),
             )
+            self._faults[partition] = str(error)
             return False
+        self._faults.pop(partition, None)
         if saved is not None:
             self._saved[partition] = saved
         return True

@@ -22,6 +22,7 @@ from bettong.snapshots.chain import Increment
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Fold
 from bettong_processor.resident.measuring import Measure
+from bettong_processor.saved_snapshots import SavedSnapshot, SnapshotCost
 from bettong_processor.stamping import Stamping
 from bettong_processor.ticks import TickPacing
 
@@ -49,13 +50,22 @@ class OutstandingOutput:
 
 @dataclass(slots=True)
 class PendingSnapshot:
-    """An increment that is not saved yet, and the output that must be durable before it is."""
+    """An increment that is not saved yet, and the output that must be durable before it is.
+
+    `paused_ms`: how long it took to make.
+    """
 
     increment: Increment
     data: bytes
     output: OutstandingOutput
-    saving: "Future[None] | None" = None
+    paused_ms: float
+    saving: "Future[SavedSnapshot] | None" = None
     not_before_s: float = 0.0
+
+    def saved(self, took_ms: float) -> SavedSnapshot:
+        """The store has it now, and took so long."""
+        cost = SnapshotCost(time.time(), len(self.data), self.paused_ms + took_ms, self.paused_ms)
+        return SavedSnapshot(self.increment.offset, cost)
 
 
 @dataclass(slots=True)
@@ -79,20 +89,21 @@ class OutputBuffer:
                 self.failure = self.failure or answer
             self.changed.notify_all()
 
+    def has_room(self, bytes_max: int) -> bool:
+        """Whether less than `bytes_max` is in flight, or the log has failed. Asked for each record: takes no lock."""
+        return self.bytes_in_flight < bytes_max or self.failure is not None
+
     def await_room(self, bytes_max: int, wait_s: float) -> bool:
-        """Whether less than `bytes_max` is in flight, or the log has failed; waits for that."""
+        """The same; waits for that."""
         with self.changed:
-            return bool(
-                self.changed.wait_for(
-                    lambda: self.bytes_in_flight < bytes_max or self.failure is not None, wait_s
-                )
-            )
+            return bool(self.changed.wait_for(lambda: self.has_room(bytes_max), wait_s))
 
 
 class ActivePartition:
     """Used by its loop's thread; acknowledgements of the log come from another.
 
     `due_s`: when its next snapshot is due; `revoke_by_s`: when it is revoked at the latest, None while it is kept.
+    `held_s`: for how long its loop waited for the log to take output, after a record of this partition.
     """
 
     def __init__(
@@ -113,7 +124,9 @@ class ActivePartition:
         self._stamping = stamping or Stamping()
         self.due_s = due_s
         self.pending: list[PendingSnapshot] = []
-        self.saved_offset: int | None = worker.saved.offset or None
+        self.saved = SavedSnapshot(worker.saved.offset) if worker.saved.offset else None
+        self.save_fault = ""
+        self.held_s = 0.0
         self.revoke_by_s: float | None = None
         self.measure = Measure()
         self.published: dict[str, str | int | float] = {}
@@ -159,8 +172,12 @@ class ActivePartition:
 
         None where it would kill this worker: the next one holds that, too.
         """
-        if self.worker.next_offset > self.worker.saved.offset and (saved := self._save(self.worker)):
-            self.pending.append(PendingSnapshot(*saved, self._output))
+        if self.worker.next_offset <= self.worker.saved.offset:
+            return
+        begun_ns = time.perf_counter_ns()
+        if saved := self._save(self.worker):
+            paused_ms = (time.perf_counter_ns() - begun_ns) / 1e6
+            self.pending.append(PendingSnapshot(*saved, self._output, paused_ms))
             self._output = OutstandingOutput()
 
     @property

@@ -18,6 +18,7 @@ from bettong.edges.kafka_log import LogReader, LogWriter, Record
 from bettong.errors import DeadlyStateError, LogUnavailableError, StoreError
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger
+from bettong.metrics import HELD
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
 from bettong.worker.partition import PartitionWorker
@@ -27,6 +28,7 @@ from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.active_partition import ActivePartition, OutputBuffer, PendingSnapshot
 from bettong_processor.resident.heartbeat import DesiredAssignment, Heartbeat
 from bettong_processor.restoring import Restoring
+from bettong_processor.saved_snapshots import SavedSnapshot
 from bettong_processor.stamping import Stamping
 
 # Beyond this much output in flight nothing is read. Some hundred ms of what a broker takes from one client.
@@ -132,12 +134,21 @@ class Loop:
             if partition is None or record.offset != partition.worker.next_offset:
                 continue  # revoked since the poll, or acquired again
             partition.fold_record(record, self._writer, self._buffer)
-            while not self._buffer.await_room(self._output_bytes_max, _MAINTENANCE_S):
-                self._maintain_partitions()
-                if self._is_done():
-                    return  # the broker may be away for long
+            if not self._buffer.has_room(self._output_bytes_max) and not self._await_room(partition):
+                return  # the broker may be away for long
             if time.monotonic() >= self._maintenance_due_s:
                 self._maintain_partitions()
+
+    def _await_room(self, partition: ActivePartition) -> bool:
+        """Waits until the broker has taken enough of the output; False where this loop ends first."""
+        while not self._is_done():
+            begun_s = time.monotonic()
+            has_room = self._buffer.await_room(self._output_bytes_max, _MAINTENANCE_S)
+            partition.held_s += time.monotonic() - begun_s
+            if has_room:
+                return True
+            self._maintain_partitions()
+        return False
 
     def _maintain_partitions(self) -> None:
         """All that is done beside folding; never waits for anybody."""
@@ -241,19 +252,22 @@ class Loop:
                 snapshot.saving = self._store_thread.submit(self._save, partition.id, snapshot)
         elif snapshot.saving.done():
             try:
-                snapshot.saving.result()
+                partition.saved = snapshot.saving.result()
+                partition.save_fault = ""
                 partition.pending.pop(0)
-                partition.saved_offset = snapshot.increment.offset
             except StoreError as error:
                 self._log.warning(
                     "snapshot not saved; the state is safe in the log, recovery would take longer",
                     partition=str(partition.id),
                     fault=str(error),
                 )
+                partition.save_fault = str(error)
                 snapshot.saving, snapshot.not_before_s = None, now_s + _PAUSE_S
 
-    def _save(self, id_: PartitionId, snapshot: PendingSnapshot) -> None:
+    def _save(self, id_: PartitionId, snapshot: PendingSnapshot) -> SavedSnapshot:
+        begun_ns = time.perf_counter_ns()
         self._store.save(id_, snapshot.increment, snapshot.data)
+        return snapshot.saved((time.perf_counter_ns() - begun_ns) / 1e6)
 
     def _write_metrics(self, now_s: float) -> None:
         if now_s < self._metrics_due_s or (
@@ -267,9 +281,10 @@ class Loop:
         changed = []
         for log, partition in self._active.items():
             worker = partition.worker
-            metrics = self._metrics.of(worker, partition.saved_offset)
+            metrics = self._metrics.of(worker, partition.saved, partition.save_fault)
             lag = self._reader.lag(log)
             metrics |= partition.measure.metrics(worker.counters.messages, lag, now_s)
+            metrics[HELD.name] = round(partition.held_s, 3)
             if repeat or metrics != partition.published:
                 partition.published = metrics
                 changed.append((partition.id, metrics))

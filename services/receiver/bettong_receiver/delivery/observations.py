@@ -43,6 +43,7 @@ class DeliveryObserver:
         """Latency, of late and since the beginning, its parts alike, and the newest dead letter in a line."""
         return {
             **self._latency.metrics(),
+            **self._latency.percentiles(),
             **self._latency.counts(),
             **(self._parts.metrics() if self._parts is not None else {}),
             metrics.DEAD_LETTER_LAST.name: self._dead_letter_last,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypedDict, Unpack
 
 from bettong.application.callables import name_of
 from bettong.application.execution_mode import ExecutionMode, execution_mode_of
-from bettong.application.joins.kinds import AsOf, How, InWindow, JoinKind, Latest, Within
+from bettong.application.joins.kinds import AsOf, How, InWindow, JoinKind, Latest, Within, alone_sides
 from bettong.application.joins.states import AsOfState, LatestState, OuterState, WithinState, is_empty
 from bettong.application.keys import key_types
 from bettong.application.lifetime import Lifetime
@@ -57,6 +57,11 @@ class Joined(Stateful):
         return self.parent.one_schema(self.name), self.right.one_schema(self.name)
 
     @property
+    def lacks(self) -> tuple[bool, bool]:
+        """Whether `combine` gets None for the left one, and whether it does for the right one."""
+        return _lacks(self.how)
+
+    @property
     def settings(self) -> str:
         """See Stateful. To change `how` changes what is kept of messages within bounds, and else nothing."""
         how = f" {self.how}" if isinstance(self.kind, Within) else ""
@@ -103,7 +108,7 @@ def joined(
     **options: Unpack[JoinOptions],
 ) -> Joined:
     """The node of a join. Raises ApplicationError for sides that cannot meet, and for what `combine` must not be."""
-    lacks = (how in ("right", "outer"), how in ("left", "outer"))
+    lacks = _lacks(how)
     takes = tuple(or_none(side.schema, lack) for side, lack in zip((left, right), lacks, strict=True))
     check_says(method, options.get("name"), combine, takes, "Result | None")
     name = options.get("name") or name_of(combine)
@@ -113,7 +118,8 @@ def joined(
     check_version(owner, version)
     _check_sides(owner, left, right)
     schemas = (left.one_schema(name), right.one_schema(name))
-    output = join_output(owner, combine, schemas, lacks, _modes(kind, how))
+    modes = [ExecutionMode.PYTHON, *[ExecutionMode.COMPILED] * (not isinstance(kind, InWindow))]
+    output = join_output(owner, combine, schemas, lacks, modes)
     node = LatestJoined if isinstance(kind, Latest) else Joined
     return node(
         name,
@@ -137,6 +143,12 @@ def joined(
     )
 
 
+def _lacks(how: How) -> tuple[bool, bool]:
+    """Of a side that emits messages alone, the other one is None."""
+    left_alone, right_alone = alone_sides(how)
+    return right_alone, left_alone
+
+
 def _check_sides(owner: str, left: StreamNode, right: StreamNode) -> None:
     both = f"{left.name!r} and {right.name!r}"
     if keyless := [side.name for side in (left, right) if not side.keyed]:
@@ -158,11 +170,6 @@ def _state(kind: JoinKind, how: How) -> type[Any]:
     if isinstance(kind, InWindow):
         return kind.windowing.state
     return AsOfState if isinstance(kind, AsOf) else LatestState
-
-
-def _modes(kind: JoinKind, how: How) -> list[ExecutionMode]:
-    is_compiled = isinstance(kind, Latest | AsOf) or (isinstance(kind, Within) and how == "inner")
-    return [ExecutionMode.PYTHON, *[ExecutionMode.COMPILED] * is_compiled]
 
 
 def _timers(kind: JoinKind, combine: Combine) -> tuple[StateTimer, ...]:

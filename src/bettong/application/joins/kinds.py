@@ -73,6 +73,11 @@ class InWindow:
 JoinKind: TypeAlias = Within | Latest | AsOf | InWindow
 
 
+def alone_sides(how: How) -> tuple[bool, bool]:
+    """Whether a message of the left side gives a result without a partner, and whether one of the right side does."""
+    return how in ("left", "outer"), how in ("right", "outer")
+
+
 def check_how(owner: str, how: object, *, of_left: bool = False) -> None:
     """Raises ApplicationError for what says of no side whether its messages need a partner. `of_left`: of it alone."""
     allowed = get_args(How)[:2] if of_left else get_args(How)

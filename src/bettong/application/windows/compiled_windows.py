@@ -1,4 +1,4 @@
-"""Which windows run compiled, over columns: of a fixed size, of aggregates of fields whose width is fixed."""
+"""Which windows run compiled, over columns: those of aggregates of fields whose width is fixed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,6 @@ from bettong.application.windows.aggregates import (
     Sum,
 )
 from bettong.application.windows.approx_distinct import ApproxDistinct
-from bettong.application.windows.kinds import Ranges, WindowKind
 from bettong.application.windows.quantile import Quantile
 from bettong.application.windows.ranked import Top
 from bettong.errors import ApplicationError
@@ -33,13 +32,9 @@ _NUMBERS = (Kind.INT, Kind.FLOAT)
 _OF_WINDOW: Mapping[str, Kind] = {"start": Kind.INT, "end": Kind.INT, "final": Kind.BOOL}
 
 
-def check_compiled(
-    owner: str, schema: Schema, kind: WindowKind, aggregated: Aggregated[Any], *, option: str
-) -> None:
+def check_compiled(owner: str, schema: Schema, aggregated: Aggregated[Any], *, option: str) -> None:
     """Raises ApplicationError for what has no compiled form. `option`: one that has none, if it was given."""
     owner = f"{owner}: compiled"
-    if not isinstance(kind, Ranges):
-        raise ApplicationError(f"{owner}: only tumbling and sliding windows are; take off bettong.compiled")
     if option:
         raise ApplicationError(
             f"{owner}: {option}= has no compiled form; leave it out, or take off bettong.compiled"

@@ -99,6 +99,6 @@ def windowing_of(
     output = check_aggregation(owner, aggregation, schema, emit_empty=emit_empty)
     if isinstance(aggregation, Aggregated) and execution_mode_of(aggregation) is ExecutionMode.COMPILED:
         early_option = "" if early is None else "early"
-        check_compiled(owner, schema, kind, aggregation, option="emit_empty" if emit_empty else early_option)
+        check_compiled(owner, schema, aggregation, option="emit_empty" if emit_empty else early_option)
     found = Windowing(kind, aggregation, late, emit_empty, early_ns)
     return found, output

@@ -10,7 +10,7 @@ from bettong.inspection.computations import ComputationLine
 from bettong.inspection.overview import PartitionRow, StageSummary
 from bettong.inspection.reason_counts import ReasonCounts, ReasonRow
 from bettong.inspection.services import RUNNING, ServiceRow
-from bettong.inspection.trends import PartitionTrend, StageTrend, stage_trend
+from bettong.inspection.trends import PartitionTrend, Since, StageTrend, stage_trend
 from bettong.inspection.watched import Watched
 from bettong.metrics import STANDBY
 
@@ -50,11 +50,17 @@ class PartitionLine:
         return self.unix_s - self.row.watermark_ns / 1e9 if self.row.watermark_ns else None
 
     @property
+    def snapshot_age(self) -> Since | None:
+        """Of its newest one: as who saved it says, else for as long as somebody has looked."""
+        saved = self.row.snapshot
+        return Since(max(0.0, self.unix_s - saved.saved_s)) if saved is not None else self.trend.snapshot
+
+    @property
     def snapshot(self) -> str:
         """How old its snapshot is; one that has all that was folded is as new as can be."""
         if self.row.snapshot_offset is None:
             return "none yet"
-        return "all saved" if self.row.snapshot_offset >= self.row.offset else lasting(self.trend.snapshot)
+        return "all saved" if self.row.snapshot_offset >= self.row.offset else lasting(self.snapshot_age)
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ def _saved(line: PartitionLine) -> str:
         return "no snapshot yet"
     if saved >= line.row.offset:
         return f"snapshot at offset {saved:,}: all that was folded"
-    age = lasting(line.trend.snapshot)
+    age = lasting(line.snapshot_age)
     return f"snapshot at offset {saved:,}, {age} old: {line.row.offset - saved:,} records were folded since"
 
 
@@ -191,7 +191,7 @@ PARTITIONS: Table[PartitionLine] = Table(
         ),
         span("held", lambda line: line.trend.held, "for", first=2, is_optional=True),
         Column(
-            "snapshot", lambda line: line.snapshot, lambda line: length(line.trend.snapshot), "age", first=4
+            "snapshot", lambda line: line.snapshot, lambda line: length(line.snapshot_age), "age", first=4
         ),
         number("keys", lambda line: line.row.keys, "states", first=4),
         number("p50", lambda line: line.row.p50_ms, "ms", first=5, text=milliseconds),

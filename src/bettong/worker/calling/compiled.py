@@ -1,6 +1,8 @@
 """Functions compiled by Numba: runs their kernels over the rows of a batch."""
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -13,7 +15,7 @@ from bettong.schema.schema import Schema
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Failure, Results
-from bettong.worker.joins.column_join import Pairs
+from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.kernel import Kernel
 from bettong.worker.state.records import Records
 
@@ -22,42 +24,28 @@ _ROOM_MIN = 256
 
 
 class PairCalling:
-    """The function of a compiled join, called for pairs of messages. `kernels`: by which sides there are."""
+    """The function of a compiled join, called for pairs of messages."""
 
-    def __init__(self, kernels: Mapping[tuple[bool, bool], Kernel], on_error: OnError) -> None:
-        self._kernels = kernels
+    def __init__(self, kernel: Kernel, on_error: OnError) -> None:
+        self._kernel = kernel
         self._stops = on_error == STOP
 
-    def call(self, pairs: Sequence[Pairs], unpaired: Sequence[Failure]) -> Results:
-        """What it gives for pairs, as results of the rows that made them. No row makes pairs of two of `pairs`.
+    def call(self, pairs: PairColumns, unpaired: Sequence[Failure] = ()) -> Results:
+        """What it gives for pairs, as results of the rows that made them.
 
         `unpaired`: rows of which no pair could be made.
         """
-        found = [self._called(each) for each in pairs if len(each.rows)] or [self._called(pairs[0])]
-        failures = [*unpaired, *(failure for each in found for failure in each.failures)]
-        failures.sort(key=itemgetter(0))
-        columns, rows = (
-            [each.columns for each in found if each.columns is not None],
-            [each.rows for each in found if each.rows is not None],
-        )
-        if len(found) == 1:
-            return Results(columns[0], rows[0], failures)
-        all_rows = np.concatenate(rows)
-        order = np.argsort(all_rows, kind="stable")
-        together = Columns.concatenated(columns[0].schema, columns)
-        return Results(together.take(order), all_rows[order], failures)
-
-    def _called(self, pairs: Pairs) -> Results:
-        kernel = self._kernels[pairs.left is not None, pairs.right is not None]
-        columns = [
-            column for side in (pairs.left, pairs.right) if side is not None for column in side.columns
-        ]
-        made, count, raised = _run(kernel, len(pairs.rows), columns, (), 0, stops=self._stops)
-        results = _output(kernel, made, count, [])
+        rows, left, right = pairs.rows, pairs.left, pairs.right
+        columns = [*left.columns, *right.columns]
+        if any(self._kernel.form.lacks):
+            columns.append(pairs.lacks)
+        made, count, raised = _run(self._kernel, left.length, columns, (), 0, stops=self._stops)
+        results = _output(self._kernel, made, count, [])
         assert results.rows is not None  # noqa: S101 - pairs may give nothing
         failed = sorted((*raised, *results.failures), key=itemgetter(0))
-        failures = [(int(pairs.rows[pair]), reason) for pair, reason in failed]
-        return Results(results.columns, pairs.rows[results.rows], failures)
+        failures = [*unpaired, *((int(rows[pair]), reason) for pair, reason in failed)]
+        failures.sort(key=itemgetter(0))
+        return Results(results.columns, rows[results.rows], failures)
 
 
 class CompiledCalling:
@@ -94,7 +82,7 @@ class CompiledCalling:
 
 def _run(
     kernel: Kernel, rows: int, columns: Sequence[Column], states: Sequence[Array], keys: int, *, stops: bool
-) -> tuple["_Made", int, list[Failure]]:
+) -> tuple[_Made, int, list[Failure]]:
     """Stores the results of all rows, and counts them. `states`: the arrays that the kernel takes for them."""
     several = kernel.form.returns is Returns.MANY
     cursor = np.array([-1, 0, 0])
@@ -124,7 +112,7 @@ def _run(
 class _Made:
     """Where a kernel stores results."""
 
-    def __init__(self, kernel: Kernel, room: int, before: "_Made | None" = None) -> None:
+    def __init__(self, kernel: Kernel, room: int, before: _Made | None = None) -> None:
         self.room = room
         self.sources = np.empty(room, np.int64)
         self.violations = np.empty(room if kernel.form.returns is Returns.MANY else 1, np.uint8)

@@ -17,8 +17,10 @@ from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.result_builder import ResultBuilder
 from bettong.worker.calling.results import Results
+from bettong.worker.fired import fired_at
 from bettong.worker.progress import FoldProgress
 from bettong.worker.state.objects import ObjectTable
+from bettong.worker.windows.sessions import SessionWindows
 from bettong.worker.windows.window_rows import KeyWindows, WindowRows
 
 
@@ -118,6 +120,21 @@ class WindowClosing:
                     break
             self._go_on(key, state, batch, row, states)
         return output.results(batch.length)
+
+    def over(self, batch: Batch, states: ObjectTable) -> Batch:
+        """Timers that are due, without those of sessions that have grown since: these are due later."""
+        if not isinstance(self._windows, SessionWindows) or self._timer != "due":
+            return batch
+        grown = []
+        for row, (key, at_ns) in enumerate(zip(batch.key_values(), batch.columns.values(1), strict=True)):
+            state = states.get(key)
+            if self._windows.has_grown(state, at_ns):
+                grown.append(row)
+                self._go_on(key, state, batch, row, states)
+        if not grown:
+            return batch
+        rows = np.delete(np.arange(batch.length), grown)
+        return fired_at(batch.take(rows), batch.event_times()[rows])
 
     def skip(self, batch: Batch, states: ObjectTable, *, empty: bool) -> None:
         """These timers fired, and no function is called for them: what was due is gone. `empty`: see KeyWindows."""

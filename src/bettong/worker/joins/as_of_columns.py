@@ -12,7 +12,6 @@ from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
 from bettong.worker.batch import Batch
-from bettong.worker.event_times import EventTimes
 from bettong.worker.joins.as_of import beyond
 from bettong.worker.joins.as_of_kernels import (
     FIRINGS,
@@ -26,7 +25,8 @@ from bettong.worker.joins.as_of_kernels import (
     close_keys,
     take_rows,
 )
-from bettong.worker.joins.column_join import ClosedKeys, Pairs, TakenRows
+from bettong.worker.joins.column_join import FiredKeys, TakenRows
+from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.joins.sides import SidedColumns
 from bettong.worker.state.join_table import AsOfTable
 from bettong.worker.state.kept_pool import ENTRY_WORDS
@@ -79,7 +79,9 @@ class AsOfColumns:
         self._table.pool.sides[True].give_back(past)
         if chosen is not None:
             late, pairs[0] = chosen[late], chosen[pairs[0]]
-        return TakenRows([self._paired(columns, pairs[0], versions)], late, failures)
+        left = columns.of_side(pairs[0], is_right=False) if len(pairs[0]) else self._nothing
+        made = PairColumns.of_left(pairs[0], left, versions, np.zeros(versions.length, np.bool_))
+        return TakenRows(made, late, failures)
 
     def _keep(self, batch: Batch, waits: Array) -> Array:
         """By row that may be kept, the row of its message. `waits`: of rows of the stream, which are."""
@@ -118,15 +120,11 @@ class AsOfColumns:
             table.pool.grow()
         return marks, pairs[:, : counts[PAIRS]], sooner[: counts[SOONER]], past[: counts[PAST]]
 
-    def _paired(self, columns: SidedColumns, rows: Array, versions: Columns) -> Pairs:
-        left = columns.of_side(rows, is_right=False) if len(rows) else self._nothing
-        return Pairs(rows, left, versions)
-
     def soonest_due(self, times: Array) -> Array:
         """See ColumnJoin."""
         return np.minimum(times, self._latest_ns) + 1
 
-    def close(self, watermark_ns: int) -> ClosedKeys | None:
+    def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
         """See ColumnJoin. Who has waited gets the version of its time; versions that nobody can ask for are gone."""
         table = self._table
         slots, dues = table.take_slots_due(watermark_ns)
@@ -134,22 +132,26 @@ class AsOfColumns:
             return None
         messages, versions = table.pool.sides
         firings, pairs, waited, past = self._close(slots, dues, watermark_ns)
-        keys, times = table.keys_at(firings[0]), firings[1]
+        fired = self._fired(firings, pairs) if reports_all or pairs.shape[1] else None
+        messages.give_back(waited)
+        versions.give_back(past)
+        table.close(slots)
+        return fired
+
+    def _fired(self, firings: Array, pairs: Array) -> FiredKeys:
+        """In order. The messages are still there."""
+        messages, versions = self._table.pool.sides
+        keys, dues = self._table.keys_at(firings[0]), firings[1]
         order = _in_order(keys, firings[2])
         # Pairs of one firing lie one behind the other, those of the first firing first.
         counts = np.bincount(pairs[0], minlength=len(order))
         starts, counts = (np.cumsum(counts) - counts)[order], counts[order]
         rows = np.repeat(np.arange(len(order)), counts)
         _, found, valid = pairs[:, np.arange(len(rows)) + (starts - np.cumsum(counts) + counts)[rows]]
-        paired, alone = np.flatnonzero(valid != NO_VERSION), np.flatnonzero(valid == NO_VERSION)
-        made = [Pairs(rows[paired], messages.at(found[paired]), versions.at(valid[paired]))]
-        if len(alone):
-            made.append(Pairs(rows[alone], messages.at(found[alone]), None))
-        messages.give_back(waited)
-        versions.give_back(past)
-        table.close(slots)
-        fired = table.rows_of(keys[order], times[order])
-        return ClosedKeys(fired.at(EventTimes.of(np.maximum(times[order] - 1, 0))), made)
+        alone = valid == NO_VERSION
+        right = versions.at(np.where(alone, 0, valid))
+        made = PairColumns.of_left(rows, messages.at(found), right, alone)
+        return FiredKeys(keys[order], dues[order], made)
 
     def _close(self, slots: Array, dues: Array, watermark_ns: int) -> tuple[Array, Array, Array, Array]:
         """Firings and pairs, see `close_keys`; messages that have waited, and versions that are gone."""

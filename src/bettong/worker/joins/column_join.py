@@ -5,45 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from bettong.frames.columns import Array, Columns
+from bettong.frames.columns import Array
 from bettong.worker.batch import Batch
-
-
-class Pairs(NamedTuple):
-    """Messages of both sides, in pairs. A side that is None has no message in any.
-
-    `rows`: by pair the row that makes it, of a batch or of what is due, in rising order.
-    """
-
-    rows: Array
-    left: Columns | None
-    right: Columns | None
-
-    def take(self, pairs: Array) -> Pairs:
-        """Those of these indexes, in rising order."""
-        left, right = (None if side is None else side.take(pairs) for side in (self.left, self.right))
-        return Pairs(self.rows[pairs], left, right)
+from bettong.worker.joins.pair_columns import PairColumns
 
 
 class TakenRows(NamedTuple):
-    """What rows of a batch make: pairs, and messages without a partner.
+    """What the rows of a batch make. `late`: rows that were; `failures`: rows that could not be taken, and why."""
 
-    `late`: rows that were late. `failures`: rows that could not be taken, and why.
-    """
-
-    pairs: Sequence[Pairs]
+    pairs: PairColumns
     late: Array
     failures: Sequence[tuple[int, str]]
 
 
-class ClosedKeys(NamedTuple):
-    """What was due of keys: by time, then by key. `rows` of the pairs count these.
+class FiredKeys(NamedTuple):
+    """Keys that were due, by time, then by key, and when each was. The rows of `pairs`: which of these it was."""
 
-    `fired`: rows of Fired, with the event times of what they give.
-    """
-
-    fired: Batch
-    pairs: Sequence[Pairs]
+    keys: Array
+    dues: Array
+    pairs: PairColumns
 
 
 class ColumnJoin(Protocol):
@@ -55,8 +35,11 @@ class ColumnJoin(Protocol):
     def soonest_due(self, times: Array) -> Array:
         """See Operator."""
 
-    def close(self, watermark_ns: int) -> ClosedKeys | None:
-        """Closes all that is due by that watermark. None where it gives nothing."""
+    def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
+        """Closes all that is due by that watermark. None where nothing comes of it.
+
+        `reports_all`: not only where something does.
+        """
 
     def try_without_rows(self) -> None:
         """Runs all of it over nothing, so that machine code is there before the first message comes."""

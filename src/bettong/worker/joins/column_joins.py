@@ -33,4 +33,4 @@ def column_join(node: Joined, table: ColumnTable, deletes: Deletes | None = None
     if isinstance(table, AsOfTable):
         return AsOfColumns(node, table)
     assert isinstance(node.kind, Within)  # noqa: S101 - no others are compiled
-    return WithinColumns(node.kind, table)
+    return WithinColumns(node.kind, node.how, table)

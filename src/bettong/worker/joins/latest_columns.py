@@ -10,7 +10,7 @@ from bettong.application.joins.joined import Joined
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
-from bettong.worker.joins.column_join import Pairs, TakenRows
+from bettong.worker.joins.column_join import TakenRows
 from bettong.worker.joins.latest_kernels import (
     DELETES,
     ENDED,
@@ -22,6 +22,7 @@ from bettong.worker.joins.latest_kernels import (
     look_up,
     settle,
 )
+from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.joins.sides import SidedColumns
 from bettong.worker.state.latest_table import NONE, LatestTable
 
@@ -76,26 +77,20 @@ class LatestColumns:
         slots[left] = self._table.find(batch.take(left))
         return slots
 
-    def _pairs(self, columns: SidedColumns, left: Array, slots: Array, found: Array) -> list[Pairs]:
+    def _pairs(self, columns: SidedColumns, left: Array, slots: Array, found: Array) -> PairColumns:
         """Rows of the stream with what they found, and those that found nothing where these count."""
-        of_left = found[left]
-        paired, alone = left[of_left != NONE], left[of_left == NONE]
-        of_table = self._of_table(columns, slots[paired], found[paired])
-        pairs = [Pairs(paired, self._of_stream(columns, paired), of_table)]
-        if self._emits_alone:
-            pairs.append(Pairs(alone, self._of_stream(columns, alone), None))
-        return pairs
-
-    def _of_stream(self, columns: SidedColumns, rows: Array) -> Columns:
-        """The messages of these rows."""
-        return columns.of_side(rows, is_right=False) if len(rows) else self._nothing
+        rows = left if self._emits_alone else left[found[left] != NONE]
+        alone = found[rows] == NONE
+        of_stream = columns.of_side(rows, is_right=False) if len(rows) else self._nothing
+        of_table = self._of_table(columns, np.where(alone, 0, slots[rows]), found[rows])
+        return PairColumns.of_left(rows, of_stream, of_table, alone)
 
     def _of_table(self, columns: SidedColumns, slots: Array, found: Array) -> Columns:
-        """The messages of these slots, each as it was when a row found it."""
+        """The messages of these slots, each as it was when a row found it; any one where it found none."""
         of_batch = np.flatnonzero(found > NONE)
         if not len(of_batch):
             return self._table.at(slots)
-        kept = np.flatnonzero(found < NONE)
+        kept = np.flatnonzero(found <= NONE)
         parts = [
             columns.messages_of(found[of_batch] - 1, is_right=True),
             self._table.at(slots[kept]),
@@ -120,7 +115,7 @@ class LatestColumns:
         """See ColumnJoin."""
         return np.full(len(times), NEVER, np.int64)
 
-    def close(self, watermark_ns: int) -> None:
+    def close(self, watermark_ns: int, *, reports_all: bool) -> None:  # noqa: ARG002
         """See ColumnJoin."""
         raise AssertionError(f"nothing is due at {watermark_ns}")
 

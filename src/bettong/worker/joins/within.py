@@ -22,13 +22,12 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-import numpy as np
-
 from bettong.application.joins.kinds import How, Within
 from bettong.application.joins.states import KeptMessage, OuterState, WithinState
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array
 from bettong.worker.joins.key_join import Add, ClosedPairs, Pair
+from bettong.worker.joins.reaches import reaches
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.window_rows import WindowRows
 
@@ -41,15 +40,8 @@ class WithinJoin:
     """See KeyJoin."""
 
     def __init__(self, kind: Within, how: How) -> None:
-        self._reaches = [kind.reach_ns(is_right=is_right) for is_right in (False, True)]
-        self._emits_alone = (how in ("left", "outer"), how in ("right", "outer"))
-        # By side: for how long after its time a message is kept.
-        self._kept_ns = [
-            max(0, last_ns) if emits_alone else last_ns
-            for (_, last_ns), emits_alone in zip(self._reaches, self._emits_alone, strict=True)
-        ]
-        # Of later ones the bounds lie beyond 64 bits.
-        self._latest_ns = NEVER - 2 - max(abs(bound) for bound in (kind.lower_ns, kind.upper_ns))
+        self._reaches = reaches(kind, how)
+        self._kept_ns = (self._reaches.left.kept_ns, self._reaches.right.kept_ns)
 
     def adders(self, rows: WindowRows, states: ObjectTable, pair: Pair) -> tuple[Add, Add]:
         """See KeyJoin."""
@@ -70,9 +62,9 @@ class WithinJoin:
         *,
         is_right: bool,
     ) -> Add:
-        (first_ns, last_ns), kept_ns = self._reaches[is_right], self._kept_ns[is_right]
-        latest_ns, late = self._latest_ns, rows.late
-        emits_alone, partner_emits_alone = self._emits_alone[is_right], self._emits_alone[not is_right]
+        first_ns, last_ns, kept_ns, emits_alone = self._reaches.of_side(is_right=is_right)
+        partner_emits_alone = self._reaches.of_side(is_right=not is_right).emits_alone
+        latest_ns, late = self._reaches.latest_ns, rows.late
         find, create, timers = states.get, states.create, states.timers
         assert timers is not None  # noqa: S101 - it has one
         note = timers.note
@@ -122,13 +114,8 @@ class WithinJoin:
         return add
 
     def soonest_due(self, times: Array) -> Array:
-        """See KeyJoin. Where pairs alone count, nobody sees when a message is thrown away."""
-        found = np.full(len(times), NEVER, np.int64)
-        known = np.minimum(times, self._latest_ns)
-        for kept_ns, emits_alone in zip(self._kept_ns, self._emits_alone, strict=True):
-            if emits_alone:
-                np.minimum(found, known + kept_ns + 1, out=found)
-        return found
+        """See KeyJoin."""
+        return self._reaches.soonest_due(times)
 
     def due_ns(self, state: WithinState, at_ns: int, until_ns: int) -> Sequence[int]:
         """See KeyJoin. A time comes twice where messages of both sides are known to stay alone."""

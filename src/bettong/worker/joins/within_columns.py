@@ -1,4 +1,4 @@
-"""`join_within` over columns: the pairs that the rows of a batch make, all at once, as columns of both sides."""
+"""`join_within` over columns: pairs, and messages that stay alone, all of a batch at once, as columns of both sides."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bettong.application.joins.kinds import Within
+from bettong.application.joins.kinds import How, Within
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
 from bettong.worker.batch import Batch
-from bettong.worker.joins.column_join import Pairs, TakenRows
+from bettong.worker.joins.column_join import FiredKeys, TakenRows
+from bettong.worker.joins.pair_columns import PairColumns
+from bettong.worker.joins.reaches import reaches
 from bettong.worker.joins.sides import SidedColumns
 from bettong.worker.joins.within import beyond
 from bettong.worker.joins.within_kernels import (
+    ALONE,
     BEYOND,
+    FIRED,
     KEPT_ROW,
     LATE,
     MORE_PAIRS,
+    NO_MESSAGE,
     PAIRS,
     PASSING,
     SOONER,
@@ -26,6 +31,7 @@ from bettong.worker.joins.within_kernels import (
     judge_rows,
     pair_rows,
 )
+from bettong.worker.kernel import BOTH, LEFT_LACKS, RIGHT_LACKS
 from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.kept_pool import ENTRY_WORDS
 
@@ -44,14 +50,14 @@ class _Rows(NamedTuple):
 
 
 class WithinColumns:
-    """See ColumnJoin. Of pairs alone, so nothing comes of what time does. What is kept is in `table`."""
+    """See ColumnJoin. What is kept is in `table`."""
 
-    def __init__(self, kind: Within, table: JoinTable) -> None:
+    def __init__(self, kind: Within, how: How, table: JoinTable) -> None:
         self._table = table
-        self._reaches = np.array([kind.reach_ns(is_right=is_right) for is_right in (False, True)], np.int64)
+        own = reaches(kind, how)
+        self.soonest_due = own.soonest_due
+        self._reaches, self._latest_ns = np.array([own.left, own.right], np.int64), own.latest_ns
         self._room = _ROOM_MIN
-        # Of later ones the bounds lie beyond 64 bits.
-        self._latest_ns = NEVER - 2 - max(abs(kind.lower_ns), abs(kind.upper_ns))
 
     def take(self, batch: Batch) -> TakenRows:
         """See ColumnJoin. Pairs rows with what is kept of the other side, and keeps them."""
@@ -76,7 +82,9 @@ class WithinColumns:
         found = self._pairs(batch, _Rows(times, watermarks, of_right, marks, self._keep(batch, marks)))
         rows = found[0] if not others else taken[found[0]]
         left, right = (self._messages(batch, found, is_right=is_right) for is_right in (False, True))
-        return TakenRows([Pairs(rows, left, right)], late, failures)
+        lacks, alone = np.full(len(rows), BOTH, np.uint8), np.flatnonzero(found[1] == NO_MESSAGE)
+        lacks[alone] = _lacks(of_right[found[0, alone]])
+        return TakenRows(PairColumns(rows, left, right, lacks), late, failures)
 
     def _keep(self, batch: Batch, marks: Array) -> Array:
         """By row that is kept, the row of its message."""
@@ -121,7 +129,7 @@ class WithinColumns:
         return pairs[:, : counts[PAIRS]], sooner[: counts[SOONER]]
 
     def _messages(self, batch: Batch, pairs: Array, *, is_right: bool) -> Columns:
-        """Those of one side, by pair: rows of the batch, or their partners."""
+        """Those of one side, by pair: rows of the batch, or their partners. Any message for one that there is not."""
         columns, kept = batch.columns, self._table.pool.sides[is_right]
         assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
         if columns.one_side is not None:
@@ -133,16 +141,14 @@ class WithinColumns:
         parts = [columns.messages_of(pairs[0, own], is_right=is_right), kept.at(pairs[1, others])]
         return Columns.concatenated(kept.schema, parts).take(np.argsort(np.concatenate([own, others])))
 
-    def soonest_due(self, times: Array) -> Array:
-        """See ColumnJoin. Nobody sees when a message is thrown away."""
-        return np.full(len(times), NEVER, np.int64)
-
-    def close(self, watermark_ns: int) -> None:
+    def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
         """See ColumnJoin. What can have no partner any more is gone."""
         slots, dues = self._table.take_slots_due(watermark_ns)
-        if len(slots):
-            self._drop(slots, dues, watermark_ns)
-            self._table.close(slots)
+        if not len(slots):
+            return None
+        found = self._drop(slots, dues, watermark_ns, reports_all=reports_all)
+        self._table.close(slots)
+        return found
 
     def try_without_rows(self) -> None:
         """See ColumnJoin."""
@@ -154,14 +160,17 @@ class WithinColumns:
         for times in (none, read_only):
             judge_rows(times, none, of_right, self._reaches, self._latest_ns, marks)
             self._pairs_of(slots, _Rows(times, none, of_right, marks, none))
-        self._drop(slots, none, 0)
+        self._drop(slots, none, 0, reports_all=True)
         self._table.forget_empty(slots)
         self._table.pool.keep(self._table.words[:0], 0, none, np.empty((0, ENTRY_WORDS), np.int64))
 
-    def _drop(self, slots: Array, dues: Array, watermark_ns: int) -> None:
+    def _drop(self, slots: Array, dues: Array, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
         table = self._table
         sides = table.pool.sides
         dropped = tuple(np.empty(side.live, np.int64) for side in sides)
+        # Each time but the first a key that is due drops something.
+        live = sum(map(len, dropped))
+        fired, alone = np.empty((2, len(slots) + live), np.int64), np.empty((3, live), np.int64)
         counts = drop_past(
             slots,
             dues,
@@ -170,6 +179,33 @@ class WithinColumns:
             table.words,
             table.pool.arrays,
             dropped,
+            fired,
+            alone,
         )
-        for side, messages, count in zip(sides, dropped, counts.tolist(), strict=True):
+        found = None
+        if reports_all or counts[ALONE]:
+            found = self._fired(fired[:, : counts[FIRED]], alone[:, : counts[ALONE]])
+        for side, messages, count in zip(sides, dropped, counts.tolist(), strict=False):
             side.give_back(messages[:count])
+        return found
+
+    def _fired(self, fired: Array, alone: Array) -> FiredKeys:
+        """In order. The messages that stay alone are still there."""
+        keys, dues = self._table.keys_at(fired[0]), fired[1]
+        # The left side of a key comes before the right one, which is due then, too.
+        order = np.lexsort((keys, dues))
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        rows, of_right, messages = ranks[alone[0]], alone[1] == 1, alone[2]
+        by_row = np.argsort(rows, kind="stable")
+        rows, of_right, messages = rows[by_row], of_right[by_row], messages[by_row]
+        left, right = (
+            side.at(np.where(of_right == is_right, messages, 0))
+            for is_right, side in enumerate(self._table.pool.sides)
+        )
+        return FiredKeys(keys[order], dues[order], PairColumns(rows, left, right, _lacks(of_right)))
+
+
+def _lacks(of_right: Array) -> Array:
+    """What messages that are alone lack, by the side of each."""
+    return np.where(of_right, LEFT_LACKS, RIGHT_LACKS).astype(np.uint8)

@@ -1,7 +1,6 @@
 """`join_within` over columns, as machine code: rows find their partners and are kept, and what is past is dropped.
 
-The same as `within` does with objects, for pairs alone. What is kept: see `state.kept_pool`. `reaches`, a row a side:
-how much later than a message its partners are, at least and at most.
+The same as `within` does with objects. What is kept: see `state.kept_pool`. `reaches`: a `Reach` a side, as a row.
 
 Numba compiles this when the library is first run, not for each application, so what differs is data.
 """
@@ -37,7 +36,11 @@ from bettong.worker.state.kept_pool import (
 KEPT_ROW, PASSING, LATE, BEYOND = range(4)
 # What `counts` counts: pairs, keys that are due sooner, and the pairs for which there was no room.
 PAIRS, SOONER, MORE_PAIRS = range(3)
-FIRST_NS, LAST_NS = range(2)
+FIRST_NS, LAST_NS, KEPT_NS, EMITS_ALONE = range(4)
+# Of a row that is alone, in place of its partner's message.
+NO_MESSAGE = -1
+# What `drop_past` counts: messages of each side that are gone, keys that were due, and messages that stay alone.
+LEFT_GONE, RIGHT_GONE, FIRED, ALONE = range(4)
 
 
 @numba.njit(cache=True)
@@ -52,7 +55,7 @@ def judge_rows(times: Any, watermarks: Any, of_right: Any, reaches: Any, latest_
             mark = LATE
         elif at_ns > latest_ns:
             mark = BEYOND
-        elif at_ns + reaches[side, LAST_NS] < watermarks[row]:
+        elif at_ns + reaches[side, KEPT_NS] < watermarks[row]:
             mark = PASSING
         marks[row] = mark
         others += mark != KEPT_ROW
@@ -74,7 +77,8 @@ def pair_rows(
     """Pairs rows with what is kept of the other side, and keeps them, from `start` on.
 
     `rows`: by row event time, watermark, side, mark and the row of its message where that is kept.
-    `pairs`: filled with rows and their partners' messages. `sooner`: with the slots of keys that are due sooner.
+    `pairs`: filled with rows and their partners' messages, and with rows that stay alone. `sooner`: with the slots of
+    keys that are due sooner.
     Stops before the first row for which there is too little room, and returns it: for so many pairs as `counts` says,
     or, where that is 0, for its entry.
     """
@@ -92,31 +96,30 @@ def pair_rows(
         )
         begin = keys[slot, other + FIRST]
         low, high = _between(begin, begin + keys[slot, other + KEPT], from_ns, until_ns, entries)
-        if counts[PAIRS] + high - low > pairs.shape[1]:
-            counts[MORE_PAIRS] = high - low
+        is_alone = reaches[side, EMITS_ALONE] != 0 and low == high
+        made = 1 if is_alone and marks[row] == PASSING else high - low
+        if counts[PAIRS] + made > pairs.shape[1]:
+            counts[MORE_PAIRS] = made
             return np.int64(row)
         if marks[row] == KEPT_ROW and is_full(slot, own, keys) and not make_room(slot, own, keys, pool):
             return np.int64(row)
         first, is_ordered = counts[PAIRS], True
+        if made > high - low:
+            pairs[0, first], pairs[1, first] = row, NO_MESSAGE
         for index in range(low, high):
+            if entries[index, NUMBER] < 0:
+                entries[index, NUMBER] = ~entries[index, NUMBER]
             pairs[0, first + index - low], pairs[1, first + index - low] = row, entries[index, MESSAGE]
             is_ordered &= index == low or entries[index - 1, NUMBER] < entries[index, NUMBER]
         if not is_ordered:
             _put_in_order(first, low, high, entries, pairs)
-        counts[PAIRS] += high - low
+        counts[PAIRS] += made
         if marks[row] == KEPT_ROW:
-            at = keys[slot, own + FIRST] + keys[slot, own + KEPT]
-            if at > keys[slot, own + FIRST] and entries[at - 1, TIME] > at_ns:
-                at = hole_for(keys[slot, own + FIRST], at, at_ns, entries)
-            entries[at, TIME], entries[at, NUMBER], entries[at, MESSAGE] = (
-                at_ns,
-                keys[slot, COUNT],
-                messages[row],
-            )
-            keys[slot, own + KEPT] += 1
-            keys[slot, COUNT] += 1
-            if keys[slot, DUE] == NEVER:
-                keys[slot, DUE] = until_ns + 1
+            number = keys[slot, COUNT]
+            _keep(slot, own, at_ns, ~number if is_alone else number, messages[row], keys, entries)
+            due_ns = at_ns + reaches[side, KEPT_NS] + 1
+            if keys[slot, DUE] == NEVER or (is_alone and due_ns < keys[slot, DUE]):
+                keys[slot, DUE] = due_ns
                 sooner[counts[SOONER]] = slots[row]
                 counts[SOONER] += 1
     return len(slots)
@@ -141,36 +144,102 @@ def _put_in_order(first: Any, low: Any, high: Any, entries: Any, pairs: Any) -> 
         pairs[1, first + index] = entries[low + order[index], MESSAGE]
 
 
+@numba.njit(cache=True, inline="always")
+def _keep(slot: Any, own: Any, at_ns: Any, number: Any, message: Any, keys: Any, entries: Any) -> None:
+    """An entry more of a side, whose words begin `own` in the key's. There is room for it."""
+    at = keys[slot, own + FIRST] + keys[slot, own + KEPT]
+    if at > keys[slot, own + FIRST] and entries[at - 1, TIME] > at_ns:
+        at = hole_for(keys[slot, own + FIRST], at, at_ns, entries)
+    entries[at, TIME], entries[at, NUMBER], entries[at, MESSAGE] = at_ns, number, message
+    keys[slot, own + KEPT] += 1
+    keys[slot, COUNT] += 1
+
+
 @numba.njit(cache=True)
-def drop_past(slots: Any, dues: Any, until_ns: Any, reaches: Any, keys: Any, pool: Any, dropped: Any) -> Any:
+def drop_past(
+    slots: Any,
+    dues: Any,
+    until_ns: Any,
+    reaches: Any,
+    keys: Any,
+    pool: Any,
+    dropped: Any,
+    fired: Any,
+    alone: Any,
+) -> Any:
     """Keys that were due drop what is past; until they are due later than that, or keep nothing.
 
-    `dropped`: filled with the messages that are gone, by side. Returns how many these are.
+    `dropped`: filled with the messages that are gone, by side. `fired`: with the slot of each key that was due, and
+    when, as often as it was. `alone`: with the messages that stay alone: which of `fired` it was, side and message.
+    Returns how many these are.
     """
     entries = pool[0]
-    counts = np.zeros(2, np.int64)
+    counts, firsts = np.zeros(4, np.int64), np.empty(2, np.int64)
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for index in range(count):
         if is_large and index + AHEAD < count:
             ask_for(np.uint64(slots[index + AHEAD]), np.uint64(slots[index + ENTRIES_AHEAD]), keys, entries)
         slot = np.uint64(slots[index])
         due_ns = dues[index]
+        for side in range(2):
+            firsts[side] = keys[slot, SIDES + SIDE_WORDS * side + FIRST]
         while due_ns <= until_ns:
-            next_ns = NEVER
-            for side in range(2):
-                at, last_ns = SIDES + SIDE_WORDS * side, reaches[side, LAST_NS]
-                begin, kept = keys[slot, at + FIRST], keys[slot, at + KEPT]
-                gone = at_or_after(entries, begin, begin + kept, due_ns - last_ns) - begin
-                for each in range(gone):
-                    dropped[side][counts[side]] = entries[begin + each, MESSAGE]
-                    counts[side] += 1
-                keys[slot, at + FIRST] += gone
-                keys[slot, at + KEPT] -= gone
-                if gone < kept:
-                    end_ns = entries[begin + kept - 1, TIME] + last_ns + 1
-                    next_ns = end_ns if next_ns == NEVER else max(next_ns, end_ns)
-            due_ns = next_ns
+            due_ns = _fire(slot, due_ns, reaches, keys, entries, dropped, fired, alone, counts, firsts)
         for side in range(2):
             shrink(slot, SIDES + SIDE_WORDS * side, keys, pool)
         keys[slot, DUE] = due_ns
     return counts
+
+
+@numba.njit(cache=True, inline="always")
+def _fire(
+    slot: Any,
+    due_ns: Any,
+    reaches: Any,
+    keys: Any,
+    entries: Any,
+    dropped: Any,
+    fired: Any,
+    alone: Any,
+    counts: Any,
+    firsts: Any,
+) -> Any:
+    """A key was due then; returns when it is next. `firsts`: by side, before which entry none is alone."""
+    fired[0, counts[FIRED]], fired[1, counts[FIRED]] = slot, due_ns
+    before = counts[ALONE]
+    end_ns = alone_ns = NEVER
+    for side in range(2):
+        at, kept_ns = SIDES + SIDE_WORDS * side, reaches[side, KEPT_NS]
+        begin, kept = keys[slot, at + FIRST], keys[slot, at + KEPT]
+        gone = at_or_after(entries, begin, begin + kept, due_ns - kept_ns) - begin
+        if reaches[side, EMITS_ALONE] != 0:
+            first = _first_alone(entries, firsts[side], begin + kept)
+            if counts[ALONE] > before and first < begin + gone:
+                # The left side first; then the right one, which is due again.
+                gone = 0
+            while first < begin + gone:
+                alone[0, counts[ALONE]], alone[1, counts[ALONE]] = counts[FIRED], side
+                alone[2, counts[ALONE]] = entries[first, MESSAGE]
+                counts[ALONE] += 1
+                first = _first_alone(entries, first + 1, begin + kept)
+            if first < begin + kept:
+                alone_ns = min(alone_ns, entries[first, TIME] + kept_ns + 1)
+            firsts[side] = first
+        for each in range(gone):
+            dropped[side][counts[side]] = entries[begin + each, MESSAGE]
+            counts[side] += 1
+        keys[slot, at + FIRST] += gone
+        keys[slot, at + KEPT] -= gone
+        if gone < kept:
+            side_ns = entries[begin + kept - 1, TIME] + kept_ns + 1
+            end_ns = side_ns if end_ns == NEVER else max(end_ns, side_ns)
+    counts[FIRED] += 1
+    return end_ns if alone_ns == NEVER else alone_ns
+
+
+@numba.njit(cache=True, inline="always")
+def _first_alone(entries: Any, begin: Any, end: Any) -> Any:
+    """The first entry of a message that had no partner yet; `end` where there is none."""
+    while begin < end and entries[begin, NUMBER] >= 0:
+        begin += 1
+    return begin

@@ -45,7 +45,10 @@ class MessageType(types.Type):
 
     @property
     def literal_type(self) -> "MessageType":
-        """Asked by Numba's `dead_branch_prune`: so that what a function does without a message is not compiled."""
+        """Itself. Numba compares an argument that has this with None before there are types: see `dead_branch_prune`.
+
+        So of `if right is None`, what is not run need not make sense.
+        """
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""Compiled joins: all pairs of a batch at once, and all of what is due at once."""
+"""Joins whose function is compiled: all pairs of a batch at once, and all that time makes at once."""
 
 from __future__ import annotations
 
@@ -7,61 +7,95 @@ from collections.abc import Sequence
 import numpy as np
 
 from bettong.application.joins.joined import Joined
-from bettong.frames.columns import Array
+from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
 from bettong.worker.calling.compiled import PairCalling
 from bettong.worker.calling.deletes import deletes_of
-from bettong.worker.calling.results import Calling
+from bettong.worker.calling.results import Calling, Results
 from bettong.worker.due import Due
-from bettong.worker.fired import DueTimers
-from bettong.worker.joins.column_join import ClosedKeys
+from bettong.worker.event_times import EventTimes
+from bettong.worker.fired import DueTimers, Firing
 from bettong.worker.joins.column_joins import ColumnTable, column_join
 from bettong.worker.joins.late_sides import LateSides
-from bettong.worker.operators.firings import Firings
+from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.operators.operator import derived
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
+from bettong.worker.progress import FoldProgress
 
 
 class ColumnJoinOperator:
-    """See Operator."""
+    """See Operator. What time makes has an event time of its own."""
 
     def __init__(
-        self, node: Joined, table: ColumnTable, calling: PairCalling, deletes: Calling[None] | None
+        self,
+        node: Joined,
+        table: ColumnTable,
+        calling: PairCalling,
+        deletes: Calling[None] | None,
+        progress: FoldProgress,
     ) -> None:
         self.name = node.name
         self.table = table
         self.late_sides = LateSides()
-        self._node = node
         self._join = column_join(node, table, deletes_of(node, deletes))
         self._calling = calling
+        self._progress = progress
+        self._schema = node.schema
+        self._timers = [timer.field for timer in node.timers]
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        taken = self._join.take(batch)
-        self.late_sides.note(batch, taken.late)
-        results = self._calling.call(taken.pairs, taken.failures)
-        return derived(self.name, batch, results, dead_letters, taken.late)
+        found = self._join.take(batch)
+        self.late_sides.note(batch, found.late)
+        results = self._calling.call(found.pairs, found.failures)
+        return derived(self.name, batch, results, dead_letters, found.late)
 
     @property
     def due(self) -> Due | None:
         """See Operator."""
-        return self.table.due if self._node.timers else None
+        return self.table.due if self._timers else None
 
     def soonest_due(self, times: Array) -> Array | None:
         """See Operator."""
         return self._join.soonest_due(times)
 
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:  # noqa: ARG002
-        """See Operator. A key fires once for each time of its messages, so how often is bounded by these."""
-        closed = self._join.close(watermark_ns)
-        return () if closed is None else self._fired(closed, dead_letters)
+        """See Operator. A key is due once for each message, at most, so how often it fires is bounded."""
+        found = self._join.close(watermark_ns, reports_all=dead_letters.exclusion is not None)
+        if found is None:
+            return ()
+        (timer,) = self._timers
+        due = self.table.due_timers(timer, found.keys, found.dues)
+        rows, pairs = due.rows.at(EventTimes.of(np.maximum(found.dues - 1, 0))), found.pairs
 
-    def _fired(self, closed: ClosedKeys, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
-        exclusion = dead_letters.exclusion
-        firings = Firings(self._node.schema, exclusion.of_timers(self.name) if exclusion is not None else {})
-        (timer,) = self._node.timers
-        due, pairs = DueTimers(timer.field, closed.fired), closed.pairs
-        if refused := firings.refused(due):
-            pairs = [each.take(np.flatnonzero(~np.isin(each.rows, list(refused)))) for each in pairs]
-        firings.add(due, self._calling.call(pairs, []))
-        return firings.results(self.name, dead_letters)
+        def firing(index: int) -> Firing:
+            return Firing(timer, rows.key_values()[index], int(found.dues[index]))
+
+        dead_letters.firing = firing
+        left_out = dead_letters.left_out(self.name, rows.length)
+        if left_out:
+            pairs = pairs.take(np.flatnonzero(~np.isin(pairs.rows, list(left_out))))
+        results = self._fire(due, pairs)
+        dead_letters.add_all(self.name, [*results.failures, *left_out.items()])
+        if results.columns is None or not results.columns.length:
+            return ()
+        return [rows.derived(results.columns, results.rows)]
+
+    def _fire(self, due: DueTimers, pairs: PairColumns) -> Results:
+        """Calls the function: for all at once, or where each call is marked, for what fires at a time."""
+        parts = [pairs]
+        if self._progress.mark is not None:
+            parts = [pairs.take(np.flatnonzero(pairs.rows == row)) for row in np.unique(pairs.rows)]
+        found = []
+        for part in parts:
+            if part.left.length:
+                self._progress.fire(self.name, due.rows.take(np.unique(part.rows)), due.text)
+                found.append(self._calling.call(part))
+        self._progress.rest(self.name)
+        columns = [each.columns for each in found if each.columns is not None]
+        rows = [each.rows for each in found if each.rows is not None]
+        return Results(
+            Columns.concatenated(self._schema, columns) if columns else None,
+            np.concatenate(rows) if rows else None,
+            [failure for each in found for failure in each.failures],
+        )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 import numpy as np
 
@@ -96,12 +95,10 @@ class Firings:
             for start, each in zip(starts, self._fired, strict=False)
             for row, reason in each.results.failures
         ]
-        failed = [(int(ranks[number]), reason) for number, reason in (*failures, *self._refused.items())]
-        for rank, why in sorted(failed, key=itemgetter(0)):
-            if isinstance(why, str):
-                dead_letters.add(computation, why, rank)
-            else:
-                dead_letters.exclude(why, rank)
+        dead_letters.add_all(
+            computation,
+            [(int(ranks[number]), reason) for number, reason in (*failures, *self._refused.items())],
+        )
         return self._batches(order, ranks)
 
     def _batches(self, order: Array, ranks: Array) -> Sequence[Batch]:

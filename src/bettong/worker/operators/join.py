@@ -30,7 +30,9 @@ def join_operator(node: Joined, parts: OperatorParts) -> Operator:
     """Of `join_within`, `join_latest`, `join_as_of` and `join_window`."""
     table = parts.tables[node.name]
     if isinstance(table, ColumnTable):
-        return ColumnJoinOperator(node, table, parts.pair_calling(node), parts.deletes_calling(node))
+        return ColumnJoinOperator(
+            node, table, parts.pair_calling(node), parts.deletes_calling(node), parts.progress
+        )
     return JoinOperator(node, table, parts.progress)
 
 

@@ -15,11 +15,13 @@ from bettong.worker.calling.results import Results
 from bettong.worker.calling.windows import WindowClosing, WindowMessages
 from bettong.worker.exclusions import ExcludedTimer
 from bettong.worker.fired import DueTimers, fired_at
+from bettong.worker.operators.column_groups import CountOperator
 from bettong.worker.operators.column_window import ColumnWindowOperator
 from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, derived
 from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.progress import FoldProgress
+from bettong.worker.state.group_tables import CountTable
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.state.table import StateTable
 from bettong.worker.windows.key_windows import key_windows
@@ -31,7 +33,7 @@ def window_operator(node: Windowed, parts: OperatorParts) -> Operator:
     """Of `window`."""
     table = parts.tables[node.name]
     if isinstance(table, PaneTable):
-        return ColumnWindowOperator(node, table)
+        return (CountOperator if isinstance(table, CountTable) else ColumnWindowOperator)(node, table)
     windowing, added = node.windowing, None
     if node.merges_partials:
         windowing = _of_partials(node)
@@ -96,6 +98,17 @@ class WindowOperator(StatefulOperator):
     def soonest_due(self, times: Array) -> Array | None:
         """See Operator."""
         return self._adding.windows.soonest_due(times)
+
+    def _take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
+        """See StateTable.take_due. Where a session has grown nothing fires."""
+        while due := super()._take_due(log_ns, watermark_ns):
+            found = [DueTimers(each.field, self._over(each)) for each in due]
+            if over := [each for each in found if each.rows.length]:
+                return over
+        return ()
+
+    def _over(self, due: DueTimers) -> Batch:
+        return self._closing[due.field].over(due.rows, self.table.open(due.rows, renews=False))
 
     def _fire(self, due: DueTimers, refused: Mapping[int, str | ExcludedTimer]) -> Results:
         closing, rows = self._closing[due.field], due.rows

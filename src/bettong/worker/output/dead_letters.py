@@ -1,7 +1,8 @@
 """Messages of a frame that cannot be processed: collected while its rows pass a stage, then framed as dead letters."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.failure_sites import FailureSites
@@ -120,6 +121,24 @@ class FiringDeadLetters(DeadLetters):
 
     exclusion: Exclusion | None = None
     firing: Callable[[int], Firing] | None = None
+
+    def left_out(self, owner: str, firings: int) -> dict[int, ExcludedTimer]:
+        """Of so many firings of a computation, those that must not be called: see `exclusion`. `firing` is set."""
+        timers = self.exclusion.of_timers(owner) if self.exclusion is not None else {}
+        found = {}
+        for index in range(firings) if timers else ():
+            why = timers.get(b"") or timers.get(self.text(index))
+            if why is not None:
+                found[index] = why
+        return found
+
+    def add_all(self, computation: str, found: Iterable[tuple[int, str | ExcludedTimer]]) -> None:
+        """Notes of firings why they failed, or that they are left out."""
+        for index, why in sorted(found, key=itemgetter(0)):
+            if isinstance(why, str):
+                self.add(computation, why, index)
+            else:
+                self.exclude(why, index)
 
     def exclude(self, timer: ExcludedTimer, index: int) -> None:
         """A firing is left out: see `exclusion`."""

@@ -5,14 +5,12 @@ from typing import Any
 import numpy as np
 
 from bettong.frames.columns import Array
-from bettong.frames.composite_keys import unpacked
-from bettong.worker.batch import Batch, FrameKeys
-from bettong.worker.fired import rows_of_column
+from bettong.worker.batch import Batch
 from bettong.worker.state.records import RecordTable
 
 
 class DueTable(RecordTable):
-    """See StateTable. What a record refers to is kept beside the records. Its one timer goes by event time."""
+    """See StateTable. What a record refers to is kept beside the records. It has one timer at most."""
 
     @property
     def words(self) -> Array:
@@ -33,10 +31,13 @@ class DueTable(RecordTable):
         if self._timers is not None:
             self._timers.note(slots, self.states)
 
-    def take_slots_due(self, watermark_ns: int) -> tuple[Array, Array]:
-        """The slots of keys that are due by that watermark, and when. They are NEVER now; `close` has to follow."""
-        assert self._timers is not None  # noqa: S101 - what goes by event time has one
-        slots, at_ns, _ = self._timers.take(0, watermark_ns, self.states)
+    def take_slots_due(self, clock_ns: int) -> tuple[Array, Array]:
+        """The slots of keys that are due by then, and when. They are NEVER now; `close` has to follow.
+
+        `clock_ns`: of the clock by which the timer goes.
+        """
+        assert self._timers is not None  # noqa: S101 - nothing is due without one
+        slots, at_ns, _ = self._timers.take(clock_ns, clock_ns, self.states)
         if self._changed is not None:
             self._changed[slots] = True
         return slots, at_ns
@@ -49,18 +50,9 @@ class DueTable(RecordTable):
         self._end(over)
         self.note(slots[~is_over])
 
-    def keys_at(self, slots: Array) -> Array:
-        """The keys of these slots, as the column of `fired`."""
-        return self._keys_at(slots).astype(self.fired.fields[0].dtype)
-
-    def rows_of(self, keys: Array, dues: Array) -> Batch:
-        """Rows of `fired`, of keys in that form."""
-        rows = rows_of_column(self.fired, keys, dues)
-        if self._parts is None:
-            return rows
-        values: list[Any] = list(unpacked(self._parts, keys))
-        known = FrameKeys(rows.keys.entry, rows.columns, _values=values, are_fired=True)
-        return Batch(rows.columns, known, times=rows.times)
+    def forget_empty(self, slots: Array) -> None:
+        """Keys that got one of these slots for rows that nothing is kept of are gone."""
+        self._drop(np.unique(slots[self._is_over(slots)]))
 
     def _is_over(self, slots: Array) -> Any:
         """By slot, whether nothing is kept of its key."""

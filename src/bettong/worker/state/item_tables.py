@@ -128,7 +128,7 @@ def join_items(
 
     Returns False where there are too few words: then some of the items may be in, and some not.
     """
-    word, entry = at + kind[WORD], 1 + kind[ITEM_WORDS]
+    word = at + kind[WORD]
     segment, count = other[other_row, other_at + kind[WORD]], other[other_row, other_at + kind[WORD] + 1]
     if segment == 0:
         return True
@@ -147,12 +147,23 @@ def join_items(
             if number:
                 _raise_register(row_words[row, word] >> 6, register, number, items.words)
         return True
-    for found in range(start, start + _room(segment, entry) * entry, entry):
-        if items.words[found]:
-            if not make_room(kind, row_words, row, at, items):
-                return False
-            add_item(kind, row_words, row, at, items, items.words, found, 1)
+    for found in _entries(kind, segment, count, items.words):
+        if not make_room(kind, row_words, row, at, items):
+            return False
+        add_item(kind, row_words, row, at, items, items.words, found, 1)
     return True
+
+
+@numba.njit(cache=True)
+def _entries(kind: Any, segment: Any, count: Any, words: Any) -> Any:
+    """Where the items of a table are; those that are numbered in the order in which they came."""
+    start, entry, listed = segment >> 6, 1 + kind[ITEM_WORDS], 0
+    found = np.empty(count, np.int64)
+    for at in range(start, start + _room(segment, entry) * entry, entry):
+        if words[at]:
+            found[words[at] - 1 if kind[NUMBERS] == KEPT else listed] = at
+            listed += 1
+    return found
 
 
 @numba.njit(cache=True)

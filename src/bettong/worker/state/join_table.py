@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.joins.states import AsOfState, KeptMessage, TimedMessage, WithinState
+from bettong.application.joins.states import AsOfState, KeptMessage, OuterState, TimedMessage
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import NEVER
 from bettong.errors import SnapshotError
@@ -60,10 +60,6 @@ class JoinTable(DueTable):
         first = np.array([(NEVER, *[0] * (WORDS - 1))], _KEY)
         super().__init__(node, key[1], key[0], key[2], first=first)
         self.pool = KeptPool(sides)
-
-    def forget_empty(self, slots: Array) -> None:
-        """Keys of these slots that keep nothing are gone."""
-        self._drop(np.unique(slots[self._is_over(slots)]))
 
     def _is_over(self, slots: Array) -> Any:
         words = self.words
@@ -123,11 +119,20 @@ class JoinTable(DueTable):
 
     def _jsonable(self, slot: int) -> Any:
         words = self.words[slot : slot + 1]
-        state = WithinState(due=int(words[0, DUE]), count=int(words[0, COUNT]))
-        for side, (columns, shown) in enumerate(zip(self.pool.sides, (state.left, state.right), strict=True)):
+        state = self._node.state()
+        state.due, state.count = int(words[0, DUE]), int(words[0, COUNT])
+        is_outer = isinstance(state, OuterState)
+        of_sides = (
+            (state.left, state.left_alone if is_outer else []),
+            (state.right, state.right_alone if is_outer else []),
+        )
+        for side, (columns, (shown, shown_alone)) in enumerate(zip(self.pool.sides, of_sides, strict=True)):
             entries = self.pool.kept(words, side)
-            times, numbers = entries[:, TIME].tolist(), entries[:, NUMBER].tolist()
-            shown.extend(map(KeptMessage, times, numbers, columns.at(entries[:, MESSAGE])))
+            times, numbers, is_alone = entries[:, TIME], entries[:, NUMBER], entries[:, NUMBER] < 0
+            numbers = np.where(is_alone, ~numbers, numbers)
+            messages = columns.at(entries[:, MESSAGE])
+            shown.extend(map(KeptMessage, times.tolist(), numbers.tolist(), messages))
+            shown_alone.extend(zip(times[is_alone].tolist(), numbers[is_alone].tolist(), strict=True))
         return without_never(to_jsonable(state), WINDOW_TIMERS)
 
 

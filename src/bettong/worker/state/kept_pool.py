@@ -9,7 +9,8 @@ when the side keeps nothing, and exchanged for one twice, or half, as long when 
 is a bisection. `segment`: 64 times where it begins, plus the power; 0 without one. A segment that nobody has holds
 where the next one of its size begins, -1 for none.
 
-`message`: its row in the columns of its side.
+`message`: its row in the columns of its side. The `number` of one that may be a result alone, and had no partner
+yet, is turned over, `~number`: below 0.
 """
 
 from collections.abc import Sequence

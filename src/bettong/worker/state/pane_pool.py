@@ -6,7 +6,8 @@
 All are words of 64 bits; those of accumulators may hold a float. A link of -1 is none. `number` counts panes on the
 grid of the windows. Panes of sliding windows have `messages` and accumulators a second time, combined with those behind
 them: see `windows.pane_kernels`. The last words of accumulators may say where items are (see `item_tables`): those are
-there once.
+there once. Of a session `number` is the event time of its first message, and behind the accumulators is that of the
+last one.
 """
 
 from typing import Any
@@ -36,11 +37,14 @@ class PanePool:
         self,
         values: int,
         *,
-        are_combined: bool,
+        are_combined: bool = False,
+        are_sessions: bool = False,
         kinds: Array | None = None,
         counters: Array | None = None,
     ) -> None:
         """`values`: words of accumulators. `are_combined`: whether panes have them a second time.
+
+        `are_sessions`: whether they have the time of their last message.
 
         `kinds`: of their items, a row each (see `item_tables`). `counters`: which of the words say how many of those
         behind them are in use, and the most that this is, a row each.
@@ -49,7 +53,8 @@ class PanePool:
         self.counters = np.empty((0, 2), np.int64) if counters is None else counters
         self.kinds = np.empty((0, 4), np.int64) if kinds is None else kinds
         self.items = ItemSegments()
-        width = VALUES + values + (1 + self.own_words if are_combined else 0)
+        self.are_sessions = are_sessions
+        width = VALUES + values + (1 + self.own_words if are_combined else are_sessions)
         self.words = np.zeros((_FIRST_PANES, width), np.int64)
         self.free = np.zeros(_FIRST_PANES, np.int64)
         self.counts = np.zeros(3, np.int64)
@@ -63,6 +68,12 @@ class PanePool:
     def arrays(self) -> tuple[Array, Array, Array, Array, ItemArrays]:
         """As compiled code takes them: words, as integers and as floats, panes that are free, counts, items."""
         return self.words, self.words.view(np.float64), self.free, self.counts, self.items.arrays
+
+    @property
+    def saved(self) -> list[int]:
+        """Which words of a pane a snapshot holds: none that say where others are, or that are made of the others."""
+        own = [NUMBER, *range(MESSAGES, VALUES + self.own_words)]
+        return [*own, VALUES + self.values] if self.are_sessions else own
 
     @property
     def own_words(self) -> int:
@@ -96,6 +107,10 @@ class PanePool:
     def give_back(self, panes: Array) -> None:
         """These are in use no more, nor are their items."""
         self.give_back_items(self.words[panes, VALUES : VALUES + self.values])
+        self.give_back_rows(panes)
+
+    def give_back_rows(self, panes: Array) -> None:
+        """These are in use no more. Their items are, by whoever has their words."""
         stop = self.counts[FREE] + len(panes)
         self.free[self.counts[FREE] : stop] = panes
         self.counts[FREE] = stop

@@ -6,35 +6,37 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import NEVER
-from bettong.application.windows.states import RangeState
+from bettong.application.windows.states import RangeState, SessionState
+from bettong.application.windows.windowed import Windowed
 from bettong.errors import SnapshotError
 from bettong.frames.columns import Array
+from bettong.frames.composite_keys import unpacked
 from bettong.schema.fields import Field, Kind
-from bettong.worker.batch import Batch
+from bettong.worker.batch import Batch, FrameKeys
+from bettong.worker.fired import rows_of_column
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.due_table import DueTable
 from bettong.worker.state.objects import WINDOW_TIMERS
 from bettong.worker.state.pane_items import are_items, arrays_of
-from bettong.worker.state.pane_pool import MESSAGES, NEWER, NUMBER, OLDER, OLDEST, VALUES, PanePool
+from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWER, NUMBER, OLDER, OLDEST, VALUES, PanePool
 from bettong.worker.state.stored_arrays import bytes_of, read_array
 from bettong.worker.state.table import SavedStates
 from bettong.worker.state.timers import without_never
 
-_WORDS = ("due", "oldest", "newest")
-_KEY = np.dtype([(word, "<i8") for word in _WORDS])
+_WORDS = 3
 
 
 class PaneTable(DueTable):
     """See StateTable; `words`: see `pane_pool`. A key's state is its panes.
 
-    Saved, each record says where they begin, and how many they are.
+    Its record is due when the computation's timer is, by the name that this has. Saved, each record says where they
+    begin, and how many they are.
     """
 
     def __init__(
         self,
-        node: Stateful,
+        node: Windowed,
         key: tuple[Kind, np.dtype[Any], tuple[Field, ...] | None],
         panes: PanePool,
         shown: Callable[[Array, Array], list[Any]],
@@ -43,13 +45,25 @@ class PaneTable(DueTable):
 
         `shown`: the accumulators of a pane, from its words and all items, as JSON can hold them.
         """
-        super().__init__(node, key[1], key[0], key[2], first=np.array([(NEVER, -1, -1)], _KEY))
+        names = [timer.field for timer in node.timers] or ["due"]
+        record = np.dtype([(name, "<i8") for name in (*names, "oldest", "newest")])
+        super().__init__(node, key[1], key[0], key[2], first=np.array([(NEVER, -1, -1)], record))
+        self._windowed = node
         self.panes = panes
         self._shown = shown
 
     def keys_of(self, batch: Batch) -> Array:
-        """The keys of a batch, as `keys_at` gives those of slots."""
+        """The keys of a batch, in the same form."""
         return self._column_of(batch).astype(self.fired.fields[0].dtype)
+
+    def rows_of(self, keys: Array, dues: Array) -> Batch:
+        """Rows of `fired`, of keys in that form."""
+        rows = rows_of_column(self.fired, keys, dues)
+        if self._parts is None:
+            return rows
+        values: list[Any] = list(unpacked(self._parts, keys))
+        known = FrameKeys(rows.keys.entry, rows.columns, _values=values, are_fired=True)
+        return Batch(rows.columns, known, times=rows.times)
 
     def _is_over(self, slots: Array) -> Any:
         return self.words[slots, OLDEST] < 0
@@ -60,14 +74,10 @@ class PaneTable(DueTable):
 
     def _saved(self, slots: Array | slice) -> SavedStates:
         states = self.states[slots].copy()
-        panes, counts = self.panes.of_keys(states.view(np.int64).reshape(-1, len(_WORDS)))
+        panes, counts = self.panes.of_keys(states.view(np.int64).reshape(-1, _WORDS))
         states["oldest"], states["newest"] = np.cumsum(counts) - counts, counts
-        words = self.panes.words[panes][:, [NUMBER, *self._accumulated]]
+        words = self.panes.words[panes][:, self.panes.saved]
         return SavedStates(bytes_of(self._table.keys[slots], states, words, *self.panes.items_of(panes)))
-
-    @property
-    def _accumulated(self) -> range:
-        return range(MESSAGES, VALUES + self.panes.own_words)
 
     def _read_beside(self, file: io.BytesIO) -> Any:
         panes = read_array(file, dimensions=2)
@@ -76,11 +86,12 @@ class PaneTable(DueTable):
     def _take_over(self, slots: Array, states: Array, beside: Any) -> None:
         beside, items = beside
         starts, counts = states["oldest"], states["newest"]
-        width = 1 + len(self._accumulated)
-        if beside.dtype != np.int64 or beside.shape[1:] != (width,) or (counts < 1).any():
+        width = len(self.panes.saved)
+        dues = states.view(np.int64).reshape(-1, _WORDS)[:, DUE]
+        if beside.dtype != np.int64 or beside.shape[1:] != (width,) or not self._are_open(dues, counts):
             raise SnapshotError(
                 f"state of {self.name!r}: panes of {beside.shape[1:]} words of {beside.dtype}, expected {width} of"
-                " int64, and one or more a key"
+                " int64, and as many a key as its windows have"
             )
         # None is more than all: so their sum is what it seems.
         if (
@@ -97,21 +108,34 @@ class PaneTable(DueTable):
         self.panes.give_back(self.panes.of_keys(self.words[slots])[0])
         panes = self.panes.take(len(beside))
         words = self.panes.words
-        words[panes, NUMBER] = beside[:, 0]
-        words[panes[:, None], self._accumulated] = beside[:, 1:]
+        words[panes[:, None], self.panes.saved] = beside
         words[panes, OLDER], words[panes, NEWER] = np.roll(panes, 1), np.roll(panes, -1)
         if items:
             self.panes.put_items(panes, items)
+        has_panes = counts > 0
+        starts, counts = starts[has_panes], counts[has_panes]
         oldest, newest = panes[starts], panes[starts + counts - 1]
         words[oldest, OLDER] = words[newest, NEWER] = -1
-        self.states[slots] = states
-        self.states["oldest"][slots], self.states["newest"][slots] = oldest, newest
+        self.words[slots] = np.stack([dues, np.full(len(dues), -1), np.full(len(dues), -1)], axis=1)
+        self.states["oldest"][slots[has_panes]], self.states["newest"][slots[has_panes]] = oldest, newest
+
+    def _are_open(self, dues: Array, counts: Array) -> bool:  # noqa: ARG002 - it decides for other windows
+        """Whether keys may be due then and have so many panes. Others may have written them."""
+        return bool((counts >= 1).all())
 
     def _jsonable(self, slot: int) -> Any:
         keys = self.words[slot : slot + 1]
         panes = self.panes.words[self.panes.of_keys(keys)[0]]
-        accumulators = {
-            int(pane[NUMBER]): self._shown(pane[MESSAGES:], self.panes.items.words) for pane in panes
-        }
-        state = RangeState(due=int(self.states["due"][slot]), panes=accumulators)
-        return without_never(to_jsonable(state), WINDOW_TIMERS)
+        return without_never(to_jsonable(self._state(int(keys[0, DUE]), panes)), WINDOW_TIMERS)
+
+    def _state(self, due_ns: int, panes: Array) -> Any:
+        """What plain Python keeps of such a key."""
+        shown, numbers = [self._accumulator(pane) for pane in panes], panes[:, NUMBER].tolist()
+        if not self.panes.are_sessions:
+            return RangeState(due=due_ns, panes=dict(zip(numbers, shown, strict=True)))
+        ends = panes[:, VALUES + self.panes.values].tolist()
+        sessions = [[*each, True] for each in zip(numbers, ends, shown, strict=True)]
+        return SessionState(due=due_ns, sessions=sessions)
+
+    def _accumulator(self, pane: Array) -> list[Any]:
+        return self._shown(pane[MESSAGES:], self.panes.items.words)

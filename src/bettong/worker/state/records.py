@@ -131,14 +131,20 @@ class RecordTable:
                 own = np.flatnonzero(timers == number)
                 own = own[~self._outlives(slots[own], at_ns[own], timer)]
                 if len(own):
-                    keys, times = self._keys_at(slots[own]).astype(self.fired.fields[0].dtype), at_ns[own]
+                    keys, times = self.keys_at(slots[own]), at_ns[own]
                     order = np.lexsort((keys, times))
-                    fired = self.fired_parts or self.fired
-                    rows = rows_of_column(fired, keys[order], times[order], self._parts)
-                    found.append(DueTimers(timer.field, rows))
+                    found.append(self.due_timers(timer.field, keys[order], times[order]))
             if found:
                 return found
         return []
+
+    def keys_at(self, slots: Array) -> Array:
+        """The keys of these slots, as the column of `fired`."""
+        return self._keys_at(slots).astype(self.fired.fields[0].dtype)
+
+    def due_timers(self, field: str, keys: Array, at_ns: Array) -> DueTimers:
+        """Timers that fire, of keys in that form."""
+        return DueTimers(field, rows_of_column(self.fired_parts or self.fired, keys, at_ns, self._parts))
 
     def _outlives(self, slots: Array, at_ns: Array, timer: StateTimer) -> Array:
         """Which timers are due after their states have ended, though both have come with the same record."""

@@ -175,6 +175,8 @@ class SlotTimers:
         self._bounds = [BlockBounds() for _ in timers]
         # Slots whose states may have changed; None: all may have.
         self._changed: Array | None = None
+        # What `due` said, until something has changed: it is asked several times a record.
+        self._due: Due | None = None
 
     def note(self, slots: Array, states: Array) -> None:
         """The states at these slots may change from now on, until what is due is asked for."""
@@ -189,18 +191,25 @@ class SlotTimers:
     def due(self, states: Array) -> Due:
         """When the first one is due, or some time before."""
         self._lower(states)
-        log, event = (
-            min(
-                (each.first_ns for each, own in zip(self._bounds, self._clocks, strict=True) if own is clock),
-                default=NEVER,
+        if self._due is None:
+            log, event = (
+                min(
+                    (
+                        each.first_ns
+                        for each, own in zip(self._bounds, self._clocks, strict=True)
+                        if own is clock
+                    ),
+                    default=NEVER,
+                )
+                for clock in (Clock.LOG, Clock.EVENT)
             )
-            for clock in (Clock.LOG, Clock.EVENT)
-        )
-        return Due(log, event)
+            self._due = Due(log, event)
+        return self._due
 
     def take(self, log_ns: int, watermark_ns: int, states: Array) -> tuple[Array, Array, Array]:
         """Slots, times and timers: of each key that has timers due, the first one. Its field of the state is NEVER."""
         self._lower(states)
+        self._due = None
         parts = []
         for timer, clock in enumerate(self._clocks):
             until_ns = min(log_ns if clock is Clock.LOG else watermark_ns, NEVER - 1)
@@ -220,6 +229,9 @@ class SlotTimers:
 
     def _lower(self, states: Array) -> None:
         """Brings the bounds up to the states that have changed."""
+        if self._changed is not None and not len(self._changed):
+            return
+        self._due = None
         for field, bounds in zip(self.fields, self._bounds, strict=True):
             if self._changed is None:
                 bounds.find(states[field])

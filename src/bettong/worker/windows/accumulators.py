@@ -24,7 +24,7 @@ from bettong.frames.columns import Array, Column, Columns
 from bettong.frames.fitting import fitting_values
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema, schema_of
-from bettong.worker.state.item_tables import PANE_WORDS
+from bettong.worker.state.item_tables import PANE_WORDS, ItemSegments
 from bettong.worker.windows.fold_kernels import (
     ADD,
     ADD_CARRYING,
@@ -36,6 +36,7 @@ from bettong.worker.windows.fold_kernels import (
     MOST,
     MOST_FLOAT,
     Folds,
+    add_each,
 )
 from bettong.worker.windows.gathered import Gathered, ItemValues, RankedValues
 from bettong.worker.windows.value_words import ordered_words, python_values, raw_words, values_in, words_for
@@ -151,8 +152,13 @@ class WindowWords(NamedTuple):
 class Accumulators:
     """Of `bettong.aggregate`, over messages of a schema, by keys of a field's type."""
 
-    def __init__(self, owner: str, aggregated: Aggregated[Any], takes: Schema, key: Field) -> None:
-        """Raises ApplicationError where the key does not fill the result's."""
+    def __init__(
+        self, owner: str, aggregated: Aggregated[Any], takes: Schema, key: Field, *, are_timed: bool = False
+    ) -> None:
+        """Raises ApplicationError where the key does not fill the result's.
+
+        `are_timed`: the first two words are the first and the last event time.
+        """
         self.schema = schema_of(aggregated.result)
         # Messages of the computation, none of them.
         self.nothing = Columns.of_messages(takes, [])
@@ -160,7 +166,8 @@ class Accumulators:
         self._key = key
         self._names = list(aggregated.fields)
         self._found: dict[str, _Accumulator] = {}
-        start = 0
+        own = [LEAST, MOST] if are_timed else []
+        start = len(own)
         gathered = dict[str, Aggregate]()
         for name, aggregate in aggregated.fields.items():
             if isinstance(aggregate, _GATHERED):
@@ -170,7 +177,7 @@ class Accumulators:
             stop = start + _words(aggregate, field)
             self._found[name] = _Accumulator(aggregate, field, where, start, stop)
             start = stop + (where is not None)
-        operations = [operation for each in self._found.values() for operation in each.all_operations]
+        operations = [*own, *(each for found in self._found.values() for each in found.all_operations)]
         self._gathered = _gathered(gathered, takes, len(operations))
         spare = [each.spare for each in self._gathered.values() if isinstance(each, ItemValues)]
         operations += [ADD for each in spare if each is not None]
@@ -188,9 +195,14 @@ class Accumulators:
             if field.name == "key" and field.name not in self._found:
                 check_key(owner, field, key.kind)
 
-    def load(self, columns: Columns) -> Array:
-        """What is added of each row: shape (words, rows)."""
+    def load(self, columns: Columns, times: Array | None = None) -> tuple[Array, Array, Array]:
+        """What is added of each row, shape (words, rows): as integers, as floats, and in one row.
+
+        `times`: event times, where they are timed.
+        """
         loaded = np.empty((self._loaded, columns.length), np.int64)
+        if times is not None:
+            loaded[:2] = times
         for each in self._found.values():
             if each.field is not None:
                 column = columns.columns[self._takes.position(each.field.name)]
@@ -203,7 +215,17 @@ class Accumulators:
             gathered.load(columns, loaded[gathered.row : gathered.row + gathered.rows])
             if isinstance(gathered, ItemValues) and gathered.spare is not None:
                 loaded[gathered.spare] = gathered.nans(columns)
-        return loaded
+        return loaded, loaded.view(np.float64), loaded.reshape(-1)
+
+    def alone(self, columns: Columns) -> WindowWords:
+        """What windows keep that have one row each."""
+        values, items, row = self.load(columns), ItemSegments(), 0
+        words = np.zeros((columns.length, 1 + self.words), np.int64)
+        while True:
+            row = add_each(row, values, self.folds, words, items.arrays)
+            if row == columns.length:
+                return WindowWords(words, items.words)
+            items.grow()
 
     def refused(self, columns: Columns) -> dict[int, str]:
         """The rows that an aggregate refuses, and why the first one does."""

@@ -12,7 +12,8 @@ import numpy as np
 from bettong.frames.columns import Array
 from bettong.worker.state.item_tables import LOADED as ITEMS_LOADED
 from bettong.worker.state.item_tables import WORD, add_item, give_back, join_items, make_room
-from bettong.worker.windows.top_kernels import LOADED, add_ranked
+from bettong.worker.state.pane_pool import MESSAGES, VALUES
+from bettong.worker.windows.top_kernels import LOADED, add_ranked, join_ranked
 
 # What becomes of two words, that of the older accumulator first. A float is told from an integer by its operation. Sums
 # of integers have two words, the lower one of which carries into the next.
@@ -98,6 +99,80 @@ def fold_word(
         operation == MOST_FLOAT and newer_float > floats[at, word]
     ):
         words[at, word] = newer
+
+
+@numba.njit(cache=True, inline="always")
+def gathers_more(folds: Any) -> Any:
+    """Whether accumulators have words that are of no operation."""
+    return folds.words > len(folds.operations)
+
+
+@numba.njit(cache=True, inline="always")
+def fold_row(row: Any, values: Any, folds: Any, panes: Any, floats: Any, at: Any, items: Any) -> None:
+    """Adds a row to the messages and accumulators of a pane, in whose tables is room for it."""
+    panes[at, MESSAGES] += 1
+    for operation in range(len(folds.operations)):
+        word = VALUES + operation
+        if panes[at, MESSAGES] == 1:
+            panes[at, word] = values[0][operation, row]
+        else:
+            fold_word(
+                folds.operations[operation],
+                panes,
+                floats,
+                at,
+                word,
+                values[0][operation, row],
+                values[1][operation, row],
+            )
+    if gathers_more(folds):
+        gather(row, values, folds, panes, at, MESSAGES, items)
+
+
+@numba.njit(cache=True)
+def copy_accumulators(
+    values: Any, into: Any, row: Any, at: Any, words: Any, other_row: Any, other_at: Any
+) -> None:
+    """Messages and so many accumulators, from column `other_at` on, to column `at` on."""
+    for word in range(1 + values):
+        into[row, at + word] = words[other_row, other_at + word]
+
+
+@numba.njit(cache=True)
+def join_accumulators(
+    folds: Any,
+    words: Any,
+    floats: Any,
+    row: Any,
+    at: Any,
+    newer: Any,
+    newer_floats: Any,
+    newer_row: Any,
+    newer_at: Any,
+) -> None:
+    """Messages and accumulators, from column `at` on, take in those that are newer; without any they become them.
+
+    Not their tables.
+    """
+    is_first = words[row, at] == 0
+    words[row, at] += newer[newer_row, newer_at]
+    if is_first:
+        for word in range(folds.own_words):
+            words[row, at + 1 + word] = newer[newer_row, newer_at + 1 + word]
+        return
+    for top in folds.tops:
+        join_ranked(top, words, row, at + 1, newer, newer_row, newer_at + 1)
+    for operation in range(len(folds.operations)):
+        word, other = at + 1 + operation, newer_at + 1 + operation
+        fold_word(
+            folds.operations[operation],
+            words,
+            floats,
+            row,
+            word,
+            newer[newer_row, other],
+            newer_floats[newer_row, other],
+        )
 
 
 @numba.njit(cache=True)

@@ -22,6 +22,7 @@ import numpy as np
 
 from bettong.application.timers import NEVER
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
+from bettong.worker.state.pane_links import new_pane, pane_at_or_before
 from bettong.worker.state.pane_pool import (
     DUE,
     FREE,
@@ -32,17 +33,17 @@ from bettong.worker.state.pane_pool import (
     OLDER,
     OLDEST,
     SOONER,
-    USED,
     VALUES,
 )
 from bettong.worker.windows.fold_kernels import (
-    fold_word,
-    gather,
+    copy_accumulators,
+    fold_row,
+    gathers_more,
     give_back_tables,
+    join_accumulators,
     join_tables,
     make_room_for,
 )
-from bettong.worker.windows.top_kernels import join_ranked
 
 # What is to say of a row: nothing; some of its windows are over, or all; its windows end beyond 64 bits; an
 # aggregate refuses it.
@@ -115,9 +116,8 @@ def add_rows(
     due sooner than before.
     """
     numbers, dues, marks = rows
-    panes, panes_as_floats, free, counts, items = pool
-    ints, floats, operations = values[0], values[1], folds.operations
-    gathers = folds.words > len(operations)
+    panes, panes_as_floats, _, counts, items = pool
+    gathers = gathers_more(folds)
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
         if is_large and row + AHEAD < count:
@@ -127,15 +127,13 @@ def add_rows(
         slot = np.uint64(slots[row])
         pane = keys[slot, NEWEST]
         if pane < 0 or panes[np.uint64(pane), NUMBER] != numbers[row]:
-            before = _at_or_before(keys[slot, OLDEST], pane, numbers[row], panes)
+            before = pane_at_or_before(keys[slot, OLDEST], pane, numbers[row], panes)
             if before >= 0 and panes[before, NUMBER] == numbers[row]:
                 pane = before
             else:
-                pane = _new_pane(slot, before, numbers[row], keys, panes, free, counts)
+                pane = open_pane(slot, before, numbers[row], folds, keys, pool)
                 if pane < 0:
                     return np.int64(row)
-                for word in range(len(operations), folds.words):
-                    panes[pane, VALUES + word] = 0
                 if dues[row] < keys[slot, DUE]:
                     keys[slot, DUE] = dues[row]
                     sooner[counts[SOONER]] = slot
@@ -145,64 +143,17 @@ def add_rows(
         at = np.uint64(pane)
         if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
             return np.int64(row)
-        panes[at, MESSAGES] += 1
-        for operation in range(len(operations)):
-            word = VALUES + operation
-            if panes[at, MESSAGES] == 1:
-                panes[at, word] = ints[operation, row]
-            else:
-                fold_word(
-                    operations[operation],
-                    panes,
-                    panes_as_floats,
-                    at,
-                    word,
-                    ints[operation, row],
-                    floats[operation, row],
-                )
-        if gathers:
-            gather(row, values, folds, panes, at, MESSAGES, items)
+        fold_row(row, values, folds, panes, panes_as_floats, at, items)
     return len(slots)
 
 
 @numba.njit(cache=True)
-def _at_or_before(oldest: Any, newest: Any, number: Any, panes: Any) -> Any:
-    """The last pane of a key whose number is not greater, -1 where there is none: looked for from the nearer end."""
-    if newest < 0 or panes[oldest, NUMBER] > number:
-        return -1
-    if panes[newest, NUMBER] - number <= number - panes[oldest, NUMBER]:
-        pane = newest
-        while panes[pane, NUMBER] > number:
-            pane = panes[pane, OLDER]
-        return pane
-    pane = oldest
-    while panes[panes[pane, NEWER], NUMBER] <= number:
-        pane = panes[pane, NEWER]
-    return pane
-
-
-@numba.njit(cache=True)
-def _new_pane(slot: Any, before: Any, number: Any, keys: Any, panes: Any, free: Any, counts: Any) -> Any:
+def open_pane(slot: Any, before: Any, number: Any, folds: Any, keys: Any, pool: Any) -> Any:
     """A pane without messages, behind another one of its key or as its first; -1 where none is free."""
-    if counts[FREE]:
-        counts[FREE] -= 1
-        pane = free[counts[FREE]]
-    elif counts[USED] < len(panes):
-        pane = counts[USED]
-        counts[USED] += 1
-    else:
-        return -1
-    behind = keys[slot, OLDEST] if before < 0 else panes[before, NEWER]
-    panes[pane, NUMBER], panes[pane, MESSAGES] = number, 0
-    panes[pane, OLDER], panes[pane, NEWER] = before, behind
-    if before < 0:
-        keys[slot, OLDEST] = pane
-    else:
-        panes[before, NEWER] = pane
-    if behind < 0:
-        keys[slot, NEWEST] = pane
-    else:
-        panes[behind, OLDER] = pane
+    panes, _, free, counts, _ = pool
+    pane = new_pane(slot, before, number, keys, panes, free, counts)
+    for word in range(len(folds.operations), folds.words if pane >= 0 else 0):
+        panes[pane, VALUES + word] = 0
     return pane
 
 
@@ -221,11 +172,11 @@ def close_windows(
     count: Any,
 ) -> Any:
     """Fires the windows of keys that are due; `dues` goes on with them. Returns the key at which it stopped for want of
-    room, in `found` or for items, and how many windows are in `found`: slots, when each was due, and its accumulators
-    (words twice). Their items are still in use.
+    room, in `found` or for items, and how many windows are in `found`: slots, when each began and was due, and its
+    accumulators (words twice). Their items are still in use.
     """
     panes, floats, _, _, items = pool
-    found_slots, found_dues, words, word_floats = found
+    found_slots, found_starts, found_dues, words, word_floats = found
     for index in range(start, len(slots)):
         slot = np.uint64(slots[index])
         while dues[index] <= until_ns:
@@ -236,17 +187,22 @@ def close_windows(
             oldest = keys[slot, OLDEST]
             if panes[oldest, NUMBER] < first + grid.panes:
                 if grid.panes == 1:
-                    _copy(folds.words, words, count, 0, panes, oldest, MESSAGES)
+                    copy_accumulators(folds.words, words, count, 0, panes, oldest, MESSAGES)
                 else:
-                    if not _join_all_tables(first + grid.panes, folds, oldest, panes, words, count, items):
+                    if not join_all_tables(first + grid.panes, folds, oldest, panes, words, count, items):
                         return index, count
                     edge = _combine(slot, first, grid.panes, folds, oldest, panes, floats, fronts)
                     words[count, 0] = 0
                     if panes[oldest, NUMBER] < edge:
-                        _copy(folds.own_words, words, count, 0, panes, oldest, VALUES + folds.words)
+                        copy_accumulators(
+                            folds.own_words, words, count, 0, panes, oldest, VALUES + folds.words
+                        )
                     if fronts[0][slot, FRONT]:
-                        _join(folds, words, word_floats, count, 0, fronts[0], fronts[1], slot, FRONT)
-                found_slots[count], found_dues[count] = slots[index], dues[index]
+                        join_accumulators(
+                            folds, words, word_floats, count, 0, fronts[0], fronts[1], slot, FRONT
+                        )
+                found_slots[count], found_starts[count] = slots[index], end - grid.size_ns
+                found_dues[count] = dues[index]
                 count += 1
             dues[index] = _go_on(slot, first, end, grid, folds, keys, pool)
             if dues[index] == NEVER and len(fronts[0]):
@@ -256,7 +212,7 @@ def close_windows(
 
 
 @numba.njit(cache=True)
-def _join_all_tables(stop: Any, folds: Any, oldest: Any, panes: Any, words: Any, row: Any, items: Any) -> Any:
+def join_all_tables(stop: Any, folds: Any, oldest: Any, panes: Any, words: Any, row: Any, items: Any) -> Any:
     """The tables of a key's panes before `stop`, in tables of a window. Without room for all it has none: False."""
     if folds.own_words == folds.words:
         return True
@@ -313,7 +269,7 @@ def _combine(
     if panes[oldest, NUMBER] < ints[slot, STOP]:
         pane = panes[ints[slot, LAST], NEWER]
     while pane >= 0 and panes[pane, NUMBER] < first + count:
-        _join(folds, ints, fronts[1], slot, FRONT, panes, floats, pane, MESSAGES)
+        join_accumulators(folds, ints, fronts[1], slot, FRONT, panes, floats, pane, MESSAGES)
         ints[slot, LAST] = pane
         pane = panes[pane, NEWER]
     ints[slot, STOP] = max(ints[slot, STOP], first + count)
@@ -330,52 +286,8 @@ def _combine_block(slot: Any, folds: Any, oldest: Any, panes: Any, floats: Any, 
     while panes[pane, NEWER] >= 0 and panes[panes[pane, NEWER], NUMBER] < stop:
         pane = panes[pane, NEWER]
     ints[slot, LAST] = pane
-    _copy(folds.own_words, panes, pane, combined, panes, pane, MESSAGES)
+    copy_accumulators(folds.own_words, panes, pane, combined, panes, pane, MESSAGES)
     while pane != oldest:
         newer, pane = pane, panes[pane, OLDER]
-        _copy(folds.own_words, panes, pane, combined, panes, pane, MESSAGES)
-        _join(folds, panes, floats, pane, combined, panes, floats, newer, combined)
-
-
-@numba.njit(cache=True)
-def _copy(values: Any, into: Any, row: Any, at: Any, words: Any, other_row: Any, other_at: Any) -> None:
-    """Messages and so many accumulators, from column `other_at` on, to column `at` on."""
-    for word in range(1 + values):
-        into[row, at + word] = words[other_row, other_at + word]
-
-
-@numba.njit(cache=True)
-def _join(
-    folds: Any,
-    words: Any,
-    floats: Any,
-    row: Any,
-    at: Any,
-    newer: Any,
-    newer_floats: Any,
-    newer_row: Any,
-    newer_at: Any,
-) -> None:
-    """Messages and accumulators, from column `at` on, take in those that are newer; without any they become them.
-
-    Not their tables.
-    """
-    is_first = words[row, at] == 0
-    words[row, at] += newer[newer_row, newer_at]
-    if is_first:
-        for word in range(folds.own_words):
-            words[row, at + 1 + word] = newer[newer_row, newer_at + 1 + word]
-        return
-    for top in folds.tops:
-        join_ranked(top, words, row, at + 1, newer, newer_row, newer_at + 1)
-    for operation in range(len(folds.operations)):
-        word, other = at + 1 + operation, newer_at + 1 + operation
-        fold_word(
-            folds.operations[operation],
-            words,
-            floats,
-            row,
-            word,
-            newer[newer_row, other],
-            newer_floats[newer_row, other],
-        )
+        copy_accumulators(folds.own_words, panes, pane, combined, panes, pane, MESSAGES)
+        join_accumulators(folds, panes, floats, pane, combined, panes, floats, newer, combined)

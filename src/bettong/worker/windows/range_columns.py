@@ -1,270 +1,140 @@
-"""Windows of a fixed size over columns: what `ranges` does message by message, for the rows of a batch at once."""
+"""Windows of a fixed size over columns: what `ranges` does message by message."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from bettong.application.timers import NEVER
-from bettong.application.windows.aggregated import Aggregated
 from bettong.application.windows.kinds import Ranges
-from bettong.application.windows.windowed import Windowed
+from bettong.application.windows.windowing import Late
 from bettong.frames.columns import Array, Columns
-from bettong.schema.fields import Field, Kind
-from bettong.schema.schema import Schema
-from bettong.worker.fired import fired_schema
-from bettong.worker.state.item_tables import ItemSegments
-from bettong.worker.state.pane_pool import SOONER, PanePool
+from bettong.worker.batch import Batch
 from bettong.worker.state.pane_table import PaneTable
-from bettong.worker.windows.accumulators import Accumulators, WindowWords
-from bettong.worker.windows.fold_kernels import add_each
+from bettong.worker.windows.accumulators import Accumulators
+from bettong.worker.windows.column_windows import ColumnWindows
 from bettong.worker.windows.pane_kernels import (
+    BEYOND,
     BLOCK,
     FRONT,
+    LATE,
     NO_BLOCK,
+    REFUSED,
     Grid,
     add_rows,
     close_windows,
     find_panes,
 )
-from bettong.worker.windows.top_kernels import COUNT_MAX, WORD
 
 
 class RowPanes(NamedTuple):
-    """By row: the number of its pane, when its first open window is due, and its mark (see `pane_kernels`).
-
-    `marked`: how many rows have a mark.
-    """
+    """By row: the number of its pane, when its first open window is due, and its mark (see `pane_kernels`)."""
 
     numbers: Array
     dues: Array
     marks: Array
-    marked: int
 
     def take(self, rows: Array) -> RowPanes:
         """Those of some rows."""
-        return RowPanes(self.numbers[rows], self.dues[rows], self.marks[rows], self.marked)
+        return RowPanes(self.numbers[rows], self.dues[rows], self.marks[rows])
 
 
-class ClosedWindows(NamedTuple):
-    """Windows that were over, by time, then by key: keys, when each was due, and what it kept."""
+class RangeColumns(ColumnWindows):
+    """See ColumnWindows."""
 
-    keys: Array
-    dues: Array
-    kept: WindowWords
-
-
-class RangeColumns:
-    """Of all keys of one partition, whose panes are in `table`."""
-
-    def __init__(self, kind: Ranges, accumulators: Accumulators, table: PaneTable) -> None:
+    def __init__(self, kind: Ranges, late: Late, accumulators: Accumulators, table: PaneTable) -> None:
+        super().__init__(kind.delay_ns, accumulators, table)
         latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
         self._kind = kind
+        self._late = late
         self._grid = Grid(
             kind.size_ns, kind.slide_ns, kind.offset_ns, kind.delay_ns, kind.pane_ns, kind.panes, latest_ns
         )
-        self._accumulators = accumulators
-        self._table = table
         # Of sliding windows; of restored panes it is made anew.
         self._fronts = np.empty((0, FRONT + 1 + accumulators.folds.own_words), np.int64)
 
-    def find_panes(self, times: Array, watermarks: Array) -> RowPanes:
-        """Where rows of these event times belong; `watermarks`: that before each."""
-        numbers, dues = np.empty(len(times), np.int64), np.empty(len(times), np.int64)
-        marks = np.empty(len(times), np.uint8)
-        marked = find_panes(times, watermarks, self._grid, numbers, dues, marks)
-        return RowPanes(numbers, dues, marks, marked)
+    def add(self, batch: Batch, refused: Mapping[int, str]) -> Array:
+        """See ColumnWindows."""
+        rows, marked = self._find_panes(batch.event_times(), batch.message_watermarks())
+        marks, kept = rows.marks, batch
+        if marked or refused:
+            is_late = marks == LATE
+            is_out = marks == BEYOND
+            left_alone = is_out | is_late if self._late in ("drop", "side") else is_out
+            marks[[row for row in refused if not left_alone[row]]] = REFUSED
+            is_out |= marks == REFUSED
+            if self._late != "oldest":
+                is_out |= is_late
+            if is_out.any():
+                chosen = np.flatnonzero(~is_out)
+                kept, rows = batch.take(chosen), rows.take(chosen)
+        if kept.length:
+            self._fold(kept.columns, self._table.slots(kept), rows)
+        return marks
+
+    def late_windows(self, late: Array, times: Array) -> tuple[Array, Array]:  # noqa: ARG002 - times tell
+        """See ColumnWindows."""
+        starts = times - (times - self._kind.offset_ns) % self._kind.slide_ns
+        return starts, starts + self._kind.size_ns
 
     def soonest_due(self, times: Array) -> Array:
-        """See KeyWindows."""
+        """See ColumnWindows."""
         kind, times = self._kind, np.minimum(times, self._grid.latest_ns)
         first: Array = times + kind.slide_ns - (times - kind.offset_ns - kind.size_ns) % kind.slide_ns
         return first + kind.delay_ns
 
-    def newest_windows(self, times: Array) -> tuple[Array, Array]:
-        """The starts and ends of the last windows that cover these times."""
-        starts = times - (times - self._kind.offset_ns) % self._kind.slide_ns
-        return starts, starts + self._kind.size_ns
+    def _find_panes(self, times: Array, watermarks: Array) -> tuple[RowPanes, int]:
+        """Where rows of these event times belong, and how many have a mark; `watermarks`: that before each."""
+        numbers, dues = np.empty(len(times), np.int64), np.empty(len(times), np.int64)
+        marks = np.empty(len(times), np.uint8)
+        marked = find_panes(times, watermarks, self._grid, numbers, dues, marks)
+        return RowPanes(numbers, dues, marks), marked
 
-    def windows_due(self, dues: Array) -> tuple[Array, Array]:
-        """The starts and ends of the windows that are due then."""
-        ends = dues - self._kind.delay_ns
-        return ends - self._kind.size_ns, ends
-
-    def add(self, columns: Columns, slots: Array, rows: RowPanes) -> None:
+    def _fold(self, columns: Columns, slots: Array, rows: RowPanes) -> None:
         """Folds rows into panes of their keys, which have these slots."""
-        table, panes = self._table, self._table.panes
-        values = self._accumulators.load(columns)
-        sooner = np.empty(len(slots), np.int32)
-        panes.counts[SOONER] = 0
-        self._make_room()
-        fronts, row = (self._fronts, self._fronts.view(np.float64)), 0
-        while True:
-            row = add_rows(
-                row,
-                slots,
-                rows[:3],
-                _three_views(values),
-                self._accumulators.folds,
-                table.words,
-                panes.arrays,
-                fronts,
-                sooner,
-            )
-            if row == len(slots):
-                break
-            panes.make_room()
-        table.note(sooner[: panes.counts[SOONER]])
+        values, fronts = self._accumulators.load(columns), self._two_fronts()
+        folds, table = self._accumulators.folds, self._table
+        self._add_all(
+            slots,
+            lambda row, sooner: add_rows(
+                row, slots, rows[:3], values, folds, table.words, table.panes.arrays, fronts, sooner
+            ),
+        )
 
-    def alone(self, columns: Columns) -> WindowWords:
-        """What windows keep that have one row each."""
-        values, items, row = self._accumulators.load(columns), ItemSegments(), 0
-        words = np.zeros((columns.length, 1 + self._accumulators.words), np.int64)
-        while True:
-            row = add_each(row, _three_views(values), self._accumulators.folds, words, items.arrays)
-            if row == columns.length:
-                return WindowWords(words, items.words)
-            items.grow()
-
-    def release(self, closed: ClosedWindows) -> None:
-        """The results of these windows were made: nothing is kept of them any more."""
-        self._table.panes.give_back_items(closed.kept.words[:, 1:])
-
-    def close(self, watermark_ns: int) -> ClosedWindows | None:
-        """Fires all windows that are over by that watermark; None where none has messages. `release` has to follow."""
-        table = self._table
-        slots, dues = table.take_slots_due(watermark_ns)
-        if not len(slots):
-            return None
-        self._make_room()
-        found, count = self._fire(slots, dues, watermark_ns)
-        keys = table.keys_at(found.slots[:count])
-        table.close(slots)
-        if not count:
-            return None
-        dues = found.dues[:count]
-        # Of one time, as nearly always, keys are sorted alone, which is five times as fast.
-        order = np.argsort(keys) if (dues == dues[0]).all() else np.lexsort((keys, dues))
-        kept = WindowWords(found.words[:count][order], table.panes.items.words)
-        return ClosedWindows(keys[order], dues[order], kept)
-
-    def try_without_rows(self) -> None:
-        """Runs all of it over nothing, so that machine code is there before the first message comes."""
-        none = np.empty(0, np.int64)
-        read_only = none.view()
+    def _try_kernels(self, slots: Array, times: Array) -> None:
+        read_only = times.view()
         read_only.flags.writeable = False
         # Numba tells those of frames, which nobody may write, from others.
-        self.find_panes(read_only, none)
-        rows = self.find_panes(none, none)
-        slots = np.empty(0, np.int32)
-        self.add(self._accumulators.nothing, slots, rows)
-        self._fire(slots, none, 0)
-        self._accumulators.results(
-            self._table.keys_at(slots), none, none, self.alone(self._accumulators.nothing)
+        self._find_panes(read_only, times)
+        self._fold(self._accumulators.nothing, slots, self._find_panes(times, times)[0])
+        self._fire(slots, times, 0)
+
+    def _close(
+        self, start: int, slots: Array, dues: Array, until_ns: int, found: tuple[Array, ...], count: int
+    ) -> tuple[int, int]:
+        folds, table, fronts = self._accumulators.folds, self._table, self._two_fronts()
+        stopped: tuple[int, int] = close_windows(
+            start,
+            slots,
+            dues,
+            until_ns,
+            self._grid,
+            folds,
+            table.words,
+            table.panes.arrays,
+            fronts,
+            found,
+            count,
         )
-        if len((panes := self._table.panes).kinds):
-            panes.put_items(none, panes.items_of(none))
-            panes.give_back(none)
+        return stopped
 
-    def _fire(self, slots: Array, dues: Array, watermark_ns: int) -> tuple[_Found, int]:
-        """The windows of these keys that are over, and how many they are. `dues` are changed."""
-        fronts = (self._fronts, self._fronts.view(np.float64))
-        found = _Found(max(len(slots), 1), 1 + self._accumulators.words)
-        index = count = 0
-        while True:
-            index, count = close_windows(
-                index,
-                slots,
-                dues,
-                min(watermark_ns, NEVER - 1),
-                self._grid,
-                self._accumulators.folds,
-                self._table.words,
-                self._table.panes.arrays,
-                fronts,
-                found.arrays,
-                count,
-            )
-            if index == len(slots):
-                return found, count
-            if count == len(found.slots):
-                found.grow()
-            else:
-                self._table.panes.items.grow()
-
-    def _make_room(self) -> None:
-        """Fronts for as many keys as there are records, where windows slide."""
+    def _two_fronts(self) -> tuple[Array, Array]:
+        """Those of as many keys as there are records, where windows slide: as integers and as floats."""
         more = len(self._table.states) - len(self._fronts)
         if self._kind.panes > 1 and more > 0:
             fresh = np.zeros((more, self._fronts.shape[1]), np.int64)
             fresh[:, BLOCK] = NO_BLOCK
             self._fronts = np.concatenate([self._fronts, fresh])
-
-
-def pane_table_of(
-    node: Windowed, kind: Kind, dtype: np.dtype[Any], parts: tuple[Field, ...] | None
-) -> PaneTable:
-    """The table of a computation whose keys are of that type, without any. Raises as `Accumulators`.
-
-    `parts`: the fields of keys that are tuples.
-    """
-    accumulators = accumulators_of(node, fired_schema(kind, dtype))
-    folds = accumulators.folds
-    panes = PanePool(
-        accumulators.words,
-        are_combined=_ranges(node).panes > 1,
-        kinds=folds.items,
-        counters=folds.tops[:, [WORD, COUNT_MAX]],
-    )
-    return PaneTable(node, (kind, dtype, parts), panes, accumulators.shown)
-
-
-def range_columns(node: Windowed, table: PaneTable) -> tuple[RangeColumns, Accumulators]:
-    """The windows of a computation, and what they keep."""
-    accumulators = accumulators_of(node, table.fired)
-    return RangeColumns(_ranges(node), accumulators, table), accumulators
-
-
-def try_windows(node: Windowed, table: PaneTable) -> None:
-    """Compiles what the windows of a computation need, unless Numba has kept it. `table`: a new one."""
-    range_columns(node, table)[0].try_without_rows()
-
-
-def accumulators_of(node: Windowed, fired: Schema) -> Accumulators:
-    """Of a computation whose keys are those of `fired`."""
-    aggregated = node.windowing.aggregation
-    assert isinstance(aggregated, Aggregated)  # noqa: S101 - no others are compiled
-    (takes,) = node.handlers
-    return Accumulators(f"window {node.name!r}", aggregated, takes, fired.fields[0])
-
-
-def _ranges(node: Windowed) -> Ranges:
-    kind = node.windowing.kind
-    assert isinstance(kind, Ranges)  # noqa: S101 - no others are compiled
-    return kind
-
-
-def _three_views(values: Array) -> tuple[Array, Array, Array]:
-    """What was loaded, as integers, as floats, and in one row."""
-    return values, values.view(np.float64), values.reshape(-1)
-
-
-class _Found:
-    """Room for windows that are over."""
-
-    def __init__(self, room: int, words: int) -> None:
-        self.slots = np.empty(room, np.int32)
-        self.dues = np.empty(room, np.int64)
-        self.words = np.empty((room, words), np.int64)
-
-    @property
-    def arrays(self) -> tuple[Array, Array, Array, Array]:
-        """As `close_windows` takes them."""
-        return self.slots, self.dues, self.words, self.words.view(np.float64)
-
-    def grow(self) -> None:
-        """Twice as much."""
-        self.slots, self.dues, self.words = (
-            np.concatenate([each, np.empty_like(each)]) for each in (self.slots, self.dues, self.words)
-        )
+        return self._fronts, self._fronts.view(np.float64)

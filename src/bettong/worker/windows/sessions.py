@@ -108,6 +108,14 @@ class SessionWindows(RowByRow):
         window = self._window(over, is_final=True)
         return Closed(window.end - 1, [output(key, over[_ACCUMULATOR], window)])
 
+    def has_grown(self, state: Any, at_ns: int) -> bool:
+        """Whether the oldest session of a state that was due then has grown since: the state is due later."""
+        due_ns: int = state.sessions[0][_LAST] + self._wait_ns
+        if due_ns <= at_ns:
+            return False
+        state.due = due_ns
+        return True
+
     def skip(self, key: Any, state: SessionState, timer: str, at_ns: int, *, empty: bool) -> None:  # noqa: ARG002
         """See KeyWindows."""
         if timer == "early":

@@ -2,9 +2,10 @@
 import { addressWith, chosen } from "../address.js";
 import { Chart } from "../chart.js";
 import { h, morphChildren } from "../dom.js";
-import { compact, count, digits, duration, durationText, milliseconds, moment, percent, rate } from "../format.js";
-import { computationOf, drawn, placed } from "../graph.js";
+import { bytes, compact, count, digits, duration, durationText, milliseconds, moment, percent, rate } from "../format.js";
+import { accountOf, computationOf, drawn, heldShare, placed } from "../graph.js";
 import { Histories, SPANS } from "../histories.js";
+import { latencyByPercentile } from "../percentiles.js";
 
 const NARROW_PX = 720;
 
@@ -67,6 +68,7 @@ export function applicationPlace(root, description) {
         h("header", {}, h("h2", {}, "Graph"), h("span", { class: "quiet small" }, `${description.stages.length} ${description.stages.length === 1 ? "stage" : "stages"}; choose a box for what it does`)),
         h("div", { class: "body graph" }, drawn(description, layout, view, box ? box.id : null))),
       box && details(box, view),
+      latencyByPercentile(view, box && box.kind === "sink" ? box.name : chosen("sink", null), view ? "Nothing was delivered in the last minute." : "Looking …"),
       h("div", { class: "controls" }, h("h2", { class: "wrap" }, historyOf(box)),
         h("nav", { class: "spans", "aria-label": "Time span" }, Object.entries(SPANS).map(([name, text]) =>
           h("a", { href: addressWith({ span: name === "5m" ? null : name }), "data-go": true, "aria-current": name === span() && "true" }, text))),
@@ -122,18 +124,19 @@ function slowest(view) {
 
 function details(box, view) {
   const stage = view && view.stages.find((each) => each.stage === box.stage);
-  const now = computationOf(box, view);
+  const [now, account] = [computationOf(box, view), accountOf(box, view)];
   const sink = view && box.kind === "sink" && view.sinks.find((each) => each.sink === box.name);
   const source = view && box.kind === "source" && view.sources.find((each) => each.source === box.name);
   return h("section", { class: "card" },
     h("header", {}, h("h2", { class: "wrap" }, box.name), h("span", { class: "badge" }, box.kind === "computation" ? box.method.replaceAll("_", " ") : box.kind),
       h("a", { class: "end small", href: addressWith({ box: null }), "data-go": true }, "Close")),
     h("div", { class: "body" },
-      stage && numbers({ "Messages into its stage": rate(stage.messages_per_s), "Results of its stage": rate(stage.results_per_s), "p50": milliseconds(stage.p50_ms), "p99": milliseconds(stage.p99_ms), Lag: count(stage.lag, "records"), Keys: count(stage.keys, "keys"), Late: count(stage.late, "messages"), "Dead letters": count(stage.dead_letters) }),
+      stage && numbers({ "Messages into its stage": rate(stage.messages_per_s), "Results of its stage": rate(stage.results_per_s), "p50": milliseconds(stage.p50_ms), "p99": milliseconds(stage.p99_ms), Lag: count(stage.lag, "records"), Keys: count(stage.keys, "keys"), State: bytes(stage.state_bytes) }),
+      account && numbers({ Taken: rate(account.taken_per_s), Given: rate(account.given_per_s), Late: count(account.late, "messages"), "Partly late": count(account.partly_late, "messages"), "Dead letters": count(account.dead_letters), Skipped: count(account.skipped, "messages"), "Held by Kafka": h("span", { title: "back-pressure: the part of the time in which a slot of the stage waited for its output to be taken" }, percent(heldShare(box, view))) }),
       now && numbers({ Busy: h("span", { title: "of a core, over all partitions, of late" }, percent(now.busy_share)), "A frame takes, p50": milliseconds(now.p50_us / 1000), "p99": milliseconds(now.p99_us / 1000), "p99.9": milliseconds(now.p999_us / 1000), Longest: milliseconds(now.max_us / 1000) }),
       view && !now && box.kind === "computation" && !view.computations_measured && h("p", { class: "quiet" }, "How busy it is, is not measured (BETTONG_MEASURES=off)."),
-      sink && numbers({ Delivered: rate(sink.messages_per_s), "In all": count(sink.messages, "messages"), "p50": milliseconds(sink.p50_ms), "p99": milliseconds(sink.p99_ms), Worst: milliseconds(sink.max_ms), ...(sink.lag === null ? {} : { Lag: count(sink.lag, "records") }) }),
-      source && numbers({ ...(source.lag === null ? {} : { "Not yet read": count(source.lag, "records") }), ...(source.watermark_lag_s === null ? {} : { "Event time behind": duration(source.watermark_lag_s) }) }),
+      sink && numbers({ Delivered: rate(sink.messages_per_s), "In all": count(sink.messages, "messages"), "p50": milliseconds(sink.p50_ms), "p99": milliseconds(sink.p99_ms), "p99.9": milliseconds(sink.p999_ms), Worst: milliseconds(sink.max_ms), ...(sink.lag === null ? {} : { Lag: count(sink.lag, "records") }) }),
+      source && numbers({ ...(source.lag === null ? {} : { "Not yet read": count(source.lag, "records") }), ...(source.watermark_lag_s === null ? {} : { "Event time behind": duration(source.watermark_lag_s) }), "Held by senders": h("span", { title: "back-pressure: the part of the time in which a sender had no room for frames of clients" }, percent(heldShare(box, view))) }),
       h("dl", { class: "facts" }, h("dt", {}, "What it does"), h("dd", { class: "mono" }, box.text),
         box.stage && [h("dt", {}, "Runs in stage"), h("dd", {}, h("a", { href: `/partitions?stage=${encodeURIComponent(box.stage)}`, "data-go": true }, box.stage))],
         box.detail && [h("dt", {}, box.kind === "sink" ? "Lies in" : "How"), h("dd", {}, box.detail)])));

@@ -90,12 +90,17 @@ function trace({ id, traceback }) {
   return traceback && traceback.length > 0 && h("details", { class: "trace small", "data-keep": `trace ${id}` }, h("summary", {}, "Where it failed"), h("pre", { class: "mono" }, traceback.join("\n")));
 }
 
+const LOOKS = { alert: "notice", "alert over": "good" };
+
+/** Alerts stand out. */
+const what = (name) => (LOOKS[name] ? h("span", { class: `badge ${LOOKS[name]}` }, name) : h("strong", {}, name));
+
 function changes(found) {
   return h("section", { class: "card" },
     h("header", {}, h("h2", {}, "Changes"), h("span", { class: "quiet small" }, "since this console began to look")),
     found.length === 0
-      ? h("p", { class: "body empty" }, "None. Services that start or stop, partitions that move or stand still, and dead letters stand here as they come.")
+      ? h("p", { class: "body empty" }, "None. Services that start or stop, partitions that move or stand still, alerts, and dead letters stand here as they come.")
       : h("ol", { class: "timeline" }, found.map((each) => h("li", {},
         h("div", { class: "when" }, moment(each.at_s, { day: true })),
-        h("div", { class: "wrap" }, h("strong", {}, each.what), ` ${each.text}`)))));
+        h("div", { class: "wrap" }, what(each.what), ` ${each.text}`)))));
 }

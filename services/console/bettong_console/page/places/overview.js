@@ -1,6 +1,6 @@
 // Is it alive? A word with its reason, the numbers that matter most, and what needs a person.
 import { h, morphChildren, s } from "../dom.js";
-import { amount, count, digits, duration, milliseconds, moment, rate, secondsOf, since } from "../format.js";
+import { amount, bytes, count, digits, duration, milliseconds, moment, rate, secondsOf, since } from "../format.js";
 import { Histories, sparkline } from "../histories.js";
 import { latencyParts, noParts } from "../latency_parts.js";
 
@@ -107,7 +107,7 @@ function stages(rows, now_s) {
     rows.length === 0
       ? h("p", { class: "body empty" }, "No partition has been folded yet. The processor says here what it does as soon as it runs.")
       : h("div", { class: "scroll" }, h("table", { class: "ages pinned" },
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Stage"), ["Messages", "Results", "Lag", "Behind", "p50", "p99", "Keys", ...(timed ? ["Watermark behind"] : []), "Dead letters"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Stage"), ["Messages", "Results", "Lag", "Behind", "p50", "p99", "Keys", "State", ...(timed ? ["Watermark behind"] : []), "Dead letters"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
         h("tbody", {}, rows.map((row) => h("tr", {},
           h("td", { class: "name", title: row.stage }, h("a", { href: `/partitions?stage=${encodeURIComponent(row.stage)}`, "data-go": true }, row.stage)),
           h("td", { class: "number" }, rate(row.messages_per_s)),
@@ -117,6 +117,7 @@ function stages(rows, now_s) {
           h("td", { class: "number" }, milliseconds(row.p50_ms)),
           h("td", { class: "number" }, milliseconds(row.p99_ms)),
           h("td", { class: "number" }, count(row.keys, "keys")),
+          h("td", { class: "number" }, bytes(row.state_bytes)),
           timed && h("td", { class: "number" }, row.watermark_ns ? duration(Math.max(0, now_s - secondsOf(row.watermark_ns))) : amount(null)),
           h("td", { class: "number" }, count(row.dead_letters))))))));
 }

@@ -1,7 +1,7 @@
 // Who holds it up? Every partition, sorted and filtered; who holds its watermark; and what each worker has to do.
 import { addressWith, choose, chosen } from "../address.js";
 import { h, morphChildren, on } from "../dom.js";
-import { amount, count, digits, duration, durationText, milliseconds, rate } from "../format.js";
+import { amount, bytes, count, digits, duration, durationText, milliseconds, rate, since, utc } from "../format.js";
 import { openWindows } from "../open_windows.js";
 
 const SHOWN_MAX = 200;
@@ -21,6 +21,9 @@ const COLUMNS = [
   ["p99", ["p99", "of latency"], true, by("p99_ms"), (row) => number(milliseconds(row.p99_ms)), "sender's stamp to durable output"],
   ["keys", ["Keys", "with a state"], true, by("keys"), (row) => number(count(row.keys)), "with a state"],
   ["hot", ["Hottest key", "of its messages"], false, (row) => row.hot_keys.length ? row.hot_keys[0].share : null, hotCell, "the key that has most of a partition's messages of late, at most so many"],
+  ["bytes", ["State", "as saved"], true, by("state_bytes"), (row) => number(bytes(row.state_bytes)), "of its states as they are saved: what a recovery reads"],
+  ["age", ["Snapshot", "age"], true, (row, now_s) => row.snapshot && now_s - row.snapshot.saved_s, snapshotCell, "since its newest snapshot was saved"],
+  ["pause", ["Paused", "for a snapshot"], true, (row) => row.snapshot && row.snapshot.paused_ms, (row) => number(milliseconds(row.snapshot && row.snapshot.paused_ms)), "for how long nothing of it was folded while its newest snapshot was made"],
   ["unsaved", ["Unsaved", "records"], true, by("unsaved_records"), (row) => number(count(row.unsaved_records)), "folded since its newest snapshot: what a recovery folds again"],
   ["watermark", ["Watermark", "behind"], true, behind, (row, now_s) => number(duration(behind(row, now_s))), "event time behind the clock"],
   ["holder", ["Held by", "the watermark"], false, by("watermark_held_by"), (row) => h("td", { class: "holder", title: row.watermark_held_by && `${row.watermark_held_by}, for ${durationText(row.held_s ?? 0)} or longer` }, row.watermark_held_by || amount(null)), "the origin whose event time has come least far"],
@@ -47,6 +50,13 @@ function hotCell(row) {
   const [first] = row.hot_keys;
   return h("td", { class: "holder", title: row.hot_keys.map((each) => `${each.key}: ${(each.share * 100).toFixed(1)} %`).join("\n") },
     `${(first.share * 100).toFixed(0)} % `, h("a", { href: `/key?${new URLSearchParams({ stage: row.stage, key: first.key })}`, "data-go": true }, first.key));
+}
+
+function snapshotCell(row, now_s) {
+  if (row.snapshot_fault) return h("td", { class: "number" }, h("span", { class: "badge notice", title: row.snapshot_fault }, "not saved"));
+  const age = since(row.snapshot && row.snapshot.saved_s, now_s);
+  if (row.snapshot) age.title = `saved ${utc(row.snapshot.saved_s)}: ${row.snapshot.size.toLocaleString("en")} bytes in ${row.snapshot.took_ms.toFixed(1)} ms`;
+  return number(age);
 }
 
 export function partitionsPlace(root, description) {
@@ -78,7 +88,7 @@ export function partitionsPlace(root, description) {
     const value = columns.find(([id]) => id === column)?.[3] ?? COLUMNS[0][3];
     return view.rows
       .filter((row) => !stage || row.stage === stage)
-      .filter((row) => chosen("trouble", null) !== "1" || row.stands_still || row.lag_s >= 1 || row.fault)
+      .filter((row) => chosen("trouble", null) !== "1" || row.stands_still || row.lag_s >= 1 || row.fault || row.snapshot_fault)
       .filter((row) => words.every((word) => `${row.stage}/${row.partition} ${row.watermark_held_by} slot:${row.slot}`.toLowerCase().includes(word)))
       .map((row) => [value(row, view.status.now_s), row])
       .sort(([a], [b]) => (a === b ? 0 : a === null ? 1 : b === null ? -1 : a < b ? -sign : sign))

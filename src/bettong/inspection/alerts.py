@@ -1,0 +1,60 @@
+"""What needs a person as events: when it began, and when it was over. Pure.
+
+What is there for less than BEGINS_S is no alert, and one that was away for less than ENDS_S goes on: a number that
+swings about its bound is one alert, not one a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bettong.inspection.changes import Change
+from bettong.inspection.overall_state import Need
+
+ALERT = "alert"
+OVER = "alert over"
+BEGINS_S = 2.0
+ENDS_S = 10.0
+# Beyond these the first ones are kept: who has so many has seen enough.
+ALERTS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What was needed when it was seen first, at `at_s`, and when it was seen last.
+
+    `has_begun`: whether that is reported.
+    """
+
+    need: Need
+    at_s: float
+    last_s: float
+    has_begun: bool = False
+
+
+Alerts = Mapping[str, Alert]
+
+
+def alerts(before: Alerts, found: Sequence[Need], at_s: float) -> tuple[Alerts, list[Change]]:
+    """Those that stand now, by what they are about, and what is to be reported of them. `found`: the worst first."""
+    needed: dict[str, Need] = {}
+    for need in found:
+        needed.setdefault(need.about, need)
+    standing, changes = dict(before), []
+    for about, need in needed.items():
+        known = standing.get(about)
+        if known is not None:
+            standing[about] = replace(known, last_s=at_s)
+        elif len(standing) < ALERTS_MAX:
+            standing[about] = Alert(need, at_s, at_s)
+    for about, alert in list(standing.items()):
+        if at_s - alert.last_s >= ENDS_S or (about not in needed and not alert.has_begun):
+            del standing[about]
+            if alert.has_begun:
+                lasted_s = alert.last_s - alert.at_s
+                changes.append(Change(at_s, OVER, f"{alert.need.what} (it lasted {lasted_s:,.0f} s)"))
+        elif not alert.has_begun and at_s - alert.at_s >= BEGINS_S:
+            standing[about] = replace(alert, has_begun=True)
+            changes.append(Change(at_s, ALERT, f"{alert.need.what}; {alert.need.remedy}"))
+    return standing, changes

@@ -1,0 +1,80 @@
+"""The latency of each sink by percentile, with its parts, by the live records of receivers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bettong import metrics
+from bettong.inspection.latency_parts import parts_of_late
+from bettong.latency_parts import PARTS
+from bettong.latency_percentiles import SHARES, LatencyPercentiles
+
+_Records = Iterable[Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class PartCurve:
+    """What each of SHARES of the messages stay within in one part, ms."""
+
+    part: str
+    within_ms: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyCurve:
+    """Of one sink, of late: its messages, what each of SHARES of them stay within, ms, and the same of each part.
+
+    Of several receivers it is that of the slowest at each. `parts` is empty where they are not known.
+    """
+
+    sink: str
+    messages: int
+    within_ms: Sequence[float]
+    parts: tuple[PartCurve, ...]
+
+
+def latency_curves(receivers: _Records) -> tuple[LatencyCurve, ...]:
+    """By sink. What is no percentiles in a record is left out."""
+    records = list(receivers)
+    found: dict[str, list[LatencyPercentiles]] = {}
+    for record in records:
+        for name, text in record.items():
+            metric, _, sink = name.partition("/")
+            if metric == metrics.LATENCY_PERCENTILES.name and sink and (parsed := _parsed(text)) is not None:
+                found.setdefault(sink, []).append(parsed)
+    parts = {
+        sink: [each.within_ms for each in of_late if each.within_ms]
+        for sink, of_late in parts_of_late(records).items()
+    }
+    return tuple(
+        LatencyCurve(
+            sink,
+            sum(each.messages for each in found[sink]),
+            _slowest([each.within_ms for each in found[sink]]),
+            tuple(
+                PartCurve(part.words, _slowest([each[index] for each in parts[sink]]))
+                for index, part in enumerate(PARTS)
+                if parts.get(sink)
+            ),
+        )
+        for sink in sorted(found)
+    )
+
+
+def p999_ms(receivers: _Records, sink: str) -> float | None:
+    """What 999 of 1,000 messages of a sink stay within; None where nothing was delivered of late."""
+    name = f"{metrics.LATENCY_PERCENTILES.name}/{sink}"
+    known = [parsed for record in receivers if (parsed := _parsed(record.get(name, ""))) is not None]
+    return max((each.within_ms[SHARES.index(0.999)] for each in known), default=None)
+
+
+def _parsed(text: str) -> LatencyPercentiles | None:
+    try:
+        return LatencyPercentiles.parse(text)
+    except ValueError:
+        return None
+
+
+def _slowest(found: Sequence[Sequence[float]]) -> Sequence[float]:
+    return [max(each) for each in zip(*found, strict=True)]

@@ -1,0 +1,51 @@
+"""A latency by percentile, as HdrHistogram's plots have it: one text of a live record.
+
+Percentiles of several receivers cannot be put together: who shows them takes the slowest at each.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Of 1: as far apart as the plot has them, each of the last ones a tenth of the way to the whole.
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999, 0.99999, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyPercentiles:
+    """Of so many messages of late: of each of SHARES the latency that they stay within, ms."""
+
+    messages: int
+    within_ms: Sequence[float]
+
+    def to_text(self) -> str:
+        """For a live record."""
+        return json.dumps([self.messages, *self.within_ms], separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, text: str) -> LatencyPercentiles:
+        """The inverse of `to_text`. Raises ValueError."""
+        try:
+            messages, *within_ms = json.loads(text)
+            parsed = cls(int(messages), percentiles_in(within_ms))
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise ValueError(f"no latency by percentile: {error!r}") from None
+        if parsed.messages < 1:
+            raise ValueError(f"no latency by percentile: of {parsed.messages} messages")
+        return parsed
+
+
+def percentiles_in(found: Sequence[object]) -> tuple[float, ...]:
+    """A number for each of SHARES, in their order. Raises ValueError or TypeError for anything else."""
+    numbers = tuple(map(float, found))  # type: ignore[arg-type]
+    if len(numbers) != len(SHARES) or not all(0 <= each < math.inf for each in numbers):
+        raise ValueError(f"{len(numbers)} percentiles, expected {len(SHARES)} numbers from 0 on")
+    return numbers
+
+
+def ranks(total: int) -> list[int]:
+    """Of so many messages in the order of their latencies: which one each of SHARES ends with, from 1 on."""
+    return [max(1, math.ceil(round(total * share, 6))) for share in SHARES]

@@ -1,0 +1,31 @@
+"""Pairs of messages of both sides of a join as columns, for compiled functions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bettong.frames.columns import Array, Columns
+from bettong.worker.kernel import BOTH, RIGHT_LACKS
+
+
+class PairColumns(NamedTuple):
+    """Pairs of messages: by pair the row that made it, in rising order, and the messages of both sides.
+
+    `lacks`: which of these there is, see `kernel.BOTH`. Where there is no message, its values mean nothing.
+    """
+
+    rows: Array
+    left: Columns
+    right: Columns
+    lacks: Array
+
+    @classmethod
+    def of_left(cls, rows: Array, left: Columns, right: Columns, alone: Array) -> PairColumns:
+        """Those of messages of the left side. `alone`: by pair, whether it has no right one."""
+        return cls(rows, left, right, np.where(alone, RIGHT_LACKS, BOTH).astype(np.uint8))
+
+    def take(self, pairs: Array) -> PairColumns:
+        """Some of them."""
+        return PairColumns(self.rows[pairs], self.left.take(pairs), self.right.take(pairs), self.lacks[pairs])

@@ -1,0 +1,64 @@
+"""The panes of a key, linked from its oldest to its newest, as machine code. See `pane_pool`."""
+
+from typing import Any
+
+import numba
+
+from bettong.worker.state.pane_pool import FREE, MESSAGES, NEWER, NEWEST, NUMBER, OLDER, OLDEST, USED
+
+
+@numba.njit(cache=True)
+def pane_at_or_before(oldest: Any, newest: Any, number: Any, panes: Any) -> Any:
+    """The last pane of a key whose number is not greater, -1 where there is none: looked for from the nearer end."""
+    if newest < 0 or panes[oldest, NUMBER] > number:
+        return -1
+    if panes[newest, NUMBER] - number <= number - panes[oldest, NUMBER]:
+        pane = newest
+        while panes[pane, NUMBER] > number:
+            pane = panes[pane, OLDER]
+        return pane
+    pane = oldest
+    while panes[panes[pane, NEWER], NUMBER] <= number:
+        pane = panes[pane, NEWER]
+    return pane
+
+
+@numba.njit(cache=True)
+def new_pane(slot: Any, before: Any, number: Any, keys: Any, panes: Any, free: Any, counts: Any) -> Any:
+    """A pane without messages, behind another one of its key or as its first; -1 where none is free."""
+    if counts[FREE]:
+        counts[FREE] -= 1
+        pane = free[counts[FREE]]
+    elif counts[USED] < len(panes):
+        pane = counts[USED]
+        counts[USED] += 1
+    else:
+        return -1
+    behind = keys[slot, OLDEST] if before < 0 else panes[before, NEWER]
+    panes[pane, NUMBER], panes[pane, MESSAGES] = number, 0
+    panes[pane, OLDER], panes[pane, NEWER] = before, behind
+    if before < 0:
+        keys[slot, OLDEST] = pane
+    else:
+        panes[before, NEWER] = pane
+    if behind < 0:
+        keys[slot, NEWEST] = pane
+    else:
+        panes[behind, OLDER] = pane
+    return pane
+
+
+@numba.njit(cache=True)
+def remove_pane(slot: Any, pane: Any, keys: Any, panes: Any, free: Any, counts: Any) -> None:
+    """A pane is in use no more. Its items are not given back."""
+    before, behind = panes[pane, OLDER], panes[pane, NEWER]
+    if before < 0:
+        keys[slot, OLDEST] = behind
+    else:
+        panes[before, NEWER] = behind
+    if behind < 0:
+        keys[slot, NEWEST] = before
+    else:
+        panes[behind, OLDER] = before
+    free[counts[FREE]] = pane
+    counts[FREE] += 1

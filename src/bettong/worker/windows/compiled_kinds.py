@@ -1,0 +1,71 @@
+"""The windows of a computation that run over columns, by their kind, and the table of their panes."""
+
+from typing import Any
+
+import numpy as np
+
+from bettong.application.windows.aggregated import Aggregated
+from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions
+from bettong.application.windows.windowed import Windowed
+from bettong.schema.fields import Field, Kind
+from bettong.schema.schema import Schema
+from bettong.worker.fired import fired_schema
+from bettong.worker.state.group_tables import CountTable, EphemeralTable
+from bettong.worker.state.pane_pool import PanePool
+from bettong.worker.state.pane_table import PaneTable
+from bettong.worker.windows.accumulators import Accumulators
+from bettong.worker.windows.column_windows import ColumnWindows
+from bettong.worker.windows.group_columns import CountColumns, EphemeralColumns
+from bettong.worker.windows.range_columns import RangeColumns
+from bettong.worker.windows.session_columns import SessionColumns
+from bettong.worker.windows.top_kernels import COUNT_MAX, WORD
+
+_TABLES: dict[type[Any], type[PaneTable]] = {Counts: CountTable, Ephemeral: EphemeralTable}
+
+
+def pane_table_of(
+    node: Windowed, kind: Kind, dtype: np.dtype[Any], parts: tuple[Field, ...] | None
+) -> PaneTable:
+    """The table of a computation whose keys are of that type, without any. Raises as `Accumulators`.
+
+    `parts`: the fields of keys that are tuples.
+    """
+    accumulators = accumulators_of(node, fired_schema(kind, dtype))
+    folds, windows = accumulators.folds, node.windowing.kind
+    panes = PanePool(
+        accumulators.words,
+        are_combined=isinstance(windows, Ranges) and windows.panes > 1,
+        are_sessions=isinstance(windows, Sessions),
+        kinds=folds.items,
+        counters=folds.tops[:, [WORD, COUNT_MAX]],
+    )
+    table = _TABLES.get(type(windows), PaneTable)
+    return table(node, (kind, dtype, parts), panes, accumulators.shown)
+
+
+def column_windows(node: Windowed, table: PaneTable) -> tuple[ColumnWindows, Accumulators]:
+    """The windows of a computation, and what they keep."""
+    accumulators, windowing = accumulators_of(node, table.fired), node.windowing
+    if isinstance(windowing.kind, Sessions):
+        return SessionColumns(windowing.kind, windowing.late, accumulators, table), accumulators
+    if isinstance(windowing.kind, Ephemeral):
+        return EphemeralColumns(windowing.kind, windowing.late, accumulators, table), accumulators
+    if isinstance(windowing.kind, Counts):
+        assert isinstance(table, CountTable)  # noqa: S101 - see `pane_table_of`
+        return CountColumns(windowing.kind, accumulators, table), accumulators
+    assert isinstance(windowing.kind, Ranges)  # noqa: S101 - no others are compiled
+    return RangeColumns(windowing.kind, windowing.late, accumulators, table), accumulators
+
+
+def try_windows(node: Windowed, table: PaneTable) -> None:
+    """Compiles what the windows of a computation need, unless Numba has kept it. `table`: a new one."""
+    column_windows(node, table)[0].try_without_rows()
+
+
+def accumulators_of(node: Windowed, fired: Schema) -> Accumulators:
+    """Of a computation whose keys are those of `fired`."""
+    aggregated = node.windowing.aggregation
+    assert isinstance(aggregated, Aggregated)  # noqa: S101 - no others are compiled
+    (takes,) = node.handlers
+    are_timed = isinstance(node.windowing.kind, Counts)
+    return Accumulators(f"window {node.name!r}", aggregated, takes, fired.fields[0], are_timed=are_timed)

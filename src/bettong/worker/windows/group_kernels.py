@@ -1,0 +1,139 @@
+"""Windows of which a key has one at a time over columns, as machine code: groups of messages, and ephemeral windows.
+
+The same as `counts` and `ephemeral` do with objects. The open one is the only pane of its key (see `state.pane_pool`).
+An ephemeral window that has fired is a key without a pane that is still due: that says when it opened.
+"""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from bettong.application.timers import NEVER
+from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
+from bettong.worker.state.pane_links import remove_pane
+from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, SOONER
+from bettong.worker.windows.fold_kernels import copy_accumulators, fold_row, gathers_more, make_room_for
+from bettong.worker.windows.pane_kernels import BEYOND, LATE, REFUSED, open_pane
+
+# Rows between asking for a pane and needing it: half of those for its key, which says where it is.
+_PANES_AHEAD = AHEAD // np.uint64(2)
+
+
+class Span(NamedTuple):
+    """Of ephemeral windows: see `Ephemeral`. `latest_ns`: later event times have windows that end beyond 64 bits.
+
+    `late_gives`: whether a late row gives a result, so that an aggregate may refuse it.
+    """
+
+    trigger_ns: int
+    keep_ns: int
+    latest_ns: int
+    late_gives: bool
+
+
+@numba.njit(cache=True)
+def add_to_groups(
+    start: Any,
+    slots: Any,
+    full: Any,
+    due_ns: Any,
+    values: Any,
+    folds: Any,
+    keys: Any,
+    pool: Any,
+    sooner: Any,
+    found: Any,
+    count: Any,
+) -> Any:
+    """Folds rows into groups of `full` from `start` on. Returns the first row for which there is no room, and how many
+    groups are in `found`: the rows that made them full, and their accumulators, whose items are still in use.
+
+    A group that begins is due at `due_ns`. All else: see `pane_kernels.add_rows`.
+    """
+    panes, floats, free, counts, items = pool
+    found_rows, words = found
+    is_large, gathers = keys.nbytes > CACHED_BYTES, gathers_more(folds)
+    for row in range(np.uint64(start), np.uint64(len(slots))):
+        if is_large:
+            _ask_ahead(row, slots, keys, panes)
+        slot = np.uint64(slots[row])
+        pane = keys[slot, NEWEST]
+        if pane < 0:
+            pane = open_pane(slot, -1, 0, folds, keys, pool)
+            if pane < 0:
+                return np.int64(row), count
+            keys[slot, DUE] = due_ns
+            sooner[counts[SOONER]] = slot
+            counts[SOONER] += 1
+        at = np.uint64(pane)
+        if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
+            return np.int64(row), count
+        fold_row(row, values, folds, panes, floats, at, items)
+        if panes[at, MESSAGES] >= full:
+            found_rows[count] = row
+            copy_accumulators(folds.words, words, count, 0, panes, at, MESSAGES)
+            count += 1
+            remove_pane(slot, pane, keys, panes, free, counts)
+            keys[slot, DUE] = NEVER
+    return len(slots), count
+
+
+@numba.njit(cache=True)
+def add_to_opened(
+    start: Any,
+    slots: Any,
+    rows: Any,
+    span: Any,
+    values: Any,
+    folds: Any,
+    keys: Any,
+    pool: Any,
+    sooner: Any,
+) -> Any:
+    """Folds rows into the only windows of their keys from `start` on; stops before the first one for which there is no
+    room, and returns it.
+
+    `rows`: event times, the watermark before each, filled with when the window of each late row opened, and marks: of
+    rows that an aggregate refuses at first, of all when they are through. All else: see `pane_kernels.add_rows`.
+    """
+    times, watermarks, opened, marks = rows
+    panes, floats, _, counts, items = pool
+    is_large, gathers = keys.nbytes > CACHED_BYTES, gathers_more(folds)
+    for row in range(np.uint64(start), np.uint64(len(slots))):
+        if is_large:
+            _ask_ahead(row, slots, keys, panes)
+        slot, at_ns = np.uint64(slots[row]), times[row]
+        pane, due_ns = keys[slot, NEWEST], keys[slot, DUE]
+        if pane < 0:
+            opened[row] = at_ns if due_ns == NEVER else due_ns - span.trigger_ns - span.keep_ns
+            # One that would be over at once is not opened.
+            is_over = at_ns <= NEVER - span.trigger_ns and at_ns + span.trigger_ns <= watermarks[row]
+            if due_ns != NEVER or is_over:
+                if marks[row] != REFUSED or not span.late_gives:
+                    marks[row] = LATE
+                continue
+            if at_ns > span.latest_ns:
+                marks[row] = BEYOND
+        if marks[row]:
+            continue
+        if pane < 0:
+            pane = open_pane(slot, -1, 0, folds, keys, pool)
+            if pane < 0:
+                return np.int64(row)
+            keys[slot, DUE] = at_ns + span.trigger_ns
+            sooner[counts[SOONER]] = slot
+            counts[SOONER] += 1
+        at = np.uint64(pane)
+        if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
+            return np.int64(row)
+        fold_row(row, values, folds, panes, floats, at, items)
+    return len(slots)
+
+
+@numba.njit(cache=True)
+def _ask_ahead(row: Any, slots: Any, keys: Any, panes: Any) -> None:
+    """Asks for the key of a row that comes later, and for the pane of one that was asked for before."""
+    if row + AHEAD < np.uint64(len(slots)):
+        prefetch(keys, np.uint64(slots[row + AHEAD]))
+        prefetch(panes, np.uint64(max(keys[np.uint64(slots[row + _PANES_AHEAD]), NEWEST], 0)))

@@ -1,0 +1,98 @@
+"""Sessions over columns: what `sessions` does message by message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bettong.application.timers import NEVER
+from bettong.application.windows.kinds import Sessions
+from bettong.application.windows.windowing import Late
+from bettong.frames.columns import Array, Columns
+from bettong.worker.batch import Batch
+from bettong.worker.state.pane_table import PaneTable
+from bettong.worker.windows.accumulators import Accumulators
+from bettong.worker.windows.column_windows import ColumnWindows
+from bettong.worker.windows.session_kernels import (
+    ALONE,
+    INTO_OLDEST,
+    LEFT_OUT,
+    Spans,
+    add_to_sessions,
+    close_sessions,
+)
+
+_LATE: Mapping[Late, int] = {"drop": LEFT_OUT, "side": LEFT_OUT, "fire": ALONE, "oldest": INTO_OLDEST}
+
+
+class SessionColumns(ColumnWindows):
+    """See ColumnWindows. What a row finds depends on those before it: so all is told of them while they are added."""
+
+    word = "session"
+
+    def __init__(self, kind: Sessions, late: Late, accumulators: Accumulators, table: PaneTable) -> None:
+        super().__init__(kind.delay_ns, accumulators, table)
+        wait_ns = kind.gap_ns + 1 + kind.delay_ns
+        self._spans = Spans(kind.gap_ns, wait_ns, NEVER - 1 - wait_ns, _LATE[late])
+        self._joined = np.zeros((1, 1 + accumulators.words), np.int64)
+
+    def add(self, batch: Batch, refused: Mapping[int, str]) -> Array:
+        """See ColumnWindows."""
+        is_refused = np.zeros(batch.length, np.bool_)
+        is_refused[list(refused)] = True
+        slots = self._table.slots(batch)
+        marks = self._fold(
+            batch.columns, slots, (batch.event_times(), batch.message_watermarks(), is_refused)
+        )
+        if marks.any():
+            self._table.forget_empty(slots)
+        return marks
+
+    def late_windows(self, late: Array, times: Array) -> tuple[Array, Array]:  # noqa: ARG002 - times tell
+        """See ColumnWindows."""
+        return times, times + self._spans.gap_ns + 1
+
+    def soonest_due(self, times: Array) -> Array:
+        """See ColumnWindows."""
+        soonest: Array = np.minimum(times, self._spans.latest_ns) + self._spans.wait_ns
+        return soonest
+
+    def _fold(self, columns: Columns, slots: Array, rows: tuple[Array, Array, Array]) -> Array:
+        """Folds rows into sessions of their keys, which have these slots; `rows`: see `add_to_sessions`."""
+        values, marks = self._accumulators.load(columns), np.zeros(len(slots), np.uint8)
+        spans, folds, table, joined = self._spans, self._accumulators.folds, self._table, self._joined
+        self._add_all(
+            slots,
+            lambda row, sooner: add_to_sessions(
+                row,
+                slots,
+                rows,
+                spans,
+                values,
+                folds,
+                table.words,
+                table.panes.arrays,
+                joined,
+                marks,
+                sooner,
+            ),
+        )
+        return marks
+
+    def _try_kernels(self, slots: Array, times: Array) -> None:
+        read_only = times.view()
+        read_only.flags.writeable = False
+        # Numba tells those of frames, which nobody may write, from others.
+        for each in (times, read_only):
+            self._fold(self._accumulators.nothing, slots, (each, times, np.empty(0, np.bool_)))
+        self._fire(slots, times, 0)
+
+    def _close(
+        self, start: int, slots: Array, dues: Array, until_ns: int, found: tuple[Array, ...], count: int
+    ) -> tuple[int, int]:
+        folds, table = self._accumulators.folds, self._table
+        stopped: tuple[int, int] = close_sessions(
+            start, slots, dues, until_ns, self._spans, folds, table.words, table.panes.arrays, found, count
+        )
+        return stopped

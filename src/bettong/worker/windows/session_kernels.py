@@ -1,0 +1,195 @@
+"""Sessions over columns, as machine code: rows into sessions, and those that are over. The same as `sessions` does.
+
+A session is a pane (see `state.pane_pool`): its number is the event time of its first message, its last word that of
+the last one. A key's sessions are further apart than the gap, so a row is near two of them at most.
+"""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from bettong.application.timers import NEVER
+from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
+from bettong.worker.state.pane_links import pane_at_or_before, remove_pane
+from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, NUMBER, OLDER, OLDEST, SOONER, VALUES
+from bettong.worker.windows.fold_kernels import (
+    copy_accumulators,
+    fold_row,
+    gathers_more,
+    give_back_tables,
+    join_accumulators,
+    make_room_for,
+)
+from bettong.worker.windows.pane_kernels import BEYOND, LATE, REFUSED, join_all_tables, open_pane
+
+# What becomes of a row that is late: it is left out, is a session by itself, or goes into the oldest one that is open.
+LEFT_OUT, ALONE, INTO_OLDEST = range(3)
+# In place of a pane: the row goes into none, or there is no room for it.
+_NONE, _NO_ROOM = -1, -2
+_PANES_AHEAD = AHEAD // np.uint64(2)
+
+
+class Spans(NamedTuple):
+    """Of sessions: see `Sessions`.
+
+    `wait_ns`: from the last message to when a session is due. `latest_ns`: sessions of later event times end beyond 64
+    bits. `late`: what becomes of a row that is late.
+    """
+
+    gap_ns: int
+    wait_ns: int
+    latest_ns: int
+    late: int
+
+
+@numba.njit(cache=True)
+def add_to_sessions(
+    start: Any,
+    slots: Any,
+    rows: Any,
+    spans: Any,
+    values: Any,
+    folds: Any,
+    keys: Any,
+    pool: Any,
+    joined: Any,
+    marks: Any,
+    sooner: Any,
+) -> Any:
+    """Folds rows into sessions from `start` on, in their order; stops before the first one for which there is no room,
+    and returns it.
+
+    `rows`: event times, the watermark before each, and whether an aggregate refuses it. `marks`: by row, filled where
+    one is due. `joined`: words of a session, for use here. All else: see `pane_kernels.add_rows`.
+    """
+    times, _, refused = rows
+    panes, floats, _, _, items = pool
+    gathers, last = gathers_more(folds), VALUES + folds.words
+    is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
+    for row in range(np.uint64(start), count):
+        if is_large and row + AHEAD < count:
+            prefetch(keys, np.uint64(slots[row + AHEAD]))
+            # Of a key that was asked for some rows before.
+            prefetch(panes, np.uint64(max(keys[np.uint64(slots[row + _PANES_AHEAD]), NEWEST], 0)))
+        at_ns = times[row]
+        if at_ns > spans.latest_ns:
+            marks[row] = BEYOND
+            continue
+        slot = np.uint64(slots[row])
+        pane = keys[slot, NEWEST]
+        goes_on = pane >= 0 and panes[pane, NUMBER] <= at_ns <= panes[pane, last] + spans.gap_ns
+        if goes_on and not refused[row]:
+            panes[pane, last] = max(panes[pane, last], at_ns)
+        else:
+            pane = _session_of(row, slot, rows, spans, folds, keys, pool, joined, marks, sooner)
+            if pane == _NO_ROOM:
+                return np.int64(row)
+            if pane == _NONE:
+                continue
+        at = np.uint64(pane)
+        if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
+            return np.int64(row)
+        fold_row(row, values, folds, panes, floats, at, items)
+    return len(slots)
+
+
+@numba.njit(cache=True)
+def _session_of(
+    row: Any,
+    slot: Any,
+    rows: Any,
+    spans: Any,
+    folds: Any,
+    keys: Any,
+    pool: Any,
+    joined: Any,
+    marks: Any,
+    sooner: Any,
+) -> Any:
+    """The session that a row goes into, which covers its time now; a new one where none is near."""
+    times, watermarks, refused = rows
+    panes, _, free, counts, _ = pool
+    at_ns, last = times[row], VALUES + folds.words
+    # Whatever is due by the watermark has fired where a row is older than it: so these are open.
+    pane = pane_at_or_before(keys[slot, OLDEST], keys[slot, NEWEST], at_ns + spans.gap_ns, panes)
+    is_near = pane >= 0 and panes[pane, last] + spans.gap_ns >= at_ns
+    if not is_near and at_ns + spans.wait_ns <= watermarks[row]:
+        oldest = keys[slot, OLDEST] if spans.late == INTO_OLDEST else _NONE
+        is_taken = spans.late == ALONE or oldest >= 0
+        marks[row] = REFUSED if is_taken and refused[row] else LATE
+        return oldest if marks[row] == LATE else _NONE
+    if refused[row]:
+        marks[row] = REFUSED
+        return _NONE
+    if not is_near:
+        pane = open_pane(slot, pane, at_ns, folds, keys, pool)
+        if pane < 0:
+            return _NO_ROOM
+        panes[pane, last] = at_ns
+    older = panes[pane, OLDER]
+    if older >= 0 and panes[older, last] + spans.gap_ns >= at_ns:
+        if not _join_newer(older, pane, folds, pool, joined):
+            return _NO_ROOM
+        panes[older, last] = panes[pane, last]
+        remove_pane(slot, pane, keys, panes, free, counts)
+        pane = older
+    panes[pane, NUMBER], panes[pane, last] = min(panes[pane, NUMBER], at_ns), max(panes[pane, last], at_ns)
+    # One that grows stays due when it was: then it is seen how long it has become.
+    if panes[pane, last] + spans.wait_ns < keys[slot, DUE]:
+        keys[slot, DUE] = panes[pane, last] + spans.wait_ns
+        sooner[counts[SOONER]] = slot
+        counts[SOONER] += 1
+    return pane
+
+
+@numba.njit(cache=True)
+def _join_newer(older: Any, newer: Any, folds: Any, pool: Any, joined: Any) -> Any:
+    """A session takes in all that the next one of its key keeps. Without room for its items it has none: False."""
+    panes, floats, _, _, items = pool
+    if not join_all_tables(panes[newer, NUMBER] + 1, folds, older, panes, joined, 0, items):
+        return False
+    join_accumulators(folds, panes, floats, older, MESSAGES, panes, floats, newer, MESSAGES)
+    give_back_tables(folds, panes, older, MESSAGES, items)
+    give_back_tables(folds, panes, newer, MESSAGES, items)
+    for word in range(folds.own_words, folds.words):
+        panes[older, VALUES + word] = joined[0, 1 + word]
+    return True
+
+
+@numba.njit(cache=True)
+def close_sessions(
+    start: Any,
+    slots: Any,
+    dues: Any,
+    until_ns: Any,
+    spans: Any,
+    folds: Any,
+    keys: Any,
+    pool: Any,
+    found: Any,
+    count: Any,
+) -> Any:
+    """Fires the sessions of keys that are due: see `pane_kernels.close_windows`."""
+    panes, _, free, counts, _ = pool
+    found_slots, found_starts, found_dues, words, _ = found
+    last = VALUES + folds.words
+    for index in range(start, len(slots)):
+        slot = np.uint64(slots[index])
+        while dues[index] <= until_ns:
+            oldest = keys[slot, OLDEST]
+            over_ns = panes[oldest, last] + spans.wait_ns
+            if over_ns <= dues[index]:
+                if count == len(found_slots):
+                    return index, count
+                # Its tables are the window's now.
+                copy_accumulators(folds.words, words, count, 0, panes, oldest, MESSAGES)
+                found_slots[count], found_starts[count] = slots[index], panes[oldest, NUMBER]
+                found_dues[count] = dues[index]
+                count += 1
+                remove_pane(slot, oldest, keys, panes, free, counts)
+                oldest = keys[slot, OLDEST]
+                over_ns = panes[oldest, last] + spans.wait_ns if oldest >= 0 else NEVER
+            dues[index] = over_ns
+        keys[slot, DUE] = dues[index]
+    return len(slots), count

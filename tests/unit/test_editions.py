@@ -1,0 +1,98 @@
+"""Editions of an application: the code of one moment, which runs whatever becomes of its files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bettong import ApplicationError
+from bettong.edges.application_file import MODULE_PREFIX, Edition, load
+
+APPLICATION = """
+from dataclasses import dataclass
+import bettong
+from edition_rule import NAME
+
+@dataclass
+class Item:
+    key: str
+
+app = bettong.Application(NAME)
+app.source("in", schema=Item).sink("out")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    before = set(sys.modules)
+    (tmp_path / "app.py").write_text(APPLICATION)
+    (tmp_path / "edition_rule.py").write_text("NAME = 'first'\n")
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name.startswith(("edition_", MODULE_PREFIX)):
+            del sys.modules[name]
+
+
+def taken(folder: Path, before: Edition | None = None) -> Edition:
+    edition = Edition(str(folder / "app.py"), {})
+    edition.take(before)
+    return edition
+
+
+def test_an_edition_runs_as_it_was_when_it_was_taken_also_without_its_files(folder: Path) -> None:
+    first = taken(folder).write(folder / "1")
+    (folder / "edition_rule.py").write_text("NAME = 'second'\n")
+    second = taken(folder, Edition.read(Path(first))).write(folder / "2")
+    for path in folder.glob("*.py"):
+        path.unlink()
+    assert [load(each).name for each in (first, second, first)] == ["first", "second", "first"]
+    assert load(second) is load(second)
+
+
+def test_what_was_saved_within_one_second_and_has_the_same_size_is_other_code(folder: Path) -> None:
+    first = taken(folder)
+    (folder / "edition_rule.py").write_text("NAME = 'other'\n")
+    assert taken(folder, first).load().name == "other"
+    assert first.load().name == "first"
+
+
+def test_the_file_and_the_modules_of_its_folder_are_kept_and_no_others(folder: Path) -> None:
+    (folder / "edition_parts").mkdir()
+    (folder / "edition_parts" / "names.py").write_text("from .texts import TEXT as NAME\n")
+    (folder / "edition_parts" / "texts.py").write_text("TEXT = 'packed'\n")
+    (folder / "edition_rule.py").write_text("import colorsys\nfrom edition_parts.names import NAME\n")
+    edition = taken(folder)
+    assert sorted(edition.modules) == [
+        "bettong_application_app",
+        *("edition_parts", "edition_parts.names", "edition_parts.texts", "edition_rule"),
+    ]
+    assert edition.load().name == "packed"
+    assert not list(folder.rglob("__pycache__"))
+
+
+def test_a_traceback_names_the_file(folder: Path) -> None:
+    edition = taken(folder)
+    (code,) = {edition.load().sources[0].schema.message.__init__.__globals__["__file__"]}
+    assert code == str(folder / "app.py")
+
+
+def test_after_an_error_the_modules_of_the_edition_before_are_there_again(folder: Path) -> None:
+    first = taken(folder)
+    before = {name: sys.modules[name] for name in first.modules}
+    (folder / "edition_rule.py").write_text("NAME = \n")
+    broken = Edition(str(folder / "app.py"), {})
+    with pytest.raises(ApplicationError, match=r"SyntaxError: .*edition_rule\.py, line 1"):
+        broken.take(first)
+    assert {name: sys.modules[name] for name in first.modules} == before
+    assert broken.modules.keys() == first.modules.keys(), "what is to be watched until it is mended"
+    assert not [finder for finder in sys.meta_path if type(finder).__module__.startswith("bettong")]
+
+
+def test_a_file_that_is_gone_is_named(folder: Path) -> None:
+    first = taken(folder)
+    (folder / "app.py").unlink()
+    with pytest.raises(ApplicationError, match=r"app\.py'?: there is no such file"):
+        taken(folder, first)
