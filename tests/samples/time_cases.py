@@ -18,6 +18,7 @@ from tests.samples.time_case import TimeCase
 from tests.samples.time_pipelines import (
     COMPILED,
     MINUTE,
+    Event,
     Group,
     combined_before,
     event_timer,
@@ -46,7 +47,7 @@ SLIDING_TURNS = (
     [left(2, 90, 6)],
 )
 THREES = bettong.counts(3, timeout=s(25))
-COUNT_TURNS = (
+COUNT_TURNS: tuple[list[Event], ...] = (
     [left(1, 0, 1), left(1, 0, 2), left(2, 0, 3)],
     [left(1, 10, 4), left(1, 10, 5)],
     [],

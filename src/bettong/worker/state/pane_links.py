@@ -3,8 +3,21 @@
 from typing import Any
 
 import numba
+import numpy as np
 
+from bettong.worker.prefetching import AHEAD, prefetch
 from bettong.worker.state.pane_pool import FREE, MESSAGES, NEWER, NEWEST, NUMBER, OLDER, OLDEST, USED
+
+# Rows between asking for a pane and needing it: half of those for its key, which says where it is.
+_PANES_AHEAD = AHEAD // np.uint64(2)
+
+
+@numba.njit(cache=True)
+def ask_ahead(row: Any, slots: Any, keys: Any, panes: Any) -> None:
+    """Asks memory for the key of a row that comes later, and for the newest pane of one that was asked for before."""
+    if row + AHEAD < np.uint64(len(slots)):
+        prefetch(keys, np.uint64(slots[row + AHEAD]))
+        prefetch(panes, np.uint64(max(keys[np.uint64(slots[row + _PANES_AHEAD]), NEWEST], 0)))
 
 
 @numba.njit(cache=True)

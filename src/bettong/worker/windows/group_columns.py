@@ -17,7 +17,7 @@ from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, OLDEST, VALUES
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import Accumulators, WindowWords
 from bettong.worker.windows.column_windows import ClosedWindows, ColumnWindows, firing_order
-from bettong.worker.windows.group_kernels import Span, add_to_groups, add_to_opened
+from bettong.worker.windows.group_kernels import EphemeralTimes, add_to_groups, add_to_opened
 from bettong.worker.windows.pane_kernels import REFUSED
 
 
@@ -97,7 +97,7 @@ class EphemeralColumns(ColumnWindows):
     def __init__(self, kind: Ephemeral, late: Late, accumulators: Accumulators, table: PaneTable) -> None:
         super().__init__(0, accumulators, table)
         latest_ns = NEVER - 1 - kind.trigger_ns - kind.keep_ns
-        self._span = Span(kind.trigger_ns, kind.keep_ns, latest_ns, late == "fire")
+        self._span = EphemeralTimes(kind.trigger_ns, kind.keep_ns, latest_ns, late == "fire")
         # By row of the last batch: when the window of a late one opened.
         self._opened = np.empty(0, np.int64)
 
@@ -146,13 +146,13 @@ class EphemeralColumns(ColumnWindows):
         is_gone = forgotten_ns <= min(clock_ns, NEVER - 1)
         keys = table.keys_at(np.concatenate([slots, fired[is_gone]]))
         dues = np.concatenate([dues, forgotten_ns[is_gone]])
-        gives = np.concatenate([is_open, np.zeros(np.count_nonzero(is_gone), np.bool_)])
+        has_result = np.concatenate([is_open, np.zeros(np.count_nonzero(is_gone), np.bool_)])
         order = firing_order(keys, dues)
-        given = np.flatnonzero(gives[order])
+        given = np.flatnonzero(has_result[order])
         kept = _kept(table, slots[order[given]])
         table.words[fired, DUE] = np.where(is_gone, NEVER, forgotten_ns)
         table.close(slots)
-        opened = (dues - span.trigger_ns - np.where(gives, 0, span.keep_ns))[order]
+        opened = (dues - span.trigger_ns - np.where(has_result, 0, span.keep_ns))[order]
         return ClosedWindows(keys[order], opened, opened + span.trigger_ns, dues[order], given, kept)
 
     def _try_kernels(self, slots: Array, times: Array) -> None:

@@ -10,26 +10,23 @@ import numba
 import numpy as np
 
 from bettong.application.timers import NEVER
-from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
-from bettong.worker.state.pane_links import remove_pane
+from bettong.worker.prefetching import CACHED_BYTES
+from bettong.worker.state.pane_links import ask_ahead, remove_pane
 from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, SOONER
 from bettong.worker.windows.fold_kernels import copy_accumulators, fold_row, gathers_more, make_room_for
 from bettong.worker.windows.pane_kernels import BEYOND, LATE, REFUSED, open_pane
 
-# Rows between asking for a pane and needing it: half of those for its key, which says where it is.
-_PANES_AHEAD = AHEAD // np.uint64(2)
 
-
-class Span(NamedTuple):
+class EphemeralTimes(NamedTuple):
     """Of ephemeral windows: see `Ephemeral`. `latest_ns`: later event times have windows that end beyond 64 bits.
 
-    `late_gives`: whether a late row gives a result, so that an aggregate may refuse it.
+    `late_fires`: whether a late row has a result, so that an aggregate may refuse it.
     """
 
     trigger_ns: int
     keep_ns: int
     latest_ns: int
-    late_gives: bool
+    late_fires: bool
 
 
 @numba.njit(cache=True)
@@ -56,7 +53,7 @@ def add_to_groups(
     is_large, gathers = keys.nbytes > CACHED_BYTES, gathers_more(folds)
     for row in range(np.uint64(start), np.uint64(len(slots))):
         if is_large:
-            _ask_ahead(row, slots, keys, panes)
+            ask_ahead(row, slots, keys, panes)
         slot = np.uint64(slots[row])
         pane = keys[slot, NEWEST]
         if pane < 0:
@@ -102,7 +99,7 @@ def add_to_opened(
     is_large, gathers = keys.nbytes > CACHED_BYTES, gathers_more(folds)
     for row in range(np.uint64(start), np.uint64(len(slots))):
         if is_large:
-            _ask_ahead(row, slots, keys, panes)
+            ask_ahead(row, slots, keys, panes)
         slot, at_ns = np.uint64(slots[row]), times[row]
         pane, due_ns = keys[slot, NEWEST], keys[slot, DUE]
         if pane < 0:
@@ -110,7 +107,7 @@ def add_to_opened(
             # One that would be over at once is not opened.
             is_over = at_ns <= NEVER - span.trigger_ns and at_ns + span.trigger_ns <= watermarks[row]
             if due_ns != NEVER or is_over:
-                if marks[row] != REFUSED or not span.late_gives:
+                if marks[row] != REFUSED or not span.late_fires:
                     marks[row] = LATE
                 continue
             if at_ns > span.latest_ns:
@@ -129,11 +126,3 @@ def add_to_opened(
             return np.int64(row)
         fold_row(row, values, folds, panes, floats, at, items)
     return len(slots)
-
-
-@numba.njit(cache=True)
-def _ask_ahead(row: Any, slots: Any, keys: Any, panes: Any) -> None:
-    """Asks for the key of a row that comes later, and for the pane of one that was asked for before."""
-    if row + AHEAD < np.uint64(len(slots)):
-        prefetch(keys, np.uint64(slots[row + AHEAD]))
-        prefetch(panes, np.uint64(max(keys[np.uint64(slots[row + _PANES_AHEAD]), NEWEST], 0)))

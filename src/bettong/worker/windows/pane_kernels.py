@@ -21,8 +21,8 @@ import numba
 import numpy as np
 
 from bettong.application.timers import NEVER
-from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
-from bettong.worker.state.pane_links import new_pane, pane_at_or_before
+from bettong.worker.prefetching import CACHED_BYTES
+from bettong.worker.state.pane_links import ask_ahead, new_pane, pane_at_or_before
 from bettong.worker.state.pane_pool import (
     DUE,
     FREE,
@@ -51,8 +51,6 @@ IN_TIME, PARTLY_LATE, LATE, BEYOND, REFUSED = range(5)
 # The words of `fronts`.
 BLOCK, STOP, LAST, FRONT = range(4)
 NO_BLOCK = -(2**63)
-# Rows between asking for a pane and needing it: half of those for its key, which says where it is.
-_PANES_AHEAD = AHEAD // np.uint64(2)
 
 
 class Grid(NamedTuple):
@@ -120,10 +118,8 @@ def add_rows(
     gathers = gathers_more(folds)
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
-        if is_large and row + AHEAD < count:
-            prefetch(keys, np.uint64(slots[row + AHEAD]))
-            # Of a key that was asked for some rows before.
-            prefetch(panes, np.uint64(max(keys[np.uint64(slots[row + _PANES_AHEAD]), NEWEST], 0)))
+        if is_large:
+            ask_ahead(row, slots, keys, panes)
         slot = np.uint64(slots[row])
         pane = keys[slot, NEWEST]
         if pane < 0 or panes[np.uint64(pane), NUMBER] != numbers[row]:

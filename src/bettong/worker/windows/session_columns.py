@@ -18,7 +18,7 @@ from bettong.worker.windows.session_kernels import (
     ALONE,
     INTO_OLDEST,
     LEFT_OUT,
-    Spans,
+    SessionTimes,
     add_to_sessions,
     close_sessions,
 )
@@ -34,7 +34,7 @@ class SessionColumns(ColumnWindows):
     def __init__(self, kind: Sessions, late: Late, accumulators: Accumulators, table: PaneTable) -> None:
         super().__init__(kind.delay_ns, accumulators, table)
         wait_ns = kind.gap_ns + 1 + kind.delay_ns
-        self._spans = Spans(kind.gap_ns, wait_ns, NEVER - 1 - wait_ns, _LATE[late])
+        self._spans = SessionTimes(kind.gap_ns, wait_ns, NEVER - 1 - wait_ns, _LATE[late])
         self._joined = np.zeros((1, 1 + accumulators.words), np.int64)
 
     def add(self, batch: Batch, refused: Mapping[int, str]) -> Array:

@@ -10,8 +10,8 @@ import numba
 import numpy as np
 
 from bettong.application.timers import NEVER
-from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
-from bettong.worker.state.pane_links import pane_at_or_before, remove_pane
+from bettong.worker.prefetching import CACHED_BYTES
+from bettong.worker.state.pane_links import ask_ahead, pane_at_or_before, remove_pane
 from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, NUMBER, OLDER, OLDEST, SOONER, VALUES
 from bettong.worker.windows.fold_kernels import (
     copy_accumulators,
@@ -27,10 +27,9 @@ from bettong.worker.windows.pane_kernels import BEYOND, LATE, REFUSED, join_all_
 LEFT_OUT, ALONE, INTO_OLDEST = range(3)
 # In place of a pane: the row goes into none, or there is no room for it.
 _NONE, _NO_ROOM = -1, -2
-_PANES_AHEAD = AHEAD // np.uint64(2)
 
 
-class Spans(NamedTuple):
+class SessionTimes(NamedTuple):
     """Of sessions: see `Sessions`.
 
     `wait_ns`: from the last message to when a session is due. `latest_ns`: sessions of later event times end beyond 64
@@ -68,10 +67,8 @@ def add_to_sessions(
     gathers, last = gathers_more(folds), VALUES + folds.words
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
-        if is_large and row + AHEAD < count:
-            prefetch(keys, np.uint64(slots[row + AHEAD]))
-            # Of a key that was asked for some rows before.
-            prefetch(panes, np.uint64(max(keys[np.uint64(slots[row + _PANES_AHEAD]), NEWEST], 0)))
+        if is_large:
+            ask_ahead(row, slots, keys, panes)
         at_ns = times[row]
         if at_ns > spans.latest_ns:
             marks[row] = BEYOND
