@@ -1,4 +1,4 @@
-"""Compiled joins whose messages may stay alone, or wait: how `combine` may be written, who is left out, what is shown."""
+"""Compiled joins whose messages may stay alone, or wait: what `combine` may be, who is left out, what is shown."""
 
 from __future__ import annotations
 
