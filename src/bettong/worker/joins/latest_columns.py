@@ -15,7 +15,7 @@ from bettong.worker.joins.latest_kernels import (
     DELETES,
     ENDED,
     FAILED,
-    LOOKS_UP,
+    FINDS,
     RENEWED,
     RENEWS,
     UNKNOWN,
@@ -45,7 +45,7 @@ class LatestColumns:
         assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
         of_right = columns.of_right
         left, right = np.flatnonzero(~of_right), np.flatnonzero(of_right)
-        does = np.where(of_right, RENEWS, LOOKS_UP).astype(np.uint8)
+        does = np.where(of_right, RENEWS, FINDS).astype(np.uint8)
         failures = self._judge(batch, right, does)
         slots = self._slots(batch, left, right)
         found = np.empty(len(slots), np.int64)

@@ -13,8 +13,8 @@ import numpy as np
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
 from bettong.worker.state.latest_table import KEPT, NONE
 
-# What a row does: a message of the stream looks one up, one of the table renews it, deletes it, or could not be judged.
-LOOKS_UP, RENEWS, DELETES, FAILED = range(4)
+# What a row does: a message of the stream finds one, one of the table renews it, deletes it, or could not be judged.
+FINDS, RENEWS, DELETES, FAILED = range(4)
 # What `counts` counts: rows whose messages are the table's now, slots whose messages are deleted, and slots that never
 # had one.
 RENEWED, ENDED, UNKNOWN = range(3)
@@ -33,7 +33,7 @@ def look_up(slots: Any, does: Any, held: Any, found: Any) -> None:
             found[row] = NONE
             continue
         slot = np.uint64(slots[row])
-        if does[row] == LOOKS_UP:
+        if does[row] == FINDS:
             found[row] = NONE if held[slot] == _DELETED else held[slot]
         elif does[row] == RENEWS:
             held[slot] = row + 1
