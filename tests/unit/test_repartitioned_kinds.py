@@ -16,7 +16,7 @@ import bettong
 from bettong.application.joins.kinds import Within
 from bettong.testing import RESEND, AppSession, assert_alike, clock
 from bettong.testing.running import ReadyApplication
-from tests.samples.compiled_joins import Call, Join, joined
+from tests.samples.compiled_joins import NEWEST, VERSIONS, Call, Join, joined
 from tests.samples.time_pipelines import S_NS, START_NS
 from tests.simulation.repartitioned import RepartitionedSession
 
@@ -145,6 +145,8 @@ KINDS = {
         True,
         calls(),
     ),
+    "a compiled join with versions": (joined(VERSIONS[1], sources=2), True, calls()),
+    "a compiled join with what is newest": (joined(NEWEST[1], sources=2), True, calls()),
     "a join in plain Python": (joined(Join(Within(-20, 20)), sources=2), False, calls()),
 }
 
