@@ -29,6 +29,16 @@ def test_what_lasts_begins_once_with_its_remedy_and_is_over_when_it_stays_away()
     ]
 
 
+def test_what_has_become_worse_before_it_is_reported_is_reported_as_it_is_then() -> None:
+    """A service that dies is not heard of at first, which needs nobody yet."""
+    unheard = Need(Level.NOTICE, "service s", "s: not heard of for 1.5 s", "wait a moment")
+    silent = Need(Level.BAD, "service s", "s: silent", "see whether its process is alive")
+    assert reported((0, [unheard]), (1, [silent]), (2, [silent]), (3, [unheard]), (13, [])) == [
+        (2, "alert", "s: silent; see whether its process is alive"),
+        (13, "alert over", "s: silent (it lasted 3 s)"),
+    ]
+
+
 def test_what_is_there_for_a_moment_is_no_alert_and_what_swings_is_one() -> None:
     assert reported((0, [LAG]), (1, []), (2, [LAG]), (3, [])) == []
     swings = [(float(second), [LAG] if second % 9 < 3 else []) for second in range(40)]

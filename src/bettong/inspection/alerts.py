@@ -22,9 +22,9 @@ ALERTS_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What was needed when it was seen first, at `at_s`, and when it was seen last.
+    """What is needed since `at_s`, and when it was seen last.
 
-    `has_begun`: whether that is reported.
+    `has_begun`: whether that is reported; `need` is what was needed then, until then what is needed now.
     """
 
     need: Need
@@ -45,7 +45,7 @@ def alerts(before: Alerts, found: Sequence[Need], at_s: float) -> tuple[Alerts, 
     for about, need in needed.items():
         known = standing.get(about)
         if known is not None:
-            standing[about] = replace(known, last_s=at_s)
+            standing[about] = replace(known, need=known.need if known.has_begun else need, last_s=at_s)
         elif len(standing) < ALERTS_MAX:
             standing[about] = Alert(need, at_s, at_s)
     for about, alert in list(standing.items()):

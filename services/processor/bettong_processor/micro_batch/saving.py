@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
+from bettong import metrics
 from bettong.config.processor import ProcessorSettings
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger
@@ -53,7 +54,8 @@ class Save:
             if time.monotonic() > deadline_s or not process.uploads.complete(partition, offset):
                 break
             if (saved := process.uploads.saved(partition)) is not None:
-                process.metrics.write(partition, saved.metrics())
+                # Nobody else writes what is no more: no batch comes of a partition that rests.
+                process.metrics.write(partition, {**saved.metrics(), metrics.SNAPSHOT_FAULT.name: ""})
                 found.append((index, saved.offset))
         pairs = np.array(found, np.int64).reshape(-1, 2).T
         columns = [  # not by `pa.array`: see Step

@@ -41,8 +41,7 @@ def aggregate(result: type[Result], **aggregates: Aggregate) -> Aggregated[Resul
     Each of its fields is one of these aggregates, by name, or the window's own: `key`, `start`, `end` (both Unix ns),
     `final`. `where=` of an aggregate, a bool field's name or a function of the message, says which messages are added;
     one that has no value of none (Min, Mean, ...) needs a field that may be None. `bettong.compiled(aggregate(...))`
-    runs over columns, in `tumbling`, `sliding` and `sessions` windows. Raises ApplicationError for fields that nothing
-    fills.
+    runs over columns. Raises ApplicationError for fields that nothing fills.
     """
     name = getattr(result, "__name__", repr(result))
     owner = f"aggregate({name})"
