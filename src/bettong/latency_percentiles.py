@@ -47,5 +47,8 @@ def percentiles_in(found: Sequence[object]) -> tuple[float, ...]:
 
 
 def ranks(total: int) -> list[int]:
-    """Of so many messages in the order of their latencies: which one each of SHARES ends with, from 1 on."""
-    return [max(1, math.ceil(round(total * share, 6))) for share in SHARES]
+    """Of so many messages in the order of their latencies: which one each of SHARES ends with, from 1 on.
+
+    As HdrHistogram's `get_value_at_percentile` counts.
+    """
+    return [max(1, int(total * share + 0.5)) for share in SHARES]

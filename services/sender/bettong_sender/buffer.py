@@ -21,31 +21,31 @@ class Buffer:
         self.bytes = 0
         self._bytes_max = bytes_max
         self._clock_s = clock_s
-        self._full_since_s: float | None = None
-        self._full_s = 0.0
+        # For how long it was full before, and since when it is now. Replaced at once, for other threads read both.
+        self._full: tuple[float, float | None] = (0.0, None)
 
     @property
     def is_full(self) -> bool:
         """Whether nobody gets a credit."""
-        return self._full_since_s is not None
+        return self._full[1] is not None
 
     @property
     def full_s(self) -> float:
         """For how long it has been full, all in all. Safe to ask from another thread."""
-        since_s = self._full_since_s
-        return self._full_s + (self._clock_s() - since_s if since_s is not None else 0.0)
+        before_s, since_s = self._full
+        return before_s + (self._clock_s() - since_s if since_s is not None else 0.0)
 
     def add(self, size: int) -> None:
         """A frame came in."""
         self.bytes += size
-        if self.bytes >= self._bytes_max and self._full_since_s is None:
-            self._full_since_s = self._clock_s()
+        if self.bytes >= self._bytes_max and not self.is_full:
+            self._full = (self._full[0], self._clock_s())
 
     def remove(self, size: int) -> None:
         """A frame was answered for."""
         self.bytes -= size
-        if self._full_since_s is not None and self.bytes <= self._bytes_max - self._bytes_max // _FREE_PART:
-            self._full_s, self._full_since_s = self.full_s, None
+        if self.is_full and self.bytes <= self._bytes_max - self._bytes_max // _FREE_PART:
+            self._full = (self.full_s, None)
 
 
 class SplittingProgress:
