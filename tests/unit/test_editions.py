@@ -96,3 +96,11 @@ def test_a_file_that_is_gone_is_named(folder: Path) -> None:
     (folder / "app.py").unlink()
     with pytest.raises(ApplicationError, match=r"app\.py'?: there is no such file"):
         taken(folder, first)
+
+
+def test_an_edition_that_is_gone_is_named(folder: Path) -> None:
+    """A daemon that Spark starts later has the first edition in its environment: it must serve all the same."""
+    gone = taken(folder).write(folder / "1")
+    Path(gone).unlink()
+    with pytest.raises(ApplicationError, match=r"1\.edition': there is no such file"):
+        load(gone)

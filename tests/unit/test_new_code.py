@@ -223,6 +223,23 @@ def test_a_processor_that_is_started_again_goes_on_with_the_code_that_ran(
     assert "SyntaxError" in found(again).refused
 
 
+def test_a_processor_that_is_started_again_gives_no_edition_the_name_of_the_one_that_runs(
+    code: ApplicationCode, file: Path
+) -> None:
+    """Answers and editions are counted apart: some code is loaded, and nothing is said of it."""
+    file.write_text(APPLICATION.replace("+= 1", "+= 2"))
+    found(code)
+    file.write_text(APPLICATION.replace("+= 1", "+= 3"))
+    change = found(code)
+    code.accept(change)
+    assert answer(file).number < int(Path(change.reference).stem)
+    again = ApplicationCode(settings(file), editions(file))
+    file.write_text(APPLICATION.replace("+= 1", "+= 4"))
+    newer = found(again)
+    assert newer.reference != change.reference
+    assert load(newer.reference) is not load(change.reference)
+
+
 def test_workers_on_other_machines_could_not_read_editions(file: Path) -> None:
     elsewhere = settings(file).model_copy(update={"spark_master": "spark://somewhere:7077"})
     with pytest.raises(SettingsError, match="BETTONG_RELOAD: only on one machine"):

@@ -63,8 +63,9 @@ class ApplicationCode:
             last.write(folder)
         self._answer, self._edition = last, Edition.read(Path(last.edition))
         self._settling = self._seen
-        # What is loaded by the name of an edition is kept in the process: no two have the same.
-        self._numbers = count(last.number + 1)
+        # What is loaded by the name of an edition is kept in the process: no two have the same. Not every one that was
+        # written was an answer, so the one that runs may have a higher number.
+        self._numbers = count(max(last.number, int(Path(last.edition).stem)) + 1)
         self._loading: threading.Thread | None = None
         self._change: CodeChange | None = None
         self._refused: tuple[Edition, str] | None = None
