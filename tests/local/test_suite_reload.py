@@ -202,9 +202,14 @@ def test_what_is_saved_runs_with_the_states_of_before_and_what_cannot_run_change
 
     reloaded.app.write_text(APPLICATION + 'payments.sink("raw")\n')
     eventually(lambda: reloaded.lines("started again for it: receiver"), seconds=NEW_CODE_S)
-    assert next(Subscriber(reloaded.running.ready().receiver, "raw")).messages
-    now = reloaded.pids()
-    assert {name for name in pids if now[name] != pids[name]} == {"receiver"}
+
+    def renewed() -> set[str]:
+        now = reloaded.pids()
+        return {name for name in pids if now.get(name) != pids[name]}
+
+    eventually(lambda: renewed() == {"receiver"}, seconds=NEW_CODE_S)
+    assert next(Subscriber(reloaded.running.ready().receiver, "raw", reconnect_s=20.0)).messages
+    assert renewed() == {"receiver"}
     assert not [each for each in reloaded.running.ready().services.values() if each.restarts]
 
     totals = [total for total, _ in reloaded.totals]

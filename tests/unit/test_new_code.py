@@ -190,7 +190,7 @@ def test_a_module_that_was_missing_is_found_when_it_is_there_and_watched_while_i
     ("old", "new", "restarted"),
     [
         ('key="key")', 'key="key", out_of_order=timedelta(seconds=1))', ["sender"]),
-        ('.sink("counts")', '.sink("counts")\nitems.sink("raw")', ["receiver"]),
+        ('.sink("counts")', '.sink("counts")\nitems.sink("raw")', ["receiver", "console"]),
         (
             "items.stateful",
             'more = app.source("more", schema=Item, key="key")\nmore.sink("all")\nitems.stateful',
@@ -208,7 +208,7 @@ def test_services_that_read_what_has_changed_start_again(
     change = found(code)
     assert change.refused == ""
     code.accept(change)
-    expected = ["sender", "receiver"] if restarted is None else restarted
+    expected = ["sender", "receiver", "console"] if restarted is None else restarted
     assert answer(file).restarts == dict.fromkeys(expected, 1)
 
 
@@ -250,19 +250,19 @@ def test_a_suite_hears_of_each_change_once(tmp_path: Path) -> None:
     folder = tmp_path / "editions"
     reloads = Reloads(folder, "some/app.py:app")
     assert reloads.settings == {"reload": str(folder)}
-    assert reloads.new() is None
+    assert reloads.new(["sender", "receiver"]) is None
     folder.mkdir()
     ReloadAnswer(number=0, edition="0").write(folder)
-    assert reloads.new() is None
+    assert reloads.new(["sender", "receiver"]) is None
     ReloadAnswer(number=1, edition="0", refused="no").write(folder)
-    said = reloads.new()
+    said = reloads.new(["sender", "receiver"])
     assert said is not None
     assert said.line == "app.py has changed, the code of before runs on until what is saved can run: no"
     assert said.restart == ()
-    assert reloads.new() is None
-    ReloadAnswer(number=3, edition="3", restarts={"sender": 1}).write(folder)
-    said = reloads.new()
+    assert reloads.new(["sender", "receiver"]) is None
+    ReloadAnswer(number=3, edition="3", restarts={"sender": 1, "console": 1}).write(folder)
+    said = reloads.new(["sender", "receiver"])
     assert said is not None
     assert said.line == "app.py has changed, the new code runs; started again for it: sender"
     assert said.restart == ("sender",)
-    assert Reloads().new() is None
+    assert Reloads().new([]) is None

@@ -14,7 +14,8 @@ from bettong.config.service import PREFIX
 from bettong.edges.application_file import Edition, load
 from bettong.edges.reload_answer import ReloadAnswer
 from bettong.errors import ApplicationError, BettongError, SettingsError
-from bettong.services import RECEIVER, SENDER
+from bettong.inspection.flow_graph import flow_graph
+from bettong.services import CONSOLE, RECEIVER, SENDER
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong_processor.programs import programs
 
@@ -171,8 +172,12 @@ def _shapes(planned: Plan) -> dict[str, set[int]]:
 def _to_restart(before: Plan, now: Plan) -> list[str]:
     """The services that read what has changed. Functions count as changed: whether they are, cannot be known."""
     return [
-        service.name
-        for service, described in ((SENDER, _as_senders_see), (RECEIVER, _as_receivers_see))
+        service
+        for service, described in (
+            (SENDER.name, _as_senders_see),
+            (RECEIVER.name, _as_receivers_see),
+            (CONSOLE, flow_graph),
+        )
         if described(before) != described(now)
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,13 +34,17 @@ class Reloads:
         """The processor's."""
         return {"reload": str(self._folder)} if self._folder is not None else {}
 
-    def new(self) -> Reload | None:
-        """What has become of the newest change, once. Never blocks."""
+    def new(self, services: Collection[str]) -> Reload | None:
+        """What has become of the newest change, once. `services`: those that there are. Never blocks."""
         answer = ReloadAnswer.read(self._folder) if self._folder is not None else None
         if answer is None or answer.number <= self._before.number:
             return None
         before, self._before = self._before, answer
-        restart = [name for name, count in answer.restarts.items() if count > before.restarts.get(name, 0)]
+        restart = [
+            name
+            for name, count in answer.restarts.items()
+            if count > before.restarts.get(name, 0) and name in services
+        ]
         if answer.refused:
             line = f"{self._file} has changed, the code of before runs on until what is saved can run: {answer.refused}"
         else:

@@ -274,7 +274,7 @@ class Suite:
         """Notices deaths and starts again what is due."""
         if not self._written:
             self._write()
-        if (reload := self._reloads.new()) is not None:
+        if (reload := self._reloads.new(self._servers)) is not None:
             self._say(reload.line)
             self._renew(reload.restart)
         for name, server in self._servers.items():
