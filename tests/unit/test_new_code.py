@@ -11,6 +11,7 @@ from bettong.config.reading import read
 from bettong.edges.application_file import load
 from bettong.edges.reload_answer import ReloadAnswer
 from bettong.errors import SettingsError
+from bettong.local.processes import Command
 from bettong.local.reloads import Reloads
 from bettong_processor.application_code import ApplicationCode, CodeChange
 from tests.waiting import eventually
@@ -88,7 +89,7 @@ def test_a_saved_file_is_found_and_runs_from_then_on(code: ApplicationCode, file
     code.accept(change)
     assert load(code.settings.application) is load(change.reference)
     assert answer(file) == ReloadAnswer(number=1, edition=change.reference)
-    assert [path.name for path in (editions(file)).glob("*.edition")] == ["1.edition"]
+    assert sorted(path.name for path in editions(file).glob("*.edition")) == ["0.edition", "1.edition"]
     assert quiet(code)
 
 
@@ -266,3 +267,22 @@ def test_a_suite_hears_of_each_change_once(tmp_path: Path) -> None:
     assert said.line == "app.py has changed, the new code runs; started again for it: sender"
     assert said.restart == ("sender",)
     assert Reloads().new([]) is None
+
+
+def test_a_service_starts_again_with_the_code_that_runs_and_the_processor_with_the_file(
+    tmp_path: Path,
+) -> None:
+    reloads = Reloads(tmp_path / "editions", "app.py")
+    environment = {"BETTONG_APPLICATION": "app.py", "BETTONG_INSTANCE": "sender-2"}
+    sender, processor, kafka = (
+        Command(name, (), tmp_path / "log", environment=given)
+        for name, given in (("sender-2", environment), ("processor", environment), ("kafka", {}))
+    )
+    assert reloads.command(sender) == sender, "nothing is known yet"
+    (tmp_path / "editions").mkdir()
+    ReloadAnswer(number=0, edition="0.edition").write(tmp_path / "editions")
+    assert reloads.command(sender).environment == environment | {"BETTONG_APPLICATION": "0.edition"}
+    ReloadAnswer(number=2, edition="1.edition", refused="no").write(tmp_path / "editions")
+    assert reloads.command(reloads.command(sender)).environment["BETTONG_APPLICATION"] == "1.edition"
+    assert [reloads.command(each) for each in (processor, kafka)] == [processor, kafka]
+    assert Reloads().command(sender) == sender

@@ -101,13 +101,12 @@ class ApplicationCode:
         return None
 
     def accept(self, change: CodeChange) -> None:
-        """It runs."""
+        """It runs. Those that ran stay: what starts just now may have been told to load one of them."""
         restarts = dict(self._answer.restarts)
         for service in _to_restart(_planned(self._answer.edition), _planned(change.reference)):
             restarts[service] = restarts.get(service, 0) + 1
-        self._edition, before = change.edition, Path(self._answer.edition)
+        self._edition = change.edition
         self._say(edition=change.reference, refused="", restarts=restarts)
-        before.unlink(missing_ok=True)
         self._seen, self._refused, self._unfit = change.marks, None, None
 
     def refuse(self, change: CodeChange, why: str) -> None:
