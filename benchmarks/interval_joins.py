@@ -134,8 +134,8 @@ class JoinLoad:
 def join_speed(messages: int, *, compiled: bool, how: How = "inner") -> Sample:
     """Messages a second of one core's time."""
     load, (application, ready) = _load(messages), _ready(compiled=compiled, how=how)
-    records, seconds = fold(worker_of(application.application, ready), _frames(application, load))
-    assert _pairs_in(application, records) == load.right(how), "the pairs are wrong"
+    records, seconds = fold(worker_of(application.application, ready), frames_of(application, load))
+    assert pairs_in(application, records) == load.right(how), "the pairs are wrong"
     return Sample(load.messages / seconds, seconds * 1e6 / load.messages)
 
 
@@ -198,7 +198,7 @@ def _ready(*, compiled: bool, how: How) -> tuple[Plan, StageProgram]:
     return application, program(application.stages[0], compiled=compiled)
 
 
-def _frames(application: Plan, load: JoinLoad) -> list[bytes]:
+def frames_of(application: Plan, load: JoinLoad) -> list[bytes]:
     """The messages as the records of one partition, and time that passes until none is kept any more."""
     sources = {source.name: source for source in application.sources}
     both = [sources[name] for name in ("shipped", "arrived")]
@@ -225,7 +225,7 @@ def _frames(application: Plan, load: JoinLoad) -> list[bytes]:
     return frames + ends
 
 
-def _pairs_in(application: Plan, records: Sequence[OutputRecord]) -> tuple[int, int]:
+def pairs_in(application: Plan, records: Sequence[OutputRecord]) -> tuple[int, int]:
     """How many pairs records have, and the sum of their totals."""
     schema = application.stages[0].outputs[0].schema
     payloads = [payload for record in records if (payload := decode(record.value).columns) is not None]

@@ -13,6 +13,7 @@ is measured by run files of the lab. Beside other stream processors: `python -m 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,7 @@ from benchmarks import (
     plain_loop,
     report,
     standing,
+    table_joins,
     window_counts,
     worker_alone,
 )
@@ -206,6 +208,14 @@ def _of_worker_alone(load: Workload, only: Part | None) -> Iterator[Planned]:
         for mode, compiled in MODES:
             once = partial(interval_joins.join_against_loop, load.messages, compiled=compiled)
             yield [f"joins within bounds, {mode} against a plain loop"], "x", partial(_one, once)
+        for kind, (mode, compiled) in product(table_joins.KINDS, MODES):
+            messages = max(load.messages, _JOINED_MIN) if compiled else load.messages
+            once = partial(table_joins.table_speed, kind, messages, compiled=compiled)
+            yield (
+                [f"joins with a table, {kind}, 100,000 keys, {mode}, worker alone"],
+                "messages/s",
+                partial(_one, once),
+            )
 
 
 def _one(once: Callable[[], Sample]) -> list[Sample]:

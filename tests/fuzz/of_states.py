@@ -21,9 +21,11 @@ from bettong.application.nodes.stateful import Stateful
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import SnapshotError, StateChangedError
 from bettong.schema.fields import Kind
+from bettong.worker.joins.column_joins import column_table
 from bettong.worker.state.classes import Classes
 from bettong.worker.state.codec import MARK, VERSION
 from bettong.worker.state.join_table import JoinTable
+from bettong.worker.state.latest_table import KEPT
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.state.reading import decode
 from bettong.worker.state.records import RecordTable
@@ -95,6 +97,18 @@ def _kept() -> RecordTable:
     return JoinTable(_join(), (Kind.TEXT, np.dtype("S8"), None), _join().sides)
 
 
+def _versions() -> RecordTable:
+    visits = Application("fuzzed").source("visits", schema=Visit, key="page", event_time="at")
+    node = visits.join_as_of(visits, _both, name="pairs").join_node
+    return column_table(node, (Kind.TEXT, np.dtype("S8"), None))
+
+
+def _newest() -> RecordTable:
+    visits = Application("fuzzed").source("visits", schema=Visit, key="page", event_time="at")
+    node = visits.join_latest(visits, _both, name="pairs").join_node
+    return column_table(node, (Kind.TEXT, np.dtype("S8"), None))
+
+
 def _records() -> Any:
     return records(None)
 
@@ -140,7 +154,7 @@ def read_states(data: bytes) -> None:
 def read_arrays(data: bytes) -> None:
     """Records, panes and kept messages, with their keys; and the keys of those that have ended."""
     good = _records().dump()
-    for made in (_records, _nested, _panes, _kept):
+    for made in (_records, _nested, _panes, _kept, _versions, _newest):
         for saved in (SavedStates(data), SavedStates(good.states, ended=data)):
             table = made()
             with contextlib.suppress(SnapshotError):
@@ -176,6 +190,9 @@ def _arrays() -> Iterator[bytes]:
     entries, pages = np.arange(6).reshape(3, 2), np.array([b"a", b"b", b"c"], "S8")
     sides = [each[part] for part in (slice(2), slice(2, 3)) for each in (entries, pages, np.arange(3))]
     yield bytes_of(keys, states, *sides)
+    states = np.zeros(2, _newest().states.dtype)
+    states["held"], states["value"]["page"] = KEPT, [b"a", b"b"]
+    yield bytes_of(keys, states)
     yield bytes_of(keys)
 
 

@@ -1,21 +1,26 @@
-"""A join whose function is compiled, of messages with every kind of field that can be: plain Python and compiled."""
+"""Joins whose function is compiled, of messages with every kind of field that can be: plain Python and compiled."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from itertools import product
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple, get_args
 
 import numpy as np
 
 import bettong
 from bettong import Application, Width
-from bettong.application.joins.kinds import How, Within
+from bettong.application.joins.kinds import AsOf, How, JoinKind, Latest, Within
+from bettong.application.lifetime import Lifetime
 from bettong.application.plan import Plan, plan
+from bettong.application.timers import Clock
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong.worker.state.join_table import JoinTable
+from bettong.worker.state.records import RecordTable
 from tests.samples.kept_kernels import kept_kernels
 from tests.samples.worker import dead_letters
 from tests.simulation.key_joins import join_streams
@@ -97,6 +102,13 @@ def talk(call: Call, reply: Reply) -> Talk | None:
     )
 
 
+def is_over(reply: Reply) -> bool:
+    """Whether it deletes. Raises for some."""
+    if reply.number % 11 == 6:
+        raise ValueError("who knows")
+    return reply.number % 3 == 0
+
+
 @bettong.compiled
 def meet(call: Call | None, reply: Reply | None) -> Talk | None:
     """The same where one of them may be missing: likewise."""
@@ -122,30 +134,63 @@ def twice(one: Call, other: Call) -> Talk:
     return Talk(one.line, one.number, other.number, 0, "", b"", one.price, 0, one.answers)
 
 
-def joined(
-    kind: Within, how: How = "inner", *, sources: int = 1, key: Any = "line", **options: Any
-) -> Application:
+class Join(NamedTuple):
+    """Which one, and what becomes of messages alone, and of a table's after a time."""
+
+    kind: JoinKind
+    how: How = "inner"
+    lifetime: Lifetime | None = None
+
+
+WITHIN = [
+    Join(Within(*bounds), how)
+    for bounds, how in product(((-5, 7), (0, 0), (-20, -8), (3, 30), (-60, 60)), get_args(How))
+]
+# Tables of versions, and of the newest messages.
+VERSIONS = [
+    Join(AsOf(None)),
+    Join(AsOf(None), "left"),
+    Join(AsOf(0), "left"),
+    Join(AsOf(12)),
+    Join(AsOf(25), "left"),
+]
+NEWEST = [
+    Join(Latest()),
+    Join(Latest(is_over), "left"),
+    Join(Latest(is_over)),
+    Join(Latest(attrgetter("is_odd"), "is_odd"), "left"),
+]
+_FOR_A_WHILE = Lifetime(40, Clock.LOG)
+AGEING = [
+    Join(Latest(), "left", _FOR_A_WHILE),
+    Join(Latest(is_over), "inner", _FOR_A_WHILE),
+    Join(NEWEST[3].kind, "left", _FOR_A_WHILE),
+]
+
+
+def joined(of: Join, *, sources: int = 1, key: Any = "line", **options: Any) -> Application:
     """Calls and replies, of one source or of two, to `out`; those that are late to `late`."""
     app = Application("meters")
     streams = [app.source(name, schema=Call, key=key, event_time="at") for name in ("in", "other")[:sources]]
     left, right = streams[0].filter(calls), streams[-1].filter(replies).map(reply)
-    combine = talk if how == "inner" else meet
-    node = join_streams(left, right, combine, kind, how, name="talks", **options)
+    combine = talk if of.how == "inner" else meet
+    node = join_streams(left, right, combine, of.kind, of.how, lifetime=of.lifetime, name="talks", **options)
     node.sink("out")
-    node.late.sink("late")
+    if node.join_node.judges_lateness:
+        node.late.sink("late")
     return app
 
 
 @cache
-def described(kind: Within, how: How = "inner", sources: int = 1) -> Plan:
+def described(of: Join, sources: int = 1) -> Plan:
     """The plan of such an application."""
-    return plan(joined(kind, how, sources=sources))
+    return plan(joined(of, sources=sources))
 
 
 @cache
-def ready(kind: Within, how: How = "inner", *, compiled: bool, sources: int = 1) -> StageProgram:
+def ready(of: Join, *, compiled: bool, sources: int = 1) -> StageProgram:
     """Its only stage."""
-    (stage,) = described(kind, how, sources).stages
+    (stage,) = described(of, sources).stages
     return program(stage, compiled=compiled, cache=kept_kernels())
 
 
@@ -157,8 +202,16 @@ def call(line: int, at_ns: int, number: int, *, answers: bool) -> Call:
 
 
 def table_of(one: PartitionWorker) -> JoinTable:
-    table = one.tables["talks"]
+    """That of messages within bounds, or of versions."""
+    table = records_of(one)
     assert isinstance(table, JoinTable)
+    return table
+
+
+def records_of(one: PartitionWorker) -> RecordTable:
+    """That of any of them."""
+    table = one.tables["talks"]
+    assert isinstance(table, RecordTable)
     return table
 
 

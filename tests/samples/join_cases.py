@@ -11,8 +11,11 @@ from tests.samples.time_pipelines import (
     MINUTE,
     KeyName,
     as_of,
+    as_of_compiled,
     in_window,
     latest,
+    latest_compiled,
+    latest_compiled_for_a_while,
     latest_for_a_while,
     left,
     reference,
@@ -34,6 +37,7 @@ TABLE_TURNS = (
     [left(1, 10, 4), right(1, 10, 5), right(2, 10, 6)],
     [left(1, 20, 7), right(1, 20, 8, gone=True), left(1, 20, 9), left(2, 20, 10)],
 )
+AGEING_TURNS = ([right(1, 0, 1), left(1, 0, 2)], [left(1, 10, 3)], [left(1, 20, 4)])
 VERSION_TURNS = (
     [right(1, 0, 1), left(1, 6, 2)],
     [right(1, 5, 3)],  # late, for what is older than the watermark
@@ -78,14 +82,25 @@ JOIN_CASES = (
     ),
     TimeCase("latest", latest("left", "latest"), TABLE_TURNS, ["1 -", "3 2", "4 2", "7 5", "9 -", "10 6"]),
     TimeCase("latest-inner", latest("inner", "latest-inner"), TABLE_TURNS, ["3 2", "4 2", "7 5", "10 6"]),
-    TimeCase(
-        "latest-ttl",
-        latest_for_a_while,
-        ([right(1, 0, 1), left(1, 0, 2)], [left(1, 10, 3)], [left(1, 20, 4)]),
-        ["2 1", "3 1", "4 -"],
-    ),
+    TimeCase("latest-compiled", latest_compiled, TABLE_TURNS, ["1 -", "3 2", "4 2", "7 5", "9 -", "10 6"]),
+    TimeCase("latest-ttl", latest_for_a_while, AGEING_TURNS, ["2 1", "3 1", "4 -"]),
+    TimeCase("latest-ttl-compiled", latest_compiled_for_a_while, AGEING_TURNS, ["2 1", "3 1", "4 -"]),
     TimeCase("as-of", as_of("left", "as-of"), VERSION_TURNS, ["2 3", "5 4", "6 -", "7 -"], out_of_order_s=5),
     TimeCase("as-of-inner", as_of("inner", "as-of-inner"), VERSION_TURNS, ["2 3", "5 4"], out_of_order_s=5),
+    TimeCase(
+        "as-of-compiled",
+        as_of_compiled("left", "as-of-compiled"),
+        VERSION_TURNS,
+        ["2 3", "5 4", "6 -", "7 -"],
+        out_of_order_s=5,
+    ),
+    TimeCase(
+        "as-of-inner-compiled",
+        as_of_compiled("inner", "as-of-inner-compiled"),
+        VERSION_TURNS,
+        ["2 3", "5 4"],
+        out_of_order_s=5,
+    ),
     TimeCase(
         "in-window",
         in_window(MINUTE, "outer", "in-window"),

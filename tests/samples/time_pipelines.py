@@ -187,6 +187,36 @@ def within_compiled(how: How, name: str) -> Build:
     return build
 
 
+@bettong.compiled
+def met_or_alone(one: Event, other: Event | None) -> Met:
+    return Met(one.value, -1 if other is None else other.value)
+
+
+def met_or_alone_line(found: Met) -> Line:
+    return Line(f"{found.left} {'-' if found.right < 0 else found.right}")
+
+
+def latest_compiled(events: Stream[Event]) -> Stream[Line]:
+    one, table = sides(events, "latest-compiled")
+    found = one.join_latest(table, met_or_alone, how="left", delete_when="gone", name="latest-compiled")
+    return found.map(met_or_alone_line, name="latest-compiled-line")
+
+
+def latest_compiled_for_a_while(events: Stream[Event]) -> Stream[Line]:
+    one, table = sides(events, "latest-ttl-compiled")
+    found = one.join_latest(table, met_or_alone, how="left", ttl=s(15), name="latest-ttl-compiled")
+    return found.map(met_or_alone_line, name="latest-ttl-compiled-line")
+
+
+def as_of_compiled(how: Literal["inner", "left"], name: str) -> Build:
+    def build(events: Stream[Event]) -> Stream[Line]:
+        one, table = sides(events, name)
+        found = one.join_as_of(table, met_or_alone, tolerance=s(10), how=how, name=name)
+        return found.map(met_or_alone_line, name=f"{name}-line")
+
+    return build
+
+
 def latest(how: Literal["inner", "left"], name: str) -> Build:
     def build(events: Stream[Event]) -> Stream[Line]:
         one, table = sides(events, name)

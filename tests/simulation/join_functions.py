@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from tests.simulation.messages import Item, Part
 
 
@@ -15,9 +18,9 @@ def meet(left: Item | None, right: Item | None) -> Part | None:
     return Part(one.key, one.slot, total % 300, "j")
 
 
-def meet_both(left: Item, right: Item) -> Part | None:
-    """`meet` of both, as compiled code can do it: it changes no message."""
-    total = 3 * left.value + right.value
+def meet_both(left: Item, right: Item | None) -> Part | None:
+    """`meet` with a left one, as compiled code can do it: it changes no message."""
+    total = 3 * left.value + (70 if right is None else right.value)
     if total % 11 == 5:
         raise ValueError("five")
     if total % 11 == 3:
@@ -35,9 +38,17 @@ def _merged(left: Item | None, right: Item | None) -> tuple[Item, int]:
     return one, total
 
 
-def is_gone(message: Item | Part) -> bool:
+def is_gone_item(message: Item) -> bool:
     """Of a message of a table: whether it deletes."""
-    return (message.small if isinstance(message, Part) else message.value) in (0, 3)
+    return message.value in (0, 3)
+
+
+def is_gone_part(message: Part) -> bool:
+    """The same."""
+    return message.small in (0, 3)
+
+
+IS_GONE: dict[type[Any], Callable[[Any], bool]] = {Item: is_gone_item, Part: is_gone_part}
 
 
 def weigh(left: Item | None, right: Part | None) -> Item:
@@ -55,8 +66,9 @@ def weigh(left: Item | None, right: Part | None) -> Item:
     return result
 
 
-def weigh_both(left: Item, right: Part) -> Item:
-    """`weigh` of both, as compiled code can do it: it changes no message."""
-    if right.small == 7:
+def weigh_both(left: Item, right: Part | None) -> Item:
+    """`weigh` with a left one, as compiled code can do it: it changes no message."""
+    small = -1 if right is None else right.small
+    if small == 7:
         raise KeyError("seven")
-    return Item(left.key, left.slot, right.small * 2000 + left.value)
+    return Item(left.key, left.slot, small * 2000 + left.value)

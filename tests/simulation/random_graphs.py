@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bettong import DeadLetter
 from bettong.application.execution_mode import ExecutionMode
-from bettong.application.joins.kinds import InWindow, Latest, Within
+from bettong.application.joins.kinds import InWindow, Latest
 from bettong.application.joins.referenced import ReferenceHow
 from bettong.application.key import Key
 from bettong.application.lifetime import Lifetime
@@ -230,16 +230,18 @@ class _Growing:
         if not choices:
             return
         left, right, function = self.random.choice(choices)
-        name, join = f"{function.name}{len(self.nodes)}", join_kind(self.random)
+        assert function.right is not None
+        name, join = f"{function.name}{len(self.nodes)}", join_kind(self.random, function.right)
         ends = None
         if isinstance(join[0], Latest) and self.random.random() < 0.5:
             ends = Lifetime(self.random.choice([1, 10, 60]), Clock.LOG)
         mode = ExecutionMode.PYTHON
         fixed = all(self._can_keep(each, ExecutionMode.COMPILED) for each in (left, right))
-        if isinstance(join[0], Within) and fixed:
+        if not isinstance(join[0], InWindow) and fixed:
             mode = self.random.choice([mode, ExecutionMode.COMPILED, ExecutionMode.COMPILED])
-        if mode is ExecutionMode.COMPILED:
-            join = (join[0], "inner")
+        # Their functions take no None on the left.
+        if mode is ExecutionMode.COMPILED and join[1] not in ("inner", "left"):
+            join = (join[0], "left")
         node = Node(name, "join", (left, right), function, mode, self._on_error(), join=join, lifetime=ends)
         keys = self._keys_into[left] | self._keys_into[right]
         self._add(node, {function.returns}, keys)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import get_args
+from typing import Any, get_args
 
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.joins.kinds import AsOf, How, InWindow, JoinKind, Latest, Within, in_window
@@ -12,7 +12,7 @@ from bettong.application.timers import Clock
 from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions
 from bettong.application.windows.windowing import Late
 from tests.simulation.function_table import Function
-from tests.simulation.join_functions import is_gone
+from tests.simulation.join_functions import IS_GONE
 from tests.simulation.open_windows import WindowOptions
 
 # A key's only window has fired, and no other is open.
@@ -57,11 +57,11 @@ def ranges_and_sessions(random: Random) -> tuple[Ranges, Ranges, Sessions]:
     return tumbling, sliding, Sessions(random.randrange(1, 20), delay_ns)
 
 
-def join_kind(random: Random) -> tuple[JoinKind, How]:
-    """Who meets whom, and who comes alone."""
+def join_kind(random: Random, right: type[Any]) -> tuple[JoinKind, How]:
+    """Who meets whom, and who comes alone. `right`: what the messages of the right side are."""
     lower_ns = random.randrange(-30, 30)
     within = Within(lower_ns, lower_ns + random.randrange(40))
-    latest = Latest(random.choice([None, is_gone]))
+    latest = Latest(random.choice([None, IS_GONE[right]]))
     kinds: list[JoinKind] = [within, within, AsOf(random.choice([None, 0, 5, 30])), latest]
     kinds.append(in_window("join", random.choice(ranges_and_sessions(random))))
     kind = random.choice(kinds)

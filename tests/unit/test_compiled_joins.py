@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import pairwise
 from random import Random
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,25 +15,32 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Application, Width
-from bettong.application.joins.kinds import How, Within
+from bettong.application.joins.kinds import AsOf, How, Latest, Within
 from bettong.application.plan import plan
 from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
 from bettong.inspection.key_history import KeyHistory
 from bettong.testing import CRASH, check, watermark
 from bettong.worker.balance import balance, differences
+from bettong.worker.joins.as_of import SPARE_VERSIONS
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from tests.samples.compiled_joins import (
+    AGEING,
+    NEWEST,
     OUT,
+    VERSIONS,
+    WITHIN,
     Call,
+    Join,
     Reply,
     Talk,
     call,
     described,
     joined,
     ready,
+    records_of,
     reported,
     table_of,
     twice,
@@ -46,8 +53,7 @@ from tests.samples.timers import tick as tick_of
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, fold, results, worker
 
 FAR_NS = 10**6
-HOWS: tuple[How, ...] = get_args(How)
-KINDS = [Within(-5, 7), Within(0, 0), Within(-20, -8), Within(3, 30), Within(-60, 60)]
+JOINS = [*WITHIN, *VERSIONS, *NEWEST]
 # Each a line, which side it is of, how far its time is ahead of the watermark, and by how much that rises behind it.
 STEPS = st.lists(
     st.tuples(st.integers(1, 3), st.booleans(), st.integers(-40, 30), st.integers(-9, 25)),
@@ -65,29 +71,23 @@ def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> li
     assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
     assert compiled.keys == python.keys
     for key, state in python.tables["talks"].items():
-        assert table_of(compiled).state_of(key) == state
+        assert records_of(compiled).state_of(key) == state
     return found
 
 
-@settings(max_examples=120)
+@settings(max_examples=240)
 @given(
-    kind=st.sampled_from(KINDS),
-    how=st.sampled_from(HOWS),
+    join=st.sampled_from([*JOINS, *AGEING]),
     steps=STEPS,
     frames=st.lists(st.integers(1, 9), min_size=1, max_size=50),
     crashes=st.sets(st.integers(0, 49)),
     sources=st.sampled_from([1, 2]),
 )
 def test_joins_over_columns_are_those_of_plain_python(
-    kind: Within,
-    how: How,
-    steps: list[tuple[int, bool, int, int]],
-    frames: list[int],
-    crashes: set[int],
-    sources: int,
+    join: Join, steps: list[tuple[int, bool, int, int]], frames: list[int], crashes: set[int], sources: int
 ) -> None:
     """Frames of several messages that are judged by the watermark before the frame; workers restored in between."""
-    python, compiled = (worker(ready(kind, how, compiled=speed, sources=sources)) for speed in (False, True))
+    python, compiled = (worker(ready(join, compiled=speed, sources=sources)) for speed in (False, True))
     watermark_ns, taken = 0, 0
     for number, size in enumerate(frames, 1):
         messages = list[Call]()
@@ -99,27 +99,27 @@ def test_joins_over_columns_are_those_of_plain_python(
         if not messages:
             break
         source = ("in", "other")[number % sources]
-        same(python, compiled, data(f"{source}/x", number, messages, previous=0, watermark_ns=watermark_ns))
+        times = {"watermark_ns": watermark_ns, "ingest_ns": watermark_ns + 1}
+        same(python, compiled, data(f"{source}/x", number, messages, previous=0, **times))
         if number in crashes:
             saved = compiled.snapshot()
-            compiled = worker(ready(kind, how, compiled=True, sources=sources))
+            compiled = worker(ready(join, compiled=True, sources=sources))
             compiled.restore(saved)
             assert compiled.snapshot() == saved
     same(python, compiled, tick_of(FAR_NS))
-    if sources == 1:
+    if sources == 1 and isinstance(join.kind, Within):
         assert compiled.keys == 0
         assert [side.live for side in table_of(compiled).pool.sides] == [0, 0]
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(
-    kind=st.sampled_from(KINDS),
-    how=st.sampled_from(HOWS),
+    join=st.sampled_from(JOINS),
     found=st.lists(st.tuples(st.integers(1, 9), st.booleans(), st.integers(-60, 9)), min_size=1, max_size=40),
     cuts=st.sets(st.integers(1, 39)),
 )
 def test_neither_cuts_nor_partitions_nor_the_speed_change_what_joins_give(
-    kind: Within, how: How, found: list[tuple[int, bool, int]], cuts: set[int]
+    join: Join, found: list[tuple[int, bool, int]], cuts: set[int]
 ) -> None:
     """Which results that messages made come before those that time made hangs on where records end, in each speed."""
     messages, newest_ns = list[Call](), 0
@@ -130,16 +130,14 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_joins_give(
     parts = [messages[start:stop] for start, stop in pairwise([*starts, len(messages)])]
     alone = [[each] for each in messages]
     for cut, partitions in ((parts, 1), (parts, 3), ([messages], 1)):
-        measure = alone if how == "inner" else cut
-        expected = outcome(kind, how, measure, partitions, compiled=False)
-        assert outcome(kind, how, cut, partitions, compiled=True) == expected
+        measure = cut if isinstance(join.kind, Within) and join.how != "inner" else alone
+        expected = outcome(join, measure, partitions, compiled=False)
+        assert outcome(join, cut, partitions, compiled=True) == expected
 
 
-def outcome(
-    kind: Within, how: How, parts: list[list[Call]], partitions: int, *, compiled: bool
-) -> tuple[Any, ...]:
+def outcome(join: Join, parts: list[list[Call]], partitions: int, *, compiled: bool) -> tuple[Any, ...]:
     """All that comes out, by key in order."""
-    client, of = Client(described(kind, how), partitions), ready(kind, how, compiled=compiled)
+    client, of = Client(described(join), partitions), ready(join, compiled=compiled)
     workers = [worker(of, partition=each, partitions=partitions) for each in range(partitions)]
     records = [
         record
@@ -149,30 +147,42 @@ def outcome(
     ]
     end = tick_record("in", 10_000, {Origin("in/a"): FAR_NS})
     records += [record for each in workers for record in fold(each, [end])]
-    assert sum(each.keys for each in workers) == 0
+    kept = sum(each.keys for each in workers)
+    assert kept == 0 or not isinstance(join.kind, Within)
     return (
         sorted(results(records, OUT, Talk), key=lambda each: each.line),
         Counter(repr(each) for schema in (Call, Reply) for each in late_of(records, schema)),
         Counter(reported(records)[1]),
         sum(each.counters.late for each in workers),
+        kept,
     )
 
 
-@pytest.mark.parametrize("how", ["inner", "outer"])
-def test_nothing_that_must_make_no_difference_makes_one(how: How) -> None:
-    app = joined(Within(-2000, 7000), how, key="line")
+@pytest.mark.parametrize(
+    "join",
+    [
+        Join(Within(-2000, 7000)),
+        Join(Within(-2000, 7000), "outer"),
+        Join(AsOf(3000), "left"),
+        *NEWEST[1:3],
+    ],
+    ids=str,
+)
+def test_nothing_that_must_make_no_difference_makes_one(join: Join) -> None:
+    app = joined(join, key="line")
     messages = [
         call(number % 3, 1000 * (number - 9 * (number % 7 == 6)) + 9000, number, answers=number % 5 < 2)
         for number in range(24)
     ]
-    check(app, [*(("in", each) for each in messages), CRASH, watermark(10**6)])
+    behind = [] if isinstance(join.kind, Latest) else [watermark(10**6)]
+    check(app, [*(("in", each) for each in messages), CRASH, *behind])
 
 
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_crash_at_any_record_changes_no_join(kind: Within, how: How) -> None:
+@pytest.mark.parametrize("join", [*JOINS, *AGEING], ids=str)
+def test_a_crash_at_any_record_changes_no_join(join: Join) -> None:
     """Who comes next has the increments that were saved, and folds the records since then again."""
-    chance, values, watermark_ns, far_ns = Random(7), list[bytes](), 200, kind.upper_ns - kind.lower_ns
+    chance, values, watermark_ns = Random(7), list[bytes](), 200
+    far_ns = join.kind.upper_ns - join.kind.lower_ns if isinstance(join.kind, Within) else 10
     for number in range(1, 61):
         messages = [
             call(
@@ -184,9 +194,10 @@ def test_a_crash_at_any_record_changes_no_join(kind: Within, how: How) -> None:
             for each in range(chance.randrange(1, 6))
         ]
         watermark_ns += chance.choice([0, 1, 3, 30])
-        values.append(data("in/x", number, messages, previous=0, watermark_ns=watermark_ns))
+        times = {"watermark_ns": watermark_ns, "ingest_ns": watermark_ns}
+        values.append(data("in/x", number, messages, previous=0, **times))
     with small_increments():
-        python, of = worker(ready(kind, how, compiled=False)), ready(kind, how, compiled=True)
+        python, of = worker(ready(join, compiled=False)), ready(join, compiled=True)
         records = [fold(python, [value]) for value in values]
         outputs = [reported(each) for each in records]
         compiled, deaths = check_deaths(of, values, outputs, chance, shown=reported)
@@ -194,10 +205,11 @@ def test_a_crash_at_any_record_changes_no_join(kind: Within, how: How) -> None:
         assert compiled.accounts.now() == python.accounts.now()
         assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
     assert deaths > 15
-    assert python.counters.late > 3
-    assert python.counters.deleted > 3
+    assert python.counters.late > 3 or isinstance(join.kind, Latest)
+    assert python.counters.deleted > 3 or join in (VERSIONS[0], VERSIONS[1], NEWEST[0], AGEING[0])
+    assert (python.counters.expired > 3) == (join.lifetime is not None)
     if far_ns > 3:
-        assert python.counters.dead_letters > 3
+        assert python.counters.dead_letters > 2
         assert len({each.line for found in records for each in results(found, OUT, Talk)}) > 3
 
 
@@ -207,8 +219,8 @@ def test_a_busy_key_keeps_no_more_rows_than_twice_what_it_needs(how: How) -> Non
 
     Few answers: of the pairs, which plain Python makes one by one, there are enough.
     """
-    kind, chance = Within(0, 500), Random(3)
-    python, compiled = (worker(ready(kind, how, compiled=speed)) for speed in (False, True))
+    join, chance = Join(Within(0, 500), how), Random(3)
+    python, compiled = (worker(ready(join, compiled=speed)) for speed in (False, True))
     pool, found = table_of(compiled).pool, list[Talk]()
     for frame in range(1, 31):
         messages = [
@@ -225,28 +237,75 @@ def test_a_busy_key_keeps_no_more_rows_than_twice_what_it_needs(how: How) -> Non
     assert [side.live for side in pool.sides] == [0, 0]
 
 
+def test_versions_are_kept_while_somebody_may_ask_for_them_and_no_longer() -> None:
+    """A hundred versions a key at once, of which several have one time, and messages that wait for most of them."""
+    join, chance = VERSIONS[1], Random(5)
+    python, compiled = (worker(ready(join, compiled=speed)) for speed in (False, True))
+    pool, most = table_of(compiled).pool, 0
+    for frame in range(1, 41):
+        messages = [
+            call(
+                chance.randrange(2),
+                40 * frame + chance.randrange(-60, 90),
+                100 * frame + number,
+                answers=number % 4 > 0,
+            )
+            for number in range(60)
+        ]
+        behind_ns = 2000 if frame < 20 else 0
+        same(python, compiled, data("in/x", frame, messages, watermark_ns=max(0, 40 * frame - behind_ns)))
+        most = max(most, pool.sides[True].live)
+    assert most > 400
+    same(python, compiled, tick_of(FAR_NS))
+    assert pool.sides[False].live == 0
+    assert pool.sides[True].live <= 2 * SPARE_VERSIONS
+    for number in range(1, 200):
+        messages = [call(0, FAR_NS + number, number, answers=True)]
+        same(python, compiled, data("in/x", 40 + number, messages, watermark_ns=FAR_NS + number))
+    assert pool.sides[True].live <= 2 * SPARE_VERSIONS + 1
+    assert pool.used < 2 * most * 8
+
+
+@pytest.mark.parametrize("join", [VERSIONS[1], NEWEST[0]], ids=str)
+def test_increments_hold_what_changed_of_a_table(join: Join) -> None:
+    python, of = worker(ready(join, compiled=False)), ready(join, compiled=True)
+    compiled, chain = worker(of), list[bytes]()
+    with small_increments():
+        for number in range(1, 40):
+            messages = [call(number * 7 % 30 + each, number, each, answers=True) for each in range(3)]
+            same(python, compiled, data("in/x", number, messages, watermark_ns=number))
+            chain.append(compiled.increment()[1])
+            restored = worker(of)
+            for each in chain:
+                restored.restore(each)
+            assert records_of(restored).dump() == records_of(compiled).dump()
+    assert compiled.keys > 20
+
+
 def test_rows_that_are_free_are_used_again() -> None:
-    compiled = worker(ready(KINDS[0], compiled=True))
+    compiled = worker(ready(WITHIN[0], compiled=True))
     for number in range(1, 300):
         messages = [call(line, 10 * number, number, answers=line % 2 == 0) for line in range(9)]
         fold(compiled, [data("in/x", number, messages, watermark_ns=10 * number)])
     assert table_of(compiled).pool.used <= 9 * 2 * 4
 
 
-def test_a_message_whose_bounds_end_after_all_time_is_a_dead_letter() -> None:
-    python, compiled = (worker(ready(KINDS[0], compiled=speed)) for speed in (False, True))
+@pytest.mark.parametrize("join", [WITHIN[0], VERSIONS[4]], ids=str)
+def test_a_message_that_counts_after_all_time_is_a_dead_letter(join: Join) -> None:
+    python, compiled = (worker(ready(join, compiled=speed)) for speed in (False, True))
     messages = [
         call(1, 5, 1, answers=False),
         call(1, 2**63 - 5, 2, answers=True),
         call(2, 7, 3, answers=False),
     ]
-    assert len(dead_letters(same(python, compiled, data("in/x", 1, messages, watermark_ns=9)))) == 1
-    assert compiled.keys == 2
+    dead = dead_letters(same(python, compiled, data("in/x", 1, messages, watermark_ns=9)))
+    assert next(each.reason.partition(":")[2][:18] for each in dead) == " its event time is"
+    assert compiled.keys == (2 if join is WITHIN[0] else 0)
 
 
 def test_a_history_says_what_was_kept() -> None:
     history = KeyHistory(
-        ready(KINDS[0], compiled=True), Assignment("meters", 0, 1, FRAME_BYTES_MAX), "l1", {}
+        ready(WITHIN[0], compiled=True), Assignment("meters", 0, 1, FRAME_BYTES_MAX), "l1", {}
     )
     messages = [call(1, 5, 1, answers=False), call(2, 6, 2, answers=True), call(1, 6, 3, answers=True)]
     first, second = history.fold(0, data("in/x", 1, messages, watermark_ns=6))
@@ -255,16 +314,19 @@ def test_a_history_says_what_was_kept() -> None:
     assert second.steps[-1].after["count"] == 2
 
 
-def test_keys_of_several_fields_are_those_of_plain_python() -> None:
-    found = []
+@pytest.mark.parametrize("join", [WITHIN[0], VERSIONS[1], NEWEST[3]], ids=str)
+def test_keys_of_several_fields_are_those_of_plain_python(join: Join) -> None:
+    found, kept = [], []
     for compiled in (False, True):
-        one = worker(program(plan(joined(KINDS[0], key=("line", "small"))).stages[0], compiled=compiled))
+        one = worker(program(plan(joined(join, key=("line", "small"))).stages[0], compiled=compiled))
         messages = [
             replace(call(1, each, each, answers=each % 3 == 0), small=each % 4 - 2) for each in range(40)
         ]
         found.append(fold(one, [data("in/x", 1, messages), tick_of(FAR_NS)]))
-        assert one.keys == 0
+        kept.append(dict(one.tables["talks"].items()))
     assert reported(found[0]) == reported(found[1])
+    assert kept[0] == kept[1]
+    assert bool(kept[0]) == (join is not WITHIN[0])
     assert len(results(found[0], OUT, Talk)) > 9
 
 

@@ -1,4 +1,4 @@
-"""Compiled joins whose messages may stay alone: what `combine` may be written as, who is left out, what is shown."""
+"""Compiled joins whose messages may stay alone, or wait: what `combine` may be, who is left out, what is shown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bettong.worker.exclusions import ExcludedTimer, Exclusion
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.progress import FoldPosition
 from bettong.worker.stage_program import StageProgram, program
-from tests.samples.compiled_joins import OUT, Talk, call, joined, ready, reported
+from tests.samples.compiled_joins import OUT, VERSIONS, Join, Talk, call, joined, ready, reported
 from tests.samples.kept_kernels import kept_kernels
 from tests.samples.timers import tick as tick_of
 from tests.samples.worker import data, fold, results, worker
@@ -43,6 +43,8 @@ LOG = [
     data("in/x", 2, [call(1, 40, 40, answers=False), call(1, 41, 41, answers=True)], watermark_ns=40),
     tick_of(FAR_NS, FAR_NS),
 ]
+# Of the version of line 4, where one is of use for 12 ns.
+VERSION_TIMER = b'{"key":"l4","timer":"due","at":25}'
 
 
 @dataclass
@@ -160,8 +162,8 @@ def test_a_function_that_does_not_ask_is_refused_before_anything_runs(combine: A
     assert complaint in str(refused.value)
 
 
-def of_both(how: How) -> tuple[StageProgram, StageProgram]:
-    return ready(KIND, how, compiled=False), ready(KIND, how, compiled=True)
+def of_both(join: Join) -> tuple[StageProgram, StageProgram]:
+    return ready(join, compiled=False), ready(join, compiled=True)
 
 
 def talks(records: list[OutputRecord]) -> list[tuple[str, int, int]]:
@@ -175,7 +177,7 @@ def talks(records: list[OutputRecord]) -> list[tuple[str, int, int]]:
 def test_what_is_left_out_is_that_of_plain_python(how: How, timer: bytes) -> None:
     """Also a timer of which nothing would have come: the message had found a partner."""
     found = []
-    for of in of_both(how):
+    for of in of_both(Join(KIND, how)):
         one = worker(of)
         left_out = ExcludedTimer("talks", timer, "talks", "killed")
         one.exclusions = {1: Exclusion(1, timers=(left_out,), is_logged=True)}
@@ -186,17 +188,50 @@ def test_what_is_left_out_is_that_of_plain_python(how: How, timer: bytes) -> Non
     assert "killed" in {reason for _, _, reason in found[0][0][1]}
 
 
-@pytest.mark.parametrize("how", ["left", "right", "outer"])
-def test_what_fires_is_marked_one_by_one_and_gives_what_it_gives_together(how: How) -> None:
-    _, of = of_both(how)
+@pytest.mark.parametrize(
+    "timer",
+    [
+        b"",
+        b'{"key":"l2","timer":"due","at":11}',
+        VERSION_TIMER,
+    ],
+)
+@pytest.mark.parametrize("join", VERSIONS, ids=str)
+def test_what_is_left_out_of_versions_is_that_of_plain_python(join: Join, timer: bytes) -> None:
+    """Also a timer at which versions are thrown away alone. What has waited for it is gone, and gives nothing."""
+    found = []
+    for of in of_both(join):
+        one = worker(of)
+        left_out = ExcludedTimer("talks", timer, "talks", "killed")
+        one.exclusions = {1: Exclusion(1, timers=(left_out,), is_logged=True)}
+        records = fold(one, [LOG[0], tick_of(30, 30), *LOG[2:]])
+        kept = [state for _, state in one.tables["talks"].items()]
+        found.append((reported(records), one.counters, one.accounts.now(), kept))
+    assert found[0] == found[1]
+    fires = timer != VERSION_TIMER or join is VERSIONS[3]
+    assert ("killed" in {reason for _, _, reason in found[0][0][1]}) == fires
+
+
+@pytest.mark.parametrize(
+    ("join", "timer"),
+    [
+        (Join(KIND, "left"), b'{"key":"l2","timer":"due","at":18}'),
+        (Join(KIND, "right"), b'{"key":"l4","timer":"due","at":18}'),
+        (Join(KIND, "outer"), b'{"key":"l2","timer":"due","at":18}'),
+        (VERSIONS[0], b'{"key":"l1","timer":"due","at":41}'),
+        (VERSIONS[1], b'{"key":"l2","timer":"due","at":11}'),
+    ],
+    ids=str,
+)
+def test_what_fires_is_marked_one_by_one_and_gives_what_it_gives_together(join: Join, timer: bytes) -> None:
+    _, of = of_both(join)
     marks: list[FoldPosition] = []
     together, marked = worker(of), worker(of)
     marked.progress.mark = marks.append
     for value in LOG:
         assert fold(marked, [value]) == fold(together, [value])
         assert marked.snapshot() == together.snapshot()
-    text = b'{"key":"l4","timer":"due","at":18}' if how == "right" else b'{"key":"l2","timer":"due","at":18}'
-    assert text in {each.timer for each in marks}
+    assert timer in {each.timer for each in marks}
 
 
 def test_messages_that_stay_alone_come_by_time_then_by_key() -> None:
@@ -231,7 +266,7 @@ def test_messages_that_stay_alone_come_by_time_then_by_key() -> None:
 def test_a_stop_stops_at_the_first_that_fails_by_time() -> None:
     found = []
     for compiled in (False, True):
-        app = joined(KIND, "left", on_error="stop")
+        app = joined(Join(KIND, "left"), on_error="stop")
         one = worker(program(plan(app).stages[0], compiled=compiled, cache=kept_kernels()))
         messages = [
             call(line, 10 + line, number, answers=False) for line, number in ((1, 3), (2, 8), (3, 9), (4, 14))

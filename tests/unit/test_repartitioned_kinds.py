@@ -16,7 +16,7 @@ import bettong
 from bettong.application.joins.kinds import Within
 from bettong.testing import RESEND, AppSession, assert_alike, clock
 from bettong.testing.running import ReadyApplication
-from tests.samples.compiled_joins import Call, joined
+from tests.samples.compiled_joins import NEWEST, VERSIONS, Call, Join, joined
 from tests.samples.time_pipelines import S_NS, START_NS
 from tests.simulation.repartitioned import RepartitionedSession
 
@@ -139,13 +139,15 @@ KINDS = {
     "vectorized": (of(add_all, Sum), True, readings()),
     "arrays": (of(add_to_array, Values), False, readings()),
     "windows of what is combined before": (counted_locally(), False, readings()),
-    "a compiled join": (joined(Within(-20, 20), sources=2), True, calls()),
+    "a compiled join": (joined(Join(Within(-20, 20)), sources=2), True, calls()),
     "a compiled join, of messages that stay alone": (
-        joined(Within(-20, 20), "outer", sources=2),
+        joined(Join(Within(-20, 20), "outer"), sources=2),
         True,
         calls(),
     ),
-    "a join in plain Python": (joined(Within(-20, 20), sources=2), False, calls()),
+    "a compiled join with versions": (joined(VERSIONS[1], sources=2), True, calls()),
+    "a compiled join with what is newest": (joined(NEWEST[1], sources=2), True, calls()),
+    "a join in plain Python": (joined(Join(Within(-20, 20)), sources=2), False, calls()),
 }
 
 

@@ -74,8 +74,8 @@ def explain(function: Callable[..., Any], source: str, error: Exception) -> Appl
 def _reason(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"there is no field {error.args[0]!r}"
-    if isinstance(error, TypeError) and "unhashable" in str(error):
-        # What Numba says of a list of named tuples that it cannot bring to one type.
+    if "getiter with parameters (LiteralList(" in str(error):
+        # What Numba says of a list of messages that it cannot bring to one type.
         return "its results differ in type: in a list, a field is a message's text in each, or a constant in each"
     if (refused := _REFUSED.search(str(error))) is not None:
         return refused[1][:_REASON_CHARACTERS_MAX]

@@ -6,6 +6,7 @@ from typing import Any, get_type_hints
 
 from bettong.application.execution_mode import ExecutionMode, refusal
 from bettong.application.joins.joined import Joined
+from bettong.application.joins.kinds import Latest
 from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.nodes.stateless import Stateless
@@ -35,6 +36,15 @@ def compile_join(node: Joined, *, cache: KernelCache | None) -> Kernel:
         check_fixed("compiled", node.name, schema)
     form = KernelForm(left, None, Returns.MANY, node.schema, right=right, lacks=node.lacks)
     return compile_kernel(node.combine, form, cache=cache)
+
+
+def compile_deletes(node: Joined, *, cache: KernelCache | None) -> Kernel | None:
+    """The kernel of a function that says whether a message of a table deletes. None where a field does. As above."""
+    if not isinstance(node.kind, Latest) or node.kind.deletes is None or node.kind.deletes_field is not None:
+        return None
+    return compile_kernel(
+        node.kind.deletes, KernelForm(node.sides[1], None, Returns.WHETHER, None), cache=cache
+    )
 
 
 def compile_timers(node: Stateful, fired: Schema, *, cache: KernelCache | None) -> dict[str, Kernel]:

@@ -25,17 +25,16 @@ from bettong.worker.calling.columns import ColumnsCalling, StatefulColumns, try_
 from bettong.worker.calling.compiled import CompiledCalling, PairCalling
 from bettong.worker.calling.messages import StatefulMessages, messages_calling
 from bettong.worker.calling.results import Calling
-from bettong.worker.compiling import compile_join, compile_node, compile_timers
+from bettong.worker.compiling import compile_deletes, compile_join, compile_node, compile_timers
 from bettong.worker.fired import fired_of_parts, fired_schema, of_any_key
+from bettong.worker.joins.column_joins import ColumnTable, column_join, column_table
 from bettong.worker.joins.sides import SideReads, StreamReads
-from bettong.worker.joins.within_columns import try_join
 from bettong.worker.kernel import Kernel, KernelCache
 from bettong.worker.operators.kinds import make_operator
 from bettong.worker.operators.operator import Operator
 from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
 from bettong.worker.references.versions import References
-from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.objects import ObjectTable, check_state
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.state.records import RecordTable
@@ -151,6 +150,11 @@ class _Parts:
         (kernel,) = self.program.kernels[node.name].values()
         return PairCalling(kernel, node.on_error)
 
+    def deletes_calling(self, node: Joined) -> Calling[None] | None:
+        """See OperatorParts."""
+        kernels = self.program.kernels.get(_deletes_name(node))
+        return None if kernels is None else CompiledCalling(kernels, node.on_error)
+
     def timer_calling(self, node: Stateful, timer: StateTimer) -> Calling[Any]:
         """See OperatorParts."""
         if (name := _timer_name(node, timer.field)) in self.program.kernels:
@@ -182,7 +186,7 @@ def program(
             kernels |= {node.name: {}} if mode is ExecutionMode.COMPILED else {}
         elif isinstance(node, Joined):
             if mode is ExecutionMode.COMPILED:
-                kernels[node.name] = {node.sides[0]: compile_join(node, cache=cache)}
+                kernels |= _of_join(node, cache)
         elif isinstance(node, Stateless | Stateful) and mode is ExecutionMode.COMPILED:
             kernels[node.name] = compile_node(node, cache=cache)
             if isinstance(node, Stateful) and node.timers:
@@ -203,9 +207,17 @@ def pane_table(stage: Stage, node: Windowed) -> PaneTable:
     return pane_table_of(node, *key_type(stage, node))
 
 
-def join_table(stage: Stage, node: Joined) -> JoinTable:
+def join_table(stage: Stage, node: Joined) -> ColumnTable:
     """Nothing kept for a compiled join. Raises as `key_type`."""
-    return JoinTable(node, key_type(stage, node), node.sides)
+    return column_table(node, key_type(stage, node))
+
+
+def _of_join(node: Joined, cache: KernelCache | None) -> dict[str, dict[Schema, Kernel]]:
+    """The kernels of a compiled join, by their names."""
+    left, right = node.sides
+    found = {node.name: {left: compile_join(node, cache=cache)}}
+    deletes = compile_deletes(node, cache=cache)
+    return found if deletes is None else found | {_deletes_name(node): {right: deletes}}
 
 
 def _key_field(stage: Stage, node: Stateful) -> Field | None:
@@ -217,9 +229,13 @@ def _key_field(stage: Stage, node: Stateful) -> Field | None:
     return fired_schema(key.kind, key.dtype).fields[0] if key.parts is None else None
 
 
+# No dot stands in a computation's name.
 def _timer_name(node: Stateful, field_: str) -> str:
-    # No dot stands in a computation's name.
     return f"{node.name}.{field_}"
+
+
+def _deletes_name(node: Joined) -> str:
+    return f"{node.name}.deletes"
 
 
 class KeyType(NamedTuple):
@@ -281,7 +297,7 @@ def _try_state(stage: Stage, node: Stateful, mode: ExecutionMode, state_key: byt
         try_windows(node, pane_table(stage, node))
         return
     if isinstance(node, Joined):
-        try_join(node, join_table(stage, node))
+        column_join(node, join_table(stage, node)).try_without_rows()
         return
     table = record_table(stage, node)
     if mode is ExecutionMode.VECTORIZED:

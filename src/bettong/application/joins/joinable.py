@@ -28,7 +28,7 @@ class Joinable(Generic[Message_co]):
     stream without a partner gives `combine(left, None)`, with "right" one of the other `combine(None, right)`, with
     "outer" both do. What `combine` raises is a dead letter of the message with which the pair came, or what `on_error`
     says; the other pairs of that message are made. `name`, `version`: see `Stream.stateful`. Marked
-    `@bettong.compiled` it makes `join_within` run over columns.
+    `@bettong.compiled` it makes `join_within`, `join_latest` and `join_as_of` run over columns.
     """
 
     def join_within(

@@ -37,9 +37,13 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """The newest message of the right side, in the log's order, unless it `deletes`."""
+    """The newest message of the right side, in the log's order, unless it `deletes`.
+
+    `deletes_field`: where that is a bool field of it, its name.
+    """
 
     deletes: Callable[[Any], Any] | None = field(default=None, repr=False)
+    deletes_field: str | None = field(default=None, repr=False)
     left_has_several: ClassVar[bool] = False
 
 
@@ -105,7 +109,7 @@ def latest(owner: str, delete_when: str | Callable[[Any], bool] | None, table: S
             f"{owner}: delete_when={delete_when!r} is no bool field of {table.name}; it has"
             f" {', '.join(bools) or 'none'}: name one, or give a function of the message"
         )
-    return Latest(attrgetter(delete_when))
+    return Latest(attrgetter(delete_when), delete_when)
 
 
 def as_of(owner: str, tolerance: object) -> AsOf:

@@ -24,7 +24,7 @@ from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.window_rows import WindowRows
 
 # Versions that a key may have which nobody can ask for, when no message comes for it: a timer for each would cost more.
-_SPARE_VERSIONS = 8
+SPARE_VERSIONS = 8
 
 
 class AsOfJoin:
@@ -130,12 +130,17 @@ class AsOfJoin:
         """When versions can be thrown away, if nothing comes until then: all, or all but the last one."""
         if self._tolerance_ns is not None and versions:
             return versions[-1].at_ns + self._tolerance_ns + 1
-        return versions[-1].at_ns if len(versions) > _SPARE_VERSIONS else NEVER
+        return versions[-1].at_ns if len(versions) > SPARE_VERSIONS else NEVER
 
 
 def _check(at_ns: int, latest_ns: int) -> None:
     if at_ns > latest_ns:
-        raise ValueError(f"its event time is {at_ns} ns: it is due after the year 2262")
+        raise beyond(at_ns)
+
+
+def beyond(at_ns: int) -> ValueError:
+    """Why a message of that time cannot be taken."""
+    return ValueError(f"its event time is {at_ns} ns: it is due after the year 2262")
 
 
 def _put(versions: list[TimedMessage], version: TimedMessage) -> None:

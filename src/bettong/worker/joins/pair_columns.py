@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from bettong.frames.columns import Array, Columns
+from bettong.worker.kernel import BOTH, RIGHT_LACKS
 
 
 class PairColumns(NamedTuple):
@@ -17,6 +20,11 @@ class PairColumns(NamedTuple):
     left: Columns
     right: Columns
     lacks: Array
+
+    @classmethod
+    def of_left(cls, rows: Array, left: Columns, right: Columns, alone: Array) -> PairColumns:
+        """Those of messages of the left side. `alone`: by pair, whether it has no right one."""
+        return cls(rows, left, right, np.where(alone, RIGHT_LACKS, BOTH).astype(np.uint8))
 
     def take(self, pairs: Array) -> PairColumns:
         """Some of them."""

@@ -6,14 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bettong.application.joins.joined import Joined
 from bettong.application.joins.kinds import How, Within
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
+from bettong.user_errors import reason_of
 from bettong.worker.batch import Batch
+from bettong.worker.joins.column_join import FiredKeys, TakenRows
 from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.joins.reaches import reaches
 from bettong.worker.joins.sides import SidedColumns
+from bettong.worker.joins.within import beyond
 from bettong.worker.joins.within_kernels import (
     ALONE,
     BEYOND,
@@ -37,22 +39,6 @@ from bettong.worker.state.kept_pool import ENTRY_WORDS
 _ROOM_MIN = 1024
 
 
-class PairedRows(NamedTuple):
-    """What the rows of a batch make. `late`, `beyond`: rows that were late, and whose bounds end beyond 64 bits."""
-
-    pairs: PairColumns
-    late: Array
-    beyond: Array
-
-
-class FiredKeys(NamedTuple):
-    """Keys that were due, by time, then by key, and when each was. The rows of `alone`: which of these it was."""
-
-    keys: Array
-    dues: Array
-    alone: PairColumns
-
-
 class _Rows(NamedTuple):
     """As `pair_rows` takes them, by row; `of_right`: its side; `messages`: where it is kept."""
 
@@ -64,7 +50,7 @@ class _Rows(NamedTuple):
 
 
 class WithinColumns:
-    """Of all keys of one partition, whose messages are in `table`. A row of a batch is one of SidedColumns."""
+    """See ColumnJoin. What is kept is in `table`."""
 
     def __init__(self, kind: Within, how: How, table: JoinTable) -> None:
         self._table = table
@@ -73,16 +59,20 @@ class WithinColumns:
         self._reaches, self._latest_ns = np.array([own.left, own.right], np.int64), own.latest_ns
         self._room = _ROOM_MIN
 
-    def take(self, batch: Batch) -> PairedRows:
-        """Pairs rows with what is kept of the other side, in their order, and keeps them."""
+    def take(self, batch: Batch) -> TakenRows:
+        """See ColumnJoin. Pairs rows with what is kept of the other side, and keeps them."""
         columns = batch.columns
         assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
         times, watermarks, of_right = batch.event_times(), batch.message_watermarks(), columns.of_right
         marks = np.empty(len(times), np.uint8)
         others = judge_rows(times, watermarks, of_right, self._reaches, self._latest_ns, marks)
-        late = beyond = taken = np.empty(0, np.int64)
+        late = taken = np.empty(0, np.int64)
+        failures: list[tuple[int, str]] = []
         if others:
-            late, beyond = np.flatnonzero(marks == LATE), np.flatnonzero(marks == BEYOND)
+            late = np.flatnonzero(marks == LATE)
+            failures = [
+                (row, reason_of(beyond(int(times[row])))) for row in np.flatnonzero(marks == BEYOND).tolist()
+            ]
             taken = np.flatnonzero(marks <= PASSING)
             if len(taken) < len(marks):
                 batch = batch.take(taken)
@@ -94,7 +84,7 @@ class WithinColumns:
         left, right = (self._messages(batch, found, is_right=is_right) for is_right in (False, True))
         lacks, alone = np.full(len(rows), BOTH, np.uint8), np.flatnonzero(found[1] == NO_MESSAGE)
         lacks[alone] = _lacks(of_right[found[0, alone]])
-        return PairedRows(PairColumns(rows, left, right, lacks), late, beyond)
+        return TakenRows(PairColumns(rows, left, right, lacks), late, failures)
 
     def _keep(self, batch: Batch, marks: Array) -> Array:
         """By row that is kept, the row of its message."""
@@ -152,10 +142,7 @@ class WithinColumns:
         return Columns.concatenated(kept.schema, parts).take(np.argsort(np.concatenate([own, others])))
 
     def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
-        """What can have no partner any more is gone, where it is due. None where nothing comes of it.
-
-        `reports_all`: not only where something does.
-        """
+        """See ColumnJoin. What can have no partner any more is gone."""
         slots, dues = self._table.take_slots_due(watermark_ns)
         if not len(slots):
             return None
@@ -164,7 +151,7 @@ class WithinColumns:
         return found
 
     def try_without_rows(self) -> None:
-        """Runs all of it over nothing, so that machine code is there before the first message comes."""
+        """See ColumnJoin."""
         slots, none = np.empty(0, np.int32), np.empty(0, np.int64)
         read_only = none.view()
         read_only.flags.writeable = False
@@ -222,14 +209,3 @@ class WithinColumns:
 def _lacks(of_right: Array) -> Array:
     """What messages that are alone lack, by the side of each."""
     return np.where(of_right, LEFT_LACKS, RIGHT_LACKS).astype(np.uint8)
-
-
-def try_join(node: Joined, table: JoinTable) -> None:
-    """Compiles what a join needs beside its function, unless Numba has kept it. `table`: a new one."""
-    within_columns(node, table).try_without_rows()
-
-
-def within_columns(node: Joined, table: JoinTable) -> WithinColumns:
-    """That of a compiled join."""
-    assert isinstance(node.kind, Within)  # noqa: S101 - no others are compiled
-    return WithinColumns(node.kind, node.how, table)

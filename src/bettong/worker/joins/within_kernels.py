@@ -11,11 +11,11 @@ import numba
 import numpy as np
 
 from bettong.application.timers import NEVER
-from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
+from bettong.worker.prefetching import AHEAD, CACHED_BYTES
 from bettong.worker.state.kept_pool import (
     COUNT,
     DUE,
-    ENTRY_WORDS,
+    ENTRIES_AHEAD,
     FIRST,
     KEPT,
     MESSAGE,
@@ -23,6 +23,9 @@ from bettong.worker.state.kept_pool import (
     SIDE_WORDS,
     SIDES,
     TIME,
+    ask_for,
+    at_or_after,
+    hole_for,
     is_full,
     make_room,
     shrink,
@@ -38,8 +41,6 @@ FIRST_NS, LAST_NS, KEPT_NS, EMITS_ALONE = range(4)
 NO_MESSAGE = -1
 # What `drop_past` counts: messages of each side that are gone, keys that were due, and messages that stay alone.
 LEFT_GONE, RIGHT_GONE, FIRED, ALONE = range(4)
-# Rows between asking for entries and needing them: half of those for their key, which says where they are.
-_ENTRIES_AHEAD = AHEAD // np.uint64(2)
 
 
 @numba.njit(cache=True)
@@ -86,7 +87,7 @@ def pair_rows(
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
         if is_large and row + AHEAD < count:
-            _ask(np.uint64(slots[row + AHEAD]), np.uint64(slots[row + _ENTRIES_AHEAD]), keys, entries)
+            ask_for(np.uint64(slots[row + AHEAD]), np.uint64(slots[row + ENTRIES_AHEAD]), keys, entries)
         slot, side, at_ns = np.uint64(slots[row]), np.int64(of_right[row]), times[row]
         own, other = SIDES + SIDE_WORDS * side, SIDES + SIDE_WORDS * (1 - side)
         from_ns, until_ns = (
@@ -125,37 +126,14 @@ def pair_rows(
 
 
 @numba.njit(cache=True, inline="always")
-def _ask(later: Any, sooner: Any, keys: Any, entries: Any) -> None:
-    """For a later row's key, whose words lie in two lines of the caches, and for the entries of a sooner one."""
-    prefetch(keys, later)
-    prefetch(keys, later + np.uint64(1))
-    for side in range(2):
-        at = SIDES + SIDE_WORDS * side
-        prefetch(entries, np.uint64(keys[sooner, at + FIRST]))
-        prefetch(entries, np.uint64(keys[sooner, at + FIRST] + keys[sooner, at + KEPT]))
-
-
-@numba.njit(cache=True, inline="always")
 def _between(begin: Any, end: Any, from_ns: Any, until_ns: Any, entries: Any) -> Any:
     """The first entry of these times, and the one behind the last."""
     low = high = end
     if end > begin and entries[end - 1, TIME] >= from_ns:
-        low = _at_or_after(entries, begin, end, from_ns)
+        low = at_or_after(entries, begin, end, from_ns)
         if entries[end - 1, TIME] > until_ns:
-            high = _at_or_after(entries, low, end, until_ns + 1)
+            high = at_or_after(entries, low, end, until_ns + 1)
     return low, high
-
-
-@numba.njit(cache=True, inline="always")
-def _at_or_after(entries: Any, begin: Any, end: Any, at_ns: Any) -> Any:
-    """The first entry of that time or a later one; `end` where there is none."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if entries[middle, TIME] < at_ns:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
 
 
 @numba.njit(cache=True)
@@ -171,20 +149,10 @@ def _keep(slot: Any, own: Any, at_ns: Any, number: Any, message: Any, keys: Any,
     """An entry more of a side, whose words begin `own` in the key's. There is room for it."""
     at = keys[slot, own + FIRST] + keys[slot, own + KEPT]
     if at > keys[slot, own + FIRST] and entries[at - 1, TIME] > at_ns:
-        at = _hole(keys[slot, own + FIRST], at, at_ns, entries)
+        at = hole_for(keys[slot, own + FIRST], at, at_ns, entries)
     entries[at, TIME], entries[at, NUMBER], entries[at, MESSAGE] = at_ns, number, message
     keys[slot, own + KEPT] += 1
     keys[slot, COUNT] += 1
-
-
-@numba.njit(cache=True)
-def _hole(first: Any, end: Any, at_ns: Any, entries: Any) -> Any:
-    """Makes room among entries for one of that time, behind all that are not later, and returns where that is."""
-    hole = _at_or_after(entries, first, end, at_ns + 1)
-    for at in range(end, hole, -1):
-        for word in range(ENTRY_WORDS):
-            entries[at, word] = entries[at - 1, word]
-    return hole
 
 
 @numba.njit(cache=True)
@@ -210,7 +178,7 @@ def drop_past(
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for index in range(count):
         if is_large and index + AHEAD < count:
-            _ask(np.uint64(slots[index + AHEAD]), np.uint64(slots[index + _ENTRIES_AHEAD]), keys, entries)
+            ask_for(np.uint64(slots[index + AHEAD]), np.uint64(slots[index + ENTRIES_AHEAD]), keys, entries)
         slot = np.uint64(slots[index])
         due_ns = dues[index]
         for side in range(2):
@@ -243,7 +211,7 @@ def _fire(
     for side in range(2):
         at, kept_ns = SIDES + SIDE_WORDS * side, reaches[side, KEPT_NS]
         begin, kept = keys[slot, at + FIRST], keys[slot, at + KEPT]
-        gone = _at_or_after(entries, begin, begin + kept, due_ns - kept_ns) - begin
+        gone = at_or_after(entries, begin, begin + kept, due_ns - kept_ns) - begin
         if reaches[side, EMITS_ALONE] != 0:
             first = _first_alone(entries, firsts[side], begin + kept)
             if counts[ALONE] > before and first < begin + gone:

@@ -1,4 +1,4 @@
-"""`join_within` whose function is compiled: all pairs of a batch at once, and all messages that stay alone."""
+"""Joins whose function is compiled: all pairs of a batch at once, and all that time makes at once."""
 
 from __future__ import annotations
 
@@ -8,51 +8,52 @@ import numpy as np
 
 from bettong.application.joins.joined import Joined
 from bettong.frames.columns import Array, Columns
-from bettong.user_errors import reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.compiled import PairCalling
-from bettong.worker.calling.results import Results
+from bettong.worker.calling.deletes import deletes_of
+from bettong.worker.calling.results import Calling, Results
 from bettong.worker.due import Due
 from bettong.worker.event_times import EventTimes
 from bettong.worker.fired import DueTimers, Firing
+from bettong.worker.joins.column_joins import ColumnTable, column_join
 from bettong.worker.joins.late_sides import LateSides
 from bettong.worker.joins.pair_columns import PairColumns
-from bettong.worker.joins.within import beyond
-from bettong.worker.joins.within_columns import within_columns
 from bettong.worker.operators.operator import derived
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
 from bettong.worker.progress import FoldProgress
-from bettong.worker.state.join_table import JoinTable
 
 
 class ColumnJoinOperator:
     """See Operator. What time makes has an event time of its own."""
 
-    def __init__(self, node: Joined, table: JoinTable, calling: PairCalling, progress: FoldProgress) -> None:
+    def __init__(
+        self,
+        node: Joined,
+        table: ColumnTable,
+        calling: PairCalling,
+        deletes: Calling[None] | None,
+        progress: FoldProgress,
+    ) -> None:
         self.name = node.name
         self.table = table
         self.late_sides = LateSides()
-        self._join = within_columns(node, table)
+        self._join = column_join(node, table, deletes_of(node, deletes))
         self._calling = calling
         self._progress = progress
         self._schema = node.schema
-        (self._timer,) = (timer.field for timer in node.timers)
+        self._timers = [timer.field for timer in node.timers]
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
         found = self._join.take(batch)
         self.late_sides.note(batch, found.late)
-        failures = []
-        if len(found.beyond):
-            times = batch.event_times()
-            failures = [(row, reason_of(beyond(int(times[row])))) for row in found.beyond.tolist()]
-        results = self._calling.call(found.pairs, failures)
+        results = self._calling.call(found.pairs, found.failures)
         return derived(self.name, batch, results, dead_letters, found.late)
 
     @property
     def due(self) -> Due | None:
         """See Operator."""
-        return self.table.due
+        return self.table.due if self._timers else None
 
     def soonest_due(self, times: Array) -> Array | None:
         """See Operator."""
@@ -63,11 +64,12 @@ class ColumnJoinOperator:
         found = self._join.close(watermark_ns, reports_all=dead_letters.exclusion is not None)
         if found is None:
             return ()
-        due = self.table.due_timers(self._timer, found.keys, found.dues)
-        rows, pairs = due.rows.at(EventTimes.of(np.maximum(found.dues - 1, 0))), found.alone
+        (timer,) = self._timers
+        due = self.table.due_timers(timer, found.keys, found.dues)
+        rows, pairs = due.rows.at(EventTimes.of(np.maximum(found.dues - 1, 0))), found.pairs
 
         def firing(index: int) -> Firing:
-            return Firing(self._timer, rows.key_values()[index], int(found.dues[index]))
+            return Firing(timer, rows.key_values()[index], int(found.dues[index]))
 
         dead_letters.firing = firing
         left_out = dead_letters.left_out(self.name, rows.length)

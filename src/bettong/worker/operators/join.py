@@ -14,6 +14,7 @@ from bettong.worker.calling.joins import JoinClosing, JoinMessages
 from bettong.worker.calling.results import Results
 from bettong.worker.exclusions import ExcludedTimer
 from bettong.worker.fired import DueTimers, fired_at, order_of_key, rows_of_keys
+from bettong.worker.joins.column_joins import ColumnTable
 from bettong.worker.joins.key_joins import key_join
 from bettong.worker.joins.late_sides import LateSides
 from bettong.worker.joins.sides import SidedColumns
@@ -22,15 +23,16 @@ from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTi
 from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.progress import FoldProgress
-from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.table import StateTable
 
 
 def join_operator(node: Joined, parts: OperatorParts) -> Operator:
     """Of `join_within`, `join_latest`, `join_as_of` and `join_window`."""
     table = parts.tables[node.name]
-    if isinstance(table, JoinTable):
-        return ColumnJoinOperator(node, table, parts.pair_calling(node), parts.progress)
+    if isinstance(table, ColumnTable):
+        return ColumnJoinOperator(
+            node, table, parts.pair_calling(node), parts.deletes_calling(node), parts.progress
+        )
     return JoinOperator(node, table, parts.progress)
 
 

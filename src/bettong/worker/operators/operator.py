@@ -88,6 +88,9 @@ class OperatorParts(Protocol):
     def pair_calling(self, node: Joined) -> PairCalling:
         """How the function of a compiled join is called."""
 
+    def deletes_calling(self, node: Joined) -> Calling[None] | None:
+        """How it is asked whether messages of a compiled join's table delete; None where no function says it."""
+
     def timer_calling(self, node: Stateful, timer: StateTimer) -> Calling[Any]:
         """How the function of a timer is called."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.joins.states import KeptMessage, OuterState
+from bettong.application.joins.states import AsOfState, KeptMessage, OuterState, TimedMessage
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import NEVER
 from bettong.errors import SnapshotError
@@ -133,4 +133,17 @@ class JoinTable(DueTable):
             messages = columns.at(entries[:, MESSAGE])
             shown.extend(map(KeptMessage, times.tolist(), numbers.tolist(), messages))
             shown_alone.extend(zip(times[is_alone].tolist(), numbers[is_alone].tolist(), strict=True))
+        return without_never(to_jsonable(state), WINDOW_TIMERS)
+
+
+class AsOfTable(JoinTable):
+    """The same of `join_as_of`: on the left what waits, on the right versions. Nobody counts them."""
+
+    def _jsonable(self, slot: int) -> Any:
+        words = self.words[slot : slot + 1]
+        state = AsOfState(due=int(words[0, DUE]))
+        both = zip(self.pool.sides, (state.waiting, state.versions), strict=True)
+        for side, (columns, shown) in enumerate(both):
+            entries = self.pool.kept(words, side)
+            shown.extend(map(TimedMessage, entries[:, TIME].tolist(), columns.at(entries[:, MESSAGE])))
         return without_never(to_jsonable(state), WINDOW_TIMERS)

@@ -21,6 +21,7 @@ import numpy as np
 
 from bettong.frames.columns import Array, Columns
 from bettong.schema.schema import Schema
+from bettong.worker.prefetching import AHEAD, prefetch
 
 DUE, COUNT, SIDES = range(3)
 # The words of a side, from `SIDES + SIDE_WORDS * side` on.
@@ -30,6 +31,8 @@ TIME, NUMBER, MESSAGE, ENTRY_WORDS = range(4)
 
 _FIRST_ENTRIES = 4096
 _FIRST_MESSAGES = 1024
+# Rows between asking for entries and needing them: half of those for their key, which says where they are.
+ENTRIES_AHEAD = AHEAD // np.uint64(2)
 # The least segment has 2**2 rows. No array has 2**40.
 _LEAST_POWER, _POWERS = 2, 40
 
@@ -179,6 +182,39 @@ def give_back(segment: Any, entries: Any, spare: Any) -> None:
     if segment:
         entries[segment >> 6, TIME] = spare[segment & 63]
         spare[segment & 63] = segment >> 6
+
+
+@numba.njit(cache=True, inline="always")
+def ask_for(later: Any, sooner: Any, keys: Any, entries: Any) -> None:
+    """Prefetches a later row's key, whose words lie in two lines of the caches, and for the entries of a sooner one."""
+    prefetch(keys, later)
+    prefetch(keys, later + np.uint64(1))
+    for side in range(2):
+        at = SIDES + SIDE_WORDS * side
+        prefetch(entries, np.uint64(keys[sooner, at + FIRST]))
+        prefetch(entries, np.uint64(keys[sooner, at + FIRST] + keys[sooner, at + KEPT]))
+
+
+@numba.njit(cache=True, inline="always")
+def at_or_after(entries: Any, begin: Any, end: Any, at_ns: Any) -> Any:
+    """The first entry of that time or a later one; `end` where there is none."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if entries[middle, TIME] < at_ns:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@numba.njit(cache=True)
+def hole_for(first: Any, end: Any, at_ns: Any, entries: Any) -> Any:
+    """Makes room among entries for one of that time, behind all that are not later, and returns where that is."""
+    hole = at_or_after(entries, first, end, at_ns + 1)
+    for at in range(end, hole, -1):
+        for word in range(ENTRY_WORDS):
+            entries[at, word] = entries[at - 1, word]
+    return hole
 
 
 @numba.njit(cache=True)

@@ -85,11 +85,14 @@ def layout_of(node: Stateful) -> ObjectMember:
             f"{owner}: {layout.held_class.__name__}: a state takes {layout.dtype.itemsize} bytes, at most"
             f" {STATE_BYTES_MAX}; give its lists lower bounds, or its arrays fewer values"
         )
-    if len(repr(layout.dtype.descr)) > _DESCRIPTION_CHARACTERS_MAX:
-        raise ApplicationError(
-            f"{owner}: {layout.held_class.__name__}: more fields than a saved state can describe; use fewer, or arrays"
-        )
+    check_described(f"{owner}: {layout.held_class.__name__}", layout.dtype, ", or arrays")
     return layout
+
+
+def check_described(owner: str, record: np.dtype[Any], remedy: str = "") -> None:
+    """Raises ApplicationError for a record with more fields than increments can describe."""
+    if len(repr(record.descr)) > _DESCRIPTION_CHARACTERS_MAX:
+        raise ApplicationError(f"{owner}: more fields than a saved state can describe; use fewer{remedy}")
 
 
 def layout_of_class(held_class: Any, new: Any) -> ObjectMember:

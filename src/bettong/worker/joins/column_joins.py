@@ -1,0 +1,36 @@
+"""Compiled joins, by their kind: which table each has, and what it does with rows."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bettong.application.joins.joined import Joined
+from bettong.application.joins.kinds import AsOf, Latest, Within
+from bettong.schema.fields import Field, Kind
+from bettong.worker.joins.as_of_columns import AsOfColumns
+from bettong.worker.joins.column_join import ColumnJoin
+from bettong.worker.joins.latest_columns import Deletes, LatestColumns
+from bettong.worker.joins.within_columns import WithinColumns
+from bettong.worker.state.join_table import AsOfTable, JoinTable
+from bettong.worker.state.latest_table import LatestTable
+
+ColumnTable: TypeAlias = JoinTable | LatestTable
+
+
+def column_table(node: Joined, key: tuple[Kind, np.dtype[Any], tuple[Field, ...] | None]) -> ColumnTable:
+    """Nothing kept. `key`: its kind and type, and its fields where it is a tuple. Raises ApplicationError."""
+    if isinstance(node.kind, Latest):
+        return LatestTable(node, key)
+    return (AsOfTable if isinstance(node.kind, AsOf) else JoinTable)(node, key, node.sides)
+
+
+def column_join(node: Joined, table: ColumnTable, deletes: Deletes | None = None) -> ColumnJoin:
+    """That of a compiled join. `deletes`: see LatestColumns."""
+    if isinstance(table, LatestTable):
+        return LatestColumns(node, table, deletes)
+    if isinstance(table, AsOfTable):
+        return AsOfColumns(node, table)
+    assert isinstance(node.kind, Within)  # noqa: S101 - no others are compiled
+    return WithinColumns(node.kind, node.how, table)

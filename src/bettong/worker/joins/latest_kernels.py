@@ -1,0 +1,61 @@
+"""`join_latest` over columns, as machine code: who finds which message of the table.
+
+Each slot of the table says in `held` where its message is: in its record (KEPT), or in the row before that number of
+the batch which is at work; NONE without one. Numba compiles this when the library is first run, not for each
+application.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
+from bettong.worker.state.latest_table import KEPT, NONE
+
+# What a row does: a message of the stream finds one, one of the table renews it, deletes it, or could not be judged.
+FINDS, RENEWS, DELETES, FAILED = range(4)
+# What `counts` counts: rows whose messages are the table's now, slots whose messages are deleted, and slots that never
+# had one.
+RENEWED, ENDED, UNKNOWN = range(3)
+# In `held` while a batch is at work: the message was deleted, or the slot is noted already.
+_DELETED, _NOTED = -2, -3
+
+
+@numba.njit(cache=True)
+def look_up(slots: Any, does: Any, held: Any, found: Any) -> None:
+    """By row, in their order. `found`: filled with what the slot held, for rows that look up."""
+    is_large, count = 8 * len(held) > CACHED_BYTES, np.uint64(len(slots))
+    for row in range(count):
+        if is_large and row + AHEAD < count and slots[row + AHEAD] >= 0:
+            prefetch(held, np.uint64(slots[row + AHEAD]))
+        if slots[row] < 0:
+            found[row] = NONE
+            continue
+        slot = np.uint64(slots[row])
+        if does[row] == FINDS:
+            found[row] = NONE if held[slot] == _DELETED else held[slot]
+        elif does[row] == RENEWS:
+            held[slot] = row + 1
+        elif does[row] == DELETES and held[slot] != NONE:
+            held[slot] = _DELETED
+
+
+@numba.njit(cache=True)
+def settle(slots: Any, rows: Any, held: Any, renewed: Any, dropped: Any, counts: Any) -> None:
+    """Behind the last row of a batch; `rows`: those of the table, whose slots are known.
+
+    `renewed`: filled with the rows whose messages are the newest of their slots. `dropped`: with slots that have none
+    any more, and with those that never had one.
+    """
+    for index in range(len(rows)):
+        slot = np.uint64(slots[rows[index]])
+        if held[slot] > NONE:
+            renewed[counts[RENEWED]] = held[slot] - 1
+            counts[RENEWED] += 1
+            held[slot] = KEPT
+        elif held[slot] == NONE or held[slot] == _DELETED:
+            kind = UNKNOWN if held[slot] == NONE else ENDED
+            dropped[kind - ENDED, counts[kind]] = slot
+            counts[kind] += 1
+            held[slot] = _NOTED
