@@ -99,7 +99,7 @@ def test_a_file_that_is_gone_is_named(folder: Path) -> None:
 
 
 def test_an_edition_that_is_gone_is_named(folder: Path) -> None:
-    """A daemon that Spark starts later has the first edition in its environment: it must serve all the same."""
+    """Not as an OSError, which would end a daemon of Spark's before it serves."""
     gone = taken(folder).write(folder / "1")
     Path(gone).unlink()
     with pytest.raises(ApplicationError, match=r"1\.edition': there is no such file"):

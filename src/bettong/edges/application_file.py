@@ -83,7 +83,7 @@ class Edition:
 
     @classmethod
     def read(cls, path: Path) -> Edition:
-        """What was written. Raises ApplicationError where it is gone: a newer one has taken its place."""
+        """What was written. Raises ApplicationError where it is gone."""
         try:
             reference, modules = json.loads(path.read_text())
         except FileNotFoundError:
