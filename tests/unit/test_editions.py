@@ -96,3 +96,11 @@ def test_a_file_that_is_gone_is_named(folder: Path) -> None:
     (folder / "app.py").unlink()
     with pytest.raises(ApplicationError, match=r"app\.py'?: there is no such file"):
         taken(folder, first)
+
+
+def test_an_edition_that_is_gone_is_named(folder: Path) -> None:
+    """Not as an OSError, which would end a daemon of Spark's before it serves."""
+    gone = taken(folder).write(folder / "1")
+    Path(gone).unlink()
+    with pytest.raises(ApplicationError, match=r"1\.edition': there is no such file"):
+        load(gone)

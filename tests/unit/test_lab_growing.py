@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from bettong.chaos.spec import Kill
 from bettong.errors import SettingsError
+from bettong.lab.finding import probe
 from bettong.lab.growing import grown
 from bettong.lab.sampling import LAG, LATENCY, MEMORY, SeriesPoint
-from bettong.lab.spec import LoadStep, RunSpec, lasting
+from bettong.lab.spec import LoadStep, Objective, RunSpec, lasting
 
 LASTING_S = 1000.0
 
@@ -60,3 +62,19 @@ def test_a_run_is_made_longer_by_its_last_step() -> None:
         lasting(spec, 30)
     with pytest.raises(SettingsError, match="has no steps"):
         lasting(RunSpec(name="x", application="a", load="l", messages=5), 30)
+
+
+def test_a_run_made_shorter_leaves_out_none_of_its_faults() -> None:
+    spec = RunSpec(
+        name="x",
+        application="a",
+        load="l",
+        steps=[LoadStep(messages_per_s=1, seconds=60)],
+        faults=[Kill(kind="kill", targets=["kafka"], at_s=[50])],
+        objective=Objective(p99_ms=50),
+    )
+    assert len(lasting(spec, 55).planned_faults) == 1
+    with pytest.raises(SettingsError, match="x: a fault at 50 s: the run lasts 40 s"):
+        lasting(spec, 40)
+    with pytest.raises(SettingsError, match="x: a fault at 50 s: the run lasts 25 s"):
+        probe(spec, 1_000, 20)

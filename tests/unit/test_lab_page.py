@@ -52,10 +52,11 @@ def test_a_page_shows_what_was_measured_over_time_and_when_faults_came(tmp_path:
         *points("kafka: GC pause ms"),
         SeriesPoint(2.0, "kill python-worker: fault", 0.0),
         SeriesPoint(3.0, "pause sender: fault", 1.5),
+        SeriesPoint(3.0, "starve: fault", 1.0),
     )
     text = page([folder])
     assert text.count("<svg") == PLOTS
-    for said in ("7 ms", "pause sender, for 1.5 s", "3.0 s", "&lt;one&gt;"):
+    for said in ("7 ms", "pause sender, for 1.5 s", "starve, for 1.0 s", "3.0 s", "&lt;one&gt;"):
         assert said in text
     # Marked in each plot over time, not among percentiles; and as a fault, not as a line of its own.
     assert len(re.findall(r">kill python-worker</text>", text)) == PLOTS - 1

@@ -11,6 +11,7 @@ from bettong.config.reading import read
 from bettong.edges.application_file import load
 from bettong.edges.reload_answer import ReloadAnswer
 from bettong.errors import SettingsError
+from bettong.local.processes import Command
 from bettong.local.reloads import Reloads
 from bettong_processor.application_code import ApplicationCode, CodeChange
 from tests.waiting import eventually
@@ -88,7 +89,7 @@ def test_a_saved_file_is_found_and_runs_from_then_on(code: ApplicationCode, file
     code.accept(change)
     assert load(code.settings.application) is load(change.reference)
     assert answer(file) == ReloadAnswer(number=1, edition=change.reference)
-    assert [path.name for path in (editions(file)).glob("*.edition")] == ["1.edition"]
+    assert sorted(path.name for path in editions(file).glob("*.edition")) == ["0.edition", "1.edition"]
     assert quiet(code)
 
 
@@ -223,6 +224,23 @@ def test_a_processor_that_is_started_again_goes_on_with_the_code_that_ran(
     assert "SyntaxError" in found(again).refused
 
 
+def test_a_processor_that_is_started_again_gives_no_edition_the_name_of_the_one_that_runs(
+    code: ApplicationCode, file: Path
+) -> None:
+    """Answers and editions are counted apart: some code is loaded, and nothing is said of it."""
+    file.write_text(APPLICATION.replace("+= 1", "+= 2"))
+    found(code)
+    file.write_text(APPLICATION.replace("+= 1", "+= 3"))
+    change = found(code)
+    code.accept(change)
+    assert answer(file).number < int(Path(change.reference).stem)
+    again = ApplicationCode(settings(file), editions(file))
+    file.write_text(APPLICATION.replace("+= 1", "+= 4"))
+    newer = found(again)
+    assert newer.reference != change.reference
+    assert load(newer.reference) is not load(change.reference)
+
+
 def test_workers_on_other_machines_could_not_read_editions(file: Path) -> None:
     elsewhere = settings(file).model_copy(update={"spark_master": "spark://somewhere:7077"})
     with pytest.raises(SettingsError, match="BETTONG_RELOAD: only on one machine"):
@@ -249,3 +267,22 @@ def test_a_suite_hears_of_each_change_once(tmp_path: Path) -> None:
     assert said.line == "app.py has changed, the new code runs; started again for it: sender"
     assert said.restart == ("sender",)
     assert Reloads().new([]) is None
+
+
+def test_a_service_starts_again_with_the_code_that_runs_and_the_processor_with_the_file(
+    tmp_path: Path,
+) -> None:
+    reloads = Reloads(tmp_path / "editions", "app.py")
+    environment = {"BETTONG_APPLICATION": "app.py", "BETTONG_INSTANCE": "sender-2"}
+    sender, processor, kafka = (
+        Command(name, (), tmp_path / "log", environment=given)
+        for name, given in (("sender-2", environment), ("processor", environment), ("kafka", {}))
+    )
+    assert reloads.command(sender) == sender, "nothing is known yet"
+    (tmp_path / "editions").mkdir()
+    ReloadAnswer(number=0, edition="0.edition").write(tmp_path / "editions")
+    assert reloads.command(sender).environment == environment | {"BETTONG_APPLICATION": "0.edition"}
+    ReloadAnswer(number=2, edition="1.edition", refused="no").write(tmp_path / "editions")
+    assert reloads.command(reloads.command(sender)).environment["BETTONG_APPLICATION"] == "1.edition"
+    assert [reloads.command(each) for each in (processor, kafka)] == [processor, kafka]
+    assert Reloads().command(sender) == sender

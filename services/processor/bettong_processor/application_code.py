@@ -64,8 +64,9 @@ class ApplicationCode:
             last.write(folder)
         self._answer, self._edition = last, Edition.read(Path(last.edition))
         self._settling = self._seen
-        # What is loaded by the name of an edition is kept in the process: no two have the same.
-        self._numbers = count(last.number + 1)
+        # What is loaded by the name of an edition is kept in the process: no two have the same. Not every one that was
+        # written was an answer, so the one that runs may have a higher number.
+        self._numbers = count(max(last.number, int(Path(last.edition).stem)) + 1)
         self._loading: threading.Thread | None = None
         self._change: CodeChange | None = None
         self._refused: tuple[Edition, str] | None = None
@@ -100,13 +101,12 @@ class ApplicationCode:
         return None
 
     def accept(self, change: CodeChange) -> None:
-        """It runs."""
+        """It runs. Those that ran stay: what starts just now may have been told to load one of them."""
         restarts = dict(self._answer.restarts)
         for service in _to_restart(_planned(self._answer.edition), _planned(change.reference)):
             restarts[service] = restarts.get(service, 0) + 1
-        self._edition, before = change.edition, Path(self._answer.edition)
+        self._edition = change.edition
         self._say(edition=change.reference, refused="", restarts=restarts)
-        before.unlink(missing_ok=True)
         self._seen, self._refused, self._unfit = change.marks, None, None
 
     def refuse(self, change: CodeChange, why: str) -> None:

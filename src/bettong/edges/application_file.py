@@ -83,8 +83,11 @@ class Edition:
 
     @classmethod
     def read(cls, path: Path) -> Edition:
-        """What was written."""
-        reference, modules = json.loads(path.read_text())
+        """What was written. Raises ApplicationError where it is gone."""
+        try:
+            reference, modules = json.loads(path.read_text())
+        except FileNotFoundError:
+            raise _no_file(str(path)) from None
         return cls(
             reference,
             {

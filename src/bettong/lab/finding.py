@@ -13,12 +13,12 @@ def probe(spec: RunSpec, rate: float, seconds: float) -> Probe:
     """Holds the rate for the warm-up and so many seconds.
 
     It is missed where the objective is, or where the results need longer than it was held to come to their end. Raises
-    SettingsError for a run without an objective, LabError where results are wrong.
+    SettingsError for a run without an objective, or with a fault that comes later; LabError where results are wrong.
     """
     if spec.objective == Objective():
         raise SettingsError(f"{spec.name} has no objective: give one, such as [objective] with p99_ms = 50")
     step = LoadStep(messages_per_s=rate, seconds=spec.warm_up_s + seconds)
-    tried = spec.model_copy(update={"steps": [step], "messages": None, "repeats": 1})
+    tried = spec.over([step])
     try:
         measured = once(tried, settle_s_max=seconds).measured
     except LateError as error:

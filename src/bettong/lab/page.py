@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -93,15 +93,15 @@ def _run(number: int, path: Path, results: BenchmarkResults) -> str:
     parts = [
         f"<h1>{html.escape(_name(path, results))}</h1><p class=when>{html.escape(results.date)}</p>",
         _summary(results),
-        _facts("Faults", {f"{each.at_s:.1f} s": _said(each) for each in marks}) if marks else "",
+        _facts("Faults", [(f"{each.at_s:.1f} s", _said(each)) for each in marks]) if marks else "",
         _section("Latency by percentile", _latency_plot(results)),
         *(
             _section(f"{title}, over time", svg(lines, "s", unit, marks=marks, points=what == GC_PAUSE))
             for what, (title, unit) in _OVER_TIME.items()
             if (lines := over_time.get(what))
         ),
-        _facts("Asked", results.asked),
-        _facts("Machine", results.machine),
+        _facts("Asked", results.asked.items()),
+        _facts("Machine", results.machine.items()),
     ]
     return f"<section id=run-{number}>{''.join(parts)}</section>"
 
@@ -135,10 +135,9 @@ def _summary(results: BenchmarkResults) -> str:
     return f"<table><tr><th>metric</th>{head}</tr>{''.join(rows)}</table>"
 
 
-def _facts(title: str, facts: Mapping[str, object]) -> str:
+def _facts(title: str, facts: Iterable[tuple[str, object]]) -> str:
     rows = (
-        f"<tr><td>{html.escape(name)}</td><td>{html.escape(str(value))}</td></tr>"
-        for name, value in facts.items()
+        f"<tr><td>{html.escape(name)}</td><td>{html.escape(str(value))}</td></tr>" for name, value in facts
     )
     return f"<h2>{title}</h2><table class=facts>{''.join(rows)}</table>"
 

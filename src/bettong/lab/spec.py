@@ -88,6 +88,14 @@ class RunSpec(_Table):
         """Each with its time, counted from the beginning."""
         return planned(self.faults, self.seed, self.lasting_s)
 
+    def over(self, steps: list[LoadStep]) -> RunSpec:
+        """The run with other steps. Raises SettingsError where one of its faults would come when they are over."""
+        try:
+            check_times(self.faults, sum(step.seconds for step in steps))
+        except ValueError as error:
+            raise SettingsError(f"{self.name}: {error}") from None
+        return self.model_copy(update={"steps": steps, "messages": None})
+
     @model_validator(mode="after")
     def _has_one_load(self) -> Self:
         if bool(self.steps) == (self.messages is not None):
@@ -108,7 +116,10 @@ def read(path: Path) -> RunSpec:
 
 
 def lasting(spec: RunSpec, seconds: float) -> RunSpec:
-    """The run, its last step so long that all take `seconds`. Raises SettingsError where the others take that long."""
+    """The run, its last step so long that all take `seconds`.
+
+    Raises SettingsError where the others take that long, or a fault comes later.
+    """
     if not spec.steps:
         raise SettingsError(
             f"{spec.name} has no steps: what goes as fast as it can has no rate to hold for hours"
@@ -117,7 +128,7 @@ def lasting(spec: RunSpec, seconds: float) -> RunSpec:
     left_s = seconds - sum(step.seconds for step in others)
     if left_s <= 0:
         raise SettingsError(f"{spec.name}: its first steps take longer than the {seconds:g} s asked for")
-    return spec.model_copy(update={"steps": [*others, last.model_copy(update={"seconds": left_s})]})
+    return spec.over([*others, last.model_copy(update={"seconds": left_s})])
 
 
 def read_all(paths: Sequence[Path]) -> list[RunSpec]:

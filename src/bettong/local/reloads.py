@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bettong.config.service import PREFIX
 from bettong.edges.reload_answer import ReloadAnswer
+from bettong.local.processes import Command
+from bettong.services import PROCESSOR
+
+_APPLICATION = f"{PREFIX}APPLICATION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,13 @@ class Reloads:
     def settings(self) -> dict[str, str]:
         """The processor's."""
         return {"reload": str(self._folder)} if self._folder is not None else {}
+
+    def command(self, before: Command) -> Command:
+        """What starts a service again: with the code that runs, for what lies in the files may be none that can."""
+        answer = ReloadAnswer.read(self._folder) if self._folder is not None else None
+        if answer is None or before.name == PROCESSOR.name or _APPLICATION not in before.environment:
+            return before
+        return replace(before, environment={**before.environment, _APPLICATION: answer.edition})
 
     def new(self, services: Collection[str]) -> Reload | None:
         """What has become of the newest change, once. `services`: those that there are. Never blocks."""

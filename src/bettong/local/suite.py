@@ -307,6 +307,7 @@ class Suite:
 
     def _launch_again(self, name: str, server: Server) -> None:
         try:
+            server.command = self._reloads.command(server.command)
             server.launch()
         except (BettongError, OSError) as error:  # before there is a process: as good as a death
             self._start_later(name, server, f"cannot be started ({error})")
