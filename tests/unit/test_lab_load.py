@@ -152,6 +152,10 @@ RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
             RUN + STEP + '[[faults]]\nkind = "kill"\ntargets = ["kofka"]\nat_s = [1]\n',
             r"faults\[0\]\.targets\[0\].*kofka",
         ),
+        (
+            RUN + STEP + '[[faults]]\nkind = "wipe"\nevery_s = [100, 200]\n',
+            r"faults\[0\]: it may never come from 0 to .* s of the run: give an earlier time",
+        ),
         (RUN + STEP + '[[faults]]\nkind = "cut"\nat_s = [1]\n', r"faults\[0\]"),
         (RUN + 'messages = 1\n[[faults]]\nkind = "wipe"\nat_s = [1]\n', "faults come at times of a run"),
         ("name = ", "is no TOML"),

@@ -45,5 +45,5 @@ def test_pauses_are_read_from_javas_logs_and_nothing_else_is(tmp_path: Path) -> 
 
 def test_java_is_told_where_to_write() -> None:
     assert logging_pauses(Path("/folder"), "kafka") == {
-        "JDK_JAVA_OPTIONS": "-Xlog:gc:file=/folder/kafka-%p.log:timemillis"
+        "JDK_JAVA_OPTIONS": "-Xlog:gc:file=/folder/kafka-%p.log:timemillis:filecount=0"
     }

@@ -22,7 +22,7 @@ class JavaPause:
 
 def logging_pauses(folder: Path, target: str) -> dict[str, str]:
     """The variables of a process that is Java, or starts it, so that all of them write into files of the folder."""
-    return {"JDK_JAVA_OPTIONS": f"-Xlog:gc:file={folder}/{target}-%p.log:timemillis"}
+    return {"JDK_JAVA_OPTIONS": f"-Xlog:gc:file={folder}/{target}-%p.log:timemillis:filecount=0"}
 
 
 def pauses(folder: Path) -> Iterator[JavaPause]:

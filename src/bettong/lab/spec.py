@@ -91,7 +91,7 @@ class RunSpec(_Table):
     def over(self, steps: list[LoadStep]) -> RunSpec:
         """The run with other steps. Raises SettingsError where one of its faults would come when they are over."""
         try:
-            check_times(self.faults, sum(step.seconds for step in steps))
+            _check_faults(self.faults, sum(step.seconds for step in steps))
         except ValueError as error:
             raise SettingsError(f"{self.name}: {error}") from None
         return self.model_copy(update={"steps": steps, "messages": None})
@@ -106,8 +106,24 @@ class RunSpec(_Table):
             raise ValueError(
                 "faults come at times of a run: give steps, not messages, which end when they end"
             )
-        check_times(self.faults, self.lasting_s)
+        _check_faults(self.faults, self.lasting_s)
         return self
+
+
+def _check_faults(faults: Sequence[Fault], lasting_s: float) -> None:
+    """Raises ValueError where one would come too late, or a table need not lead to any."""
+    check_times(faults, lasting_s)
+    for index, each in enumerate(faults):
+        until_s = min(lasting_s, each.until_s if each.until_s is not None else lasting_s)
+        if each.at_s is not None:
+            comes = any(each.from_s <= at_s <= until_s for at_s in each.at_s)
+        else:
+            comes = each.every_s is not None and each.from_s + each.every_s[1] <= until_s
+        if not comes:
+            raise ValueError(
+                f"faults[{index}]: it may never come from {each.from_s:g} to {until_s:g} s of the run: give an earlier"
+                " time, or a longer step"
+            )
 
 
 def read(path: Path) -> RunSpec:
