@@ -13,10 +13,10 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-setup: packages  ## Install everything into .venv; done again only where something changed
+setup:  ## Install everything into .venv; done again only where something changed
 	@exec $(PYTHON) -m deploy.bootstrap
 
-# The part of it that `lint` and `types` need, so that they can run beside the rest.
+# The part of `setup` that `lint` and `types` need, so that they can run beside the rest of it.
 packages:
 	@exec $(PYTHON) -m deploy.bootstrap --packages
 

@@ -285,15 +285,20 @@ def is_there(server: SystemServer) -> bool:
     return shutil.which(server.program) is not None or any(beside)
 
 
+def is_complete(tree: Tree, servers: Sequence[SystemServer], steps: Sequence[Step]) -> bool:
+    """Whether there is nothing to do. Needs no lock: a step that another setup does is due until it is complete."""
+    return not due(steps, tree.stamps(), Path.exists) and all(map(is_there, servers))
+
+
 def set_up(tree: Tree, servers: Sequence[SystemServer], steps: Sequence[Step]) -> None:
     """Everything that is missing, and nothing else. Raises SetupError when a part cannot be made.
 
     Servers and jars come beside the Python packages: all wait for the network, most of the time.
     """
+    if is_complete(tree, servers, steps):
+        return
     todo = due(steps, tree.stamps(), Path.exists)
     missing = [server for server in servers if not is_there(server)]
-    if not missing and not todo:
-        return
     setup = Setup(tree, inspect_machine())
     found = faults(setup.machine)
     if found:
@@ -354,6 +359,8 @@ def main() -> int:
         servers, steps = [REDIS], tree.steps()
     for flag, tools in (("--images", IMAGE_TOOLS), ("--machine", MACHINE_TOOLS)):
         servers += tools if flag in asked else ()
+    if is_complete(tree, servers, steps):
+        return 0
     try:
         with alone(tree.root):
             set_up(tree, servers, steps)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deploy import bootstrap
-from deploy.bootstrap import Setup, set_up
+from deploy.bootstrap import Setup, is_complete, set_up
 from deploy.setup_plan import SetupError, SystemServer
 from tests.samples.setup import GOOD, a_tree
 from tests.waiting import eventually
@@ -36,8 +36,11 @@ def test_jars_come_beside_the_packages_and_archives_behind_both(
     assert done[0] == "environment"
     assert done[-1] == "archives"
     assert sorted(done) == sorted(step.name for step in tree.steps())
-    set_up(tree, [], [replace(step, outputs=()) for step in tree.steps()])
-    assert len(done) == len(tree.steps())  # all have their stamps
+    steps = [replace(step, outputs=()) for step in tree.steps()]
+    assert is_complete(tree, [], steps)  # all have their stamps
+    assert not is_complete(tree, [SystemServer("no-such-server", "none", "nothing")], steps)
+    set_up(tree, [], steps)
+    assert len(done) == len(steps)
 
 
 def test_where_a_step_fails_what_goes_on_beside_it_ends(

@@ -78,7 +78,7 @@ class Uploads:
         with self._changed:
             too_soon = now - self._begun_s.get(partition, float("-inf")) < self._interval_s
             saved = self._saved.get(partition)
-            if too_soon or (saved is not None and offset <= saved.offset):
+            if too_soon or offset <= (saved.offset if saved is not None else 0):
                 return
             self._begun_s[partition] = now
             self._due[partition] = offset
