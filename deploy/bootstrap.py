@@ -295,10 +295,10 @@ def set_up(tree: Tree, servers: Sequence[SystemServer], steps: Sequence[Step]) -
 
     Servers and jars come beside the Python packages: all wait for the network, most of the time.
     """
-    if is_complete(tree, servers, steps):
-        return
     todo = due(steps, tree.stamps(), Path.exists)
     missing = [server for server in servers if not is_there(server)]
+    if not missing and not todo:
+        return
     setup = Setup(tree, inspect_machine())
     found = faults(setup.machine)
     if found:
