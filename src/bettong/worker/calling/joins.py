@@ -16,7 +16,7 @@ from bettong.worker.batch import Batch
 from bettong.worker.calling.result_builder import ResultBuilder
 from bettong.worker.calling.results import Results
 from bettong.worker.joins.key_join import Add, KeyJoin, Pair
-from bettong.worker.joins.sides import SidedColumns
+from bettong.worker.joins.sides import sides_of
 from bettong.worker.progress import FoldProgress
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.window_rows import WindowRows
@@ -138,8 +138,7 @@ def _pair(node: Joined, output: ResultBuilder) -> Pair:
 
 def _of_sides(batch: Batch, adders: tuple[Add, Add], start: int = 0) -> Iterator[Add]:
     """What takes the message of each row, from that row on."""
-    columns = batch.columns
-    assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
+    columns = sides_of(batch)
     if (one_side := columns.one_side) is not None:
         return repeat(adders[one_side])
     return iter([adders[is_right] for is_right in columns.of_right[start:].tolist()])

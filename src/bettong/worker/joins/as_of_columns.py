@@ -11,6 +11,7 @@ from bettong.application.joins.kinds import AsOf
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
+from bettong.worker.array_types import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.joins.as_of import beyond
 from bettong.worker.joins.as_of_kernels import (
@@ -25,11 +26,10 @@ from bettong.worker.joins.as_of_kernels import (
     close_keys,
     take_rows,
 )
-from bettong.worker.joins.column_join import FiredKeys, TakenRows
+from bettong.worker.joins.column_join import FiredKeys, TakenRows, keep_messages
 from bettong.worker.joins.pair_columns import PairColumns
-from bettong.worker.joins.sides import SidedColumns
+from bettong.worker.joins.sides import sides_of
 from bettong.worker.state.join_table import AsOfTable
-from bettong.worker.state.kept_pool import ENTRY_WORDS
 
 
 class _Rows(NamedTuple):
@@ -55,8 +55,7 @@ class AsOfColumns:
 
     def take(self, batch: Batch) -> TakenRows:
         """See ColumnJoin. What is late gets its pair at once, where its version is still there."""
-        columns = batch.columns
-        assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
+        columns = sides_of(batch)
         times, watermarks, of_right = batch.event_times(), batch.message_watermarks(), columns.of_right
         failures: list[tuple[int, str]] = []
         chosen: Array | None = None
@@ -69,7 +68,9 @@ class AsOfColumns:
             batch = batch.take(chosen)
             times, watermarks, of_right = (each[chosen] for each in (times, watermarks, of_right))
         slots = self._table.slots(batch)
-        rows = _Rows(times, watermarks, of_right, self._keep(batch, times >= watermarks))
+        # All versions, and messages of the stream that wait.
+        messages = keep_messages(self._table.pool, sides_of(batch), of_right | (times >= watermarks))
+        rows = _Rows(times, watermarks, of_right, messages)
         marks, pairs, sooner, past = self._take(slots, rows)
         self._table.note(sooner)
         late = np.flatnonzero(marks == LATE)
@@ -82,18 +83,6 @@ class AsOfColumns:
         left = columns.of_side(pairs[0], is_right=False) if len(pairs[0]) else self._nothing
         made = PairColumns.of_left(pairs[0], left, versions, np.zeros(versions.length, np.bool_))
         return TakenRows(made, late, failures)
-
-    def _keep(self, batch: Batch, waits: Array) -> Array:
-        """By row that may be kept, the row of its message. `waits`: of rows of the stream, which are."""
-        columns = batch.columns
-        assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
-        messages = np.zeros(batch.length, np.int64)
-        of_right = columns.of_right
-        for is_right, kept in enumerate(self._table.pool.sides):
-            own = np.flatnonzero(of_right if is_right else ~of_right & waits)
-            if len(own):
-                messages[own] = kept.put(columns.of_side(own, is_right=bool(is_right)).columns)
-        return messages
 
     def _take(self, slots: Array, rows: _Rows) -> tuple[Array, Array, Array, Array]:
         """What becomes of each row; rows and messages of pairs; slots that are due sooner; versions that are gone."""
@@ -183,14 +172,10 @@ class AsOfColumns:
     def try_without_rows(self) -> None:
         """See ColumnJoin."""
         slots, none = np.empty(0, np.int32), np.empty(0, np.int64)
-        read_only = none.view()
-        read_only.flags.writeable = False
-        # Numba tells those of frames, which nobody may write, from others.
-        for times in (none, read_only):
+        for times in in_both_types(none):
             self._take(slots, _Rows(times, none, np.empty(0, np.bool_), none))
         self._close(slots, none, 0)
-        self._table.forget_empty(slots)
-        self._table.pool.keep(self._table.words[:0], 0, none, np.empty((0, ENTRY_WORDS), np.int64))
+        self._table.try_without_rows()
 
 
 def _in_order(keys: Array, times: Array) -> Array:

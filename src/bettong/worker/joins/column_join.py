@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from bettong.frames.columns import Array
 from bettong.worker.batch import Batch
 from bettong.worker.joins.pair_columns import PairColumns
+from bettong.worker.joins.sides import SidedColumns
+from bettong.worker.state.kept_pool import KeptPool
 
 
 class TakenRows(NamedTuple):
@@ -43,3 +47,13 @@ class ColumnJoin(Protocol):
 
     def try_without_rows(self) -> None:
         """Runs all of it over nothing, so that machine code is there before the first message comes."""
+
+
+def keep_messages(pool: KeptPool, columns: SidedColumns, are_kept: Array) -> Array:
+    """By row that is kept, where its message is from now on; 0 for the others."""
+    messages, of_right = np.zeros(columns.length, np.int64), columns.of_right
+    for is_right, kept in enumerate(pool.sides):
+        own = np.flatnonzero((of_right == is_right) & are_kept)
+        if len(own):
+            messages[own] = kept.put(columns.of_side(own, is_right=bool(is_right)).columns)
+    return messages

@@ -8,7 +8,7 @@ import numpy as np
 
 from bettong.frames.columns import Array
 from bettong.worker.batch import Batch
-from bettong.worker.joins.sides import SidedColumns
+from bettong.worker.joins.sides import sides_of
 
 
 class LateSides:
@@ -34,8 +34,7 @@ class LateSides:
         self.partly_late_rows += partly_late
         if not len(late) or not self._batches:
             return
-        columns, rows = batch.columns, np.asarray(late, np.int64)
-        assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
+        columns, rows = sides_of(batch), np.asarray(late, np.int64)
         of_right = columns.of_right[rows]
         for is_right, found in self._batches.items():
             own = rows[of_right == is_right]

@@ -22,8 +22,8 @@ from bettong.worker.joins.latest_kernels import (
     look_up,
     settle,
 )
-from bettong.worker.joins.pair_columns import PairColumns
-from bettong.worker.joins.sides import SidedColumns
+from bettong.worker.joins.pair_columns import PairColumns, interleaved
+from bettong.worker.joins.sides import SidedColumns, sides_of
 from bettong.worker.state.latest_table import NONE, LatestTable
 
 # The rows of a batch of the table's messages that delete, and those that it could not be asked of, and why.
@@ -41,8 +41,7 @@ class LatestColumns:
 
     def take(self, batch: Batch) -> TakenRows:
         """See ColumnJoin."""
-        columns = batch.columns
-        assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
+        columns = sides_of(batch)
         of_right = columns.of_right
         left, right = np.flatnonzero(~of_right), np.flatnonzero(of_right)
         does = np.where(of_right, RENEWS, FINDS).astype(np.uint8)
@@ -58,8 +57,7 @@ class LatestColumns:
         """Says in `does` which messages of the table delete; returns those of which it is not known, and why."""
         if self._deletes is None or not len(right):
             return ()
-        columns = batch.columns
-        assert isinstance(columns, SidedColumns)  # noqa: S101 - as above
+        columns = sides_of(batch)
         rows, failed = self._deletes(batch.derived(columns.of_side(right, is_right=True), right))
         does[right[rows]] = DELETES
         failures = [(int(right[row]), reason) for row, reason in failed]
@@ -91,12 +89,10 @@ class LatestColumns:
         if not len(of_batch):
             return self._table.at(slots)
         kept = np.flatnonzero(found <= NONE)
-        parts = [
-            columns.messages_of(found[of_batch] - 1, is_right=True),
-            self._table.at(slots[kept]),
-        ]
-        together = Columns.concatenated(self._table.schema, parts)
-        return together.take(np.argsort(np.concatenate([of_batch, kept])))
+        return interleaved(
+            (of_batch, columns.messages_of(found[of_batch] - 1, is_right=True)),
+            (kept, self._table.at(slots[kept])),
+        )
 
     def _settle(self, columns: SidedColumns, right: Array, slots: Array) -> None:
         """The table has the newest messages now, and no key without one."""

@@ -29,3 +29,9 @@ class PairColumns(NamedTuple):
     def take(self, pairs: Array) -> PairColumns:
         """Some of them."""
         return PairColumns(self.rows[pairs], self.left.take(pairs), self.right.take(pairs), self.lacks[pairs])
+
+
+def interleaved(one: tuple[Array, Columns], other: tuple[Array, Columns]) -> Columns:
+    """Messages of two origins as one: of each, the indexes that its messages have in it, and these."""
+    columns = Columns.concatenated(one[1].schema, [one[1], other[1]])
+    return columns.take(np.argsort(np.concatenate([one[0], other[0]])))

@@ -107,3 +107,10 @@ class SideReads:
             sources = sources[rows]
         columns = SidedColumns(first.schema, len(rows), (), of_left, of_right, rows)
         return [Batch(columns, first.keys, sources, first.times, first.watermarks)]
+
+
+def sides_of(batch: Batch) -> SidedColumns:
+    """The columns of a batch that a join reads: it reads nothing else."""
+    columns = batch.columns
+    assert isinstance(columns, SidedColumns)  # noqa: S101 - see above
+    return columns

@@ -10,11 +10,12 @@ from bettong.application.joins.kinds import How, Within
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
+from bettong.worker.array_types import in_both_types
 from bettong.worker.batch import Batch
-from bettong.worker.joins.column_join import FiredKeys, TakenRows
-from bettong.worker.joins.pair_columns import PairColumns
+from bettong.worker.joins.column_join import FiredKeys, TakenRows, keep_messages
+from bettong.worker.joins.pair_columns import PairColumns, interleaved
 from bettong.worker.joins.reaches import reaches
-from bettong.worker.joins.sides import SidedColumns
+from bettong.worker.joins.sides import sides_of
 from bettong.worker.joins.within import beyond
 from bettong.worker.joins.within_kernels import (
     ALONE,
@@ -33,7 +34,6 @@ from bettong.worker.joins.within_kernels import (
 )
 from bettong.worker.kernel import BOTH, LEFT_LACKS, RIGHT_LACKS
 from bettong.worker.state.join_table import JoinTable
-from bettong.worker.state.kept_pool import ENTRY_WORDS
 
 # Pairs that a batch has room for at least; doubled as often as it needs.
 _ROOM_MIN = 1024
@@ -61,8 +61,7 @@ class WithinColumns:
 
     def take(self, batch: Batch) -> TakenRows:
         """See ColumnJoin. Pairs rows with what is kept of the other side, and keeps them."""
-        columns = batch.columns
-        assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
+        columns = sides_of(batch)
         times, watermarks, of_right = batch.event_times(), batch.message_watermarks(), columns.of_right
         marks = np.empty(len(times), np.uint8)
         others = judge_rows(times, watermarks, of_right, self._reaches, self._latest_ns, marks)
@@ -79,23 +78,13 @@ class WithinColumns:
                 times, watermarks, of_right, marks = (
                     each[taken] for each in (times, watermarks, of_right, marks)
                 )
-        found = self._pairs(batch, _Rows(times, watermarks, of_right, marks, self._keep(batch, marks)))
+        messages = keep_messages(self._table.pool, sides_of(batch), marks == KEPT_ROW)
+        found = self._pairs(batch, _Rows(times, watermarks, of_right, marks, messages))
         rows = found[0] if not others else taken[found[0]]
         left, right = (self._messages(batch, found, is_right=is_right) for is_right in (False, True))
         lacks, alone = np.full(len(rows), BOTH, np.uint8), np.flatnonzero(found[1] == NO_MESSAGE)
         lacks[alone] = _lacks(of_right[found[0, alone]])
         return TakenRows(PairColumns(rows, left, right, lacks), late, failures)
-
-    def _keep(self, batch: Batch, marks: Array) -> Array:
-        """By row that is kept, the row of its message."""
-        columns = batch.columns
-        assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
-        messages = np.zeros(batch.length, np.int64)
-        for is_right, kept in enumerate(self._table.pool.sides):
-            own = np.flatnonzero((columns.of_right == is_right) & (marks == KEPT_ROW))
-            if len(own):
-                messages[own] = kept.put(columns.of_side(own, is_right=bool(is_right)).columns)
-        return messages
 
     def _pairs(self, batch: Batch, rows: _Rows) -> Array:
         """The rows of pairs, and the messages of their partners."""
@@ -130,16 +119,16 @@ class WithinColumns:
 
     def _messages(self, batch: Batch, pairs: Array, *, is_right: bool) -> Columns:
         """Those of one side, by pair: rows of the batch, or their partners. Any message for one that there is not."""
-        columns, kept = batch.columns, self._table.pool.sides[is_right]
-        assert isinstance(columns, SidedColumns)  # noqa: S101 - a join reads nothing else
+        columns, kept = sides_of(batch), self._table.pool.sides[is_right]
         if columns.one_side is not None:
             if columns.one_side != is_right:
                 return kept.at(pairs[1])
             return columns.messages_of(pairs[0], is_right=is_right)
         are_rows = columns.of_right[pairs[0]] == is_right
         own, others = np.flatnonzero(are_rows), np.flatnonzero(~are_rows)
-        parts = [columns.messages_of(pairs[0, own], is_right=is_right), kept.at(pairs[1, others])]
-        return Columns.concatenated(kept.schema, parts).take(np.argsort(np.concatenate([own, others])))
+        return interleaved(
+            (own, columns.messages_of(pairs[0, own], is_right=is_right)), (others, kept.at(pairs[1, others]))
+        )
 
     def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
         """See ColumnJoin. What can have no partner any more is gone."""
@@ -153,16 +142,12 @@ class WithinColumns:
     def try_without_rows(self) -> None:
         """See ColumnJoin."""
         slots, none = np.empty(0, np.int32), np.empty(0, np.int64)
-        read_only = none.view()
-        read_only.flags.writeable = False
         of_right, marks = np.empty(0, np.bool_), np.empty(0, np.uint8)
-        # Numba tells those of frames, which nobody may write, from others.
-        for times in (none, read_only):
+        for times in in_both_types(none):
             judge_rows(times, none, of_right, self._reaches, self._latest_ns, marks)
             self._pairs_of(slots, _Rows(times, none, of_right, marks, none))
         self._drop(slots, none, 0, reports_all=True)
-        self._table.forget_empty(slots)
-        self._table.pool.keep(self._table.words[:0], 0, none, np.empty((0, ENTRY_WORDS), np.int64))
+        self._table.try_without_rows()
 
     def _drop(self, slots: Array, dues: Array, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
         table = self._table

@@ -17,7 +17,7 @@ from bettong.worker.fired import DueTimers, fired_at, order_of_key, rows_of_keys
 from bettong.worker.joins.column_joins import ColumnTable
 from bettong.worker.joins.key_joins import key_join
 from bettong.worker.joins.late_sides import LateSides
-from bettong.worker.joins.sides import SidedColumns
+from bettong.worker.joins.sides import sides_of
 from bettong.worker.operators.column_join import ColumnJoinOperator
 from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, derived
 from bettong.worker.operators.stateful import StatefulOperator
@@ -63,8 +63,7 @@ class JoinOperator(StatefulOperator):
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        columns = batch.columns
-        assert isinstance(columns, SidedColumns)  # noqa: S101 - it reads nothing else
+        columns = sides_of(batch)
         changing = batch.take(np.flatnonzero(columns.of_right)) if self._changes_by_right_alone else batch
         results = self._taking.call(batch, self.table.open(changing))
         rows = self._taking.rows

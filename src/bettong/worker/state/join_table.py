@@ -61,6 +61,12 @@ class JoinTable(DueTable):
         super().__init__(node, key[1], key[0], key[2], first=first)
         self.pool = KeptPool(sides)
 
+    def try_without_rows(self) -> None:
+        """Runs all of it over nothing, so that machine code is there before the first message comes."""
+        none = np.empty(0, np.int64)
+        self.forget_empty(np.empty(0, np.int32))
+        self.pool.keep(self.words[:0], 0, none, np.empty((0, ENTRY_WORDS), np.int64))
+
     def _is_over(self, slots: Array) -> Any:
         words = self.words
         return words[slots, _KEPT[0]] + words[slots, _KEPT[1]] == 0

@@ -11,6 +11,7 @@ from bettong.application.timers import NEVER
 from bettong.application.windows.kinds import Counts, Ephemeral
 from bettong.application.windows.windowing import Late
 from bettong.frames.columns import Array, Columns
+from bettong.worker.array_types import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.state.group_tables import FIRST, LAST, CountTable
 from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, OLDEST, VALUES
@@ -156,10 +157,7 @@ class EphemeralColumns(ColumnWindows):
         return ClosedWindows(keys[order], opened, opened + span.trigger_ns, dues[order], given, kept)
 
     def _try_kernels(self, slots: Array, times: Array) -> None:
-        read_only = times.view()
-        read_only.flags.writeable = False
-        # Numba tells those of frames, which nobody may write, from others.
-        for each in (times, read_only):
+        for each in in_both_types(times):
             self._fold(self._accumulators.nothing, slots, each, times, np.empty(0, np.uint8))
 
 

@@ -11,6 +11,7 @@ from bettong.application.timers import NEVER
 from bettong.application.windows.kinds import Ranges
 from bettong.application.windows.windowing import Late
 from bettong.frames.columns import Array, Columns
+from bettong.worker.array_types import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import Accumulators
@@ -104,11 +105,9 @@ class RangeColumns(ColumnWindows):
         )
 
     def _try_kernels(self, slots: Array, times: Array) -> None:
-        read_only = times.view()
-        read_only.flags.writeable = False
-        # Numba tells those of frames, which nobody may write, from others.
+        own, read_only = in_both_types(times)
         self._find_panes(read_only, times)
-        self._fold(self._accumulators.nothing, slots, self._find_panes(times, times)[0])
+        self._fold(self._accumulators.nothing, slots, self._find_panes(own, times)[0])
         self._fire(slots, times, 0)
 
     def _close(

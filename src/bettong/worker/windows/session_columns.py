@@ -10,6 +10,7 @@ from bettong.application.timers import NEVER
 from bettong.application.windows.kinds import Sessions
 from bettong.application.windows.windowing import Late
 from bettong.frames.columns import Array, Columns
+from bettong.worker.array_types import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import Accumulators
@@ -81,10 +82,7 @@ class SessionColumns(ColumnWindows):
         return marks
 
     def _try_kernels(self, slots: Array, times: Array) -> None:
-        read_only = times.view()
-        read_only.flags.writeable = False
-        # Numba tells those of frames, which nobody may write, from others.
-        for each in (times, read_only):
+        for each in in_both_types(times):
             self._fold(self._accumulators.nothing, slots, (each, times, np.empty(0, np.bool_)))
         self._fire(slots, times, 0)
 
