@@ -2,13 +2,15 @@
 
 import json
 import random
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from kafka.partitioner.default import murmur2
 
-from bettong.edges.external_kafka import ClientOptions, Outgoing, TransactionalTopic
+from bettong.edges.external_kafka import ClientOptions, Outgoing, TopicReader, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
 from bettong.errors import LogError, LogUnavailableError, SettingsError
 from bettong.local.broker import KafkaBroker
@@ -149,15 +151,69 @@ def test_a_transaction_that_was_open_in_a_crash_is_seen_by_nobody(kafka: KafkaBr
         dead.append([Outgoing(0, None, b"first")], {b"k": b"1"})
         producer = dead._producer
         producer.begin_transaction()
-        producer.send(name, b"lost", partition=0)
-        producer.send(f"{name}.positions", b"2", key=b"k", partition=0)
-        producer.flush(timeout=20)
+        producer.produce(name, b"lost", partition=0)
+        producer.produce(f"{name}.positions", b"2", key=b"k", partition=0)
+        assert producer.flush(20) == 0
         with closing(topic(kafka.bootstrap, name)) as alive:
             assert alive.open() == {b"k": b"1"}
             alive.append([Outgoing(0, None, b"second")], {b"k": b"2"})
             with pytest.raises(LogUnavailableError, match="another process has taken over"):
-                dead._translated_call("committing", producer.commit_transaction)
+                dead._answered("committing", lambda: producer.commit_transaction(20))
     assert [value for _, _, value in committed(kafka.bootstrap, name)] == [b"first", b"second"]
+
+
+def test_one_transaction_after_the_other_waits_for_no_pause(kafka: KafkaBroker, name: str) -> None:
+    """The broker still ends the one before when the next begins, and says that it be asked again: kafka-python does so
+    100 ms later.
+    """
+    created(kafka.bootstrap, name, partitions=1)
+    took_s = []
+    with closing(topic(kafka.bootstrap, name)) as one:
+        one.open()
+        for number in range(30):
+            begun_s = time.monotonic()
+            one.append([Outgoing(0, None, b"%d" % number)], {b"k": b"%d" % number})
+            took_s.append(time.monotonic() - begun_s)
+    assert min(took_s[1:]) < 0.05
+    assert [value for _, _, value in committed(kafka.bootstrap, name)] == [b"%d" % each for each in range(30)]
+
+
+def test_a_key_s_records_go_to_the_partition_that_other_clients_choose(kafka: KafkaBroker, name: str) -> None:
+    created(kafka.bootstrap, name, partitions=7)
+    keys = [b"", b"k", "K\u00f6ln".encode(), bytes(range(256)), *(b"%d" % each for each in range(60))]
+    with closing(topic(kafka.bootstrap, name)) as one:
+        one.open()
+        one.append([Outgoing(3, key, b"v") for key in keys], {b"k": b"1"})
+    chosen = {key: partition for partition, key, _ in committed(kafka.bootstrap, name)}
+    assert chosen == {key: (murmur2(key) & 0x7FFFFFFF) % 7 for key in keys}
+
+
+@pytest.mark.parametrize("compression", ["gzip", "lz4", "snappy", "zstd"])
+def test_a_record_that_is_small_enough_when_compressed_is_taken_and_others_are_named(
+    kafka: KafkaBroker, name: str, compression: str
+) -> None:
+    created(kafka.bootstrap, name, partitions=1)
+    options = ClientOptions("test", {"bootstrap_servers": kafka.bootstrap, "compression_type": compression})
+    noise = random.Random(1).randbytes(600_000)
+    records = [Outgoing(0, None, each) for each in (b"small", bytes(600_000), noise)]
+    with closing(
+        TransactionalTopic(options, topic=name, positions=f"{name}.positions", transactional_id=name)
+    ) as one:
+        one.open()
+        assert one.too_large(records) == [2]
+        one.append(records[:2], {b"k": b"1"})
+        assert one.open() == {b"k": b"1"}
+    with closing(TopicReader(options, name)) as reader:
+        reader.assign({0: 0})
+        found: list[bytes | None] = []
+
+        def complete() -> bool:
+            for each in reader.poll(200, 10).values():
+                found.extend(each.values)
+            return len(found) == 2
+
+        eventually(complete)
+    assert found == [each.value for each in records[:2]]
 
 
 def test_a_record_that_is_too_large_is_refused_and_commits_nothing(kafka: KafkaBroker, name: str) -> None:

@@ -1,7 +1,7 @@
 """A connection's options, as librdkafka takes them: each that we translate is one that it knows."""
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 
 from bettong.edges.external_kafka import ClientOptions
 from bettong.errors import SettingsError
@@ -21,8 +21,8 @@ def test_a_secured_connection_is_one_to_librdkafka_too() -> None:
             "client_rack": "a",
         },
     )
-    options.check_reading()
-    found = options.for_reading()
+    options.check()
+    found = options.for_librdkafka()
     assert found == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
@@ -35,10 +35,32 @@ def test_a_secured_connection_is_one_to_librdkafka_too() -> None:
     Consumer({"group.id": "any", **found}).close()
 
 
+def test_options_of_who_writes_are_those_of_librdkafka_too() -> None:
+    options = ClientOptions(
+        "partner",
+        {
+            "bootstrap_servers": "h:1",
+            "compression_type": None,
+            "linger_ms": 5,
+            "batch_size": 70_000,
+            "max_request_size": 2_000_000,
+        },
+    )
+    options.check()
+    found = options.for_librdkafka()
+    assert found == {
+        "compression.type": "none",
+        "linger.ms": 5,
+        "batch.size": 70_000,
+        "message.max.bytes": 2_000_000,
+    }
+    Producer(found)
+
+
 def test_options_without_a_counterpart_are_refused_by_name_and_no_value_is_reported() -> None:
     options = ClientOptions(
         "partner", {"bootstrap_servers": "h:1", "socks5_proxy": "secret", "max_poll_records": 7}
     )
     with pytest.raises(SettingsError, match=r"'partner'.*'max_poll_records', 'socks5_proxy'") as raised:
-        options.check_reading()
+        options.check()
     assert "secret" not in str(raised.value)
