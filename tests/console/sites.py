@@ -56,7 +56,7 @@ def recorded_site(
 ) -> RecordedSite:
     """The site as it is after a recording of `examples/visits.py`, or after other looks and with another graph."""
     planned = loaded_plan(str(EXAMPLE))
-    board = Board(planned.application)
+    board = Board(planned.application, OBJECTIVE_P99_MS)
     for look in recorded("visits") if looks is None else looks:
         board.add(look.time_s, look.time_s, look.answers)
     listeners = Listeners(board, listeners_max)
