@@ -52,6 +52,8 @@ class Board:
         self.known: Known | None = None
         # Who did not answer the last time, and why.
         self.silent: Sequence[str] = ()
+        # When it looked first, Unix s; None before.
+        self.first_s: float | None = None
         self._watched: Watched | None = None
         self._alerts: Alerts = {}
         self._moments: deque[TimedInspection] = deque(maxlen=int(RATE_S) + 2)
@@ -74,6 +76,7 @@ class Board:
         """
         self.version += 1
         self.silent = tuple(answers.silent.values())
+        self.first_s = time_s if self.first_s is None else self.first_s
         was_away = self._watched is None or "redis" in self._watched.found.away
         found = inspection(self.application, remote_rows(answers.live, answers.silent), answers)
         self._watched = watched(self._watched, found, at_s=at_s, unix_s=time_s)

@@ -116,10 +116,12 @@ def accounts(board: Board, known: Known, now_s: float) -> View:
 
 
 def events(board: Board, known: Known, now_s: float) -> View:
-    """What has happened since the console started, the newest first."""
+    """What has happened since the console started, the newest first; `complete_since_s`: since when that is all."""
     recent = board.changes[: -_CHANGES_MAX - 1 : -1]
+    first_s = board.first_s if board.first_s is not None else now_s
     return _head(known, now_s) | {
         "changes": [asdict(each) for each in recent],
+        "complete_since_s": max(first_s, recent[-1].at_s) if len(board.changes) > _CHANGES_MAX else first_s,
         "dead_letters": known.moment.found.overview.dead_letters,
     }
 
