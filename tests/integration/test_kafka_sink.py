@@ -149,14 +149,14 @@ def test_a_transaction_that_was_open_in_a_crash_is_seen_by_nobody(kafka: KafkaBr
         dead.append([Outgoing(0, None, b"first")], {b"k": b"1"})
         producer = dead._producer
         producer.begin_transaction()
-        producer.send(name, b"lost", partition=0)
-        producer.send(f"{name}.positions", b"2", key=b"k", partition=0)
-        producer.flush(timeout=20)
+        producer.produce(name, b"lost", partition=0)
+        producer.produce(f"{name}.positions", b"2", key=b"k", partition=0)
+        assert producer.flush(20) == 0
         with closing(topic(kafka.bootstrap, name)) as alive:
             assert alive.open() == {b"k": b"1"}
             alive.append([Outgoing(0, None, b"second")], {b"k": b"2"})
             with pytest.raises(LogUnavailableError, match="another process has taken over"):
-                dead._translated_call("committing", producer.commit_transaction)
+                dead._answered("committing", lambda: producer.commit_transaction(20))
     assert [value for _, _, value in committed(kafka.bootstrap, name)] == [b"first", b"second"]
 
 

@@ -21,8 +21,8 @@ def test_a_secured_connection_is_one_to_librdkafka_too() -> None:
             "client_rack": "a",
         },
     )
-    options.check_reading()
-    found = options.for_reading()
+    options.check()
+    found = options.for_librdkafka()
     assert found == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
@@ -40,5 +40,5 @@ def test_options_without_a_counterpart_are_refused_by_name_and_no_value_is_repor
         "partner", {"bootstrap_servers": "h:1", "socks5_proxy": "secret", "max_poll_records": 7}
     )
     with pytest.raises(SettingsError, match=r"'partner'.*'max_poll_records', 'socks5_proxy'") as raised:
-        options.check_reading()
+        options.check()
     assert "secret" not in str(raised.value)

@@ -195,7 +195,8 @@ class SourceFeed:
     ) -> None:
         """Reads and sends until `stopping`, or until there are other partitions.
 
-        It reads on while what was read is batched, stored and sent.
+        It reads on while what was read is sent, and no sooner: what comes while boundaries are stored is of the next
+        batch whole.
         """
         clock = asyncio.get_running_loop().time
         next_moved_s = clock() + _MOVED_S
@@ -204,11 +205,13 @@ class SourceFeed:
         try:
             while not stopping.is_set():
                 polled, lag = await reading
-                reading = self._read(reader, streams)
                 moved = clock() >= next_moved_s
                 if moved:
                     next_moved_s = clock() + _MOVED_S
-                await self._pass_on(boundary_log, streams, polled, moved=moved)
+                batches = await self._divide(boundary_log, streams, polled, moved=moved)
+                reading = self._read(reader, streams)
+                for stream, batch in batches:
+                    await stream.send(batch)
                 self._well(lag)
                 if clock() >= next_check_s:
                     next_check_s = clock() + _PARTITIONS_S
@@ -218,15 +221,17 @@ class SourceFeed:
         finally:
             reading.cancel()
 
-    async def _pass_on(
+    async def _divide(
         self,
         boundary_log: TransactionalTopic,
         streams: Mapping[int, _Stream],
         polled: _Polled,
         *,
         moved: bool,
-    ) -> None:
-        """Batches records, stores the boundaries (with `moved` also how far streams have come), and only then sends."""
+    ) -> list[tuple[_Stream, ExternalBatch]]:
+        """The batches of what was read, which may be sent: boundaries are stored (with `moved` also how far streams
+        have come).
+        """
         batches: list[tuple[_Stream, ExternalBatch]] = []
         changed: dict[int, BatchBoundaries] = {}
         for partition, (records, position) in polled.items():
@@ -239,8 +244,7 @@ class SourceFeed:
             await self._store(boundary_log, changed)
             for partition in changed:
                 streams[partition].moved = False
-        for stream, batch in batches:
-            await stream.send(batch)
+        return batches
 
     def _stream(self, partition: int, boundaries: BatchBoundaries) -> _Stream:
         stream = self._external.transport.stream(partition)

@@ -15,5 +15,5 @@ def opener(
     options = ClientOptions(
         connection, options_of(connections, connection, user=f"source {source!r}", needs="bootstrap_servers")
     )
-    options.check_reading()
+    options.check()
     return lambda: TopicReader(options, transport.topic)

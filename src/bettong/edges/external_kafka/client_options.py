@@ -54,12 +54,12 @@ class ClientOptions:
         self.servers = str(options["bootstrap_servers"])
         self._options = dict(options) | {"bootstrap_servers": self.servers.split(",")}
 
-    def check_reading(self) -> None:
-        """Raises SettingsError that lists all options with which no topic can be read; quotes no value."""
+    def check(self) -> None:
+        """Raises SettingsError that lists all options with which no topic is read or written; quotes no value."""
         if without := without_counterpart(self._options):
             raise SettingsError(
-                f"{named(self._connection)}: {', '.join(map(repr, without))}: librdkafka, by which topics are read,"
-                " has no such option"
+                f"{named(self._connection)}: {', '.join(map(repr, without))}: librdkafka, by which topics are read"
+                " and written, has no such option"
             )
 
     @property
@@ -67,7 +67,7 @@ class ClientOptions:
         """The cluster, for clients of librdkafka."""
         return KafkaConnection(self.servers, connection_name=self._connection)
 
-    def for_reading(self) -> dict[str, object]:
+    def for_librdkafka(self) -> dict[str, object]:
         """The options of a client of librdkafka, without the servers."""
         return of_librdkafka(self._options)
 

@@ -47,7 +47,7 @@ class TopicReader(Closing, ExternalReader):
             "queued.max.messages.kbytes": _QUEUE_KIB_MAX,
         }
         self._consumer, _ = connect(
-            Consumer, options.connection, {"client.id": "bettong", **options.for_reading(), **ours}
+            Consumer, options.connection, {"client.id": "bettong", **options.for_librdkafka(), **ours}
         )
 
     def partitions(self) -> list[int]:

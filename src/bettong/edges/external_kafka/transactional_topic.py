@@ -9,33 +9,33 @@ this writer has shut out its predecessor, whose open transaction is aborted by t
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetSpec, TopicPartition
-from kafka.errors import (
-    InvalidProducerEpochError,
-    KafkaError,
-    NoError,
-    ProducerFencedError,
-    TopicAlreadyExistsError,
-    UnknownTopicOrPartitionError,
-    for_code,
-)
+from confluent_kafka import KafkaError, KafkaException, Producer
+from kafka import KafkaAdminClient, KafkaConsumer, OffsetSpec, TopicPartition
+from kafka.errors import KafkaError as PythonKafkaError
+from kafka.errors import NoError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
 from bettong.closing import Closing
 from bettong.edges.external_kafka.client_options import ClientOptions
-from bettong.edges.external_kafka.record_sizes import batch_limit, too_large
+from bettong.edges.external_kafka.record_sizes import RecordSizes, batch_limit
 from bettong.edges.kafka_log.connecting import translated
+from bettong.edges.kafka_log.librdkafka import connect, fault
 from bettong.errors import LogError, LogUnavailableError
 
 # A receiver that is dead for longer has its transaction aborted, so that readers of the topic need not wait for it.
 _TRANSACTION_MS_MAX = 30_000
 _ANSWER_WAIT_MS_MAX = 20_000
+_ANSWER_WAIT_S_MAX = _ANSWER_WAIT_MS_MAX / 1000
 _POLL_MS = 200
-_STOP_WAIT_S = 2.0
-_BATCH_BYTES = 16 * 1024
+_BY_KEY = -1  # RD_KAFKA_PARTITION_UA
+# After another writer has opened.
+_SHUT_OUT = {
+    KafkaError._FENCED,  # noqa: SLF001 - its codes of its own are named so
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+}
 # Positions are a few hundred bytes, rewritten often: compact early, so that a start reads little.
 _POSITIONS_CONFIGS = {
     "cleanup.policy": "compact",
@@ -78,7 +78,7 @@ class TransactionalTopic(Closing):
         self._replication = replication
         self._transactional_id = transactional_id
         self._partitions = 0
-        self._limit: int | None = None
+        self._sizes = RecordSizes(options.for_librdkafka(), None)
         self._producer: Any = None
 
     def open(self) -> dict[bytes, bytes]:
@@ -87,65 +87,76 @@ class TransactionalTopic(Closing):
         Creates the topic of positions when it is not there. Raises LogError when the topic does not exist.
         """
         end = self._check_topics()
-        # Kafka refuses batches, and a batch of small records must not be larger than the topic takes.
-        smaller = {"batch_size": self._limit} if self._limit and self._limit < _BATCH_BYTES else {}
-        self._producer = self._options.connect(
-            KafkaProducer,
-            **smaller,
-            acks="all",
-            enable_idempotence=True,
-            transactional_id=self._transactional_id,
-            transaction_timeout_ms=_TRANSACTION_MS_MAX,
-            max_block_ms=_ANSWER_WAIT_MS_MAX,
-            allow_auto_create_topics=False,
+        self._producer, _ = connect(Producer, self._options.connection, self._producer_options())
+        self._answered(
+            "shutting out older writers", lambda: self._producer.init_transactions(_ANSWER_WAIT_S_MAX)
         )
-        self._translated_call("shutting out older writers", self._producer.init_transactions)
         end = self._check_topics()
         return self._read_positions(end)
 
     def too_large(self, records: Sequence[Outgoing]) -> list[int]:
         """The indexes of the records that the topic does not take, as far as it is known; after `open`."""
-        return too_large(self._producer, [(record.key, record.value) for record in records], self._limit)
+        return self._sizes.too_large([(record.key, record.value) for record in records])
 
     def append(self, records: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
         """Appends all of it, or nothing; blocks until that is durable, for less than a minute.
 
         Raises LogUnavailableError when another writer has opened since: then nothing is appended.
         """
-        self._translated_call("appending", lambda: self._append(records, positions))
+        self._answered("appending", lambda: self._append(records, positions))
 
     def close(self) -> None:
-        """Closes the producer; the next one aborts what is under way, or the broker does after 30 s. Never raises."""
-        if self._producer is not None:
-            self._producer._sender.force_close()  # noqa: SLF001 - `close` would wait for what is under way
-            with suppress(KafkaError):
-                self._producer.close(timeout=_STOP_WAIT_S)
-            self._producer = None
+        """Drops the producer; the next one aborts what is under way, or the broker does after 30 s. Never raises."""
+        # Its own `close` aborts what is under way, and waits without end where the broker is away.
+        self._producer = None
+
+    def _producer_options(self) -> dict[str, object]:
+        options = self._options.for_librdkafka()
+        return {
+            # As kafka-python and Java choose a partition by a record's key.
+            "partitioner": "murmur2",
+            "linger.ms": 0,
+            **options,
+            "acks": "all",
+            "enable.idempotence": True,
+            "transactional.id": self._transactional_id,
+            "transaction.timeout.ms": _TRANSACTION_MS_MAX,
+            "message.timeout.ms": _ANSWER_WAIT_MS_MAX,
+            "socket.timeout.ms": min(
+                int(str(options.get("socket.timeout.ms", _ANSWER_WAIT_MS_MAX))), _ANSWER_WAIT_MS_MAX
+            ),
+            # See LogWriter: with more, a broker that is new to a topic loses records.
+            "max.in.flight.requests.per.connection": 1,
+            "message.max.bytes": self._sizes.record_bytes_max,
+            "batch.size": self._sizes.batch_bytes_max,
+            # Whoever appends bounds it: nothing is left here when `append` has returned.
+            "queue.buffering.max.messages": 0,
+            "queue.buffering.max.kbytes": 2**31 - 1,
+        }
 
     def _append(self, records: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
         producer = self._producer
+        refused: list[KafkaError] = []
+
+        def answered(error: KafkaError | None, _: object) -> None:
+            if error is not None:
+                refused.append(error)
+
         producer.begin_transaction()
-        sent = [
-            producer.send(
-                self._topic,
-                record.value,
-                key=record.key,
-                partition=record.slot % self._partitions if record.key is None else None,
+        for record in records:
+            partition = _BY_KEY if record.key is not None else record.slot % self._partitions
+            producer.produce(
+                self._topic, record.value, key=record.key, partition=partition, on_delivery=answered
             )
-            for record in records
-        ]
-        sent += [
-            producer.send(self._positions, position, key=key, partition=0)
-            for key, position in positions.items()
-        ]
-        producer.flush(timeout=_ANSWER_WAIT_MS_MAX / 1000)
-        for each in sent:
-            each.get(timeout=0)  # a record that was refused raises here, and nothing is committed
-        # `commit_transaction` waits without end when the broker is away.
-        committing = producer._transaction_manager.begin_commit()  # noqa: SLF001 - see above
-        producer._sender.wakeup()  # noqa: SLF001 - see above
-        if not committing.wait(timeout_ms=_ANSWER_WAIT_MS_MAX):
-            raise LogUnavailableError(f"{self._name}: no answer to a commit for {_ANSWER_WAIT_MS_MAX} ms")
+        for key, position in positions.items():
+            producer.produce(self._positions, position, key=key, partition=0, on_delivery=answered)
+        # `flush` would go on to call `answered` after it has found that this producer is shut out, and break.
+        deadline_s = time.monotonic() + _ANSWER_WAIT_S_MAX
+        while len(producer) and (left_s := deadline_s - time.monotonic()) > 0:
+            producer.poll(left_s)
+        if refused:  # nothing is committed
+            raise KafkaException(refused[0])
+        producer.commit_transaction(_ANSWER_WAIT_S_MAX)
 
     def _check_topics(self) -> int:
         """Checks the topics; where that of positions ends."""
@@ -159,7 +170,7 @@ class TransactionalTopic(Closing):
                     f"{self._name}: there is no such topic; create it, with as many partitions as its readers need"
                 )
             if self._has_topic:
-                self._limit = batch_limit(admin, self._topic)
+                self._sizes = RecordSizes(self._options.for_librdkafka(), batch_limit(admin, self._topic))
             if not self._translated_call("looking at topics", lambda: self._count(admin, self._positions)):
                 self._translated_call("creating the topic of positions", lambda: self._create(admin))
             partition = TopicPartition(self._positions, 0)
@@ -205,7 +216,7 @@ class TransactionalTopic(Closing):
         )
         partition = TopicPartition(self._positions, 0)
         found: dict[bytes, bytes] = {}
-        deadline_s = time.monotonic() + _ANSWER_WAIT_MS_MAX / 1000
+        deadline_s = time.monotonic() + _ANSWER_WAIT_S_MAX
         try:
             consumer.assign([partition])
             consumer.seek_to_beginning(partition)
@@ -233,19 +244,20 @@ class TransactionalTopic(Closing):
         return f"topic {self._topic} of Kafka at {self._options.servers}"
 
     def _translated_call(self, doing: str, call: Callable[[], _Found]) -> _Found:
+        """Has kafka-python do it."""
         try:
             return call()
-        except KafkaError as error:
-            cause = self._cause(error)
-        if isinstance(cause, ProducerFencedError | InvalidProducerEpochError):
-            raise LogUnavailableError(
-                f"{self._name}: another process has taken over; only one may do this work, stop the other"
-            )
-        raise translated(cause, f"{self._name}: {doing}", self._options.servers)
+        except PythonKafkaError as error:
+            raise translated(error, f"{self._name}: {doing}", self._options.servers) from None
 
-    def _cause(self, error: KafkaError) -> BaseException:
-        """What first went wrong: after that, each further call only says that something did."""
-        first: BaseException | None = None
-        if self._producer is not None:
-            first = self._producer._transaction_manager.last_error  # noqa: SLF001 - nothing public says it
-        return first or error
+    def _answered(self, doing: str, call: Callable[[], object]) -> None:
+        """Has the producer do it."""
+        try:
+            call()
+        except KafkaException as raised:
+            error: KafkaError = raised.args[0]
+            if error.code() in _SHUT_OUT:
+                raise LogUnavailableError(
+                    f"{self._name}: another process has taken over; only one may do this work, stop the other"
+                ) from None
+            raise fault(error, f"{self._name}: {doing}", self._options.servers) from None

@@ -1,13 +1,15 @@
 """Options of kafka-python as those of librdkafka. Pure.
 
-Most names differ by dots for underscores alone. Source of both: kafka-python's `KafkaConsumer.DEFAULT_CONFIG`, and
+Most names differ by dots for underscores alone. Source of both: kafka-python's `DEFAULT_CONFIG` of its clients, and
 https://docs.confluent.io/platform/current/clients/librdkafka/html/md_CONFIGURATION.html
 """
 
 from bettong.config.connections import Options
 
 _NAMES = {
+    "compression_type": "compression.type",
     "fetch_max_wait_ms": "fetch.wait.max.ms",
+    "max_request_size": "message.max.bytes",
     "receive_buffer_bytes": "socket.receive.buffer.bytes",
     "request_timeout_ms": "socket.timeout.ms",
     "sasl_kerberos_name": "sasl.kerberos.principal",
@@ -22,11 +24,13 @@ _NAMES = {
     "ssl_password": "ssl.key.password",
 }
 _SAME = {
+    "batch_size",
     "check_crcs",
     "client_id",
     "client_rack",
     "connections_max_idle_ms",
     "fetch_min_bytes",
+    "linger_ms",
     "max_partition_fetch_bytes",
     "metadata_max_age_ms",
     "reconnect_backoff_max_ms",
@@ -52,6 +56,8 @@ def of_librdkafka(options: Options) -> dict[str, object]:
     for name, value in options.items():
         if name == _HOST_NAMES:
             found["ssl.endpoint.identification.algorithm"] = "https" if value else "none"
+        elif name == "compression_type":
+            found[_NAMES[name]] = value or "none"
         elif name in _NAMES:
             found[_NAMES[name]] = value
         elif name in _SAME:
