@@ -6,9 +6,10 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -16,6 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from bettong.config.access import Grants
+from bettong.inspection.changes import Change
 from bettong.inspection.flow_graph import FlowGraph, flow_graph
 from bettong.inspection.live.application import loaded_plan
 from bettong_console.access import Access
@@ -56,7 +58,7 @@ def recorded_site(
 ) -> RecordedSite:
     """The site as it is after a recording of `examples/visits.py`, or after other looks and with another graph."""
     planned = loaded_plan(str(EXAMPLE))
-    board = Board(planned.application)
+    board = Board(planned.application, OBJECTIVE_P99_MS)
     for look in recorded("visits") if looks is None else looks:
         board.add(look.time_s, look.time_s, look.answers)
     listeners = Listeners(board, listeners_max)
@@ -106,6 +108,12 @@ class Served:
     def look(self, look: Look) -> None:
         """As if the console had looked once more."""
         self._call(lambda: self.site.board.add(look.time_s, look.time_s, look.answers))
+        self._call(self.site.listeners.wake)
+
+    def note(self, changes: Iterable[Change]) -> None:
+        """As if that had happened."""
+        for change in changes:
+            self._call(partial(self.site.board.note, change))
         self._call(self.site.listeners.wake)
 
     def streams(self) -> int:

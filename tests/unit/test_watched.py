@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bettong.inspection.accounts import AccountLine, differences
-from bettong.inspection.changes import CHANGES_MAX, Change, added
+from bettong.inspection.changes import CHANGES_MAX, Change, ChangeKind, added
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
 from bettong.inspection.services import ProcessFacts
 from bettong.inspection.watched import RATES_MAX, Watched, watched
@@ -135,12 +135,12 @@ def test_dead_letters_that_keep_coming_are_one_change() -> None:
     assert [each.text.partition(",")[0] for each in changes] == ["4 in all", "5 in all"], "20 s apart"
     kept: tuple[Change, ...] = ()
     for second in range(100):
-        kept = added(kept, [Change(float(second), "dead letters", f"{second} in all")])
+        kept = added(kept, [Change(float(second), ChangeKind.MESSAGES, "dead letters", f"{second} in all")])
     assert [each.text for each in kept] == ["99 in all"]
 
 
 def test_changes_and_rates_are_bounded() -> None:
-    kept = added((), [Change(float(second), "kafka", "was") for second in range(2000)])
+    kept = added((), [Change(float(second), ChangeKind.SERVICE, "kafka", "was") for second in range(2000)])
     assert len(kept) == CHANGES_MAX
     assert kept[-1].at_s == 1999.0
     assert len(watched_for(90).rates) == RATES_MAX

@@ -11,7 +11,8 @@ from bettong.inspection.alerts import Alerts, alerts
 from bettong.inspection.changes import Change, added
 from bettong.inspection.deployment import DeploymentAnswers, Inspection, inspection
 from bettong.inspection.measures import Measures, TimedInspection, measures
-from bettong.inspection.overall_state import needs
+from bettong.inspection.objective import AboveObjective, above_objective
+from bettong.inspection.overall_state import Need, needs
 from bettong.inspection.services import remote_rows
 from bettong.inspection.trends import RATE_S, of_late
 from bettong.inspection.watched import Watched, watched
@@ -21,24 +22,38 @@ from bettong_console.series import series_of
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The newest moment for which Redis was there, what it amounts to, and how the deployment is now."""
+    """The newest moment for which Redis was there, what it amounts to, and how the deployment is now.
+
+    `above`: since when the p99 is above the objective; None where it is not.
+    """
 
     moment: TimedInspection
     measured: Measures
     accounts: Sequence[AccountLine]
     now: Inspection
+    above: AboveObjective | None
+
+    def needs(self) -> list[Need]:
+        """What needs a person, the worst first."""
+        return needs(self.now, self.measured, self.accounts, self.above)
 
 
 class Board:
-    """Of one application, for one thread. `version` grows with each moment; 0: nobody has looked yet."""
+    """Of one application, for one thread. `version` grows with each moment; 0: nobody has looked yet.
 
-    def __init__(self, application: str) -> None:
+    `objective_p99_ms`: what the p99 from client to delivery is to be; None where none is set.
+    """
+
+    def __init__(self, application: str, objective_p99_ms: float | None = None) -> None:
         self.application = application
+        self._objective_p99_ms = objective_p99_ms
         self.version = 0
         self.history = History()
         self.known: Known | None = None
         # Who did not answer the last time, and why.
         self.silent: Sequence[str] = ()
+        # When it looked first, Unix s; None before.
+        self.first_s: float | None = None
         self._watched: Watched | None = None
         self._alerts: Alerts = {}
         self._moments: deque[TimedInspection] = deque(maxlen=int(RATE_S) + 2)
@@ -61,6 +76,7 @@ class Board:
         """
         self.version += 1
         self.silent = tuple(answers.silent.values())
+        self.first_s = time_s if self.first_s is None else self.first_s
         was_away = self._watched is None or "redis" in self._watched.found.away
         found = inspection(self.application, remote_rows(answers.live, answers.silent), answers)
         self._watched = watched(self._watched, found, at_s=at_s, unix_s=time_s)
@@ -72,10 +88,14 @@ class Board:
         self._moments.append(moment)
         before = of_late(tuple(self._moments), lambda each: each.time_s)[0]
         measured = measures(moment, before, self._watched.trends)
-        self.known = Known(moment, measured, self._watched.accounts, found)
-        self._alerts, begun_or_over = alerts(
-            self._alerts, needs(found, measured, self._watched.accounts), time_s
+        above = above_objective(
+            self.known.above if self.known is not None else None,
+            self._objective_p99_ms,
+            measured.p99_ms,
+            time_s,
         )
+        self.known = Known(moment, measured, self._watched.accounts, found, above)
+        self._alerts, begun_or_over = alerts(self._alerts, self.known.needs(), time_s)
         self._report(begun_or_over)
         # Of the time in which Redis was away nobody knows anything.
         self.history.add(time_s, series_of(measured), every_s=1 if was_away else every_s)

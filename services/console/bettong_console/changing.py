@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from bettong.frames.dead_letter_id import DeadLetterId
-from bettong.inspection.changes import Change
+from bettong.inspection.changes import Change, ChangeKind
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.question import RetryQuestion
 
@@ -58,12 +58,22 @@ def sent_again(who: str, question: RetryQuestion, answer: dict[str, Any], at_s: 
         )
         if answer[name]
     ]
-    return Change(at_s, SENT_AGAIN, "; ".join([*parts, *([answer["fault"]] if answer["fault"] else [])]))
+    return Change(
+        at_s,
+        ChangeKind.MESSAGES,
+        SENT_AGAIN,
+        "; ".join([*parts, *([answer["fault"]] if answer["fault"] else [])]),
+    )
 
 
 def not_sent(who: str, question: RetryQuestion, why: str, at_s: float) -> Change:
     """The event that somebody wanted to, and has no answer."""
-    return Change(at_s, SENT_AGAIN, f"{_which(question)} were to be, by {who}, and no answer came: {why}")
+    return Change(
+        at_s,
+        ChangeKind.MESSAGES,
+        SENT_AGAIN,
+        f"{_which(question)} were to be, by {who}, and no answer came: {why}",
+    )
 
 
 def _which(question: RetryQuestion) -> str:

@@ -60,7 +60,7 @@ class Console:
     def __init__(self, settings: ConsoleSettings, plan: Plan, where: FoundLocations, log: Logger) -> None:
         self._settings = settings
         self._log = log
-        self._board = Board(plan.application)
+        self._board = Board(plan.application, settings.console_objective_p99_ms)
         self._listeners = Listeners(self._board, settings.console_listeners_max)
         self._live = LiveDeployment(plan.application, where.redis, where.kafka)
         # Drawn once: see `edges.redis_store.lease`.

@@ -16,7 +16,7 @@ from bettong.inspection.latency_curves import latency_curves
 from bettong.inspection.latency_parts import SinkParts
 from bettong.inspection.measures import Measures, PartitionMeasures, StageMeasures
 from bettong.inspection.open_windows import open_windows
-from bettong.inspection.overall_state import needs, overall_state
+from bettong.inspection.overall_state import overall_state
 from bettong.inspection.overview import stands_still
 from bettong.inspection.slowest_part import heavy_partitions, slowest_part
 from bettong.inspection.unmeasured import MeasureKind
@@ -50,7 +50,7 @@ def summary(board: Board, known: Known, now_s: float) -> View:
             "dead_letters": overview.dead_letters,
             "skipped": overview.skipped,
         },
-        "needs": [asdict(need) for need in needs(known.now, measured, known.accounts)],
+        "needs": [asdict(need) for need in known.needs()],
         "latency_parts": [_parts(each) for each in overview.latency_parts[:_SINKS_MAX]],
         "latency_parts_measured": _is_measured(known, MeasureKind.LATENCY_PARTS),
         "sinks_left_out": max(0, len(overview.latency_parts) - _SINKS_MAX),
@@ -116,10 +116,12 @@ def accounts(board: Board, known: Known, now_s: float) -> View:
 
 
 def events(board: Board, known: Known, now_s: float) -> View:
-    """What has happened since the console started, the newest first."""
+    """What has happened since the console started, the newest first; `complete_since_s`: since when that is all."""
     recent = board.changes[: -_CHANGES_MAX - 1 : -1]
+    first_s = board.first_s if board.first_s is not None else now_s
     return _head(known, now_s) | {
         "changes": [asdict(each) for each in recent],
+        "complete_since_s": max(first_s, recent[-1].at_s) if len(board.changes) > _CHANGES_MAX else first_s,
         "dead_letters": known.moment.found.overview.dead_letters,
     }
 

@@ -29,7 +29,8 @@ class ConsoleSettings(ServiceSettings):
     )
     console_objective_p99_ms: Annotated[float, Ge(0.1), Le(86_400_000)] | None = Field(
         None,
-        description="What the p99 from client to delivery is to be, in milliseconds; the page compares with it.",
+        description="What the p99 from client to delivery is to be, in milliseconds; the page compares with it,"
+        " and above it for two minutes needs a person.",
     )
     console_allow_changes: bool = Field(
         default=False,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bettong.inspection.changes import Change
+from bettong.inspection.changes import Change, ChangeKind
 from bettong.inspection.overall_state import Need
 
 ALERT = "alert"
@@ -53,8 +53,10 @@ def alerts(before: Alerts, found: Sequence[Need], at_s: float) -> tuple[Alerts, 
             del standing[about]
             if alert.has_begun:
                 lasted_s = alert.last_s - alert.at_s
-                changes.append(Change(at_s, OVER, f"{alert.need.what} (it lasted {lasted_s:,.0f} s)"))
+                changes.append(
+                    Change(at_s, ChangeKind.ALERT, OVER, f"{alert.need.what} (it lasted {lasted_s:,.0f} s)")
+                )
         elif not alert.has_begun and at_s - alert.at_s >= BEGINS_S:
             standing[about] = replace(alert, has_begun=True)
-            changes.append(Change(at_s, ALERT, f"{alert.need.what}; {alert.need.remedy}"))
+            changes.append(Change(at_s, ChangeKind.ALERT, ALERT, f"{alert.need.what}; {alert.need.remedy}"))
     return standing, changes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.overview import PartitionRow, stands_still
@@ -15,11 +16,21 @@ _TOGETHER_S = 10.0
 _NAMED_MAX = 3
 
 
+class ChangeKind(StrEnum):
+    """What a change is about."""
+
+    ALERT = "alert"
+    SERVICE = "service"
+    STATES = "states"
+    MESSAGES = "messages"
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """What happened, to whom, and when it was seen, or when they say that it was (Unix s)."""
 
     at_s: float
+    kind: ChangeKind
     what: str
     text: str
 
@@ -27,18 +38,29 @@ class Change:
 def begun(found: Inspection, at_s: float) -> list[Change]:
     """What services say of the time before the first inspection: since when each is as it is. Oldest first."""
     changes = [
-        Change(row.since_s if row.since_s is not None else at_s, row.name, _is(row)) for row in found.services
+        Change(row.since_s if row.since_s is not None else at_s, ChangeKind.SERVICE, row.name, _is(row))
+        for row in found.services
     ]
     return sorted(changes, key=lambda each: each.at_s)
 
 
 def changes_between(before: Inspection, now: Inspection, at_s: float) -> list[Change]:
     """What is otherwise now than it was."""
-    changes = [Change(at_s, what, text) for what, text in (*_services(before, now), *_answering(before, now))]
+    changes = [
+        Change(at_s, ChangeKind.SERVICE, what, text)
+        for what, text in (*_services(before, now), *_answering(before, now))
+    ]
     if not {"redis"} & {*before.away, *now.away}:  # else nothing is known of these, and that is no change
         changes += [
-            Change(at_s, what, text)
-            for found in (_workers, _partitions, _alarms, _dead_letters)
+            Change(at_s, kind, what, text)
+            for kind, found in (
+                (ChangeKind.STATES, _workers),
+                (ChangeKind.STATES, _partitions),
+                (ChangeKind.STATES, _gaps),
+                (ChangeKind.MESSAGES, _left_out),
+                (ChangeKind.STATES, _references),
+                (ChangeKind.MESSAGES, _dead_letters),
+            )
             for what, text in found(before, now)
         ]
     return changes
@@ -122,14 +144,20 @@ def _partitions(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]
             yield str(row.id), f"is held up: {row.fault}"
 
 
-def _alarms(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
+def _gaps(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
     gaps, gaps_before = (len(each.overview.gaps) for each in (now, before))
     if gaps > gaps_before:
         yield "partitions", f"{gaps} wait for a lost frame: {_together(list(now.overview.gaps))}"
     elif gaps < gaps_before:
         yield "partitions", f"{gaps_before - gaps} wait for a lost frame no more"
+
+
+def _left_out(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
     for text in set(now.overview.left_out) - set(before.overview.left_out):
         yield "left out", text
+
+
+def _references(before: Inspection, now: Inspection) -> Iterator[tuple[str, str]]:
     for text in set(now.overview.references) - set(before.overview.references):
         yield "reference tables", f"are as they were: {text}"
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from bettong.inspection.accounts import AccountLine, differences
 from bettong.inspection.deployment import Inspection
 from bettong.inspection.measures import Measures
+from bettong.inspection.objective import AboveObjective
 from bettong.inspection.overview import stands_still
 from bettong.inspection.services import DOWN, GIVEN_UP, RUNNING, SILENT, ServiceRow
 from bettong.metrics import STANDBY
@@ -48,13 +49,19 @@ class OverallState:
     reason: str
 
 
-def needs(found: Inspection, measured: Measures, accounts: Sequence[AccountLine] = ()) -> list[Need]:
-    """The worst first."""
+def needs(
+    found: Inspection,
+    measured: Measures,
+    accounts: Sequence[AccountLine] = (),
+    above: AboveObjective | None = None,
+) -> list[Need]:
+    """The worst first. `above`: as it was when `measured` was."""
     every = [
         *_of_services(found),
         *_of_partitions(found),
         *_of_accounts(accounts),
         *_of_lag(measured),
+        *_of_latency(above, measured.time_s),
         *_of_messages(found),
     ]
     order = (Level.BAD, Level.UNKNOWN, Level.NOTICE, Level.GOOD)
@@ -205,6 +212,18 @@ def _of_lag(measured: Measures) -> Iterator[Need]:
             f"lag {stage.row.stage}",
             f"stage {stage.row.stage} is {stage.lag_s or 0.0:,.0f} s behind its log",
             "add cores to the processor, or see which partition takes most",
+        )
+
+
+def _of_latency(above: AboveObjective | None, at_s: float) -> Iterator[Need]:
+    if above is not None and above.lasts(at_s):
+        yield Need(
+            Level.NOTICE,
+            "objective",
+            f"the p99 from client to delivery is {above.p99_ms:,.1f} ms, above the objective of"
+            f" {above.objective_ms:,.1f} ms for {(at_s - above.since_s) / 60:,.0f} min",
+            "see the application: its slowest part, and which part of the latency is the largest; with a lag: add"
+            " cores to the processor",
         )
 
 

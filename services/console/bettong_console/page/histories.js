@@ -1,7 +1,18 @@
 // The history of the series that a place draws, over a span: asked for anew at each step.
+import { addressWith, chosen } from "./address.js";
+import { h } from "./dom.js";
 import { ask, seen } from "./live.js";
 
-export const SPANS = { "5m": "5 min", "1h": "1 hour", "1d": "1 day" };
+const SPANS = { "5m": "5 min", "1h": "1 hour", "1d": "1 day" };
+
+/** The time span that stands in the address. */
+export const chosenSpan = () => chosen("span", "5m", Object.keys(SPANS));
+
+/** What chooses it. */
+export function spanChoice() {
+  return h("nav", { class: "spans", "aria-label": "Time span" }, Object.entries(SPANS).map(([name, text]) =>
+    h("a", { href: addressWith({ span: name === "5m" ? null : name }), "data-go": true, "aria-current": name === chosenSpan() && "true" }, text)));
+}
 
 export class Histories {
   constructor(onChange) {

@@ -4,7 +4,7 @@ import { Chart } from "../chart.js";
 import { h, morphChildren } from "../dom.js";
 import { bytes, compact, count, digits, duration, durationText, milliseconds, moment, percent, rate } from "../format.js";
 import { accountOf, computationOf, drawn, heldShare, placed } from "../graph.js";
-import { Histories, SPANS } from "../histories.js";
+import { chosenSpan, Histories, spanChoice } from "../histories.js";
 import { latencyByPercentile } from "../percentiles.js";
 
 const NARROW_PX = 720;
@@ -39,11 +39,7 @@ export function applicationPlace(root, description) {
   fit();
   draw();
   for (const [chart] of charts) chart.begin();
-  histories.follow(span(), drawnSeries());
-
-  function span() {
-    return chosen("span", "5m", Object.keys(SPANS));
-  }
+  histories.follow(chosenSpan(), drawnSeries());
 
   function drawnSeries() {
     const box = chosenBox();
@@ -70,8 +66,7 @@ export function applicationPlace(root, description) {
       box && details(box, view),
       latencyByPercentile(view, box && box.kind === "sink" ? box.name : chosen("sink", null), view ? "Nothing was delivered in the last minute." : "Looking …"),
       h("div", { class: "controls" }, h("h2", { class: "wrap" }, historyOf(box)),
-        h("nav", { class: "spans", "aria-label": "Time span" }, Object.entries(SPANS).map(([name, text]) =>
-          h("a", { href: addressWith({ span: name === "5m" ? null : name }), "data-go": true, "aria-current": name === span() && "true" }, text))),
+        spanChoice(),
         h("span", { class: "quiet small" }, histories.fault || since(histories.data))),
       h("div", { class: "charts" }, charts.map(([chart]) => (chart.element.isConnected ? h("section", { "data-keep": chart.element.dataset.keep }) : chart.element)))));
   }
@@ -93,7 +88,7 @@ export function applicationPlace(root, description) {
       draw();
     },
     addressChanged() {
-      histories.follow(span(), drawnSeries());
+      histories.follow(chosenSpan(), drawnSeries());
       draw();
       drawCharts();
     },

@@ -2,6 +2,8 @@
 import { choose, chosen } from "../address.js";
 import { h, morphChildren, on } from "../dom.js";
 import { count, moment } from "../format.js";
+import { eventStrip } from "../event_strip.js";
+import { chosenSpan, spanChoice } from "../histories.js";
 import { ask, QUESTION_MS_MAX } from "../live.js";
 import { Retrying } from "../retrying.js";
 
@@ -38,7 +40,7 @@ export function eventsPlace(root, description) {
 
   function draw() {
     if (!view) return;
-    morphChildren(root, h("div", {}, deadLetters(), changes(view.changes)));
+    morphChildren(root, h("div", {}, deadLetters(), changes(view)));
   }
 
   function deadLetters() {
@@ -77,7 +79,11 @@ export function eventsPlace(root, description) {
       view = fresh;
       draw();
     },
-    addressChanged: draw,
+    addressChanged() {
+      draw();
+      const entry = root.querySelector(".timeline > [aria-current]");
+      if (entry) entry.scrollIntoView({ block: "nearest" });
+    },
     end() {
       ended.abort();
       if (asking) asking.abort();
@@ -95,12 +101,15 @@ const LOOKS = { alert: "notice", "alert over": "good" };
 /** Alerts stand out. */
 const what = (name) => (LOOKS[name] ? h("span", { class: `badge ${LOOKS[name]}` }, name) : h("strong", {}, name));
 
-function changes(found) {
+function changes({ changes: found, complete_since_s, status }) {
+  const at = chosen("at", null);
   return h("section", { class: "card" },
-    h("header", {}, h("h2", {}, "Changes"), h("span", { class: "quiet small" }, "since this console began to look")),
+    h("header", {}, h("h2", {}, "Changes"), h("span", { class: "quiet small" }, "since this console began to look"),
+      h("div", { class: "end" }, spanChoice())),
+    eventStrip(found, complete_since_s, status.now_s, chosenSpan(), at),
     found.length === 0
       ? h("p", { class: "body empty" }, "None. Services that start or stop, partitions that move or stand still, alerts, and dead letters stand here as they come.")
-      : h("ol", { class: "timeline" }, found.map((each) => h("li", {},
+      : h("ol", { class: "timeline" }, found.map((each) => h("li", { "aria-current": String(each.at_s) === at && "true" },
         h("div", { class: "when" }, moment(each.at_s, { day: true })),
         h("div", { class: "wrap" }, what(each.what), ` ${each.text}`)))));
 }
