@@ -75,7 +75,8 @@ def test_boxes_say_what_takes_long_and_what_was_late_or_could_not_be_processed(
     page: Page, site: Served
 ) -> None:
     page.goto(f"{site.url}/application")
-    expect(page.locator(".edge-label")).to_have_count(4)  # before the first look there are boxes, and no numbers
+    # Before the first look there are boxes, and no numbers.
+    expect(page.locator(".edge-label")).to_have_count(4)
     now = view(site, "application")
     (window,) = (each for each in now["computations"] if each["name"] == "Visits")
     (sink,) = (each for each in now["sinks"] if each["sink"] == "visits")

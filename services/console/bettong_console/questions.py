@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 from bettong.local.locations import FoundLocations
-from bettong_console.answering import answer
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.question import Question
 
@@ -49,7 +48,7 @@ class Questions:
         async with self._room():
             receiving, sending = self._spawn.Pipe(duplex=False)
             process = self._spawn.Process(
-                target=answer, args=(question, self._application, self._where, sending), daemon=True
+                target=_answer, args=(question, self._application, self._where, sending), daemon=True
             )
             process.start()
             sending.close()
@@ -91,3 +90,10 @@ class Questions:
             yield
         finally:
             self._running -= 1
+
+
+def _answer(question: Question, application: str, where: FoundLocations, sending: Connection) -> None:
+    """Runs in the process of its own: what folds, Numba above all, is loaded there alone."""
+    from bettong_console.answering import answer
+
+    answer(question, application, where, sending)

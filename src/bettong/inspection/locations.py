@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bettong.config.connection_settings import KafkaConnection, RedisConnection
-from bettong.worker.kernel import KernelCache
+
+if TYPE_CHECKING:
+    from bettong.worker.kernel import KernelCache  # loads Numba
 
 
 @dataclass(frozen=True, slots=True)

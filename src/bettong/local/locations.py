@@ -9,7 +9,6 @@ from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
 from bettong.config.service import PREFIX
-from bettong.edges.kernel_cache import kernel_cache
 from bettong.edges.state_key import state_key
 from bettong.errors import LocalError
 from bettong.inspection.locations import Locations
@@ -32,6 +31,8 @@ class FoundLocations:
 
     def on_this_machine(self) -> Locations:
         """With what this machine has at these paths. Raises SettingsError for a key that cannot be used."""
+        from bettong.edges.kernel_cache import kernel_cache  # loads Numba, which only those that fold need
+
         return Locations(
             kafka=self.kafka,
             redis=self.redis,

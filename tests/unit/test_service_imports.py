@@ -1,4 +1,4 @@
-"""What a receiver loads: no compiler, which is 60 MB of its memory, and no Rich, which is a twentieth of its start."""
+"""What services load that fold nothing: no compiler, which is 60 MB of memory, and a receiver no Rich for its logs."""
 
 import subprocess
 import sys
@@ -19,4 +19,10 @@ services.service_command("receiver")()
 
 def test_a_receiver_loads_no_compiler_and_nothing_for_terminals() -> None:
     said = subprocess.run([sys.executable, "-c", _CODE], check=True, capture_output=True, text=True).stdout
+    assert said.split() == []
+
+
+def test_a_console_loads_no_compiler() -> None:
+    code = "import sys, bettong_console.main\nprint(*{'numba', 'llvmlite', 'scipy'} & sys.modules.keys())"
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert said.split() == []
