@@ -143,6 +143,7 @@ class Client:
             64 * 1024,
             needs_time=True,
             judges_lateness=of.stages[0].judges_lateness,
+            needs_each_watermark=of.stages[0].needs_each_watermark,
         )
         self._session = Session(route, Hello(source=of.sources[0].name, stream=name), [-1] * partitions)
         self._schema = of.sources[0].schema

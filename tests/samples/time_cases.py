@@ -18,6 +18,7 @@ from tests.samples.time_case import TimeCase
 from tests.samples.time_pipelines import (
     COMPILED,
     MINUTE,
+    SUMMED,
     Event,
     Group,
     combined_before,
@@ -26,6 +27,7 @@ from tests.samples.time_pipelines import (
     left,
     log_timer,
     s,
+    summed_line,
     tops,
     total_line,
     windows,
@@ -46,6 +48,7 @@ SLIDING_TURNS = (
     [left(1, 25, 4), left(1, 35, 5)],  # late; and partly late
     [left(2, 90, 6)],
 )
+EMPTY_TURNS = ([left(1, 1, 1)], [left(1, 35, 2)], [left(2, 60, 3)])
 THREES = bettong.counts(3, timeout=s(25))
 COUNT_TURNS: tuple[list[Event], ...] = (
     [left(1, 0, 1), left(1, 0, 2), left(2, 0, 3)],
@@ -113,12 +116,25 @@ CASES = (
     TimeCase(
         "empty",
         windows("empty", MINUTE, emit_empty=True),
-        ([left(1, 1, 1)], [left(1, 35, 2)], [left(2, 60, 3)]),
+        EMPTY_TURNS,
         [
             "1 from 0 to 10: 1",
             "1 from 10 to 20: none",
             "1 from 20 to 30: none",
             "1 from 30 to 40: 2",
+        ],
+    ),
+    TimeCase(
+        "empty-compiled",
+        lambda events: events.window(MINUTE, SUMMED, name="empty-compiled", emit_empty=True).map(
+            summed_line, name="summed-line"
+        ),
+        EMPTY_TURNS,
+        [
+            "1 from 0: 1, sum 1",
+            "1 from 10: 0, sum 0",
+            "1 from 20: 0, sum 0",
+            "1 from 30: 1, sum 2",
         ],
     ),
     TimeCase(

@@ -112,6 +112,21 @@ TOP = bettong.aggregate(Top, count=bettong.Max("count"))
 MINUTE = bettong.tumbling(s(10))
 
 
+@dataclass
+class Summed:
+    key: bettong.u32
+    start: int
+    count: int
+    total: int
+
+
+SUMMED = bettong.compiled(bettong.aggregate(Summed, count=bettong.Count(), total=bettong.Sum("value")))
+
+
+def summed_line(summed: Summed) -> Line:
+    return Line(f"{summed.key} from {since_start(summed.start)}: {summed.count}, sum {summed.total}")
+
+
 def total_line(total: Total) -> Line:
     return Line(f"{total.key} from {since_start(total.start)}: {total.count}, highest {total.highest}")
 

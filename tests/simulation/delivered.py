@@ -11,6 +11,7 @@ from bettong.application.nodes.keyed import Keyed
 from bettong.application.plan import Plan
 from tests.simulation.dead_letter_functions import key_and_slot
 from tests.simulation.interpreter import Interpreter
+from tests.simulation.messages import KEYS, Span
 from tests.simulation.random_graphs import Case
 
 COUNTERS = (
@@ -40,6 +41,8 @@ class Delivered:
         """Takes one result of a sink."""
         if isinstance(result, DeadLetter):
             _, slot = key_and_slot(result)
+        elif isinstance(result, Span):
+            slot = KEYS.index(result.key)
         else:
             slot = int(result.split(b":")[0]) if isinstance(result, bytes) else result.slot
         self.results[sink, type(result).__name__, slot].append(result)

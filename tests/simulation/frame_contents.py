@@ -15,10 +15,10 @@ from bettong.schema.schema import schema_of
 from bettong.topics import dead_letter_topic
 from bettong.v1 import frame_pb2
 from bettong.worker.output.framing import OutputRecord
-from tests.simulation.messages import MESSAGES
+from tests.simulation.messages import MESSAGES, Span
 
 APPLICATION = "graph"
-_CLASSES = {schema_of(message).fingerprint: message for message in (*MESSAGES, DeadLetter)}
+_CLASSES = {schema_of(message).fingerprint: message for message in (*MESSAGES, Span, DeadLetter)}
 # How a speed says that a value does not fit differs; which field it is does not.
 _FIELD = re.compile(r"(?:\w+: )?(field '\w+'): .*", re.DOTALL)
 

@@ -20,7 +20,7 @@ from tests.simulation import join_functions as j
 from tests.simulation import reference_rows as r
 from tests.simulation import timer_functions as t
 from tests.simulation import window_functions as w
-from tests.simulation.messages import Alarm, Held, Item, Kept, Nest, Note, Part, Reminder
+from tests.simulation.messages import Alarm, Held, Item, Kept, Nest, Note, Part, Reminder, Span
 from tests.simulation.twins import compiled_twin
 
 
@@ -40,9 +40,9 @@ class Function:
     timers: Mapping[str, Mapping[ExecutionMode, Callable[..., Any]]] = field(default_factory=dict)
     # By timer, what it goes by.
     clocks: Mapping[str, Clock] = field(default_factory=dict)
-    # Of windows, by mode: what `forms` has the `update` of. Built-in aggregates have no result of no message.
+    # Of windows, by mode: what `forms` has the `update` of; and whether it has no result of no messages.
     aggregations: Mapping[ExecutionMode, Any] = field(default_factory=dict)
-    is_built_in: bool = False
+    needs_messages: bool = False
     # Of joins: the class of the right side, or of a reference table's rows.
     right: type[Any] | None = None
 
@@ -80,8 +80,8 @@ def _aggregation(
     if compiled:
         made[ExecutionMode.COMPILED] = bettong.compiled(make())
     forms = {mode: {takes: each.update} for mode, each in made.items()}
-    is_built_in = isinstance(made[ExecutionMode.PYTHON], Aggregated)
-    return Function(name, "window", returns, forms, aggregations=made, is_built_in=is_built_in)
+    needs_messages = isinstance(made[ExecutionMode.PYTHON], Aggregated) and returns is not Span
+    return Function(name, "window", returns, forms, aggregations=made, needs_messages=needs_messages)
 
 
 def _join(
@@ -220,6 +220,7 @@ FUNCTIONS: dict[str, Function] = {
         _aggregation("ranked", Item, Note, w.ranked),
         _aggregation("totals", Item, Part, w.totals, compiled=True),
         _aggregation("differing", Item, Part, w.differing, compiled=True),
+        _aggregation("spans", Item, Span, w.spans, compiled=True),
         _aggregation("part_totals", Part, Item, w.part_totals, compiled=True),
         _join(Part, j.meet, j.meet_both, Item),
         _join(Item, j.weigh, j.weigh_both, Part),

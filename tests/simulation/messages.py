@@ -77,6 +77,17 @@ class Nest:
 
 
 @dataclass(slots=True)
+class Span:
+    """Of windows of a text key, which may have no messages: so it has no slot. A total beyond 255 does not fit."""
+
+    key: Annotated[str, Width(4)]
+    start: int
+    count: int
+    total: bettong.u8
+    different: int
+
+
+@dataclass(slots=True)
 class Alarm(Kept):
     """A state with timers. `key` and `slot`: of the newest message."""
 

@@ -22,7 +22,7 @@ from tests.simulation.function_table import FUNCTIONS, Function
 from tests.simulation.functions import by_both, by_key, by_slot, coded
 from tests.simulation.graphs import INPUTS, SIDES, Graph, Node, waits_for_itself
 from tests.simulation.local_graphs import LOCAL
-from tests.simulation.messages import Item, Note, Part, random_message
+from tests.simulation.messages import Item, Note, Part, Span, random_message
 from tests.simulation.open_windows import WindowOptions
 from tests.simulation.random_options import join_kind, lifetime, ranges_and_sessions, window_options
 from tests.simulation.reference_rows import Joining, ons_of, random_rows
@@ -290,9 +290,11 @@ class _Growing:
         self._add(Node(f"merged{len(self.nodes)}", "merge", tuple(parents)), mixed, keys)
 
     def _add_key_by(self) -> None:
-        # What was refused has none of the fields that are keys.
+        # These have none of the fields that are keys, or not all.
         streams = [
-            stream for stream, found in self._mixed.items() if len(found) == 1 and found != {DeadLetter}
+            stream
+            for stream, found in self._mixed.items()
+            if len(found) == 1 and not found & {DeadLetter, Span}
         ]
         stream = self.random.choice(streams)
         keys = [key for key in self._keys if key is not by_slot or self._mixed[stream] == {Item}]
@@ -322,7 +324,7 @@ class _Growing:
         )
         self.nodes.append(keyed)
         kind = self.random.choice(ranges_and_sessions(self.random)[:2])
-        emit_empty = not function.is_built_in and self.random.random() < 0.3
+        emit_empty = not function.needs_messages and self.random.random() < 0.3
         early_ns = self.random.choice([None, None, 1, 40])
         windows = WindowOptions(kind, "drop", emit_empty, early_ns)
         name = f"{function.name}{len(self.nodes)}"
@@ -338,6 +340,8 @@ class _Growing:
         found = self._mixed[stream]
         is_keyed = None not in self._keys_into[stream]
         if function.kind == "window" and self._lags(stream):
+            return False
+        if function.returns is Span and not self._keys_into[stream] <= {*_TEXT_KEYS}:
             return False
         needs_key, mixes = function.kind in ("stateful", "window"), function.kind == "stateful"
         return found <= set(function.python) and (is_keyed or not needs_key) and (mixes or len(found) == 1)

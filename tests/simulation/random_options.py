@@ -40,8 +40,7 @@ def window_options(random: Random, function: Function, mode: ExecutionMode) -> W
     if isinstance(kind, Counts):
         return WindowOptions(kind)
     late = random.choice([each for each in get_args(Late) if (each, type(kind)) != _NO_OLDEST])
-    # What is ranked has no greatest key in a window without messages.
-    fills_empty = not function.is_built_in and isinstance(kind, Ranges)
+    fills_empty = not function.needs_messages and isinstance(kind, Ranges)
     emit_empty = fills_empty and random.random() < 0.3
     is_early = mode is ExecutionMode.PYTHON and random.random() < 0.4
     early_ns = random.choice([1, 10, 40, 100]) if is_early else None

@@ -6,7 +6,7 @@ from typing import Any
 
 import bettong
 from bettong import Window
-from tests.simulation.messages import KEYS, SLOTS_PER_KEY, Item, Note, Part
+from tests.simulation.messages import KEYS, SLOTS_PER_KEY, Item, Note, Part, Span
 
 
 class _OfSlots:
@@ -135,6 +135,13 @@ def differing() -> bettong.Aggregation[Item, Any, Part]:
         small=bettong.Distinct("value"),
         tag=bettong.Last("key"),
         at=bettong.ApproxDistinct("value"),
+    )
+
+
+def spans() -> bettong.Aggregation[Item, Any, Span]:
+    """What is compiled and has a result of no messages."""
+    return bettong.aggregate(
+        Span, count=bettong.Count(), total=bettong.Sum("value"), different=bettong.Distinct("value")
     )
 
 

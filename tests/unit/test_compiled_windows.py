@@ -342,7 +342,7 @@ class Twice(bettong.Sum):
     ("build", "complaint"),
     [
         (lambda: of(bettong.ephemeral(timedelta(1)))(early=timedelta(1)), "early= has no compiled form"),
-        (lambda: of()(emit_empty=True), "emit_empty= has no compiled form"),
+        (lambda: of(count=bettong.Min("value"))(emit_empty=True), "has no value in a window"),
         (lambda: of()(early=timedelta(1)), "early= has no compiled form"),
         (of(count=Twice("value")), "count=Twice(...) has no compiled form"),
         (of(count=bettong.Sum(doubled)), "count=Sum(...) is of a function"),

@@ -12,8 +12,9 @@ import pytest
 import bettong
 from bettong import Application
 from bettong.application.plan import plan
-from bettong.worker.operators import firing_bounds, firings
-from bettong.worker.operators.firing_bounds import FIRINGS_MAX, STUCK_MAX
+from bettong.worker import firing_bounds
+from bettong.worker.firing_bounds import FIRINGS_MAX, STUCK_MAX
+from bettong.worker.operators import firings
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from tests.samples.timers import CLOSE, FORMS, SET, Kept, Note, Rang, rang, tick

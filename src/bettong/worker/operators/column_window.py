@@ -17,6 +17,7 @@ from bettong.worker.due import Due
 from bettong.worker.event_times import EventTimes
 from bettong.worker.exclusions import ExcludedTimer
 from bettong.worker.fired import Firing
+from bettong.worker.firing_bounds import too_many
 from bettong.worker.operators.operator import derived
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
 from bettong.worker.state.pane_table import PaneTable
@@ -82,7 +83,7 @@ class ColumnWindowOperator:
         return self._windows.soonest_due(times)
 
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
-        """See Operator. A window fires once, so how often a key fires is bounded by its panes."""
+        """See Operator."""
         if (timer := self._timer) is None:
             return ()
         closed = self._windows.close(log_ns if timer.clock is Clock.LOG else watermark_ns)
@@ -100,7 +101,10 @@ class ColumnWindowOperator:
         )
         self._windows.release(closed)
         fit = np.delete(given, list(violations))
-        left_out = dead_letters.left_out(self.name, fired.length)
+        left_out: dict[int, str | ExcludedTimer] = {
+            **too_many(closed.keys),
+            **dead_letters.left_out(self.name, fired.length),
+        }
         if left_out:
             is_in = ~np.isin(fit, list(left_out))
             columns, fit = columns.take(np.flatnonzero(is_in)), fit[is_in]

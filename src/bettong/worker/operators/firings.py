@@ -20,7 +20,7 @@ from bettong.worker.calling.results import Results, joined
 from bettong.worker.event_times import EventTimes
 from bettong.worker.exclusions import ExcludedTimer
 from bettong.worker.fired import DueTimers, Firing, due_times, keys_in_order
-from bettong.worker.operators.firing_bounds import FiringBounds
+from bettong.worker.firing_bounds import FiringBounds
 from bettong.worker.output.dead_letters import FiringDeadLetters
 
 # So many rounds become one: a round of a single key takes kilobytes, for some bytes of content.

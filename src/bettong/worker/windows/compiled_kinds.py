@@ -54,7 +54,7 @@ def column_windows(node: Windowed, table: PaneTable) -> tuple[ColumnWindows, Acc
         assert isinstance(table, CountTable)  # noqa: S101 - see `pane_table_of`
         return CountColumns(windowing.kind, accumulators, table), accumulators
     assert isinstance(windowing.kind, Ranges)  # noqa: S101 - no others are compiled
-    return RangeColumns(windowing.kind, windowing.late, accumulators, table), accumulators
+    return RangeColumns(windowing.kind, windowing, accumulators, table), accumulators
 
 
 def try_windows(node: Windowed, table: PaneTable) -> None:

@@ -54,7 +54,10 @@ NO_BLOCK = -(2**63)
 
 
 class Grid(NamedTuple):
-    """Of windows: see `Ranges`. `latest_ns`: later event times have windows that end beyond 64 bits."""
+    """Of windows: see `Ranges`. `latest_ns`: later event times have windows that end beyond 64 bits.
+
+    `filled_max`: how often a key fires in a call before its windows without messages are skipped; 0: they always are.
+    """
 
     size_ns: int
     slide_ns: int
@@ -63,6 +66,7 @@ class Grid(NamedTuple):
     pane_ns: int
     panes: int
     latest_ns: int
+    filled_max: int
 
 
 @numba.njit(cache=True)
@@ -181,7 +185,11 @@ def close_windows(
             end = dues[index] - grid.delay_ns
             first = (end - grid.size_ns - grid.offset_ns) // grid.pane_ns
             oldest = keys[slot, OLDEST]
-            if panes[oldest, NUMBER] < first + grid.panes:
+            # What fired of a key in this call lies side by side.
+            filled = count - grid.filled_max
+            fills = grid.filled_max > 0 and (filled < 0 or found_slots[filled] != slots[index])
+            has_messages = panes[oldest, NUMBER] < first + grid.panes
+            if has_messages:
                 if grid.panes == 1:
                     copy_accumulators(folds.words, words, count, 0, panes, oldest, MESSAGES)
                 else:
@@ -197,10 +205,13 @@ def close_windows(
                         join_accumulators(
                             folds, words, word_floats, count, 0, fronts[0], fronts[1], slot, FRONT
                         )
+            elif grid.filled_max:
+                words[count] = 0
+            if has_messages or grid.filled_max:
                 found_slots[count], found_starts[count] = slots[index], end - grid.size_ns
                 found_dues[count] = dues[index]
                 count += 1
-            dues[index] = _go_on(slot, first, end, grid, folds, keys, pool)
+            dues[index] = _go_on(slot, first, end, grid, folds, keys, pool, fills)
             if dues[index] == NEVER and len(fronts[0]):
                 fronts[0][slot, BLOCK] = NO_BLOCK
         keys[slot, DUE] = dues[index]
@@ -224,8 +235,11 @@ def join_all_tables(stop: Any, folds: Any, oldest: Any, panes: Any, words: Any, 
 
 
 @numba.njit(cache=True)
-def _go_on(slot: Any, first: Any, end: Any, grid: Any, folds: Any, keys: Any, pool: Any) -> Any:
-    """The window that ends there has fired: when the next one that has messages is due; NEVER without one."""
+def _go_on(slot: Any, first: Any, end: Any, grid: Any, folds: Any, keys: Any, pool: Any, fills: Any) -> Any:
+    """The window that ends there has fired: when the next one is due; NEVER where none is open.
+
+    `fills`: also one without messages, before those that have some.
+    """
     panes, _, free, counts, items = pool
     behind = first + grid.slide_ns // grid.pane_ns
     pane = keys[slot, OLDEST]
@@ -242,7 +256,7 @@ def _go_on(slot: Any, first: Any, end: Any, grid: Any, folds: Any, keys: Any, po
         return NEVER
     panes[pane, OLDER] = -1
     next_end = end + grid.slide_ns
-    if panes[pane, NUMBER] >= behind + grid.panes:
+    if not fills and panes[pane, NUMBER] >= behind + grid.panes:
         next_end = max(next_end, first_end(panes[pane, NUMBER] * grid.pane_ns + grid.offset_ns, grid))
     return next_end + grid.delay_ns
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from bettong.application.timers import NEVER
 from bettong.application.windows.kinds import Ranges
-from bettong.application.windows.windowing import Late
+from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array, Columns
+from bettong.worker import firing_bounds
 from bettong.worker.array_types import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.state.pane_table import PaneTable
@@ -45,13 +46,22 @@ class RowPanes(NamedTuple):
 class RangeColumns(ColumnWindows):
     """See ColumnWindows."""
 
-    def __init__(self, kind: Ranges, late: Late, accumulators: Accumulators, table: PaneTable) -> None:
+    def __init__(
+        self, kind: Ranges, windowing: Windowing, accumulators: Accumulators, table: PaneTable
+    ) -> None:
         super().__init__(kind.delay_ns, accumulators, table)
         latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
         self._kind = kind
-        self._late = late
+        self._late = windowing.late
         self._grid = Grid(
-            kind.size_ns, kind.slide_ns, kind.offset_ns, kind.delay_ns, kind.pane_ns, kind.panes, latest_ns
+            kind.size_ns,
+            kind.slide_ns,
+            kind.offset_ns,
+            kind.delay_ns,
+            kind.pane_ns,
+            kind.panes,
+            latest_ns,
+            firing_bounds.FIRINGS_MAX if windowing.emit_empty else 0,
         )
         # Of sliding windows; of restored panes it is made anew.
         self._fronts = np.empty((0, FRONT + 1 + accumulators.folds.own_words), np.int64)

@@ -74,6 +74,16 @@ class FiringBounds:
         return np.lexsort((ranks[np.array(self._numbers)], np.array(self._latest_ns)))
 
 
+def too_many(keys: Array) -> dict[int, str]:
+    """Of firings in their order, by key, none for a time that was there before: those that must not, as in `take`."""
+    if len(keys) <= FIRINGS_MAX:
+        return {}
+    order = np.argsort(keys, kind="stable")
+    by_key = keys[order]
+    refused = order[FIRINGS_MAX:][by_key[FIRINGS_MAX:] == by_key[:-FIRINGS_MAX]]
+    return dict.fromkeys(refused.tolist(), _many())
+
+
 def _stuck() -> str:
     return (
         f"{STUCK_MAX:,} times in a row at one record its key's timers were set to a time that had fired already. It"
