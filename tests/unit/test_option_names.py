@@ -64,3 +64,24 @@ def test_options_without_a_counterpart_are_refused_by_name_and_no_value_is_repor
     with pytest.raises(SettingsError, match=r"'partner'.*'max_poll_records', 'socks5_proxy'") as raised:
         options.check()
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch_size": "secret"}, "'batch_size' is a whole number of at least 1"),
+        ({"batch_size": 0}, "'batch_size' is a whole number of at least 1"),
+        ({"linger_ms": 2.5}, "'linger_ms' is a whole number of at least 0"),
+        ({"max_request_size": True}, "'max_request_size' is a whole number of at least 1000"),
+        ({"request_timeout_ms": []}, "'request_timeout_ms' is a whole number of at least 10"),
+        ({"compression_type": "secret"}, "'compression_type' is one of gzip, lz4, snappy, zstd"),
+        (
+            {"compression_type": "secret", "linger_ms": -1, "retries": 3},
+            "'linger_ms'.*'compression_type'.*'retries'",
+        ),
+    ],
+)
+def test_values_that_cannot_be_are_named_and_not_quoted(options: dict[str, object], words: str) -> None:
+    with pytest.raises(SettingsError, match=words) as raised:
+        ClientOptions("partner", {"bootstrap_servers": "h:1", **options}).check()
+    assert "secret" not in str(raised.value)

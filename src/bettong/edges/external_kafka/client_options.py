@@ -34,6 +34,9 @@ OURS = frozenset(
         "value_serializer",
     }
 )
+# Whole numbers on which sizes and waits are reckoned here, and the least that librdkafka takes.
+_LEAST = {"batch_size": 1, "linger_ms": 0, "max_request_size": 1000, "request_timeout_ms": 10}
+_COMPRESSIONS = (None, "gzip", "lz4", "snappy", "zstd")
 _KINDS = (KafkaAdminClient, KafkaConsumer, KafkaProducer)
 
 
@@ -56,11 +59,19 @@ class ClientOptions:
 
     def check(self) -> None:
         """Raises SettingsError that lists all options with which no topic is read or written; quotes no value."""
+        faults = [
+            f"{name!r} is a whole number of at least {least}"
+            for name, least in _LEAST.items()
+            if name in self._options and not _is_whole(self._options[name], least)
+        ]
+        if self._options.get("compression_type") not in _COMPRESSIONS:
+            faults.append(f"'compression_type' is one of {', '.join(filter(None, _COMPRESSIONS))}")
         if without := without_counterpart(self._options):
-            raise SettingsError(
-                f"{named(self._connection)}: {', '.join(map(repr, without))}: librdkafka, by which topics are read"
-                " and written, has no such option"
+            faults.append(
+                f"{', '.join(map(repr, without))}: librdkafka, by which topics are read and written, has no such option"
             )
+        if faults:
+            raise SettingsError(f"{named(self._connection)}: {'; '.join(faults)}")
 
     @property
     def connection(self) -> KafkaConnection:
@@ -88,3 +99,7 @@ class ClientOptions:
             raise LogError(
                 f"connecting to Kafka at {self.servers}: {type(error).__name__}: {error}"
             ) from None
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
