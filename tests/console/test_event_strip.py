@@ -91,12 +91,28 @@ def test_a_mark_that_is_chosen_by_keyboard_leads_to_its_change(site: Served, pag
     page.keyboard.press("Tab")
     expect(letters).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page).to_have_url(f"{site.url}/events?at={site.site.board.changes[-1].at_s}")
+    expect(page).to_have_url(f"{site.url}/events?at={site.site.board.changes[-1].at_s}-messages")
     chosen = page.locator(".timeline > [aria-current]")
     expect(chosen).to_contain_text("dead letters 4 in all")
     expect(chosen).to_be_in_viewport()
     expect(letters).to_have_attribute("aria-current", "true")
     axe_finds_nothing(page)
+
+
+def test_of_two_changes_at_one_moment_the_mark_leads_to_its_own(site: Served, page: Page) -> None:
+    at_s = time.time() - 60
+    site.note(
+        [
+            Change(at_s, ChangeKind.SERVICE, "processor", "a worker is gone"),
+            Change(at_s, ChangeKind.STATES, "partitions", "clicks/2 from slot 0 to slot 1"),
+        ]
+    )
+    page.goto(f"{site.url}/events")
+    marks(page, "Services").press("Enter")
+    chosen = page.locator(".timeline > [aria-current]")
+    expect(chosen).to_have_count(1)
+    expect(chosen).to_contain_text("a worker is gone")
+    expect(page.locator(".strip [aria-current]")).to_have_count(1)
 
 
 def test_what_is_not_known_is_hatched_and_said(site: Served, page: Page) -> None:

@@ -63,3 +63,9 @@ def test_a_burst_needs_nobody_and_the_time_before_it_does_not_count() -> None:
         [],
         [],
     )
+
+
+def test_a_time_in_which_nobody_looked_does_not_count() -> None:
+    away = replace(slow(ABOVE_S_MIN, 25.0), answers=replace(LAST.answers, silent={"redis": "Redis is away"}))
+    looks = [slow(0, 25.0), away, slow(ABOVE_S_MIN + 60, 25.0)]
+    assert needed_and_said(10.0, *looks) == ([], [])

@@ -89,7 +89,7 @@ class Board:
         before = of_late(tuple(self._moments), lambda each: each.time_s)[0]
         measured = measures(moment, before, self._watched.trends)
         above = above_objective(
-            self.known.above if self.known is not None else None,
+            self.known.above if self.known is not None and not was_away else None,
             self._objective_p99_ms,
             measured.p99_ms,
             time_s,

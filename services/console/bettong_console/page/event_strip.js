@@ -9,7 +9,10 @@ const KINDS = { alert: "Alerts", service: "Services", states: "Workers and state
 // A mark is this part of the axis wide on a phone.
 const APART = 1 / 24;
 
-/** `since_s`: what was before is not known, or not all. `at`: that of the chosen one. */
+/** What a change is called in the address: one look finds many. */
+export const nameOf = (change) => `${change.at_s}-${change.kind}`;
+
+/** `since_s`: what was before is not known, or not all. `at`: the name of the chosen one. */
 export function eventStrip(changes, since_s, now_s, span, at) {
   const first_s = now_s - SPAN_S[span];
   const left = (seconds) => `${(Math.min(1, Math.max(0, (seconds - first_s) / SPAN_S[span])) * 100).toFixed(2)}%`;
@@ -39,7 +42,7 @@ function mark(kind, changes, left, at) {
   const newest = changes[0];
   const text = `${new Date(newest.at_s * 1000).toLocaleTimeString("en-GB")} ${changes.length > 1 ? `${changes.length} changes, the last: ` : ""}${newest.what} ${newest.text}`;
   const look = changes.some((each) => each.what === "alert") ? "begun" : kind === "alert" ? "over" : kind;
-  return h("a", { class: `mark ${look}`, href: addressWith({ at: newest.at_s }), "data-go": true, title: text, "aria-label": text, "aria-current": changes.some((each) => String(each.at_s) === at) && "true", vars: { left: left(newest.at_s) } },
+  return h("a", { class: `mark ${look}`, href: addressWith({ at: nameOf(newest) }), "data-go": true, title: text, "aria-label": text, "aria-current": changes.some((each) => nameOf(each) === at) && "true", vars: { left: left(newest.at_s) } },
     changes.length > 1 ? String(changes.length) : null);
 }
 

@@ -27,7 +27,6 @@ def route(context: SinkContext, to: KafkaTopic) -> Route[Keyed]:
     """See `bettong_receiver.connectors`."""
     application, name = context.plan.application, context.name
     options = ClientOptions(context.connection(to), context.options(to, needs="bootstrap_servers"))
-    options.check()
 
     def make() -> KafkaConnector:
         topic = TransactionalTopic(

@@ -15,5 +15,4 @@ def opener(
     options = ClientOptions(
         connection, options_of(connections, connection, user=f"source {source!r}", needs="bootstrap_servers")
     )
-    options.check()
     return lambda: TopicReader(options, transport.topic)

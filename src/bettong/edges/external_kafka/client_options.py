@@ -1,4 +1,6 @@
-"""The options of a connection to an external cluster: anything that kafka-python takes, but what delivery rests on."""
+"""The options of a connection to an external cluster: those of kafka-python that librdkafka has, too, but what delivery
+rests on.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -45,33 +47,11 @@ class ClientOptions:
 
     def __init__(self, name: str, options: Options) -> None:
         """`name`: of the connection. Raises SettingsError that lists all options which cannot be; quotes no value."""
-        known = {key for kind in _KINDS for key in kind.DEFAULT_CONFIG}
-        faults = [
-            f"{key!r} is Bettong's own to set" if key in OURS else f"kafka-python has no option {key!r}"
-            for key in sorted(options)
-            if key in OURS or key not in known
-        ]
-        if faults:
+        if faults := _faults(options):
             raise SettingsError(f"{named(name)}: {'; '.join(faults)}")
         self._connection = name
         self.servers = str(options["bootstrap_servers"])
         self._options = dict(options) | {"bootstrap_servers": self.servers.split(",")}
-
-    def check(self) -> None:
-        """Raises SettingsError that lists all options with which no topic is read or written; quotes no value."""
-        faults = [
-            f"{name!r} is a whole number of at least {least}"
-            for name, least in _LEAST.items()
-            if name in self._options and not _is_whole(self._options[name], least)
-        ]
-        if self._options.get("compression_type") not in _COMPRESSIONS:
-            faults.append(f"'compression_type' is one of {', '.join(filter(None, _COMPRESSIONS))}")
-        if without := without_counterpart(self._options):
-            faults.append(
-                f"{', '.join(map(repr, without))}: librdkafka, by which topics are read and written, has no such option"
-            )
-        if faults:
-            raise SettingsError(f"{named(self._connection)}: {'; '.join(faults)}")
 
     @property
     def connection(self) -> KafkaConnection:
@@ -99,6 +79,24 @@ class ClientOptions:
             raise LogError(
                 f"connecting to Kafka at {self.servers}: {type(error).__name__}: {error}"
             ) from None
+
+
+def _faults(options: Options) -> list[str]:
+    known = {key for kind in _KINDS for key in kind.DEFAULT_CONFIG}
+    without = set(without_counterpart(options))
+    faults = []
+    for name in sorted(options):
+        if name in OURS:
+            faults.append(f"{name!r} is Bettong's own to set")
+        elif name not in known:
+            faults.append(f"kafka-python has no option {name!r}")
+        elif name in without:
+            faults.append(f"librdkafka, by which topics are read and written, has no option {name!r}")
+        elif name in _LEAST and not _is_whole(options[name], _LEAST[name]):
+            faults.append(f"{name!r} is a whole number of at least {_LEAST[name]}")
+        elif name == "compression_type" and options[name] not in _COMPRESSIONS:
+            faults.append(f"{name!r} is one of {', '.join(filter(None, _COMPRESSIONS))}")
+    return faults
 
 
 def _is_whole(value: object, least: int) -> bool:

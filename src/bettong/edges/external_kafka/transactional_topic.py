@@ -29,6 +29,8 @@ from bettong.errors import LogError, LogUnavailableError
 _TRANSACTION_MS_MAX = 30_000
 _ANSWER_WAIT_MS_MAX = 20_000
 _ANSWER_WAIT_S_MAX = _ANSWER_WAIT_MS_MAX / 1000
+# Shorter than what is waited for, so that each record is answered by then.
+_RECORD_MS_MAX = 15_000
 _POLL_MS = 200
 _POSITIONS_MAX = 10_000  # of a poll
 _BY_KEY = -1  # RD_KAFKA_PARTITION_UA
@@ -38,6 +40,9 @@ _SHUT_OUT = {
     KafkaError.PRODUCER_FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
 }
+# A transaction that has failed meanwhile: the end of it says why.
+_FAILED = {KafkaError._STATE, KafkaError._FATAL}  # noqa: SLF001 - see above
+_PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 - see above
 # Positions are a few hundred bytes, rewritten often: compact early, so that a start reads little.
 _POSITIONS_CONFIGS = {
     "cleanup.policy": "compact",
@@ -88,12 +93,12 @@ class TransactionalTopic(Closing):
 
         Creates the topic of positions when it is not there. Raises LogError when the topic does not exist.
         """
-        end = self._check_topics()
+        self._check_topics()
         self._producer, _ = connect(Producer, self._options.connection, self._producer_options())
         self._answered(
             "shutting out older writers", lambda: self._producer.init_transactions(_ANSWER_WAIT_S_MAX)
         )
-        end = self._check_topics()
+        end = self._end_of_positions()
         found: dict[bytes, bytes] = {}
         self._answered("reading positions", lambda: found.update(self._read_positions(end)))
         return found
@@ -117,15 +122,18 @@ class TransactionalTopic(Closing):
     def _producer_options(self) -> dict[str, object]:
         options = self._options.for_librdkafka()
         return {
-            # As kafka-python and Java choose a partition by a record's key.
-            "partitioner": "murmur2",
-            "linger.ms": 0,
+            "client.id": "bettong",
             **options,
             "acks": "all",
+            "allow.auto.create.topics": False,
+            # As kafka-python and Java choose a partition by a record's key.
+            "partitioner": "murmur2",
+            # All of a transaction is here at once: there is nothing to wait for.
+            "linger.ms": 0,
             "enable.idempotence": True,
             "transactional.id": self._transactional_id,
             "transaction.timeout.ms": _TRANSACTION_MS_MAX,
-            "message.timeout.ms": _ANSWER_WAIT_MS_MAX,
+            "message.timeout.ms": _RECORD_MS_MAX,
             "socket.timeout.ms": min(
                 int(str(options.get("socket.timeout.ms", _ANSWER_WAIT_MS_MAX))), _ANSWER_WAIT_MS_MAX
             ),
@@ -139,31 +147,38 @@ class TransactionalTopic(Closing):
         }
 
     def _append(self, records: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
-        producer = self._producer
         refused: list[KafkaError] = []
 
         def answered(error: KafkaError | None, _: object) -> None:
             if error is not None:
                 refused.append(error)
 
-        producer.begin_transaction()
-        for record in records:
-            partition = _BY_KEY if record.key is not None else record.slot % self._partitions
-            producer.produce(
-                self._topic, record.value, key=record.key, partition=partition, on_delivery=answered
-            )
-        for key, position in positions.items():
-            producer.produce(self._positions, position, key=key, partition=0, on_delivery=answered)
-        # `flush` would go on to call `answered` after it has found that this producer is shut out, and break.
-        deadline_s = time.monotonic() + _ANSWER_WAIT_S_MAX
-        while len(producer) and (left_s := deadline_s - time.monotonic()) > 0:
-            producer.poll(left_s)
-        if refused:  # nothing is committed
-            raise KafkaException(refused[0])
-        producer.commit_transaction(_ANSWER_WAIT_S_MAX)
+        self._producer.begin_transaction()
+        try:
+            for record in records:
+                partition = _BY_KEY if record.key is not None else record.slot % self._partitions
+                self._producer.produce(
+                    self._topic, record.value, key=record.key, partition=partition, on_delivery=answered
+                )
+            for key, position in positions.items():
+                self._producer.produce(self._positions, position, key=key, partition=0, on_delivery=answered)
+            # `flush` goes on to call `answered` after it has found that this producer is shut out, and breaks.
+            deadline_s = time.monotonic() + _ANSWER_WAIT_S_MAX
+            while len(self._producer) and (left_s := deadline_s - time.monotonic()) > 0:
+                self._producer.poll(left_s)
+        except KafkaException as error:
+            if error.args[0].code() not in _FAILED:
+                raise
+        else:
+            if len(self._producer):
+                raise LogUnavailableError(f"{self._name}: no answer to records for {_ANSWER_WAIT_MS_MAX} ms")
+        for each in refused:
+            if each.code() not in _PURGED:
+                raise KafkaException(each)  # nothing is committed
+        self._producer.commit_transaction(_ANSWER_WAIT_S_MAX)
 
-    def _check_topics(self) -> int:
-        """Checks the topics; where that of positions ends."""
+    def _check_topics(self) -> None:
+        """Checks the topics, and creates that of positions where it is not there."""
         admin = self._options.connect(KafkaAdminClient)
         try:
             self._partitions = self._translated_call(
@@ -177,7 +192,13 @@ class TransactionalTopic(Closing):
                 self._sizes = RecordSizes(self._options.for_librdkafka(), batch_limit(admin, self._topic))
             if not self._translated_call("looking at topics", lambda: self._count(admin, self._positions)):
                 self._translated_call("creating the topic of positions", lambda: self._create(admin))
-            partition = PythonTopicPartition(self._positions, 0)
+        finally:
+            admin.close()
+
+    def _end_of_positions(self) -> int:
+        partition = PythonTopicPartition(self._positions, 0)
+        admin = self._options.connect(KafkaAdminClient)
+        try:
             ends = self._translated_call(
                 "asking for the end of positions",
                 lambda: admin.list_partition_offsets({partition: OffsetSpec.LATEST}),
@@ -214,6 +235,7 @@ class TransactionalTopic(Closing):
             Consumer,
             self._options.connection,
             {
+                "client.id": "bettong",
                 **self._options.for_librdkafka(),
                 **ALONE,
                 "group.id": "bettong",  # must be there, and is not joined
@@ -229,9 +251,9 @@ class TransactionalTopic(Closing):
             consumer.assign([TopicPartition(self._positions, 0, OFFSET_BEGINNING)])
             while position < end:
                 for each in polled(consumer, _POLL_MS, _POSITIONS_MAX):
-                    position = each.offset() + 1
                     if each.error() is None:
                         found[each.key()] = each.value()
+                        position = each.offset() + 1
                     elif each.error().code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - see above
                         position = each.offset()
                     elif not may_pass(each.error()):
@@ -257,13 +279,14 @@ class TransactionalTopic(Closing):
             raise translated(error, f"{self._name}: {doing}", self._options.servers) from None
 
     def _answered(self, doing: str, call: Callable[[], object]) -> None:
-        """Has the producer do it."""
+        """Has librdkafka do it. What is raised keeps no client alive: whoever retries may hold it for long."""
         try:
             call()
+            return
         except KafkaException as raised:
             error: KafkaError = raised.args[0]
-            if error.code() in _SHUT_OUT:
-                raise LogUnavailableError(
-                    f"{self._name}: another process has taken over; only one may do this work, stop the other"
-                ) from None
-            raise fault(error, f"{self._name}: {doing}", self._options.servers) from None
+        if error.code() in _SHUT_OUT:
+            raise LogUnavailableError(
+                f"{self._name}: another process has taken over; only one may do this work, stop the other"
+            )
+        raise fault(error, f"{self._name}: {doing}", self._options.servers)

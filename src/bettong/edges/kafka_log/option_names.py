@@ -46,7 +46,7 @@ _SERVERS = "bootstrap_servers"  # each client gets them by itself
 
 
 def without_counterpart(options: Options) -> list[str]:
-    """Those that say nothing to librdkafka, sorted: a topic cannot be read with them."""
+    """Those that say nothing to librdkafka, sorted."""
     return sorted(options.keys() - _NAMES.keys() - _SAME - {_HOST_NAMES, _SERVERS})
 
 

@@ -2,7 +2,7 @@
 import { choose, chosen } from "../address.js";
 import { h, morphChildren, on } from "../dom.js";
 import { count, moment } from "../format.js";
-import { eventStrip } from "../event_strip.js";
+import { eventStrip, nameOf } from "../event_strip.js";
 import { chosenSpan, spanChoice } from "../histories.js";
 import { ask, QUESTION_MS_MAX } from "../live.js";
 import { Retrying } from "../retrying.js";
@@ -103,13 +103,14 @@ const what = (name) => (LOOKS[name] ? h("span", { class: `badge ${LOOKS[name]}` 
 
 function changes({ changes: found, complete_since_s, status }) {
   const at = chosen("at", null);
+  const chosenChange = found.find((each) => nameOf(each) === at);
   return h("section", { class: "card" },
     h("header", {}, h("h2", {}, "Changes"), h("span", { class: "quiet small" }, "since this console began to look"),
       h("div", { class: "end" }, spanChoice())),
     eventStrip(found, complete_since_s, status.now_s, chosenSpan(), at),
     found.length === 0
       ? h("p", { class: "body empty" }, "None. Services that start or stop, partitions that move or stand still, alerts, and dead letters stand here as they come.")
-      : h("ol", { class: "timeline" }, found.map((each) => h("li", { "aria-current": String(each.at_s) === at && "true" },
+      : h("ol", { class: "timeline" }, found.map((each) => h("li", { "aria-current": each === chosenChange && "true" },
         h("div", { class: "when" }, moment(each.at_s, { day: true })),
         h("div", { class: "wrap" }, what(each.what), ` ${each.text}`)))));
 }
