@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram
 from tests.samples.lateness import Client
-from tests.samples.worker import fold, worker
+from tests.samples.worker import dead_letters, fold, results, worker
 
 LATES = ["drop", "fire", "oldest", "side"]
 # Windows of which a key has one at a time.
@@ -111,3 +113,24 @@ def folded(
     records += [record for each in workers for record in fold(each, [end])]
     assert sum(each.keys for each in workers) == 0
     return records, workers
+
+
+def parts_of(messages: Sequence[Any], cuts: Collection[int]) -> list[list[Any]]:
+    """The messages in parts: another begins at each of these indexes."""
+    starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
+    return [list(messages[start:stop]) for start, stop in pairwise([*starts, len(messages)])]
+
+
+def outcome_of(
+    found: tuple[list[OutputRecord], list[PartitionWorker]],
+    given: tuple[str, type[Any]],
+    late: tuple[str, type[Any]],
+) -> tuple[Any, ...]:
+    """All that comes out of what was folded, in no order. `given` and `late`: topics, and what is in them."""
+    records, workers = found
+    return (
+        *(Counter(map(repr, results(records, *each))) for each in (given, late)),
+        Counter(map(untimed, dead_letters(records))),
+        sum(each.counters.late for each in workers),
+        sum(each.counters.partly_late for each in workers),
+    )

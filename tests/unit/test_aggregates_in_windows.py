@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from bettong.application.windows.kinds import Ranges
 from bettong.testing import END, run
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.stage_program import StageProgram
+from tests.samples.both_speeds import parts_of
 from tests.samples.every_aggregate import RESULTS, Facts, Plain, by_windows, every, rounded
 from tests.samples.timers import tick
 from tests.samples.windows import KINDS, Amount, Values
@@ -90,8 +90,7 @@ def test_aggregates_are_the_same_however_messages_are_cut_into_frames(
     kind: str, found: list[tuple[int, int, int]], cuts: set[int]
 ) -> None:
     amounts = [Amount(*each) for each in found]
-    starts = sorted({0, *(cut for cut in cuts if cut < len(amounts))})
-    parts = [amounts[start:stop] for start, stop in pairwise([*starts, len(amounts)])]
+    parts = parts_of(amounts, cuts)
     outcomes = []
     for frames in (parts, [amounts]):
         one = worker(ready(kind, "drop", is_plain=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -18,7 +17,7 @@ from bettong.worker.exclusions import ExcludedTimer, Exclusion
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
 from bettong.worker.state.pane_table import PaneTable
-from tests.samples.both_speeds import LATES, STEPS, folded, frames_of, one_by_one, same, untimed
+from tests.samples.both_speeds import LATES, STEPS, folded, frames_of, one_by_one, outcome_of, parts_of, same
 from tests.samples.dying_workers import check_deaths
 from tests.samples.filled_windows import LATE, OUT, Filled, described, ready
 from tests.samples.gathering_windows import Reading, reading
@@ -82,8 +81,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_they_give(
     kind: Ranges, late: str, found: list[tuple[int, int]], cuts: set[int]
 ) -> None:
     messages = one_by_one(found, reading)
-    starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
-    parts = [messages[start:stop] for start, stop in pairwise([*starts, len(messages)])]
+    parts = parts_of(messages, cuts)
     expected = outcome(kind, late, [[each] for each in messages], 1, compiled=False)
     for partitions in (1, 3, 16):
         assert outcome(kind, late, parts, partitions, compiled=True) == expected
@@ -95,14 +93,8 @@ def outcome(
 ) -> tuple[Any, ...]:
     """All that comes out, in no order."""
     client, of = Client(described(kind, late), partitions), ready(kind, late, compiled=compiled)
-    records, workers = folded(client, of, parts, partitions, end_ns=FAR_NS)
-    return (
-        Counter(map(repr, results(records, OUT, Filled))),
-        Counter(map(repr, results(records, LATE, Reading))),
-        Counter(map(untimed, dead_letters(records))),
-        sum(each.counters.late for each in workers),
-        sum(each.counters.partly_late for each in workers),
-    )
+    found = folded(client, of, parts, partitions, end_ns=FAR_NS)
+    return outcome_of(found, (OUT, Filled), (LATE, Reading))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import pairwise
 from random import Random
 from typing import Annotated, Any
 
@@ -26,6 +25,7 @@ from bettong.worker.joins.as_of import SPARE_VERSIONS
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
+from tests.samples.both_speeds import parts_of
 from tests.samples.compiled_joins import (
     AGEING,
     NEWEST,
@@ -126,8 +126,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_joins_give(
     for number, (line, answers, ahead_ns) in enumerate(found):
         messages.append(call(line, max(0, newest_ns + ahead_ns), number, answers=answers))
         newest_ns = max(newest_ns, messages[-1].at)
-    starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
-    parts = [messages[start:stop] for start, stop in pairwise([*starts, len(messages)])]
+    parts = parts_of(messages, cuts)
     alone = [[each] for each in messages]
     for cut, partitions in ((parts, 1), (parts, 3), ([messages], 1)):
         measure = cut if isinstance(join.kind, Within) and join.how != "inner" else alone

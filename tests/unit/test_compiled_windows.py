@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import pairwise
 from random import Random
 from typing import Annotated, Any
 
@@ -36,8 +34,9 @@ from tests.samples.both_speeds import (
     folded,
     frames_of,
     one_by_one,
+    outcome_of,
+    parts_of,
     same,
-    untimed,
     without_end,
 )
 from tests.samples.compiled_windows import LATE, OUT, Sale, Sales, described, ready, sale, windowed
@@ -108,8 +107,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_windows_give(
     kind: WindowKind, late: str, found: list[tuple[int, int]], cuts: set[int]
 ) -> None:
     messages = one_by_one(found, sale)
-    starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
-    parts = [messages[start:stop] for start, stop in pairwise([*starts, len(messages)])]
+    parts = parts_of(messages, cuts)
     expected = outcome(kind, late, [[each] for each in messages], 1, compiled=False)
     for partitions in (1, 3, 16):
         assert outcome(kind, late, parts, partitions, compiled=True) == expected
@@ -121,14 +119,8 @@ def outcome(
 ) -> tuple[Any, ...]:
     """All that comes out, in no order."""
     client, of = Client(described(kind, late), partitions), ready(kind, late, compiled=compiled)
-    records, workers = folded(client, of, parts, partitions, end_ns=FAR_NS)
-    return (
-        Counter(map(repr, results(records, OUT, Sales))),
-        Counter(map(repr, results(records, LATE, Sale))),
-        Counter(map(untimed, dead_letters(records))),
-        sum(each.counters.late for each in workers),
-        sum(each.counters.partly_late for each in workers),
-    )
+    found = folded(client, of, parts, partitions, end_ns=FAR_NS)
+    return outcome_of(found, (OUT, Sales), (LATE, Sale))
 
 
 @pytest.mark.parametrize(("kind", "late"), fitting_cases(KINDS))

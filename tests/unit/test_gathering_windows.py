@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import pairwise, product
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -32,8 +31,9 @@ from tests.samples.both_speeds import (
     folded,
     frames_of,
     one_by_one,
+    outcome_of,
+    parts_of,
     same,
-    untimed,
 )
 from tests.samples.dying_workers import check_deaths
 from tests.samples.gathering_windows import (
@@ -51,7 +51,7 @@ from tests.samples.gathering_windows import (
 from tests.samples.lateness import Client
 from tests.samples.state_tables import small_increments
 from tests.samples.timers import tick as tick_of
-from tests.samples.worker import data, dead_letters, fold, results, worker
+from tests.samples.worker import data, fold, results, worker
 
 FAR_NS = 10**7
 TUMBLING, DELAYED = Ranges(40, 40, 0, 0), Ranges(70, 70, 3, 50)
@@ -124,8 +124,7 @@ def test_neither_cuts_nor_partitions_nor_the_speed_change_what_gathering_windows
     case: tuple[WindowKind, Any], late: str, found: list[tuple[int, int]], cuts: set[int]
 ) -> None:
     messages = one_by_one(found, reading)
-    starts = sorted({0, *(cut for cut in cuts if cut < len(messages))})
-    parts = [messages[start:stop] for start, stop in pairwise([*starts, len(messages)])]
+    parts = parts_of(messages, cuts)
     expected = outcome(case, late, [[each] for each in messages], 1, compiled=False)
     for partitions in (1, 3):
         assert outcome(case, late, parts, partitions, compiled=True) == expected
@@ -141,14 +140,8 @@ def outcome(
         Client(described(kind, late, result), partitions),
         ready(kind, late, result, compiled=compiled),
     )
-    records, workers = folded(client, of, parts, partitions, end_ns=FAR_NS)
-    return (
-        Counter(map(repr, results(records, OUT, result))),
-        Counter(map(repr, results(records, LATE, Reading))),
-        Counter(map(untimed, dead_letters(records))),
-        sum(each.counters.late for each in workers),
-        sum(each.counters.partly_late for each in workers),
-    )
+    found = folded(client, of, parts, partitions, end_ns=FAR_NS)
+    return outcome_of(found, (OUT, result), (LATE, Reading))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Reads a topic of the user's from given offsets, committed records only, also where offsets are missing."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -22,7 +23,26 @@ _ANSWER_WAIT_MS_MAX = 10_000
 _FETCH_BYTES_MAX = 4 * 1024 * 1024
 # What is read ahead of `poll`, of all partitions together.
 _QUEUE_KIB_MAX = 16 * 1024
-_AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - its codes of its own are named so
+AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - its codes of its own are named so
+
+
+def committed_consumer(options: ClientOptions) -> Any:
+    """A connected consumer of committed records, of no group. Raises LogUnavailableError, LogError.
+
+    The end of a partition is an event (`AT_END`), for behind its last record there may be markers of transactions.
+    """
+    ours: dict[str, object] = {
+        **ALONE,
+        "group.id": "bettong",  # must be there, and is not joined
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "fetch.max.bytes": _FETCH_BYTES_MAX,
+        "queued.max.messages.kbytes": _QUEUE_KIB_MAX,
+    }
+    consumer, _ = connect(
+        Consumer, options.connection, {"client.id": "bettong", **options.for_librdkafka(), **ours}
+    )
+    return consumer
 
 
 class TopicReader(Closing, ExternalReader):
@@ -37,18 +57,7 @@ class TopicReader(Closing, ExternalReader):
         self._topic = topic
         self._servers = options.servers
         self._positions: dict[int, int] = {}
-        ours: dict[str, object] = {
-            **ALONE,
-            "group.id": "bettong",  # must be there, and is not joined
-            "isolation.level": "read_committed",
-            # The end of a partition is reported, for behind its last record there may be markers of transactions.
-            "enable.partition.eof": True,
-            "fetch.max.bytes": _FETCH_BYTES_MAX,
-            "queued.max.messages.kbytes": _QUEUE_KIB_MAX,
-        }
-        self._consumer, _ = connect(
-            Consumer, options.connection, {"client.id": "bettong", **options.for_librdkafka(), **ours}
-        )
+        self._consumer = committed_consumer(options)
 
     def partitions(self) -> list[int]:
         """All partitions of the topic now. LogError when there is no such topic."""
@@ -101,7 +110,7 @@ class TopicReader(Closing, ExternalReader):
         return found
 
     def _take_note(self, partition: int, offset: int, event: KafkaError) -> None:
-        if event.code() == _AT_END:
+        if event.code() == AT_END:
             self._positions[partition] = max(self._positions[partition], offset)
         elif is_outside(event):
             raise LogTruncatedError(

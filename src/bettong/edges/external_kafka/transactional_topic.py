@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Producer, TopicPartition
 from kafka import KafkaAdminClient, OffsetSpec
 from kafka import TopicPartition as PythonTopicPartition
 from kafka.errors import KafkaError as PythonKafkaError
@@ -21,8 +21,9 @@ from kafka.errors import NoError, TopicAlreadyExistsError, UnknownTopicOrPartiti
 from bettong.closing import Closing
 from bettong.edges.external_kafka.client_options import ClientOptions
 from bettong.edges.external_kafka.record_sizes import RecordSizes, batch_limit
+from bettong.edges.external_kafka.topic_reader import AT_END, committed_consumer
 from bettong.edges.kafka_log.connecting import translated
-from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, may_pass, polled
+from bettong.edges.kafka_log.librdkafka import connect, fault, may_pass, polled
 from bettong.errors import LogError, LogUnavailableError
 
 # A receiver that is dead for longer has its transaction aborted, so that readers of the topic need not wait for it.
@@ -231,20 +232,7 @@ class TransactionalTopic(Closing):
         admin.wait_for_topics([self._positions], timeout_ms=_ANSWER_WAIT_MS_MAX)
 
     def _read_positions(self, end: int) -> dict[bytes, bytes]:
-        consumer, _ = connect(
-            Consumer,
-            self._options.connection,
-            {
-                "client.id": "bettong",
-                **self._options.for_librdkafka(),
-                **ALONE,
-                "group.id": "bettong",  # must be there, and is not joined
-                "auto.offset.reset": "earliest",
-                "isolation.level": "read_committed",
-                # Behind the last record there may be markers of transactions.
-                "enable.partition.eof": True,
-            },
-        )
+        consumer = committed_consumer(self._options)
         found: dict[bytes, bytes] = {}
         position, deadline_s = 0, time.monotonic() + _ANSWER_WAIT_S_MAX
         try:
@@ -254,7 +242,7 @@ class TransactionalTopic(Closing):
                     if each.error() is None:
                         found[each.key()] = each.value()
                         position = each.offset() + 1
-                    elif each.error().code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - see above
+                    elif each.error().code() == AT_END:
                         position = each.offset()
                     elif not may_pass(each.error()):
                         raise KafkaException(each.error())
