@@ -12,10 +12,11 @@ import numpy as np
 
 import bettong
 from bettong import Application, Width
-from bettong.application.joins.kinds import AsOf, How, JoinKind, Latest, Within
+from bettong.application.joins.kinds import AsOf, How, JoinKind, Latest, Within, in_window
 from bettong.application.lifetime import Lifetime
 from bettong.application.plan import Plan, plan
 from bettong.application.timers import Clock
+from bettong.application.windows.kinds import Ranges, Sessions
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
@@ -145,6 +146,19 @@ class Join(NamedTuple):
 WITHIN = [
     Join(Within(*bounds), how)
     for bounds, how in product(((-5, 7), (0, 0), (-20, -8), (3, 30), (-60, 60)), get_args(How))
+]
+WINDOWS = [
+    Join(in_window("join", kind), how)
+    for kind, how in (
+        (Ranges(20, 20, 0, 0), "inner"),
+        (Ranges(15, 15, 4, 6), "outer"),
+        (Ranges(30, 10, 3, 0), "inner"),
+        (Ranges(25, 10, 0, 5), "left"),
+        (Ranges(12, 8, 0, 0), "outer"),
+        (Sessions(9, 0), "inner"),
+        (Sessions(14, 5), "outer"),
+        (Sessions(5, 0), "right"),
+    )
 ]
 # Tables of versions, and of the newest messages.
 VERSIONS = [

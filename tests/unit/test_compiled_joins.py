@@ -31,6 +31,7 @@ from tests.samples.compiled_joins import (
     NEWEST,
     OUT,
     VERSIONS,
+    WINDOWS,
     WITHIN,
     Call,
     Join,
@@ -53,7 +54,7 @@ from tests.samples.timers import tick as tick_of
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, fold, results, worker
 
 FAR_NS = 10**6
-JOINS = [*WITHIN, *VERSIONS, *NEWEST]
+JOINS = [*WITHIN, *VERSIONS, *NEWEST, *WINDOWS]
 # Each a line, which side it is of, how far its time is ahead of the watermark, and by how much that rises behind it.
 STEPS = st.lists(
     st.tuples(st.integers(1, 3), st.booleans(), st.integers(-40, 30), st.integers(-9, 25)),
