@@ -12,8 +12,8 @@ from bettong.schema.fields import Field, Kind
 from bettong.worker.joins.as_of_columns import AsOfColumns
 from bettong.worker.joins.column_join import ColumnJoin
 from bettong.worker.joins.latest_columns import Deletes, LatestColumns
+from bettong.worker.joins.pane_messages import PaneMessages
 from bettong.worker.joins.window_columns import WindowColumns
-from bettong.worker.joins.window_messages import WindowMessages
 from bettong.worker.joins.within_columns import WithinColumns
 from bettong.worker.state.join_table import AsOfTable, JoinTable
 from bettong.worker.state.latest_table import LatestTable
@@ -48,7 +48,7 @@ def column_join(node: Joined, table: ColumnTable, deletes: Deletes | None = None
     return WithinColumns(node.kind, node.how, table)
 
 
-def _window_messages(node: Joined) -> WindowMessages:
+def _window_messages(node: Joined) -> PaneMessages:
     for schema in node.sides:
         check_fixed("compiled", node.name, schema)
-    return WindowMessages(node.sides)
+    return PaneMessages(node.sides)

@@ -12,7 +12,7 @@ from bettong.worker.batch import Batch
 from bettong.worker.firing_bounds import too_many
 from bettong.worker.joins.column_join import FiredKeys, TakenRows
 from bettong.worker.joins.pair_columns import PairColumns
-from bettong.worker.joins.window_messages import ListedMessages, WindowMessages
+from bettong.worker.joins.pane_messages import ListedMessages, PaneMessages
 from bettong.worker.kernel import BOTH, LEFT_LACKS, RIGHT_LACKS
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import WindowWords
@@ -26,7 +26,7 @@ _PAIRS_MAX = 65_536
 class WindowColumns:
     """See ColumnJoin. Open windows are in `table`."""
 
-    def __init__(self, kind: InWindow, how: How, messages: WindowMessages, table: PaneTable) -> None:
+    def __init__(self, kind: InWindow, how: How, messages: PaneMessages, table: PaneTable) -> None:
         self._messages = messages
         self._windows = spanning_windows(kind.windowing, messages, table)
         self.soonest_due = self._windows.soonest_due

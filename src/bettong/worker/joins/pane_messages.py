@@ -25,7 +25,7 @@ class ListedMessages(NamedTuple):
     counts: Array
 
 
-class WindowMessages:
+class PaneMessages:
     """See PaneWords."""
 
     def __init__(self, sides: tuple[Schema, Schema]) -> None:
@@ -52,8 +52,8 @@ class WindowMessages:
             own = np.flatnonzero(rows[0])
             if len(own):
                 messages = columns.of_side(own, is_right=bool(is_right)).columns
-                for (field, place), column in zip(_places(schema), messages, strict=True):
-                    rows[place, own] = raw_words(field, np.asarray(column))
+                for (field, position), column in zip(_positions(schema), messages, strict=True):
+                    rows[position, own] = raw_words(field, np.asarray(column))
         return loaded, loaded.view(np.float64), loaded.reshape(-1)
 
     def listed(self, kept: WindowWords) -> tuple[ListedMessages, ListedMessages]:
@@ -75,11 +75,14 @@ def _listed(schema: Schema, kind: Array, words: Array, items: Array) -> ListedMe
     counts = words[:, kind[WORD] + 1]
     found = np.zeros((int(counts.sum()) + 1, 1 + kind[ITEM_WORDS]), np.int64)
     list_all(words, kind, items, found)
-    columns = (np.asarray(values_in(field, found[:, place]), field.dtype) for field, place in _places(schema))
+    columns = (
+        np.asarray(values_in(field, found[:, position]), field.dtype)
+        for field, position in _positions(schema)
+    )
     return ListedMessages(Columns(schema, len(found), tuple(columns)), counts)
 
 
-def _places(schema: Schema) -> Iterator[tuple[Field, slice]]:
+def _positions(schema: Schema) -> Iterator[tuple[Field, slice]]:
     """By field, where its words are in an item, behind the number."""
     start = 1
     for field in schema.fields:
