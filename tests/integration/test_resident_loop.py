@@ -254,11 +254,13 @@ def test_a_slow_broker_stops_the_reading_and_memory_stays_bounded(
             stuck = eventually(Still(world.offset))
             assert 1 < stuck < 100, "no more than what 20 kB of results stand for"
             assert world.saved(0) == 1, "what is not durable is in no snapshot"
-            eventually(
-                lambda: (
-                    float(world.metrics.partitions()[PartitionId(world.stage.name, 0)][metrics.HELD.name]) > 1
-                )
-            )
+
+            def record() -> dict[str, str]:
+                return world.metrics.partitions()[PartitionId(world.stage.name, 0)]
+
+            eventually(lambda: float(record()[metrics.HELD.name]) > 1)
+            assert 0 < int(record()[UNACKNOWLEDGED.name]) <= stuck
+            assert stuck + int(record()[READ_AHEAD.name]) <= 201
         world.await_saved(0)
         world.group.assign({}, stop=True)
         assert slot.ended() is None

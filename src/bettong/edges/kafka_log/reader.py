@@ -1,5 +1,6 @@
 """Reads the log from given offsets."""
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
@@ -26,6 +27,9 @@ _ABSENCE_S = 1.0
 _ABSENCE_AGAIN_S = 5.0
 _PROBE_MS = 200
 
+# What was read ahead is counted this often.
+_AHEAD_MS = 1000
+
 # The broker reports partitions whose next offset is out of range one by one: after the first, the reader waits this
 # long for the others. An error's text has room for so many.
 _OUT_OF_RANGE_GATHER_S = 0.2
@@ -48,12 +52,13 @@ class LogReader(Closing):
         frame_bytes_max: int,
         fetch_bytes_max: int = 16 * 1024 * 1024,
         fetch_wait_ms: int = _FETCH_WAIT_MS_MAX,
+        counts_ahead: bool = False,
         on_wait: Callable[[str], None] | None = None,
     ) -> None:
         """Connects. `starts`: the first offset to read of each (topic, partition); more may be added.
 
         `fetch_wait_ms`: how long the broker holds a question that it has no records for. A partition that is added
-        waits for the end of the question under way.
+        waits for the end of the question under way. `counts_ahead`: see `read_ahead`.
 
         `on_wait` gets a line for people when the broker cannot be reached, and every few seconds
         while that lasts. Raises LogUnavailableError when no broker answers within 10 s, LogError for a topic
@@ -63,6 +68,8 @@ class LogReader(Closing):
         self._bootstrap = connection.bootstrap
         self._on_wait = on_wait
         self._next: dict[TopicPartition, int] = {}
+        self._statistics = ""
+        self._ahead: dict[TopicPartition, int] = {}
         self._out_of_range: dict[TopicPartition, KafkaError] = {}
         self._out_of_range_due_s = 0.0
         self._is_suspect = False
@@ -89,6 +96,7 @@ class LogReader(Closing):
                 "fetch.wait.max.ms": fetch_wait_ms,
                 "socket.timeout.ms": REQUEST_WAIT_MS_MAX,
                 "error_cb": self._suspect,
+                **({"statistics.interval.ms": _AHEAD_MS, "stats_cb": self._keep} if counts_ahead else {}),
             },
         )
         try:
@@ -159,6 +167,15 @@ class LogReader(Closing):
         known = self._consumer.get_watermark_offsets(Position(*partition), cached=True)
         return max(0, known[1] - self._next[partition]) if known and known[1] >= 0 else None
 
+    def read_ahead(self, partition: TopicPartition) -> int | None:
+        """Records that were fetched and not polled yet, as of the last second; None where that is not known.
+
+        From the thread that polls. It is counted for a reader with `counts_ahead`, while it polls.
+        """
+        if self._statistics:
+            self._ahead, self._statistics = _ahead_in(self._statistics), ""
+        return self._ahead.get(partition) if partition in self._next else None
+
     @property
     def is_suspect(self) -> bool:
         """Whether a connection was lost and the broker has not answered since: it may be away. Does not block."""
@@ -186,6 +203,10 @@ class LogReader(Closing):
     def _suspect(self, _error: KafkaError) -> None:
         """It says that a connection is lost, never that it is there again."""
         self._is_suspect = True
+
+    def _keep(self, statistics: str) -> None:
+        """Read when somebody asks: librdkafka gives them while records are polled."""
+        self._statistics = statistics
 
     def _check_exist(self, partitions: set[TopicPartition]) -> None:
         for topic in sorted({topic for topic, _ in partitions}):
@@ -249,6 +270,19 @@ class LogReader(Closing):
 
     def _names(self) -> str:
         return ", ".join(sorted({topic for topic, _ in self._next}))
+
+
+def _ahead_in(statistics: str) -> dict[TopicPartition, int]:
+    """Of each partition that is read: what is fetched next, less what is polled next.
+
+    See STATISTICS.md of librdkafka; an offset below 0 is not known yet.
+    """
+    return {
+        TopicPartition(topic, int(number)): found["next_offset"] - found["app_offset"]
+        for topic, each in json.loads(statistics)["topics"].items()
+        for number, found in each["partitions"].items()
+        if 0 <= found["app_offset"] <= found["next_offset"]
+    }
 
 
 def _beside(message: Message) -> tuple[bytes, bytes]:
