@@ -36,7 +36,7 @@ UNACKNOWLEDGED = Metric(
 READ_AHEAD = Metric(
     "read_ahead",
     "records",
-    "of a partition's log, that its slot has fetched and not begun with (resident), as of the last second. A part of"
+    "of a partition's log, that its slot has fetched and not begun with (resident), as of when it last read. A part of"
     " `lag`: where that is large and this is 0, Kafka is slow; where both are, the worker is",
 )
 DELIVERING = Metric(

@@ -32,9 +32,19 @@ class SubscriberQueue(NamedTuple):
     lag: int | None
 
 
+def clients_first(each: ClientCredits) -> tuple[float, float, str]:
+    """Orders clients: least credit first, of those without who has been so for longest."""
+    return each.credits, -each.waited_s, each.stream
+
+
+def subscribers_first(each: SubscriberQueue) -> tuple[float, float, str, str]:
+    """Orders subscribers: who has stalled for longest first, then who is furthest behind."""
+    return -each.stalled_s, -(each.lag or 0), each.sink, each.address
+
+
 def clients_text(found: Iterable[ClientCredits]) -> str:
-    """Those with least credit, who has been without for longest first: for a live record."""
-    return _text(sorted(found, key=lambda each: (each.credits, -each.waited_s, each.stream)))
+    """Those with least credit: for a live record."""
+    return _text(sorted(found, key=clients_first))
 
 
 def clients_in(text: str) -> list[ClientCredits]:
@@ -47,7 +57,7 @@ def clients_in(text: str) -> list[ClientCredits]:
 
 def subscribers_text(found: Iterable[SubscriberQueue]) -> str:
     """Those that have stalled for longest, then those that are furthest behind: for a live record."""
-    return _text(sorted(found, key=lambda each: (-each.stalled_s, -(each.lag or 0), each.sink, each.address)))
+    return _text(sorted(found, key=subscribers_first))
 
 
 def subscribers_in(text: str) -> list[SubscriberQueue]:

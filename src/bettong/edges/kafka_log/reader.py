@@ -168,9 +168,9 @@ class LogReader(Closing):
         return max(0, known[1] - self._next[partition]) if known and known[1] >= 0 else None
 
     def read_ahead(self, partition: TopicPartition) -> int | None:
-        """Records that were fetched and not polled yet, as of the last second; None where that is not known.
+        """Records that were fetched and not polled yet, a second before the last poll or later; None while not known.
 
-        From the thread that polls. It is counted for a reader with `counts_ahead`, while it polls.
+        From the thread that polls. Counted for a reader with `counts_ahead` alone.
         """
         if self._statistics:
             self._ahead, self._statistics = _ahead_in(self._statistics), ""
