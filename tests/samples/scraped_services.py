@@ -68,15 +68,6 @@ def _record(service: str, step: int) -> MetricValues:
             "sessions": 3,
             "refused": 1,
             "buffered": 4096,
-            "held_s": 0.2 * step,
-            "held_s/orders": 0.1 * step,
-            "decoding/orders": 2,
-            "decoding_bytes/orders": 8192,
-            "unacknowledged": 4,
-            "credits": 180,
-            "credits_least": 0,
-            "without_credit": 1,
-            "without_credit_s": 0.5,
             "dead_letters": 7,
             "skipped": 8,
             "ticks": 2 * step,
@@ -105,6 +96,30 @@ def _record(service: str, step: int) -> MetricValues:
             "sessions": 2,
             "lag": 5,
             "lag/totals": 5,
+            "certificate_end": _BEGAN_S + 86_400 * 90,
+            "dropped_spans": 4,
+            "latency": _latencies(1400 * step),
+            "latency/totals": _latencies(1400 * step),
+        },
+    }
+    return found | counted[service] | _queues(step)[service]
+
+
+def _queues(step: int) -> dict[str, dict[str, str | int | float]]:
+    return {
+        "sender": {
+            "held_s": 0.2 * step,
+            "held_s/orders": 0.1 * step,
+            "decoding/orders": 2,
+            "decoding_bytes/orders": 8192,
+            "unacknowledged": 4,
+            "credits": 180,
+            "credits_least": 0,
+            "without_credit": 1,
+            "without_credit_s": 0.5,
+        },
+        "processor": {},
+        "receiver": {
             "held_s": 0.5 * step,
             "held_s/totals": 3.0 * step,
             "delivering": 0,
@@ -113,13 +128,8 @@ def _record(service: str, step: int) -> MetricValues:
             "subscriber_stalled_s/totals": 0.0,
             "subscriber_bytes/totals": 1_000_000,
             "subscriber_lag/totals": 3,
-            "certificate_end": _BEGAN_S + 86_400 * 90,
-            "dropped_spans": 4,
-            "latency": _latencies(1400 * step),
-            "latency/totals": _latencies(1400 * step),
         },
     }
-    return found | counted[service]
 
 
 def _partition(step: int) -> MetricValues:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bettong.inspection.queues import CreditSummary, QueueLine, Queues
     from bettong.queued import ClientCredits, SubscriberQueue
 
-_PLACES = {
+_WAITS = {
     QueueKind.DECODING: "to be decoded",
     QueueKind.KAFKA: "for Kafka",
     QueueKind.WORKER: "for workers",
@@ -42,7 +42,7 @@ def queues_table(found: Sequence[QueueLine]) -> Table:
     table = _table("waits", "in", "of", "frames", "has held up for", left=3)
     for line in found:
         table.add_row(
-            _PLACES[line.kind],
+            _WAITS[line.kind],
             _escaped(line.service),
             _escaped(_name(line)),
             f"{line.waiting:,}" if line.waiting is not None else "",
@@ -91,8 +91,8 @@ def credits_text(found: CreditSummary) -> str:
 def service_texts(found: Queues, service: str) -> Iterator[str]:
     """What waits in a service, in a line; and how its clients are off."""
     own = [line for line in found.lines if line.service == service]
-    waiting = [f"{line.waiting:,} {_place(line)}" for line in own if line.waiting]
-    held = [f"{_seconds(line.held_s)} {_place(line)}" for line in own if line.held_s and line.held_s >= 1]
+    waiting = [f"{line.waiting:,} {_what(line)}" for line in own if line.waiting]
+    held = [f"{_seconds(line.held_s)} {_what(line)}" for line in own if line.held_s and line.held_s >= 1]
     if own:
         yield f"frames that wait: {', '.join(waiting) or 'none'}"
     if held:
@@ -104,9 +104,9 @@ def _name(line: QueueLine) -> str:
     return line.name or ("files and Redis" if line.kind is QueueKind.SINK else "")
 
 
-def _place(line: QueueLine) -> str:
+def _what(line: QueueLine) -> str:
     name = _name(line)
-    return f"{_PLACES[line.kind]} ({name})" if name else _PLACES[line.kind]
+    return f"{_WAITS[line.kind]} ({name})" if name else _WAITS[line.kind]
 
 
 def _seconds(seconds: float) -> str:

@@ -246,7 +246,7 @@ def _sink(
     old = _records(before, RECEIVER.name) if before is not None else {}
     passed_s = now.time_s - before.time_s if before is not None else 0.0
     has_destination = any(f"{queue_metrics.DELIVERING.name}{suffix}" in each for each in receivers.values())
-    place = suffix if has_destination else ""
+    whose = suffix if has_destination else ""
     rates = [
         _rate(before, number_of(old[instance], name), now, number_of(record, name))
         for instance, record in receivers.items()
@@ -266,8 +266,8 @@ def _sink(
         p99_ms=worst(metrics.LATENCY_P99),
         p999_ms=p999_ms(receivers.values(), suffix.removeprefix("/")),
         max_ms=worst(metrics.LATENCY_MAX),
-        held_share=services_held_share(receivers, old, passed_s, place.removeprefix("/")),
-        delivering=_total(_count(each, queue_metrics.DELIVERING, place) for each in receivers.values()),
+        held_share=services_held_share(receivers, old, passed_s, whose.removeprefix("/")),
+        delivering=_total(_count(each, queue_metrics.DELIVERING, whose) for each in receivers.values()),
         subscribers_stalled=_total(
             _count(each, queue_metrics.STALLED_SUBSCRIBERS, suffix) for each in receivers.values()
         ),

@@ -112,10 +112,13 @@ def _of_stages(rows: Iterable[PartitionRow]) -> Iterator[QueueLine]:
         stages.setdefault(row.stage, []).append(row)
     for stage, own in stages.items():
         if any(row.unacknowledged is not None for row in own):
-            ahead, under_way = (_sum(row.read_ahead for row in own), _sum(row.unacknowledged for row in own))
+            ahead, unacknowledged = (
+                _sum(row.read_ahead for row in own),
+                _sum(row.unacknowledged for row in own),
+            )
             yield QueueLine(PROCESSOR.name, QueueKind.WORKER, stage, ahead, None)
             held_s = sum(row.held_s or 0.0 for row in own)
-            yield QueueLine(PROCESSOR.name, QueueKind.KAFKA, stage, under_way, held_s)
+            yield QueueLine(PROCESSOR.name, QueueKind.KAFKA, stage, unacknowledged, held_s)
 
 
 def _sum(found: Iterable[int | None]) -> int | None:

@@ -42,7 +42,7 @@ def slowest_part(measured: Measures) -> SlowestPart | None:
     """What stands still comes first, then who is furthest behind, then a sink that lets its receiver wait, then the
     greatest latency. None: nothing measured.
     """
-    return _still(measured) or _behind(measured) or _holding(measured) or _latest(measured)
+    return _still(measured) or _behind(measured) or _slow_sink(measured) or _latest(measured)
 
 
 def heavy_partitions(measured: Measures) -> list[HeavyPartition]:
@@ -85,7 +85,7 @@ def _behind(measured: Measures) -> SlowestPart | None:
     )
 
 
-def _holding(measured: Measures) -> SlowestPart | None:
+def _slow_sink(measured: Measures) -> SlowestPart | None:
     sink = max(measured.sinks, key=lambda each: each.held_share or 0.0, default=None)
     if sink is None or (sink.held_share or 0.0) < _HELD_MIN:
         return None

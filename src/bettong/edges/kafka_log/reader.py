@@ -1,6 +1,5 @@
 """Reads the log from given offsets."""
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
@@ -11,6 +10,7 @@ from confluent_kafka import TopicPartition as Position
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
+from bettong.edges.kafka_log.fetched_ahead import FetchedAhead
 from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
 from bettong.edges.kafka_log.record import TIMES_HEADER, TRACE_HEADER, Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
@@ -26,9 +26,6 @@ _FETCH_WAIT_MS_MAX = 500
 _ABSENCE_S = 1.0
 _ABSENCE_AGAIN_S = 5.0
 _PROBE_MS = 200
-
-# What was read ahead is counted this often.
-_AHEAD_MS = 1000
 
 # The broker reports partitions whose next offset is out of range one by one: after the first, the reader waits this
 # long for the others. An error's text has room for so many.
@@ -68,11 +65,9 @@ class LogReader(Closing):
         self._bootstrap = connection.bootstrap
         self._on_wait = on_wait
         self._next: dict[TopicPartition, int] = {}
-        self._statistics = ""
-        self._ahead: dict[TopicPartition, int] = {}
+        self._fetched_ahead = FetchedAhead()
         self._out_of_range: dict[TopicPartition, KafkaError] = {}
-        self._out_of_range_due_s = 0.0
-        self._is_suspect = False
+        self._out_of_range_due_s, self._is_suspect = 0.0, False
         self._reached_s = self._reported_s = time.monotonic()
         partition_bytes = max(fetch_bytes_max // max(len(starts), 1), _PARTITION_FETCH_BYTES_MIN)
         self._consumer, self._partitions = connect(
@@ -96,7 +91,7 @@ class LogReader(Closing):
                 "fetch.wait.max.ms": fetch_wait_ms,
                 "socket.timeout.ms": REQUEST_WAIT_MS_MAX,
                 "error_cb": self._suspect,
-                **({"statistics.interval.ms": _AHEAD_MS, "stats_cb": self._keep} if counts_ahead else {}),
+                **(self._fetched_ahead.options if counts_ahead else {}),
             },
         )
         try:
@@ -172,9 +167,7 @@ class LogReader(Closing):
 
         From the thread that polls. Counted for a reader with `counts_ahead` alone.
         """
-        if self._statistics:
-            self._ahead, self._statistics = _ahead_in(self._statistics), ""
-        return self._ahead.get(partition) if partition in self._next else None
+        return self._fetched_ahead.of(partition) if partition in self._next else None
 
     @property
     def is_suspect(self) -> bool:
@@ -203,10 +196,6 @@ class LogReader(Closing):
     def _suspect(self, _error: KafkaError) -> None:
         """It says that a connection is lost, never that it is there again."""
         self._is_suspect = True
-
-    def _keep(self, statistics: str) -> None:
-        """Read when somebody asks: librdkafka gives them while records are polled."""
-        self._statistics = statistics
 
     def _check_exist(self, partitions: set[TopicPartition]) -> None:
         for topic in sorted({topic for topic, _ in partitions}):
@@ -270,19 +259,6 @@ class LogReader(Closing):
 
     def _names(self) -> str:
         return ", ".join(sorted({topic for topic, _ in self._next}))
-
-
-def _ahead_in(statistics: str) -> dict[TopicPartition, int]:
-    """Of each partition that is read: what is fetched next, less what is polled next.
-
-    See STATISTICS.md of librdkafka; an offset below 0 is not known yet.
-    """
-    return {
-        TopicPartition(topic, int(number)): found["next_offset"] - found["app_offset"]
-        for topic, each in json.loads(statistics)["topics"].items()
-        for number, found in each["partitions"].items()
-        if 0 <= found["app_offset"] <= found["next_offset"]
-    }
 
 
 def _beside(message: Message) -> tuple[bytes, bytes]:
