@@ -188,6 +188,10 @@ class ClusterError(BettongError):
     exit_code = 11
 
 
+class ClusterUnavailableError(ClusterError):
+    """A cluster did not answer. What was asked of it last may be done: look."""
+
+
 # A process that ends with one of these would end with it again, were it only started again: the same code,
 # settings and log lead to the same end. An operator has to act.
 FINAL_ERRORS: tuple[type[BettongError], ...] = (
