@@ -178,7 +178,8 @@ def test_where_changes_are_allowed_it_knows_its_release_and_its_sender(
     found = settings(reached, monkeypatch)
     assert (found.console_allow_changes, found.console_release) == (True, RELEASE)
     assert found.console_sender == f"{RELEASE}-bettong-sender:7100"
-    assert env(reached.pods, OWNER)["BETTONG_CLIENT_TOKEN_FILE"] == "/etc/bettong/client/token"
+    files = [value for value in env(reached.pods, OWNER).values() if value.startswith("/etc/bettong/client/")]
+    assert [Path(each).name for each in files] == ["ca.crt", "tls.crt", "tls.key", "token"]
     clients = {"networkPolicies": {"clients": [{"podSelector": {}}]}}
     policies = chart.render(merged(MATRIX["secrets-burstable"], clients)).of("NetworkPolicy")
     assert policies[CONSOLE]["spec"]["podSelector"] in [

@@ -71,7 +71,7 @@ class Questions:
                 return Answered(
                     504,
                     f"no answer within {self._answer_s_max:.0f} s: what was to be changed may be, or in part; a key's"
-                    " history is found sooner from the newest snapshot on, and bettong replay takes as long as it takes",
+                    " history is found sooner from the newest snapshot on; bettong replay takes as long as it takes",
                 )
             await asyncio.sleep(_POLL_S)
         with contextlib.suppress(EOFError, OSError):  # OSError: it died in the middle of its answer
