@@ -29,6 +29,7 @@
     │   └── LateError             what was sent did not come out in time
     ├── LocalError         a part that Bettong runs on this machine cannot be started
     └── ClusterError       a Kubernetes cluster cannot be reached, refuses, or has not what was asked for
+        └── ClusterUnavailableError   it did not answer, or not to the end
 
 Beside the tree, for they end within the library, in a test, or with the process:
 

@@ -204,9 +204,9 @@ def test_what_is_changed_elsewhere_is_told_with_its_commands_to_those_who_may() 
     assert elsewhere("visits.py", None, RELEASE) == {}
     found = recorded_site(lambda: parse(TOKENS), changes_allowed=True, elsewhere=here)
     with TestClient(found.application, base_url=URL) as asking:
-        told = {
+        described = {
             token: asking.get("/api/description", headers=shown(token)).json()["elsewhere"]
             for token in (OPERATOR, VIEWER)
         }
-    assert told[VIEWER] == {}
-    assert told[OPERATOR]["scale"]["commands"] == here["scale"].commands
+    assert described[VIEWER] == {}
+    assert described[OPERATOR]["scale"]["commands"] == here["scale"].commands
