@@ -196,8 +196,8 @@ def test_what_was_refused_or_broke_off_is_an_event_that_says_which(
 def test_what_is_changed_elsewhere_is_told_with_its_commands_to_those_who_may() -> None:
     here = elsewhere("my apps/visits.py", Path(".bettong"), None)
     assert here["reset"].commands.splitlines() == [
-        "bettong down --dir .bettong",
-        "bettong state reset 'my apps/visits.py' --dir .bettong --yes",
+        "bettong down --dir .bettong && sleep 12 &&",
+        "bettong state reset 'my apps/visits.py' --dir .bettong --yes &&",
         "bettong up 'my apps/visits.py' --dir .bettong",
     ]
     assert elsewhere("visits.py", None, None).keys() == {"scale"}

@@ -180,7 +180,7 @@ def test_where_changes_are_allowed_it_knows_its_release_and_its_sender(
     assert found.console_sender == f"{RELEASE}-bettong-sender:7100"
     files = [value for value in env(reached.pods, OWNER).values() if value.startswith("/etc/bettong/client/")]
     assert [Path(each).name for each in files] == ["ca.crt", "tls.crt", "tls.key", "token"]
-    clients = {"networkPolicies": {"clients": [{"podSelector": {}}]}}
+    clients = {"networkPolicies": {"clients": [{"podSelector": {"matchLabels": {"team": "a"}}}]}}
     policies = chart.render(merged(MATRIX["secrets-burstable"], clients)).of("NetworkPolicy")
     assert policies[CONSOLE]["spec"]["podSelector"] in [
         each["podSelector"] for each in policies["sender"]["spec"]["ingress"][0]["from"]

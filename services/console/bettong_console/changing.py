@@ -66,29 +66,13 @@ def reset_of(body: bytes, application: str) -> ResetQuestion:
 
 def changed(who: str, question: ChangeQuestion, answer: dict[str, Any], at_s: float) -> Change:
     """The event that somebody has changed something."""
-    match question:
-        case RetryQuestion():
-            text = _sent(who, question, answer)
-        case ScaleQuestion():
-            text = (
-                f"from {answer['before']:,} to {answer['workers']:,} in release {question.release}, by {who}"
-            )
-        case ResetQuestion():
-            text = f"all snapshots are deleted, by {who}; the next start folds {answer['records']:,} records again"
-    return _change(question, text, at_s)
+    return _change(question, _done(who, question, answer), at_s)
 
 
 def not_changed(who: str, question: ChangeQuestion, error: ConsoleRequestError, at_s: float) -> Change:
     """The event that somebody wanted to, and was refused or has no answer."""
-    match question:
-        case RetryQuestion():
-            wanted = f"{_which(question)} were to be"
-        case ScaleQuestion():
-            wanted = f"there were to be {question.workers:,} in release {question.release}"
-        case ResetQuestion():
-            wanted = "all snapshots were to be deleted"
     how = "it was refused" if error.status in _REFUSED else "no answer came"
-    return _change(question, f"{wanted}, by {who}, and {how}: {error}", at_s)
+    return _change(question, f"{_wanted(question)}, by {who}, and {how}: {error}", at_s)
 
 
 def _given(body: bytes, names: set[str], expected: str) -> tuple[dict[str, Any], bool]:
@@ -123,6 +107,28 @@ def _change(question: ChangeQuestion, text: str, at_s: float) -> Change:
             return Change(at_s, ChangeKind.STATES, "workers scaled", text)
         case ResetQuestion():
             return Change(at_s, ChangeKind.STATES, "states reset", text)
+
+
+def _done(who: str, question: ChangeQuestion, answer: dict[str, Any]) -> str:
+    match question:
+        case RetryQuestion():
+            return _sent(who, question, answer)
+        case ScaleQuestion():
+            return (
+                f"from {answer['before']:,} to {answer['workers']:,} in release {question.release}, by {who}"
+            )
+        case ResetQuestion():
+            return f"all snapshots are deleted, by {who}; the next start folds {answer['records']:,} records again"
+
+
+def _wanted(question: ChangeQuestion) -> str:
+    match question:
+        case RetryQuestion():
+            return f"{_which(question)} were to be"
+        case ScaleQuestion():
+            return f"there were to be {question.workers:,} in release {question.release}"
+        case ResetQuestion():
+            return "all snapshots were to be deleted"
 
 
 def _sent(who: str, question: RetryQuestion, answer: dict[str, Any]) -> str:

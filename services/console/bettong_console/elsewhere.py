@@ -33,7 +33,9 @@ def elsewhere(application: str, suite: Path | None, release: str | None) -> Mapp
             "reset": Elsewhere(
                 "A processor that runs would save its states again, and this suite starts its processor again whenever"
                 " it ends. So the suite has to be down.",
-                f"bettong down{folder}\nbettong state reset {file}{folder} --yes\nbettong up {file}{folder}",
+                # The record of a processor that was stopped lives for ten seconds.
+                f"bettong down{folder} && sleep 12 &&\n"
+                f"bettong state reset {file}{folder} --yes &&\nbettong up {file}{folder}",
             ),
         }
     if release is None:
