@@ -83,7 +83,7 @@ class Portion:
 
 
 def format_of(path: Path, *, offered: Iterable[Format] = Format) -> Format:
-    """The format that a file's ending stands for. Raises BettongError, with those on offer, for one that it does not know."""
+    """The format that a file's ending stands for. Raises BettongError, with those on offer, for an unknown one."""
     for kind, endings in _ENDINGS.items():
         if path.suffix.lower() in endings:
             return kind
