@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from bettong.inspection.flow_graph import FlowGraph, flow_graph
 from bettong.inspection.live.application import loaded_plan
 from bettong_console.access import Access
 from bettong_console.board import Board
+from bettong_console.elsewhere import Elsewhere
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.history_texts import HistoryTexts
 from bettong_console.listeners import Listeners
@@ -55,6 +56,8 @@ def recorded_site(
     graph: FlowGraph | None = None,
     ask: Callable[[Question], Awaitable[str]] | None = None,
     changes_allowed: bool = False,
+    release: str | None = None,
+    elsewhere: Mapping[str, Elsewhere] | None = None,
 ) -> RecordedSite:
     """The site as it is after a recording of `examples/visits.py`, or after other looks and with another graph."""
     planned = loaded_plan(str(EXAMPLE))
@@ -71,6 +74,8 @@ def recorded_site(
         files=page_files(),
         access=Access(grants, local=local, changes_allowed=changes_allowed),
         secure=False,
+        release=release,
+        elsewhere=elsewhere or {},
         log=structlog.get_logger(),
     )
     return RecordedSite(board, listeners, site.application())

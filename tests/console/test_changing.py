@@ -15,7 +15,7 @@ from bettong.config.access import Grants, digest, parse
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong_console.changing import IDS_MAX, retry_of
 from bettong_console.errors import ConsoleRequestError
-from bettong_console.question import Question, RetryQuestion
+from bettong_console.question import Question, ResetQuestion, RetryQuestion, ScaleQuestion
 from tests.console.sites import RecordedSite, answer_recorded, recorded_site, served
 
 URL = "http://127.0.0.1:7400"
@@ -216,3 +216,45 @@ def test_who_may_not_change_anything_sees_no_button_for_it(page: Page, retried: 
         expect(page.get_by_text("Where it failed")).to_be_visible()
         expect(page.locator("[data-retry], [data-retry-all]")).to_have_count(0)
         page.goto("about:blank")
+
+
+def test_a_person_is_asked_twice_for_workers_and_types_the_name_to_reset(page: Page) -> None:
+    asked: list[Question] = []
+
+    async def ask(question: Question) -> str:
+        await asyncio.sleep(0)
+        asked.append(question)
+        found = {"dry_run": True, "texts": ["so it is"], "fault": None, "before": 2, "records": 7}
+        return json.dumps(found | {"workers": getattr(question, "workers", None)})
+
+    own = recorded_site(lambda: parse(TOKENS), ask=ask, changes_allowed=True, release="trial")
+    with served(own) as found:
+        page.goto(f"{found.url}/partitions")
+        page.get_by_label("Token").fill(OPERATOR)
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("button", name="Scale").click()
+        page.get_by_label("Workers", exact=True).fill("4")
+        page.get_by_role("button", name="Next").click()
+        headline = page.locator(".asking strong").first
+        expect(headline).to_have_text("Set 4 workers instead of 2?")
+        page.get_by_role("button", name="Set 4 workers").click()
+        expect(headline).to_have_text("4 workers set: they come and go as Kubernetes can")
+        page.get_by_role("button", name="Close").click()
+        page.get_by_role("button", name="Throw away").click()
+        page.get_by_label("Type visits to confirm").fill("visits")
+        report = Axe().run(page)
+        assert report.violations_count == 0, report.generate_report()
+        page.get_by_role("button", name="Throw all states away").click()
+        expect(headline).to_have_text("All snapshots are deleted")
+        page.goto(f"{found.url}/events")
+        expect(page.locator(".timeline li").nth(0)).to_contain_text("states reset")
+        expect(page.locator(".timeline li").nth(1)).to_contain_text("from 2 to 4 in release trial, by ann")
+        expect(page.locator(".mark.states").first).to_be_visible()
+        page.goto("about:blank")
+    assert asked == [
+        ScaleQuestion("trial", None, dry_run=True),
+        ScaleQuestion("trial", 4, dry_run=True),
+        ScaleQuestion("trial", 4, dry_run=False),
+        ResetQuestion(dry_run=True),
+        ResetQuestion(dry_run=False),
+    ]
