@@ -36,6 +36,7 @@ from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
 from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.integration.log_parts import FRAME_BYTES_MAX
+from tests.samples.kept_kernels import kept_kernels
 from tests.waiting import eventually
 
 PARTITIONS = 4
@@ -129,7 +130,10 @@ class Group:
 
 def programs_of(planned: Plan, *, compiled: bool) -> Programs:
     """A plan with its stages ready to run."""
-    return Programs(planned, {stage.name: program(stage, compiled=compiled) for stage in planned.stages})
+    return Programs(
+        planned,
+        {stage.name: program(stage, compiled=compiled, cache=kept_kernels()) for stage in planned.stages},
+    )
 
 
 class World:
