@@ -252,14 +252,18 @@ def repartition(
         patch.setattr(rest, "at_rest", lambda *_args, **_more: nullcontext(where))
         with LogAdmin(where.kafka) as admin:
             for number in (before, partitions):
-                with pytest.raises(LogError, match=f"from {before} to {partitions} partitions: finish that with"):
+                with pytest.raises(
+                    LogError, match=f"from {before} to {partitions} partitions: finish that with"
+                ):
                     prepare(admin, where, number)
             record = kept_partitioning(admin, where.kafka, "shop")
         assert record is not None
         assert record.change is not None
         if not record.change.switched:
             back = command(capsys, application, kept, "--back")
-            assert f"shop has {before} partitions, as before; the change to {partitions} is taken back" in back
+            assert (
+                f"shop has {before} partitions, as before; the change to {partitions} is taken back" in back
+            )
             would = command(capsys, application, kept, *to, "--dry-run")
             assert f"would give shop {partitions} partitions instead of {before}; states: " in would
         assert said in command(capsys, application, kept, *to)
