@@ -36,6 +36,7 @@ def pane_table_of(
         accumulators.words,
         are_combined=isinstance(windows, Ranges) and windows.panes > 1,
         are_sessions=isinstance(windows, Sessions),
+        are_shown=node.windowing.early_ns is not None,
         kinds=folds.items,
         counters=folds.tops[:, [WORD, COUNT_MAX]],
     )
