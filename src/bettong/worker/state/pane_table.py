@@ -1,7 +1,7 @@
 """The open windows of one partition's keys, for folds over columns: a record a key, and a row of an array a pane."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,9 +35,6 @@ from bettong.worker.state.stored_arrays import bytes_of, read_array
 from bettong.worker.state.table import SavedStates
 from bettong.worker.state.timers import without_never
 
-# What a record has of each table; behind it comes when early results are due, of those that give any.
-_WORDS = 3
-
 
 class PaneTable(DueTable):
     """See StateTable; `words`: see `pane_pool`. A key's state is its panes.
@@ -60,7 +57,8 @@ class PaneTable(DueTable):
         `shown`: the accumulators of a pane, from its words and all items, as JSON can hold them.
         """
         due, *early = [timer.field for timer in node.timers] or ["due"]
-        first = np.array([(NEVER, -1, -1, *[NEVER] * len(early))], _record((due, "oldest", "newest", *early)))
+        record = np.dtype([(name, "<i8") for name in (due, "oldest", "newest", *early)])
+        first = np.array([(NEVER, -1, -1, *[NEVER] * len(early))], record)
         super().__init__(node, key[1], key[0], key[2], first=first)
         self._windowed = node
         self._early_ns = node.windowing.early_ns
@@ -125,28 +123,8 @@ class PaneTable(DueTable):
         panes = read_array(file, dimensions=2)
         return panes, [read_array(file, dimensions=2) for _ in range(arrays_of(self.panes.kinds))]
 
-    def _in_own_form(self, states: Array) -> Array:
-        """Windows go on with and without early results, of which none is due then."""
-        own = self.first.dtype
-        names = own.names[:_WORDS]
-        if states.dtype == own or states.dtype not in (_record(names), _record((*names, "early"))):
-            return states
-        found = np.repeat(self.first, len(states))
-        for name in names:
-            found[name] = states[name]
-        return found
-
-    def _panes_in_own_form(self, saved: Array) -> Array:
-        """The same of panes as a snapshot holds them. Sessions have changed, as those of plain Python have."""
-        more = len(self.panes.saved) - saved.shape[1]
-        if more == 1 and self.panes.are_shown:
-            shown = np.zeros(len(saved), np.int64) if self.panes.are_sessions else saved[:, 1]
-            return np.column_stack([saved, shown])
-        return saved[:, :-1] if more == -1 and not self.panes.are_shown else saved
-
     def _take_over(self, slots: Array, states: Array, beside: Any) -> None:
         beside, items = beside
-        beside = self._panes_in_own_form(beside)
         starts, counts = states["oldest"], states["newest"]
         width = len(self.panes.saved)
         dues = _words(states)[:, DUE]
@@ -213,7 +191,3 @@ class PaneTable(DueTable):
 def _words(states: Array) -> Array:
     words: Array = states.view(np.int64).reshape(len(states), states.itemsize // 8)
     return words
-
-
-def _record(names: Sequence[str]) -> np.dtype[Any]:
-    return np.dtype([(name, "<i8") for name in names])

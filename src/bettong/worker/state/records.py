@@ -258,7 +258,6 @@ class RecordTable:
             raise SnapshotError(f"state of {self.name!r}: {error}") from None
         if migration and states.dtype.names:
             states = self._migrated(states, migration)
-        states = self._in_own_form(states)
         shape = (len(states), self._table.words)
         if states.dtype != self.states.dtype or keys.dtype != np.uint64 or keys.shape != shape:
             raise SnapshotError(
@@ -297,10 +296,6 @@ class RecordTable:
         except (TypeError, ValueError, IndexError) as error:
             raise SnapshotError(f"state of {self.name!r}: no state has such fields: {error!s:.200}") from None
         return records_of(self._node, list(map(migration, old)))
-
-    def _in_own_form(self, states: Array) -> Array:
-        """Records as this table has them, of those that it can go on with."""
-        return states
 
     def _read_beside(self, file: io.BytesIO) -> Any:  # noqa: ARG002 - for tables that keep more
         """What `_saved` wrote behind the states. Raises ValueError."""
