@@ -47,6 +47,7 @@ soak: setup  ## Run an hour at 20,000 messages/s with a fault a minute; nothing 
 	@exec $(BIN)/python -m tests.faults.soak $(ARGS)
 
 fuzz: setup  ## Feed every parser with damaged input: an hour (ARGS="--seconds 300 columns" for less, or one parser)
+	@$(PYTHON) -m deploy.bootstrap --tests
 	@exec $(BIN)/python -m tests.fuzz.fuzzing $(ARGS)
 
 kubernetes: setup  ## Test the chart on a real control plane; builds one the first time (Go, 25 minutes of a core)

@@ -39,7 +39,8 @@ _GRACE_S = 60.0
 # What one process feeds, one parser after the other, takes about so long together: its imports take seconds.
 _PROCESS_S = 75.0
 _NICE_MOST = 19
-_LINES_SHOWN = 30
+_LINES_SHOWN = 12
+_BYTES_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,13 @@ def keep(outcome: Outcome) -> Path:
     return path
 
 
+def described(outcome: Outcome) -> str:
+    """Which parser, where the input is kept and how it begins, and the end of what the process said."""
+    beginning = (outcome.finding or b"")[:_BYTES_SHOWN]
+    said = "\n".join(outcome.said.splitlines()[-_LINES_SHOWN:])
+    return f"FINDING in {outcome.name}: {keep(outcome).relative_to(ROOT)}: {beginning!r}\n{said}"
+
+
 def write_seeds(harness: Harness) -> None:
     """Puts the valid samples into the corpus, as they are now."""
     folder = CORPUS / harness.name
@@ -165,20 +173,20 @@ def main(arguments: Sequence[str]) -> int:
     say(
         f"{len(names)} parsers, {len(engines)} time(s) {share_s:.0f} s each, {_SIDE_BY_SIDE} at a time; --seed {seed}"
     )
-    found = 0
+    findings = []
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as threads:
         size = max(1, round(_PROCESS_S / share_s))
         parts = [names[at : at + size] for at in range(0, len(names), size)]
         work = partial(fuzz_all, seed=seed, seconds=share_s)
         calls = threads.map(lambda turn: list(work(turn[0], engine=turn[1])), product(parts, engines))
         for outcome in chain.from_iterable(calls):
-            found += outcome.finding is not None
             say(f"{outcome.name:15} {outcome.count:>10,} inputs")
             if outcome.finding is not None:
-                last = "\n".join(outcome.said.splitlines()[-_LINES_SHOWN:])
-                say(f"FINDING in {outcome.name}: {keep(outcome).relative_to(ROOT)}\n{last}")
-    say(f"{found} finding(s)" if found else "nothing found")
-    return 1 if found else 0
+                findings.append(outcome)
+    say(f"{len(findings)} finding(s)" if findings else "nothing found")
+    for outcome in findings:  # at the end, which is what is seen of a long output
+        say(described(outcome))
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

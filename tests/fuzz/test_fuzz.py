@@ -84,6 +84,26 @@ def test_whatever_goes_wrong_is_found_with_its_input(
     assert reported in outcome.said
 
 
+def test_what_was_found_stands_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def outcomes(names: list[str], **_: object) -> list[fuzzing.Outcome]:
+        return [
+            fuzzing.Outcome(name, 3, b"bad" if name == "frames" else None, "KeyError: 1") for name in names
+        ]
+
+    monkeypatch.setattr(fuzzing, "fuzz_all", outcomes)
+    monkeypatch.setattr(fuzzing, "_engines", lambda: [None])
+    monkeypatch.setattr(fuzzing, "ROOT", tmp_path)
+    monkeypatch.setattr(fuzzing, "FINDINGS", tmp_path / "fuzz-findings")
+    assert fuzzing.main(["--seconds", "1", "frames", "columns"]) == 1
+    finding, said = capsys.readouterr().out.splitlines()[-2:]
+    assert finding.startswith("FINDING in frames: fuzz-findings/frames/")
+    assert finding.endswith(".bin: b'bad'")
+    assert said == "KeyError: 1"
+    assert fuzzing.main(["--seconds", "1", "columns"]) == 0
+
+
 def test_the_same_seed_gives_the_same_inputs() -> None:
     inputs = [b"one", b"another", b""]
     runs = [[mutated(random, inputs, (b"word",)) for _ in range(300)] for random in (Random(7), Random(7))]

@@ -190,6 +190,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ),
     ({"spark": {"conf": {"spark.ssl.keyPassword": "a"}}}, "spark.ssl.keyPassword would lie in a ConfigMap"),
     ({"spark": {"conf": {"spark.a": "https://u:p@b"}}}, "spark.conf: spark.a: a URL with a password"),
+    ({"extraObjects": ["a"]}, "extraObjects[0]: an object of Kubernetes has an apiVersion and a kind"),
+    ({"extraObjects": [{"kind": "ConfigMap"}]}, "extraObjects[0]: an object of Kubernetes has an apiVersion"),
     ({"settings": {"snapshots": "s3://key:word@bucket/a"}}, "settings.snapshots: a URL with a password"),
     ({"driver": {"checkpoint": {"url": "s3a://key:word@b"}}}, "driver.checkpoint.url: a URL with a password"),
 ]
@@ -208,6 +210,8 @@ def test_what_is_wrong_is_reported(chart: Chart, values: Mapping[str, Any], mess
     "values",
     [
         {"sender": {"resources": {"cpu": "0.05"}}, "receiver": {"resources": {"cpu": "1.50"}}},
+        {"driver": {"checkpoint": {"persistence": {"enabled": None}}}},  # as helm takes a default away
+        {"extraObjects": ["{{ if false }}never{{ end }}"]},
         {
             "settings": {"snapshots": "s3://bucket/a"},
             "driver": {"checkpoint": {"url": "abfss://box@account.net/a"}},

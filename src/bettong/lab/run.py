@@ -24,7 +24,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LabError, LateError
 from bettong.lab.clients import Clients, clients, open_feed
 from bettong.lab.folding import await_folded
-from bettong.lab.java_pauses import logging_pauses, pauses
+from bettong.lab.gc_pauses import logging_pauses, pauses
 from bettong.lab.load import LabLoad, Pace, TopicLoad, make_load
 from bettong.lab.measures import Measured, course, latencies, usages
 from bettong.lab.reading import Lateness, ResultReading, SinkReading, TopicReading
@@ -40,6 +40,7 @@ SETTLE_S_MAX = 600.0
 # After all is there: long enough for what is too much to come.
 _QUIET_S = 1.0
 _CONNECTIONS = "connections"
+_GC_LOG = "gc_log"
 
 
 @dataclass(slots=True)
@@ -128,7 +129,7 @@ def _running(
 def _options(
     spec: RunSpec, topics: RunTopics | None, faults: Sequence[PlannedFault], folder: Path
 ) -> SuiteOptions:
-    ours = {} if topics is None else {_CONNECTIONS: str(topics.connections)}
+    ours = {_GC_LOG: str(folder)} | ({} if topics is None else {_CONNECTIONS: str(topics.connections)})
     return SuiteOptions(
         application=spec.application,
         partitions=spec.partitions,

@@ -64,7 +64,7 @@ limits: { {{- with $burst.cpu }}cpu: {{ . | quote }}, {{ end }}memory: {{ defaul
 {{- define "bettong.disk" -}}
 {{- $volume := default dict (index . 1) -}}
 {{- with index . 0 -}}
-{{- $kept := or (empty $volume) $volume.enabled -}}
+{{- $kept := or (empty $volume) (default false $volume.enabled) -}}
 , ephemeral-storage: {{ add (include "bettong.mebibytes" .) (ternary 0 (include "bettong.mebibytes" (default "0Mi" $volume.size)) $kept) }}Mi
 {{- end -}}
 {{- end -}}
