@@ -83,14 +83,14 @@ class ColumnWindows:
         table.close(slots)
         return in_order(fired, table.panes.items.words)
 
-    def _over(self, due: DueKeys) -> Fired:
+    def _over(self, due: DueKeys) -> FiredWindows:
         """Fires the windows of these keys that are over."""
         found, count = self._find(
             len(due.slots), lambda index, found, count: self._close(index, due, found, count)
         )
         dues = found.dues[:count]
         ends = dues - self._delay_ns
-        return Fired(
+        return FiredWindows(
             self._table.keys_at(due.slots[found.keys[:count]]),
             dues,
             ends - 1,
@@ -100,14 +100,14 @@ class ColumnWindows:
             found.words[:count],
         )
 
-    def _so_far(self, slots: Array, dues: Array) -> Fired:
+    def _so_far(self, slots: Array, dues: Array) -> FiredWindows:
         """Early results of keys that have open windows, and are due for them at these times."""
         oldest = self._oldest_ends(slots)
         ends = oldest.copy()
         found, count = self._find(
             len(slots), lambda index, found, count: self._show(index, slots, ends, found, count)
         )
-        return Fired(
+        return FiredWindows(
             self._table.keys_at(slots),
             dues,
             oldest - 1,
@@ -182,7 +182,7 @@ class ColumnWindows:
         raise NotImplementedError
 
 
-class Fired(NamedTuple):
+class FiredWindows(NamedTuple):
     """The same as ClosedWindows, in no order: of windows that are over, or early. `words`: of what was kept."""
 
     keys: Array
@@ -195,7 +195,7 @@ class Fired(NamedTuple):
     are_early: bool = False
 
 
-def in_order(fired: Sequence[Fired], items: Array) -> ClosedWindows | None:
+def in_order(fired: Sequence[FiredWindows], items: Array) -> ClosedWindows | None:
     """What fired, put together; None where nothing did. `items`: see WindowWords."""
     keys, dues, times, starts, ends, words = (
         np.concatenate(each) if len(fired) > 1 else each[0]

@@ -17,7 +17,7 @@ from bettong.worker.state.group_tables import FIRST, LAST, CountTable
 from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, NUMBER, OLDEST, VALUES
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import Accumulators, WindowWords
-from bettong.worker.windows.column_windows import ClosedWindows, ColumnWindows, Fired, in_order
+from bettong.worker.windows.column_windows import ClosedWindows, ColumnWindows, FiredWindows, in_order
 from bettong.worker.windows.early_kernels import show_panes
 from bettong.worker.windows.group_kernels import EphemeralTimes, add_to_groups, add_to_opened
 from bettong.worker.windows.pane_kernels import REFUSED
@@ -83,7 +83,9 @@ class CountColumns(ColumnWindows):
         slots, dues = self._table.take_slots_due(log_ns)
         keys, words = self._table.keys_at(slots), _kept(self._table, slots)
         self._table.close(slots)
-        over = Fired(keys, dues, words[:, LAST - MESSAGES], np.arange(len(keys)), *_covered(words), words)
+        over = FiredWindows(
+            keys, dues, words[:, LAST - MESSAGES], np.arange(len(keys)), *_covered(words), words
+        )
         return in_order([over], self._table.panes.items.words)
 
     def _try_kernels(self, slots: Array, times: Array) -> None:
@@ -144,7 +146,7 @@ class EphemeralColumns(ColumnWindows):
         # Maybe at the record with which their windows fire.
         gone_ns = np.where(is_open, dues + self._span.keep_ns, dues)
         is_gone = gone_ns <= until_ns
-        fired = list[Fired]()
+        fired = list[FiredWindows]()
         is_early = (early != NEVER) & (~is_gone | (early < gone_ns))
         if is_early.any():
             is_over = ~is_open | (fires & (dues <= early))
@@ -158,20 +160,20 @@ class EphemeralColumns(ColumnWindows):
         table.close(slots)
         return in_order(fired, table.panes.items.words)
 
-    def _ended(self, slots: Array, dues: Array) -> Fired:
+    def _ended(self, slots: Array, dues: Array) -> FiredWindows:
         """The windows of these keys fire, at these times."""
         words = _kept(self._table, slots)
         every = np.arange(len(slots))
         keys = self._table.keys_at(slots)
-        return Fired(keys, dues, dues - 1, every, dues - self._span.trigger_ns, dues, words)
+        return FiredWindows(keys, dues, dues - 1, every, dues - self._span.trigger_ns, dues, words)
 
-    def _without(self, slots: Array, dues: Array, *, are_early: bool) -> Fired:
+    def _without(self, slots: Array, dues: Array, *, are_early: bool) -> FiredWindows:
         """What is due of these keys gives nothing."""
         none = np.empty(0, np.int64)
         words = np.empty((0, 1 + self._accumulators.words), np.int64)
-        return Fired(self._table.keys_at(slots), dues, dues, none, none, none, words, are_early)
+        return FiredWindows(self._table.keys_at(slots), dues, dues, none, none, none, words, are_early)
 
-    def _so_far(self, slots: Array, dues: Array) -> Fired:
+    def _so_far(self, slots: Array, dues: Array) -> FiredWindows:
         shown = super()._so_far(slots, dues)
         ends = self._oldest_ends(slots)[shown.given]
         return shown._replace(starts=ends - self._span.trigger_ns, ends=ends)
