@@ -171,7 +171,7 @@ def open_pane(slot: Any, before: Any, number: Any, folds: Any, keys: Any, pool: 
     panes, _, free, counts, _ = pool
     pane = new_pane(slot, before, number, keys, panes, free, counts)
     if pane >= 0:
-        # Of windows that have no such word, it is one that the first message fills.
+        # Of windows that have no such word, it is another one, which is filled before it is read.
         panes[pane, SHOWN] = 0
         for word in range(len(folds.operations), folds.words):
             panes[pane, VALUES + word] = 0
