@@ -10,7 +10,7 @@ from bettong.worker.state.records import RecordTable
 
 
 class DueTable(RecordTable):
-    """See StateTable. What a record refers to is kept beside the records."""
+    """See StateTable. What a record refers to is kept beside the records. It has one timer at most."""
 
     @property
     def words(self) -> Array:
@@ -34,21 +34,16 @@ class DueTable(RecordTable):
     def take_slots_due(self, clock_ns: int) -> tuple[Array, Array]:
         """The slots of keys that are due by then, and when. They are NEVER now; `close` has to follow.
 
-        `clock_ns`: of the clock by which the timer goes, which is the only one.
+        `clock_ns`: of the clock by which the timer goes.
         """
-        slots, at_ns, _ = self._take_due(clock_ns, clock_ns)
+        assert self._timers is not None  # noqa: S101 - nothing is due without one
+        slots, at_ns, _ = self._timers.take(clock_ns, clock_ns, self.states)
+        if self._changed is not None:
+            self._changed[slots] = True
         return slots, at_ns
 
-    def _take_due(self, log_ns: int, watermark_ns: int) -> tuple[Array, Array, Array]:
-        """See SlotTimers.take."""
-        assert self._timers is not None  # noqa: S101 - nothing is due without one
-        due = self._timers.take(log_ns, watermark_ns, self.states)
-        if self._changed is not None:
-            self._changed[due[0]] = True
-        return due
-
     def close(self, slots: Array) -> None:
-        """Slots that were due have fired: keys that keep nothing are gone, the others due again."""
+        """Those that `take_slots_due` gave have fired: keys that keep nothing are gone, the others due again."""
         is_over = self._is_over(slots)
         over = slots[is_over]
         self._deleted += len(over)
