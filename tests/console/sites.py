@@ -14,6 +14,7 @@ from pathlib import Path
 
 import structlog
 import uvicorn
+from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from bettong.config.access import Grants
@@ -45,6 +46,11 @@ class RecordedSite:
     board: Board
     listeners: Listeners
     application: ASGIApp
+
+
+def client(site: RecordedSite) -> TestClient:
+    """Asks it without a socket; its address is one of loopback."""
+    return TestClient(site.application, base_url="http://127.0.0.1:7400", follow_redirects=False)
 
 
 def recorded_site(

@@ -15,8 +15,8 @@ from bettong_console.changing import WORKERS_MAX
 from bettong_console.elsewhere import elsewhere
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.question import ChangeQuestion, Question, ResetQuestion, RetryQuestion, ScaleQuestion
-from tests.console.sites import RecordedSite, recorded_site
-from tests.console.test_changing import OPERATOR, TOKENS, URL, VIEWER, shown
+from tests.console.sites import RecordedSite, client, recorded_site
+from tests.console.test_changing import OPERATOR, TOKENS, VIEWER, shown
 
 RELEASE = "trial"
 SCALE = ("/api/scale", {"workers": 4, "dry_run": False})
@@ -55,7 +55,7 @@ def changed() -> Changed:
 
 @pytest.fixture
 def asking(changed: Changed) -> Iterator[TestClient]:
-    with TestClient(site(changed).application, base_url=URL, follow_redirects=False) as found:
+    with client(site(changed)) as found:
         yield found
 
 
@@ -102,10 +102,10 @@ def test_whose_token_does_not_allow_it_changes_nothing(
 def test_a_console_without_allow_changes_and_pages_elsewhere_change_nothing(
     changed: Changed, path: str, given: dict[str, object]
 ) -> None:
-    with TestClient(site(changed, allowed=False).application, base_url=URL) as asking:
+    with client(site(changed, allowed=False)) as asking:
         answer = asking.post(path, json=given, headers=shown(OPERATOR))
         assert (answer.status_code, "--allow-changes" in answer.json()["error"]) == (403, True)
-    with TestClient(site(changed).application, base_url=URL) as asking:
+    with client(site(changed)) as asking:
         asking.post("/sign-in", data={"token": OPERATOR})
         assert asking.post(path, json=given, headers={"sec-fetch-site": "same-site"}).status_code == 403
         assert asking.post(path, content=json.dumps(given)).status_code == 415
@@ -167,7 +167,7 @@ def test_another_name_than_the_applications_resets_nothing(
 
 
 def test_where_no_release_is_known_nothing_is_scaled(changed: Changed) -> None:
-    with TestClient(site(changed, release=None).application, base_url=URL) as asking:
+    with client(site(changed, release=None)) as asking:
         answer = asking.post(SCALE[0], json=SCALE[1], headers=shown(OPERATOR))
     assert (answer.status_code, "BETTONG_CONSOLE_RELEASE" in answer.json()["error"]) == (422, True)
     assert changed.asked == []
@@ -187,7 +187,7 @@ def test_where_no_release_is_known_nothing_is_scaled(changed: Changed) -> None:
 def test_what_was_refused_or_broke_off_is_an_event_that_says_which(
     path: str, given: dict[str, object], refusal: tuple[int, str], text: str
 ) -> None:
-    with TestClient(site(Changed(ConsoleRequestError(*refusal))).application, base_url=URL) as asking:
+    with client(site(Changed(ConsoleRequestError(*refusal)))) as asking:
         answer = asking.post(path, json=given, headers=shown(OPERATOR))
         assert (answer.status_code, answer.json()["error"]) == refusal
         assert newest(asking)[2] == text
@@ -203,7 +203,7 @@ def test_what_is_changed_elsewhere_is_told_with_its_commands_to_those_who_may() 
     assert elsewhere("visits.py", None, None).keys() == {"scale"}
     assert elsewhere("visits.py", None, RELEASE) == {}
     found = recorded_site(lambda: parse(TOKENS), changes_allowed=True, elsewhere=here)
-    with TestClient(found.application, base_url=URL) as asking:
+    with client(found) as asking:
         described = {
             token: asking.get("/api/description", headers=shown(token)).json()["elsewhere"]
             for token in (OPERATOR, VIEWER)

@@ -16,9 +16,8 @@ from bettong.frames.dead_letter_id import DeadLetterId
 from bettong_console.changing import IDS_MAX, retry_of
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.question import Question, ResetQuestion, RetryQuestion, ScaleQuestion
-from tests.console.sites import RecordedSite, answer_recorded, recorded_site, served
+from tests.console.sites import RecordedSite, answer_recorded, client, recorded_site, served
 
-URL = "http://127.0.0.1:7400"
 OPERATOR, VIEWER = "of one who may", "of one who looks"
 TOKENS = (
     f'[ann]\nsha256 = "{digest(OPERATOR)}"\nconsole = true\nchange = true\n'
@@ -67,7 +66,7 @@ def retried() -> Retried:
 
 @pytest.fixture
 def asking(retried: Retried) -> Iterator[TestClient]:
-    with TestClient(site(retried).application, base_url=URL, follow_redirects=False) as found:
+    with client(site(retried)) as found:
         yield found
 
 
@@ -96,7 +95,7 @@ def test_to_ask_what_it_would_do_is_no_event(asking: TestClient, retried: Retrie
 
 def test_without_an_answer_the_event_says_so() -> None:
     retried = Retried(refuse="Kafka does not answer")
-    with TestClient(site(retried).application, base_url=URL) as asking:
+    with client(site(retried)) as asking:
         given = {"ids": "all", "computation": "clicks", "dry_run": False}
         assert asking.post("/api/retry", json=given, headers=shown(OPERATOR)).status_code == 503
         newest = asking.get("/api/now?view=events", headers=shown(OPERATOR)).json()["changes"][0]
@@ -116,7 +115,7 @@ def test_whose_token_does_not_allow_it_changes_nothing(
 @pytest.mark.parametrize("grants", [lambda: parse(TOKENS), None])
 def test_a_console_that_was_not_started_for_it_changes_nothing(grants: Callable[[], Grants] | None) -> None:
     retried = Retried()
-    with TestClient(site(retried, grants, allowed=False).application, base_url=URL) as asking:
+    with client(site(retried, grants, allowed=False)) as asking:
         answer = asking.post("/api/retry", json=ONE, headers=shown(OPERATOR))
         described = asking.get("/api/description", headers=shown(OPERATOR)).json()
     assert (answer.status_code, "--allow-changes" in answer.json()["error"]) == (403, True)
@@ -126,7 +125,7 @@ def test_a_console_that_was_not_started_for_it_changes_nothing(grants: Callable[
 
 def test_without_tokens_nobody_may_change_anything_even_where_changes_are_allowed() -> None:
     retried = Retried()
-    with TestClient(site(retried, None).application, base_url=URL) as asking:
+    with client(site(retried, None)) as asking:
         assert asking.post("/api/retry", json=ONE).status_code == 403
     assert retried.asked == []
 
