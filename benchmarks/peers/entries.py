@@ -80,7 +80,7 @@ def _bettong(workload: PeerWorkload) -> list[Entry]:
 
 
 def _peer(workload: PeerWorkload, peer: Peer) -> Entry:
-    start = partial(peer.start, workload.name)
+    start = partial(peer.start, workload)
     once = partial(_race_by_frames if peer.frames else _race, start)
     return Entry(Measurement(peer.name, _UNIT, None), peer.version, peer.guarantee, once, peer)
 

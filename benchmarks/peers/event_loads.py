@@ -15,12 +15,9 @@ from benchmarks.peers import event_answers
 from benchmarks.peers.events import (
     APPROVED,
     BOUND_MS,
-    COUNT,
     EVENT,
     LEFT,
     MS_NS,
-    OVERDUE,
-    PAIR,
     PATIENCE_MS,
     PLACED,
     RIGHT,
@@ -70,24 +67,22 @@ class _Events:
 
 @dataclass(frozen=True, slots=True)
 class EventLoad:
-    """A load as bytes, what is asked about it, and the layout of a result."""
+    """A load as bytes, and what is asked about it."""
 
     opening: list[bytes]
     timed: list[bytes]
     answer: _Answer
-    result_bytes: int
     sided: bool = False
 
     def of_race(self) -> Load:
         """As records. The order of a key's results is not judged: who closes windows together promises none."""
-        every = b"".join(self.answer(self.opening + self.timed))
         return Load(
             [self._record(message) for message in self.opening],
             [self._record(message) for message in self.timed],
             len(self.timed),
-            sum(map(len, self.answer(self.opening))),
-            self._by_key(every),
-            self._by_key,
+            len(self.answer(self.opening)),
+            _by_key(self.answer(self.opening + self.timed)),
+            _by_key,
             (LEFT, RIGHT) if self.sided else (INPUT,),
         )
 
@@ -102,13 +97,6 @@ class EventLoad:
         key, at_ns, value = EVENT.unpack(message)
         topic = (LEFT, RIGHT)[value & 1] if self.sided else INPUT
         return Record(message, b"%d" % key, topic=topic, time_ms=at_ns // MS_NS)
-
-    def _by_key(self, content: bytes) -> Results:
-        found: Results = {}
-        for start in range(0, len(content), self.result_bytes):
-            result = content[start : start + self.result_bytes]
-            found.setdefault(b"%d" % int.from_bytes(result[:8]), []).append(result)
-        return {key: sorted(results) for key, results in found.items()}
 
 
 def tumbling_load(messages: int) -> EventLoad:
@@ -132,9 +120,7 @@ def join_load(messages: int) -> EventLoad:
     load = _Events.spread(keys, 2 + np.arange(messages), _START_MS + 10 * BOUND_MS, span_ms)
     bell = [_Events.at_once(starters, bell_ms + side, 2 * (messages + 1) + side) for side in range(2)]
     timed = load.packed() + bell[0].packed() + bell[1].packed()
-    return EventLoad(
-        opening[0].packed() + opening[1].packed(), timed, event_answers.pairs_within, PAIR.size, sided=True
-    )
+    return EventLoad(opening[0].packed() + opening[1].packed(), timed, event_answers.pairs_within, sided=True)
 
 
 def timer_load(messages: int) -> EventLoad:
@@ -147,7 +133,7 @@ def timer_load(messages: int) -> EventLoad:
     opening += _Events.at_once(starters, begin_ms, APPROVED).packed()
     timed = _Events.spread(keys, kinds, begin_ms, span_ms).packed()
     bell = _Events.at_once(_all_keys(keys), begin_ms + span_ms + PATIENCE_MS, APPROVED)
-    return EventLoad(opening, timed + bell.packed(), event_answers.overdue_orders, OVERDUE.size)
+    return EventLoad(opening, timed + bell.packed(), event_answers.overdue_orders)
 
 
 def _counted(messages: int, keys_count: int, size_ms: int, span_ms: int, answer: _Answer) -> EventLoad:
@@ -159,7 +145,14 @@ def _counted(messages: int, keys_count: int, size_ms: int, span_ms: int, answer:
     )
     timed = _Events.spread(keys, values, begin_ms, span_ms).packed()
     bell = _Events.at_once(_all_keys(keys), begin_ms + span_ms + 2 * size_ms, 0)
-    return EventLoad(opening, timed + bell.packed(), answer, COUNT.size)
+    return EventLoad(opening, timed + bell.packed(), answer)
+
+
+def _by_key(results: Sequence[bytes]) -> Results:
+    found: Results = {}
+    for result in results:
+        found.setdefault(b"%d" % int.from_bytes(result[:8]), []).append(result)
+    return {key: sorted(values) for key, values in found.items()}
 
 
 def _all_keys(keys: Array) -> Array:

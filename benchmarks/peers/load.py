@@ -1,6 +1,6 @@
 """What a run feeds, and the right answer: records before the clock starts, records behind it, results by key."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,19 +23,19 @@ class Record(NamedTuple):
 class Load:
     """Records to feed before the clock starts and after, and what must come out.
 
-    `timed_messages`: of the latter. `opening_bytes`: of the former's results. `expected`: the results of both. `split`
-    makes such results of all bytes that came out.
+    `timed_messages`: of the latter. `opening_results`: how many the former give. `expected`: the results of both.
+    `split` makes such results of the values of all records that came out, a result each.
     """
 
     opening: list[Record]
     timed: list[Record]
     timed_messages: int
-    opening_bytes: int
+    opening_results: int
     expected: Results
-    split: Callable[[bytes], Results]
+    split: Callable[[Sequence[bytes]], Results]
     topics: tuple[str, ...] = (INPUT,)
 
     @property
-    def result_bytes(self) -> int:
-        """Bytes of all results."""
-        return sum(len(result) for results in self.expected.values() for result in results)
+    def results(self) -> int:
+        """How many results there are."""
+        return sum(map(len, self.expected.values()))

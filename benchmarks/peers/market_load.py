@@ -17,7 +17,7 @@ from benchmarks.peers.market import symbol_of
 from benchmarks.workload import Workload, wire_messages, workload
 from bettong.frames.columns import Array
 from examples.market_spread_load import Columns, Round, instruments
-from examples.market_spread_oracle import RESULT, by_symbol, rejected
+from examples.market_spread_oracle import by_symbol, rejected
 
 _TIME = b"20160902-16:00:00.000"
 _WIDE, _NARROW = 0.08, 0.01
@@ -41,8 +41,15 @@ def market_load(messages: int) -> Load:
     messages_of = [message[_LENGTH_BYTES:] for message in wire_messages(between)]
     records = [Record(message, symbol_of(message)) for message in messages_of]
     timed = between.messages - between.rounds[0].messages  # the initial quotes come before all rounds
-    opening_bytes = len(instruments(rejecting=True).symbols) * RESULT.size
-    return Load(records[:-timed], records[-timed:], timed, opening_bytes, between.rejected, by_symbol)
+    bell = len(instruments(rejecting=True).symbols)
+    return Load(
+        records[:-timed],
+        records[-timed:],
+        timed,
+        bell,
+        between.rejected,
+        lambda results: by_symbol(b"".join(results)),
+    )
 
 
 def market_frames(messages: int, partitions: int) -> Load:

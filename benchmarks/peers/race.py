@@ -60,7 +60,6 @@ Start = Callable[[Trial], AbstractContextManager[Running]]
 
 def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: float) -> Sample:
     """Messages a second between opening and end, and the CPU of the contestant's processes alone. Raises RaceError."""
-    result_bytes = load.result_bytes
     with TemporaryDirectory(prefix="bettong-peers-") as made:
         folder = Path(made)
         with KafkaBroker(folder / "kafka") as broker:
@@ -70,10 +69,10 @@ def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: flo
             with start(trial) as running, _Output(broker.bootstrap, partitions) as output:
                 deadline = time.monotonic() + s_max
                 feed(broker.bootstrap, load.opening)
-                output.read(load.opening_bytes, running, deadline)
+                output.read(load.opening_results, running, deadline)
                 spent_s, begun = _cpu_s(running), time.perf_counter()
                 feed(broker.bootstrap, load.timed)
-                output.read(result_bytes, running, deadline)
+                output.read(load.results, running, deadline)
                 seconds = time.perf_counter() - begun
                 spent_s = _cpu_s(running) - spent_s
                 check(load.split(output.read_on()), load.expected)
@@ -121,7 +120,7 @@ class _Output:
     """All that was committed to the output topic. A context manager."""
 
     def __init__(self, bootstrap: str, partitions: int) -> None:
-        self._content = bytearray()
+        self._values: list[bytes] = []
         self._consumer = Consumer(
             {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
         )
@@ -135,24 +134,24 @@ class _Output:
     ) -> None:
         self._consumer.close()
 
-    def read(self, size: int, running: Running, deadline: float) -> None:
-        """Reads until there are `size` bytes. Raises RaceError when the contestant dies, or at the deadline."""
-        while len(self._content) < size:
+    def read(self, count: int, running: Running, deadline: float) -> None:
+        """Reads until there are so many results. Raises RaceError when the contestant dies, or at the deadline."""
+        while len(self._values) < count:
             self._take(_POLL_S)
             running.check()
             if time.monotonic() > deadline:
-                raise RaceError(f"too slow: {len(self._content)} of {size} bytes of results in time")
+                raise RaceError(f"too slow: {len(self._values)} of {count} results in time")
 
-    def read_on(self) -> bytes:
+    def read_on(self) -> list[bytes]:
         """Everything, with what should not have come: results that were repeated."""
         self._take(1.0)
-        return bytes(self._content)
+        return self._values
 
     def _take(self, wait_s: float) -> None:
         for record in self._consumer.consume(_BATCH, wait_s):
             if record.error() is not None:
                 raise KafkaException(record.error())
-            self._content += record.value() or b""
+            self._values.append(record.value() or b"")
 
 
 def _cpu_s(running: Running) -> float:

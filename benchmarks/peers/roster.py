@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.peers.race import RaceError, Running, Trial
-from benchmarks.peers.workloads import MARKET_SPREAD, WORKLOADS
+from benchmarks.peers.workloads import MARKET_SPREAD, NEXMARK, WORKLOADS, PeerWorkload
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.processes import Command, Process
 
@@ -97,11 +97,11 @@ class Peer:
         return pinned(self.package, self.lock.read_text()) if self.own_environment else version(self.package)
 
     @contextmanager
-    def start(self, workload: str, trial: Trial) -> Iterator[Running]:
+    def start(self, workload: PeerWorkload, trial: Trial) -> Iterator[Running]:
         """Runs the processes of a workload's program until left; see `race.Start`."""
-        module = f"{__package__}.{self.folder}.{self.programs[workload]}"
+        module = f"{__package__}.{self.folder}.{self.programs[workload.name]}"
         if self.prepare is not None:
-            preparing = Process(self._command(trial, self.prepare(trial), "prepare"))
+            preparing = Process(self._command(trial, self.prepare(trial), "prepare", workload.query))
             try:
                 if (ending := preparing.wait(_PREPARE_S_MAX)) is None or ending.status:
                     raise RaceError(_last_words(preparing))
@@ -110,7 +110,7 @@ class Peer:
         processes: list[Process] = []
         try:
             for number, arguments in enumerate(self.calls(trial, module)):
-                processes.append(Process(self._command(trial, arguments, str(number))))
+                processes.append(Process(self._command(trial, arguments, str(number), workload.query)))
             yield _Processes(processes)
         finally:
             for process in processes:
@@ -118,7 +118,7 @@ class Peer:
             for process in processes:
                 process.stop()
 
-    def _command(self, trial: Trial, arguments: Arguments, number: str) -> Command:
+    def _command(self, trial: Trial, arguments: Arguments, number: str, query: str) -> Command:
         state = trial.folder / f"state-{number}"
         state.mkdir(exist_ok=True)
         environment = {
@@ -127,6 +127,7 @@ class Peer:
             "PEER_STATE": str(state),
             "PEER_PARTITIONS": str(trial.partitions),
             "PEER_PROCESSES": str(trial.processes),
+            "PEER_QUERY": query,
             "TMPDIR": str(state),
         }
         call = (str(self.environment / "bin" / "python"), *arguments)
@@ -178,13 +179,28 @@ def _modules(*workloads: str) -> dict[str, str]:
     return {name: WORKLOADS[name].module for name in workloads}
 
 
+_NEXMARK = [name for name, workload in WORKLOADS.items() if workload.module == NEXMARK]
+# Of windows over all keys.
+_NEXMARK_OF_ALL = (f"{NEXMARK}-q5", f"{NEXMARK}-q7")
+_NEXMARK_BY_KEY = [name for name in _NEXMARK if name not in _NEXMARK_OF_ALL]
+
+
+def _lacks_all_keys(clock: str) -> dict[str, str]:
+    """Why windows over all keys are left out."""
+    why = f"{clock}, and no watermark for all partitions: one that is read ahead would end a window over all keys"
+    return dict.fromkeys(_NEXMARK_OF_ALL, why)
+
+
 _BYTEWAX = Peer(
     "bytewax",
     "bytewax",
     "state exactly once, output at least once; a snapshot each second",
     _bytewax,
-    _modules(_MARKET, "tumbling", "sliding", "timers"),
-    {"interval-join": "bytewax joins newest values, or those of one window; it has no join within bounds"},
+    _modules(_MARKET, "tumbling", "sliding", "timers", *_NEXMARK_BY_KEY),
+    {
+        **_lacks_all_keys("bytewax has a clock a key"),
+        "interval-join": "bytewax joins newest values, or those of one window; it has no join within bounds",
+    },
     package="bytewax",
     prepare=lambda trial: ("-m", "bytewax.recovery", str(trial.folder), str(trial.processes)),
 )
@@ -203,8 +219,11 @@ PEERS = [
         "quix",
         "exactly once (transactions); a commit each second",
         _alike,
-        _modules(_MARKET, "tumbling", "sliding", "interval-join"),
-        {"timers": "Quix Streams has no timers"},
+        _modules(_MARKET, "tumbling", "sliding", "interval-join", *_NEXMARK_BY_KEY),
+        {
+            **_lacks_all_keys("Quix Streams has a clock a partition"),
+            "timers": "Quix Streams has no timers",
+        },
         package="quixstreams",
     ),
     Peer(
@@ -229,6 +248,14 @@ PEERS = [
         _SPARK,
         _once,
         {_MARKET: "transform_with_state"},
+        own_environment=False,
+    ),
+    Peer(
+        "Spark Structured Streaming",
+        "spark",
+        _SPARK,
+        _once,
+        _modules(*_NEXMARK),
         own_environment=False,
     ),
     Peer(

@@ -2,27 +2,33 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from benchmarks.peers import event_loads
 from benchmarks.peers.event_loads import EventLoad
 from benchmarks.peers.load import Load
 from benchmarks.peers.market_load import market_load, market_loop
+from benchmarks.peers.nexmark.load import nexmark_load, nexmark_loop
+from benchmarks.peers.nexmark.queries import QUERIES, NexmarkQuery
 
 
 @dataclass(frozen=True, slots=True)
 class PeerWorkload:
-    """`load`: so many messages and their right answer. `loop`: messages a second of the plain loop, for so many."""
+    """`load`: so many messages and their right answer. `loop`: messages a second of the plain loop, for so many.
+
+    `query`: which one of those that share a program, else "".
+    """
 
     name: str
     asked: str
     load: Callable[[int], Load]
     loop: Callable[[int], float]
+    query: str = ""
 
     @property
     def module(self) -> str:
         """Its module in a folder of programs."""
-        return self.name.replace("-", "_")
+        return self.name.removesuffix(f"-{self.query}").replace("-", "_")
 
 
 MARKET_SPREAD = PeerWorkload("market-spread", "orders against quotes, 350 symbols", market_load, market_loop)
@@ -35,6 +41,20 @@ def _by_event_time(name: str, asked: str, load: Callable[[int], EventLoad]) -> P
         asked,
         lambda messages: loaded(messages).of_race(),
         lambda messages: loaded(messages).loop_per_s(),
+    )
+
+
+NEXMARK = "nexmark"
+
+
+def _nexmark(query: NexmarkQuery) -> PeerWorkload:
+    bettong = "compiled" if query.compiled else "in plain Python"
+    return PeerWorkload(
+        f"{NEXMARK}-{query.name}",
+        f"{query.asked} (Bettong {bettong})",
+        partial(nexmark_load, query),
+        partial(nexmark_loop, query),
+        query.name,
     )
 
 
@@ -54,5 +74,6 @@ WORKLOADS = {
         _by_event_time(
             "timers", "orders without approval within 600 s, 100,000 keys", event_loads.timer_load
         ),
+        *map(_nexmark, QUERIES.values()),
     )
 }

@@ -4,16 +4,21 @@ The queries beside this file are applications: `bettong up examples/nexmark/q5.p
 computes, and how to feed it.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import bettong
 from bettong import Width
 
 # How much older than the newest one of its source a message may be.
 OUT_OF_ORDER = timedelta(seconds=4)
+# A connection of Kafka whose topics `persons`, `auctions` and `bids`, JSON objects, are read; None: what clients send.
+TOPICS_OF: str | None = None
+
+_Message = TypeVar("_Message")
 
 
 @dataclass(slots=True)
@@ -61,16 +66,33 @@ class Bid:
 
 def persons(app: bettong.Application, key: str = "id") -> bettong.Stream[Person]:
     """The source of persons, by the time at which they came."""
-    return app.source("persons", schema=Person, key=key, event_time="at", out_of_order=OUT_OF_ORDER)
+    return _source(app, "persons", Person, key)
 
 
 def auctions(app: bettong.Application, key: str = "id") -> bettong.Stream[Auction]:
     """The source of auctions, by the time at which they were opened."""
-    return app.source("auctions", schema=Auction, key=key, event_time="at", out_of_order=OUT_OF_ORDER)
+    return _source(app, "auctions", Auction, key)
 
 
 def bids(
     app: bettong.Application, key: str | tuple[str, ...] | Callable[[Bid], int] = "auction"
 ) -> bettong.Stream[Bid]:
     """The source of bids, by the time at which they were made."""
-    return app.source("bids", schema=Bid, key=key, event_time="at", out_of_order=OUT_OF_ORDER)
+    return _source(app, "bids", Bid, key)
+
+
+def _source(app: bettong.Application, name: str, schema: type[_Message], key: Any) -> bettong.Stream[_Message]:
+    def of_json(record: bytes) -> _Message:
+        return schema(**json.loads(record))
+
+    topic = None if TOPICS_OF is None else bettong.KafkaTopic(name, connection=TOPICS_OF)
+    decoder = None if topic is None else bettong.each(of_json)
+    return app.source(
+        name,
+        schema=schema,
+        key=key,
+        decoder=decoder,
+        from_=topic,
+        event_time="at",
+        out_of_order=OUT_OF_ORDER,
+    )

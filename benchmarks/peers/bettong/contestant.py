@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.peers.nexmark import SITE
 from benchmarks.peers.race import RaceError, Running, Trial
 from benchmarks.peers.roster import ROOT
 from benchmarks.peers.workloads import PeerWorkload
@@ -30,9 +31,10 @@ class BettongSuite:
         """Runs the suite until left; see `race.Start`."""
         connections = trial.folder / "connections.json"
         connections.write_text(json.dumps({"exchange": {"bootstrap_servers": trial.bootstrap}}))
-        root = {"PYTHONPATH": str(ROOT)}  # applications import benchmarks and examples
+        root = {"PYTHONPATH": f"{ROOT}:{SITE}"}  # applications import benchmarks and examples
+        query = f":{self.workload.query}" if self.workload.query else ""
         options = SuiteOptions(
-            application=str(HERE / f"{self.workload.module}.py"),
+            application=f"{HERE / self.workload.module}.py{query}",
             partitions=trial.partitions,
             schedule=self.schedule,
             environment=dict.fromkeys(("sender", "processor", "receiver"), root),

@@ -1,4 +1,4 @@
-"""What both Spark programs share: a session, the records of the input topic, and a query into the output topic."""
+"""What Spark's programs share: a session, the records of an input topic, and a query into the output topic."""
 
 import os
 import sys
@@ -13,6 +13,7 @@ from bettong.jars import CONNECTOR_JARS
 OUTPUT = "key binary, value binary"
 _KAFKA = os.environ.get("PEER_KAFKA", "")
 _STATE = os.environ.get("PEER_STATE", "")
+_NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 def judged(key: bytes, rows: Iterator[pd.DataFrame], market: Market) -> tuple[Market, pd.DataFrame]:
@@ -27,9 +28,15 @@ def judged(key: bytes, rows: Iterator[pd.DataFrame], market: Market) -> tuple[Ma
 
 def run(query: Callable[[DataFrame], DataFrame], more: dict[str, str]) -> None:
     """Runs until the process is ended. `more`: options of the session."""
+    records = messages(session("market-spread", {_NO_DATA: "false", **more}), "messages")
+    write(query(records.select("key", "value", "offset")))
+
+
+def session(name: str, more: dict[str, str]) -> SparkSession:
+    """A session in this process."""
     processes = os.environ["PEER_PROCESSES"]
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    builder = SparkSession.builder.appName("market-spread").master(f"local[{processes}]")
+    builder = SparkSession.builder.appName(name).master(f"local[{processes}]")
     options = {
         "spark.driver.extraClassPath": os.pathsep.join(map(str, CONNECTOR_JARS.glob("*.jar"))),
         "spark.driver.host": "127.0.0.1",
@@ -37,15 +44,23 @@ def run(query: Callable[[DataFrame], DataFrame], more: dict[str, str]) -> None:
         "spark.ui.enabled": "false",
         # Spark's guide to stateful queries: one to two a core.
         "spark.sql.shuffle.partitions": processes,
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         **more,
     }
-    for name, value in options.items():
-        builder = builder.config(name, value)
+    for option, value in options.items():
+        builder = builder.config(option, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def messages(spark: SparkSession, topic: str) -> DataFrame:
+    """The records of a topic."""
     source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", _KAFKA)
-    records = source.option("subscribe", "messages").option("startingOffsets", "earliest").load()
-    sink = query(records.select("key", "value", "offset")).writeStream.format("kafka").outputMode("append")
+    return source.option("subscribe", topic).option("startingOffsets", "earliest").load()
+
+
+def write(results: DataFrame) -> None:
+    """Writes the results until the process is ended."""
+    sink = results.writeStream.format("kafka").outputMode("append")
     sink = sink.option("kafka.bootstrap.servers", _KAFKA).option("topic", "results")
     sink.option("checkpointLocation", f"{_STATE}/checkpoint").start().awaitTermination()
