@@ -3,11 +3,13 @@
     python -m benchmarks.peers
     python -m benchmarks.peers --messages 200000 --runs 1 --only bytewax --only "Quix Streams"
     python -m benchmarks.peers --workload tumbling
+    python -m benchmarks.peers --workload nexmark --query q5 --query q7
 
 Makes what environments are missing, then lets everyone run in turns. Prints a table, and leaves all runs as JSON, by
 date, with a plot, beside those of `make bench`.
 """
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +23,7 @@ from benchmarks.measuring import measure_machine
 from benchmarks.peers import environments
 from benchmarks.peers.entries import Entry, RunSize, entries_of, left_out
 from benchmarks.peers.race import RaceError
-from benchmarks.peers.workloads import MARKET_SPREAD, WORKLOADS, PeerWorkload
+from benchmarks.peers.workloads import MARKET_SPREAD, NAMES, WORKLOADS, PeerWorkload
 from bettong.errors import BettongError
 from bettong.lab.facts import facts as machine_facts
 
@@ -30,8 +32,12 @@ _WIDTH = 170
 
 def main(
     workload: Annotated[
-        str, typer.Option(help=f"What is done with the messages: {', '.join(WORKLOADS)}.")
+        str, typer.Option(help=f"What is done with the messages: {', '.join(NAMES)}.")
     ] = MARKET_SPREAD.name,
+    query: Annotated[
+        list[str] | None,
+        typer.Option(help="Of nexmark: the queries (q5), one after the other; by default all."),
+    ] = None,
     messages: Annotated[int, typer.Option(help="Messages of a run.", min=10_000)] = 1_000_000,
     runs: Annotated[int, typer.Option(help="Runs of each; the median counts.", min=1)] = 3,
     partitions: Annotated[int, typer.Option(help="Partitions of every topic.", min=1)] = 4,
@@ -43,26 +49,35 @@ def main(
     """Compares Bettong with its peers. Exits 1 when someone failed; the others run all the same."""
     console = Console()
     console.width = max(console.width, _WIDTH)
-    of = _workload(workload)
-    entries = _chosen(of, tuple(only or ("",)))
-    environments.make(entry.peer for entry in entries if entry.peer is not None)
+    chosen = {of.name: (of, _chosen(of, tuple(only or ("",)))) for of in _workloads(workload, query or [])}
+    environments.make(
+        entry.peer for _, entries in chosen.values() for entry in entries if entry.peer is not None
+    )
     facts, size = machine_facts(), RunSize(messages, partitions, processes, s_max)
-    _run(console, of, entries, size, runs)
-    measurements = [entry.measurement for entry in entries if entry.measurement.samples]
-    title = f"{of.name}: {of.asked}; {messages:,} messages, {runs} runs, {processes} processes each"
-    console.print(report.table(measurements, title))
-    console.print(_notes(entries))
-    missing = left_out(of)
-    for name, why in missing.items():
-        console.print(f"{name} is left out: {why}", highlight=False)
+    measurements: list[Measurement] = []
+    for of, entries in chosen.values():
+        _run(console, of, entries, size, runs)
+        measured = [entry.measurement for entry in entries if entry.measurement.samples]
+        title = f"{of.name}: {of.asked}; {messages:,} messages, {runs} runs, {processes} processes each"
+        console.print(report.table(measured, title))
+        console.print(_notes(entries))
+        who = {entry.measurement.name: entry.note for entry in entries}
+        for name, why in left_out(of).items():
+            console.print(f"{name} is left out: {why}", highlight=False)
+            who[name] = f"left out: {why}"
+        query_of = f"{of.query}, " if of.query else ""
+        facts |= {f"who: {query_of}{name}": note for name, note in who.items()}
+        measurements += [replace(each, name=f"{query_of}{each.name}") for each in measured]
     if measurements:
-        asked: dict[str, str | int] = {"run": f"{of.name}, beside others", "messages": messages, "runs": runs}
-        who = {f"who: {entry.measurement.name}": entry.note for entry in entries}
-        who |= {f"who: {name}": f"left out: {why}" for name, why in missing.items()}
+        asked: dict[str, str | int] = {
+            "run": f"{workload}, beside others",
+            "messages": messages,
+            "runs": runs,
+        }
         asked |= {"partitions": partitions, "processes": processes}
-        path = report.save(results, measurements, facts | who, asked)
+        path = report.save(results, measurements, facts, asked)
         console.print(f"{path}, and a page beside it", highlight=False)
-    raise typer.Exit(any(entry.fault for entry in entries))
+    raise typer.Exit(any(entry.fault for _, entries in chosen.values() for entry in entries))
 
 
 def _run(console: Console, of: PeerWorkload, entries: list[Entry], size: RunSize, runs: int) -> None:
@@ -83,10 +98,15 @@ def _run(console: Console, of: PeerWorkload, entries: list[Entry], size: RunSize
             console.print(f"{entry.measurement.name}: {sample.value:,.0f} messages/s", highlight=False)
 
 
-def _workload(name: str) -> PeerWorkload:
-    if name not in WORKLOADS:
-        raise typer.BadParameter(f"there is no workload {name!r}: there are {', '.join(WORKLOADS)}")
-    return WORKLOADS[name]
+def _workloads(name: str, queries: list[str]) -> list[PeerWorkload]:
+    """That of the name; of Nexmark, one a query: those that were asked for, else all."""
+    of_name = {each.query: each for each in WORKLOADS.values() if each.module.replace("_", "-") == name}
+    if not of_name:
+        raise typer.BadParameter(f"there is no workload {name!r}: there are {', '.join(NAMES)}")
+    if wrong := [query for query in queries if query not in of_name]:
+        known = ", ".join(filter(None, of_name)) or "none"
+        raise typer.BadParameter(f"{name!r} has no query {wrong[0]!r}: there are {known}")
+    return [of_name[query] for query in queries] or list(of_name.values())
 
 
 def _chosen(of: PeerWorkload, beginnings: tuple[str, ...]) -> list[Entry]:

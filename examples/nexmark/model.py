@@ -81,7 +81,9 @@ def bids(
     return _source(app, "bids", Bid, key)
 
 
-def _source(app: bettong.Application, name: str, schema: type[_Message], key: Any) -> bettong.Stream[_Message]:
+def _source(
+    app: bettong.Application, name: str, schema: type[_Message], key: Any
+) -> bettong.Stream[_Message]:
     def of_json(record: bytes) -> _Message:
         return schema(**json.loads(record))
 

@@ -14,7 +14,7 @@ from benchmarks.peers.roster import PEERS, last_line, pinned
 from benchmarks.peers.workloads import MARKET_SPREAD
 from bettong.edges.application_file import load as load_application
 from bettong.testing import run
-from examples.market_spread_oracle import by_symbol
+from examples.market_spread_oracle import RESULT, by_symbol
 
 SYMBOLS = 350
 FRAME_MESSAGES = 700
@@ -47,7 +47,7 @@ def test_the_rule_of_the_peers_gives_the_oracles_answer() -> None:
     assert sum(map(len, of.expected.values())) > 2 * SYMBOLS + 1000, "the bells, and some between"
     frames = market_frames(300_000, 4)
     check(by_symbol(folded_frames(frames.opening + frames.timed)), of.expected)
-    assert len(folded_frames(frames.opening)) == of.opening_bytes
+    assert len(folded_frames(frames.opening)) == of.opening_results * RESULT.size
     assert len({record.partition for record in frames.timed}) == 4
 
 
@@ -66,7 +66,7 @@ def test_bettongs_application_gives_the_oracles_answer(*, compiled: bool) -> Non
 def test_a_bell_rings_for_each_symbol_before_the_clock_starts_and_at_the_end() -> None:
     of = market_load(10_000)
     opening = folded(of.opening)
-    assert len(opening) == of.opening_bytes
+    assert len(opening) == of.opening_results * RESULT.size
     assert len(by_symbol(opening)) == SYMBOLS
     assert {record.key for record in of.timed[-SYMBOLS:]} == by_symbol(opening).keys()
     assert all(results[-1][9:15] == b"BELL 2" for results in of.expected.values())

@@ -68,7 +68,9 @@ def bid_by_bid(function: Callable[[Row], list[Row]]) -> Query:
     return lambda flow: op.flat_map("query", topic(flow, "bids"), function)
 
 
-def joined(one: KeyedStream[Row], many: KeyedStream[Row], field: str, rows: Callable[[Row, Row], list[Row]]) -> Stream[Row]:
+def joined(
+    one: KeyedStream[Row], many: KeyedStream[Row], field: str, rows: Callable[[Row, Row], list[Row]]
+) -> Stream[Row]:
     """Of rows of which a key has one, and others of which it has many; only the former have the field.
 
     `op.join` keeps the newest row of each side, so this is a state of both.

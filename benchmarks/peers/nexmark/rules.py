@@ -51,7 +51,9 @@ def new_sellers(arrived: Row, sides: Sides) -> tuple[Sides, list[Row]]:
     start = arrived["at"] // SIZE_NS * SIZE_NS
     window = str(start)
     if "name" in arrived:
-        rows = [{"person": arrived["id"], "name": arrived["name"], "start": start}] if window in opened else []
+        rows = (
+            [{"person": arrived["id"], "name": arrived["name"], "start": start}] if window in opened else []
+        )
         return ({**came, window: arrived["name"]}, opened), rows
     if window in opened:
         return sides, []

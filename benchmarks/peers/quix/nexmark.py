@@ -37,7 +37,9 @@ def bid_by_bid(function: Callable[[Row], list[Row]]) -> Query:
     return lambda app: topic(app, "bids").apply(function, expand=True)
 
 
-def joined(one: StreamingDataFrame, many: StreamingDataFrame, field: str, rows: Callable[[Row, Row], list[Row]]) -> StreamingDataFrame:
+def joined(
+    one: StreamingDataFrame, many: StreamingDataFrame, field: str, rows: Callable[[Row, Row], list[Row]]
+) -> StreamingDataFrame:
     """Of rows of which a key has one, and others of which it has many; only the former have the field.
 
     Quix Streams joins newest values, or within bounds, so this is a state of both.

@@ -23,7 +23,9 @@ Query = Callable[[Callable[[str], DataFrame]], DataFrame]
 
 def topic(spark: SparkSession, name: str) -> DataFrame:
     """The messages of a topic, by event time."""
-    values = messages(spark, name).select(F.from_json(F.col("value").cast("string"), SCHEMAS[name]).alias("row"))
+    values = messages(spark, name).select(
+        F.from_json(F.col("value").cast("string"), SCHEMAS[name]).alias("row")
+    )
     happened = F.timestamp_micros(F.col("at").cast("long") / 1000)
     return values.select("row.*").withColumn("happened", happened).withWatermark("happened", WATERMARK)
 
@@ -48,23 +50,34 @@ def q3(topics: Callable[[str], DataFrame]) -> DataFrame:
 
 def q5(topics: Callable[[str], DataFrame]) -> DataFrame:
     """Counts of windows, then all that have the most."""
-    counts = topics("bids").groupBy(F.window("happened", SIZE, SLIDE), "auction").agg(F.count("*").alias("bids"))
+    counts = (
+        topics("bids").groupBy(F.window("happened", SIZE, SLIDE), "auction").agg(F.count("*").alias("bids"))
+    )
     of_all = counts.groupBy("window").agg(
         F.max("bids").alias("most"), F.collect_list(F.struct("auction", "bids")).alias("counts")
     )
-    rows = of_all.select("window", F.explode(F.filter("counts", lambda count: count.bids == F.col("most"))).alias("top"))
+    rows = of_all.select(
+        "window", F.explode(F.filter("counts", lambda count: count.bids == F.col("most"))).alias("top")
+    )
     return rows.select(
-        ns(F.col("window.start")).alias("start"), ns(F.col("window.end")).alias("end"), "top.auction", "top.bids"
+        ns(F.col("window.start")).alias("start"),
+        ns(F.col("window.end")).alias("end"),
+        "top.auction",
+        "top.bids",
     )
 
 
 def q7(topics: Callable[[str], DataFrame]) -> DataFrame:
     """Bids of each price, of which the highest are kept: a join with their maximum would keep all."""
     bid = F.struct("price", "auction", "bidder", "at")
-    prices = topics("bids").groupBy(F.window("happened", SIZE)).agg(
-        F.max("price").alias("most"), F.collect_list(bid).alias("bids")
+    prices = (
+        topics("bids")
+        .groupBy(F.window("happened", SIZE))
+        .agg(F.max("price").alias("most"), F.collect_list(bid).alias("bids"))
     )
-    rows = prices.select("window", F.explode(F.filter("bids", lambda each: each.price == F.col("most"))).alias("top"))
+    rows = prices.select(
+        "window", F.explode(F.filter("bids", lambda each: each.price == F.col("most"))).alias("top")
+    )
     return rows.select(
         ns(F.col("window.start")).alias("start"), "top.auction", "top.price", "top.bidder", "top.at"
     )
@@ -110,7 +123,9 @@ def q20(topics: Callable[[str], DataFrame]) -> DataFrame:
     """A join of two streams."""
     auctions, bids = topics("auctions").where(F.col("category") == CATEGORY), topics("bids")
     joined = bids.join(auctions, bids.auction == auctions.id)
-    return joined.select("auction", "bidder", "price", "channel", bids.at, "item", "seller", "category", "expires")
+    return joined.select(
+        "auction", "bidder", "price", "channel", bids.at, "item", "seller", "category", "expires"
+    )
 
 
 def q21(topics: Callable[[str], DataFrame]) -> DataFrame:

@@ -1,0 +1,131 @@
+"""Nexmark by `python -m benchmarks.peers`: the records, the right answers, who runs a query, and Bettong."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+import typer
+
+from benchmarks.peers.__main__ import _workloads
+from benchmarks.peers.bettong.contestant import HERE as BETTONG
+from benchmarks.peers.entries import entries_of, left_out
+from benchmarks.peers.load import Load
+from benchmarks.peers.nexmark import rules
+from benchmarks.peers.nexmark.queries import QUERIES
+from benchmarks.peers.race import RaceError, check
+from benchmarks.peers.workloads import NAMES, WORKLOADS
+from bettong.edges.application_file import load as load_application
+from bettong.testing import run
+from tests.samples.nexmark import COMPILED
+
+MESSAGES = 2000
+FRAME_MESSAGES = 500
+STARTERS = 400
+
+
+def load_of(query: str) -> Load:
+    return WORKLOADS[f"nexmark-{query}"].load(MESSAGES)
+
+
+def judged(of: Load, values: list[bytes]) -> None:
+    check(of.split(values), of.expected)
+
+
+def frames(of: Load) -> Iterator[tuple[str, list[bytes]]]:
+    """The records as frames, in their order; all topics side by side."""
+    records = of.opening + of.timed
+    for begin in range(0, len(records), FRAME_MESSAGES):
+        for topic in of.topics:
+            values = [each.value for each in records[begin : begin + FRAME_MESSAGES] if each.topic == topic]
+            if values:
+                yield topic, values
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_load_has_starters_generated_events_and_a_bell(query: str) -> None:
+    of = load_of(query)
+    records = of.opening + of.timed
+    for topic in of.topics:
+        times = [record.time_ms for record in records if record.topic == topic]
+        assert times == sorted(times)
+        assert len({record.key for record in of.opening if record.topic == topic}) == STARTERS
+        assert times[-1] - times[0] > 200_000, "the pauses, and generated events"
+    assert STARTERS <= of.opening_results < of.results
+    assert MESSAGES <= len(of.timed) == of.timed_messages
+    field = QUERIES[query].keys[of.topics[0]]
+    assert records[0].key == str(json.loads(records[0].value)[field]).encode()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_bettongs_application_gives_the_models_answer_from_json_to_json(query: str) -> None:
+    of = load_of(query)
+    app = load_application(f"{BETTONG / 'nexmark.py'}:{query}")
+    outcome = run(app, list(frames(of)))
+    (results,) = (each for sink, each in outcome.outputs.items() if sink != "dead-letters")
+    assert not outcome.dead_letters
+    values = [json.dumps(asdict(each)).encode() for each in results]
+    judged(of, values)
+    with pytest.raises(RaceError, match="not the right ones"):
+        judged(of, values[1:])
+
+
+# What a peer's plain function makes of the bids, one by one.
+BID_BY_BID: dict[str, Callable[[Any], list[Any]]] = {
+    "q1": lambda bid: [rules.euro_bid(bid)],
+    "q2": rules.prices,
+    "q14": rules.timed_bids,
+    "q21": rules.channel_bids,
+    "q22": lambda bid: [rules.folder_bid(bid)],
+}
+
+
+@pytest.mark.parametrize("query", BID_BY_BID)
+def test_the_rules_of_peers_give_the_models_answer(query: str) -> None:
+    of = load_of(query)
+    rows = [row for record in of.opening + of.timed for row in BID_BY_BID[query](json.loads(record.value))]
+    judged(of, [json.dumps(row).encode() for row in rows])
+
+
+def test_sellers_are_found_whichever_topic_is_read_first() -> None:
+    of = load_of("q8")
+    for topics in (of.topics, of.topics[::-1]):
+        kept: dict[bytes, rules.Sides] = defaultdict(lambda: ({}, []))
+        found = []
+        for topic in topics:
+            for record in of.opening + of.timed:
+                if record.topic == topic:
+                    kept[record.key], rows = rules.new_sellers(json.loads(record.value), kept[record.key])
+                    found += [json.dumps(row).encode() for row in rows]
+        judged(of, found)
+
+
+def test_queries_are_chosen_by_name_and_a_wrong_one_is_named() -> None:
+    assert [each.name for each in _workloads("nexmark", ["q5", "q0"])] == ["nexmark-q5", "nexmark-q0"]
+    assert [each.query for each in _workloads("nexmark", [])] == list(QUERIES)
+    assert [each.name for each in _workloads("market-spread", [])] == ["market-spread"]
+    assert NAMES == ["market-spread", "tumbling", "sliding", "interval-join", "timers", "nexmark"]
+    with pytest.raises(typer.BadParameter, match="has no query 'q99'"):
+        _workloads("nexmark", ["q99"])
+    with pytest.raises(typer.BadParameter, match="no workload 'nexmark-q5'"):
+        _workloads("nexmark-q5", [])
+
+
+def test_who_has_no_watermark_for_all_keys_is_left_out_of_their_windows() -> None:
+    assert set(left_out(WORKLOADS["nexmark-q5"])) == {"bytewax", "Quix Streams"}
+    assert set(left_out(WORKLOADS["nexmark-q7"])) == {"bytewax", "Quix Streams"}
+    names = [entry.measurement.name for entry in entries_of(WORKLOADS["nexmark-q11"])]
+    assert names == [
+        *("Bettong, resident", "Bettong, micro-batch", "bytewax", "Quix Streams"),
+        *("Spark Structured Streaming", "PyFlink"),
+    ]
+
+
+def test_what_is_said_to_be_compiled_is() -> None:
+    assert {query.number for query in QUERIES.values() if query.compiled} == COMPILED & {
+        query.number for query in QUERIES.values()
+    }
