@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import report
-from benchmarks.measuring import measure_machine
+from benchmarks.measuring import Measurement, measure_machine
 from benchmarks.peers import environments
 from benchmarks.peers.entries import Entry, RunSize, entries_of, left_out
 from benchmarks.peers.race import RaceError

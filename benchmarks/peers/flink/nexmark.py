@@ -1,5 +1,7 @@
 """Nexmark by PyFlink, in SQL from table to table: no row comes to Python."""
 
+# ruff: noqa: S608 - queries are made of our own constants
+
 import os
 
 from pyflink.table import StreamTableEnvironment
@@ -48,7 +50,7 @@ def window(function: str, topic: str, *lengths: str, keys: str = "") -> str:
 COUNTS = f"""
     SELECT auction, COUNT(*) AS bids, window_start, window_end FROM {window("HOP", "bids", SLIDE, SIZE)}
     GROUP BY auction, window_start, window_end
-"""  # noqa: S608 - of our own constants, as all below
+"""
 QUERIES = {
     "q0": "SELECT auction, bidder, price, channel, url, `at`, extra FROM bids",
     "q1": f"SELECT auction, bidder, {PRICE} AS price, `at` FROM bids",
@@ -77,7 +79,7 @@ QUERIES = {
             GROUP BY seller, window_start, window_end
         ) a ON p.id = a.seller AND p.window_start = a.window_start AND p.window_end = a.window_end
     """,
-    # A session ends just behind the gap, which is 1 ns later here than in SQL.
+    # A session of the model ends just behind the gap, 1 ns later than in SQL.
     "q11": f"""
         SELECT bidder, {ns("window_start")} AS `start`, {ns("window_end")} + 1 AS `end`, COUNT(*) AS bids
         FROM {window("SESSION", "bids", SIZE, keys=" PARTITION BY bidder")}
