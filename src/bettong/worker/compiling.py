@@ -1,5 +1,6 @@
 """The kernels of an application's compiled computations."""
 
+import dis
 from collections.abc import Callable, Mapping
 from inspect import isgeneratorfunction
 from typing import Any, get_type_hints
@@ -92,6 +93,23 @@ def _form(
 ) -> KernelForm:
     if node.returns is Returns.WHETHER:
         return KernelForm(takes, state, Returns.WHETHER, None)
-    returns = Returns.NOTHING if get_type_hints(function).get("return") is type(None) else node.returns
+    is_silent = get_type_hints(function).get("return") is type(None) or (
+        isinstance(node, Stateful) and node.returns is Returns.ONE and _returns_none(function)
+    )
+    returns = Returns.NOTHING if is_silent else node.returns
     deletes = isinstance(node, Stateful) and node.delete_when is not None
     return KernelForm(takes, state, returns, node.schema, deletes)
+
+
+def _returns_none(function: Callable[..., Any]) -> bool:
+    """Whether all that it returns is None as its code stands: for Numba that is of no type that has fields."""
+    before = None
+    for step in dis.get_instructions(function):
+        if step.opname == "RETURN_VALUE":
+            is_constant = before is not None and before.opname == "LOAD_CONST" and not step.is_jump_target
+            if not is_constant or before.argval is not None:
+                return False
+        elif step.opname == "RETURN_CONST" and step.argval is not None:
+            return False
+        before = step
+    return True
