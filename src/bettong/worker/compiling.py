@@ -3,6 +3,7 @@
 import dis
 from collections.abc import Callable, Mapping
 from inspect import isgeneratorfunction
+from itertools import pairwise
 from typing import Any, get_type_hints
 
 from bettong.application.execution_mode import ExecutionMode, refusal
@@ -103,13 +104,11 @@ def _form(
 
 def _returns_none(function: Callable[..., Any]) -> bool:
     """Whether all that it returns is None as its code stands: for Numba that is of no type that has fields."""
-    before = None
-    for step in dis.get_instructions(function):
-        if step.opname == "RETURN_VALUE":
-            is_constant = before is not None and before.opname == "LOAD_CONST" and not step.is_jump_target
-            if not is_constant or before.argval is not None:
-                return False
-        elif step.opname == "RETURN_CONST" and step.argval is not None:
+    for before, step in pairwise(dis.get_instructions(function)):
+        if step.opname == "RETURN_CONST" and step.argval is not None:
             return False
-        before = step
+        if step.opname == "RETURN_VALUE" and (
+            step.is_jump_target or before.opname != "LOAD_CONST" or before.argval is not None
+        ):
+            return False
     return True
