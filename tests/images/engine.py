@@ -78,8 +78,8 @@ class Engine:
     def empty(self, *folders: Path, **variables: str) -> Iterator[list[str]]:
         """A new container of nothing but the base: the words before a command that runs in it, as root.
 
-        It has this machine's network, its settings for apt and pip, and `folders`, not to be written, where they lie. It
-        may make a network of its own, and bring its loopback up.
+        It has this machine's network, its settings for apt and pip, and `folders`, not to be written, where they lie.
+        It may make a network of its own, and bring its loopback up.
         """
         self._make_base()
         container = self._buildah("from", "--pull-never", _BASE).strip()
