@@ -193,7 +193,7 @@ def test_json_that_is_no_value_is_refused(case: KindCase) -> None:
     wanted = case.schema.arrow.field("value")
     for value, reason in case.no_json:
         with pytest.raises(SchemaError, match=reason):
-            reader_of(wanted)(value)
+            reader_by_arrow(wanted).read(value)
         with pytest.raises(SchemaError, match=r"^field ['\"]value"):
             message_of(case.schema, json.dumps({"key": "", "value": value}).encode())
 
