@@ -18,6 +18,7 @@ from bettong.inspection.flow_measures import (
     services_held_share,
 )
 from bettong.inspection.latency_curves import p999_ms
+from bettong.inspection.latency_parts import SinkParts
 from bettong.inspection.overview import PartitionRow, Record, StageSummary, number_of, service_of
 from bettong.inspection.trends import PartitionTrend, StageTrend, Trends, rate, stage_trend
 from bettong.metric_series import Metric
@@ -114,6 +115,7 @@ class SourceMeasures:
 class Measures:
     """All of it. `p50_ms` and its like: end to end, of the worst receiver; None when nothing came of late.
 
+    `latency_parts`: by sink, of the last minute; none where nobody measures them.
     `senders_held_share`: the part of the time in which a sender took nobody's frames, for it had no room.
     """
 
@@ -131,6 +133,7 @@ class Measures:
     partitions: tuple[PartitionMeasures, ...]
     flows: tuple[FlowMeasures, ...]
     senders_held_share: float | None
+    latency_parts: tuple[SinkParts, ...]
 
 
 def measures(now: TimedInspection, before: TimedInspection | None, known: Trends) -> Measures:
@@ -160,6 +163,7 @@ def measures(now: TimedInspection, before: TimedInspection | None, known: Trends
         senders_held_share=services_held_share(
             senders, _records(earlier, SENDER.name) if earlier is not None else {}, passed_s
         ),
+        latency_parts=overview.latency_parts,
     )
 
 
