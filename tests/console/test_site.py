@@ -150,12 +150,16 @@ def test_computations_are_as_busy_as_the_terminal_says() -> None:
     expected = inspection("visits", remote_rows(look.answers.live), look.answers).computations
     with client(recorded_site(looks=[look])) as asking:
         found = asking.get("/api/now?view=application").json()["computations"]
+        workers = asking.get("/api/now?view=partitions").json()["workers"]
     assert found == [asdict(line) for line in expected]
     partitions = sum(id_.stage == "clicks" for id_ in look.answers.partitions)
     assert {each["name"]: each["busy_share"] for each in found} == {
         "": pytest.approx(partitions * 0.02),
         "Visits": pytest.approx(partitions * 0.03),
     }
+    slots = [slot for id_, slot in look.answers.slots.items() if id_.stage == "clicks"]
+    for worker in workers:
+        assert worker["busy_share"] == pytest.approx(slots.count(worker["slot"]) * 0.05)
 
 
 def test_the_parts_of_the_latency_are_those_that_the_status_has() -> None:

@@ -135,7 +135,7 @@ def test_where_the_parts_of_the_latency_are_known_the_largest_says_what_is_slowe
     found = slowest_part(measured(moment(0, live, records)))
     assert found is not None
     assert (found.kind, found.name, found.remedy) == (*slowest, "")
-    assert found.why == f"results of out take 20.0 ms from client to delivery, {share}"
+    assert found.why == f"results of out take 20.0 ms in the mean from client to delivery, {share}"
 
 
 def test_nothing_measured_has_no_slowest_part() -> None:

@@ -241,10 +241,12 @@ def _workers(measured: Measures) -> list[View]:
 
 def _worker(slot: int, own: list[PartitionMeasures]) -> View:
     rates = [rate for each in own if (rate := each.trend.messages_per_s) is not None]
+    busy = [each.busy_share for each in own if each.busy_share is not None]
     return {
         "slot": slot,
         "partitions": len(own),
         "messages_per_s": sum(rates) if rates else None,
+        "busy_share": sum(busy) if busy else None,
         "lag": sum(each.row.lag or 0 for each in own),
         "p99_ms": max((each.p99_ms for each in own if each.p99_ms is not None), default=None),
         "keys": sum(each.row.keys for each in own),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong import metrics, queue_metrics
+from bettong.inspection.computations import busy_share
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
 from bettong.inspection.flow_measures import (
     FlowMeasures,
@@ -38,7 +39,8 @@ class TimedInspection:
 class PartitionMeasures:
     """One partition. `share`: of its stage's messages now, 0 to 1. `lag_s`: how long its next record has waited.
 
-    `p50_ms` and `p99_ms` are None while it rests. `unsaved_records`: folded since its newest snapshot.
+    `p50_ms` and `p99_ms` are None while it rests. `unsaved_records`: folded since its newest snapshot. `busy_share`: of
+    the core that folds it, of late.
     """
 
     row: PartitionRow
@@ -49,6 +51,7 @@ class PartitionMeasures:
     share: float | None
     unsaved_records: int | None
     cpus: int | None
+    busy_share: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +180,7 @@ def _partitions(now: TimedInspection, known: Trends) -> tuple[PartitionMeasures,
 def _partition(
     now: TimedInspection, row: PartitionRow, trend: PartitionTrend, total: float
 ) -> PartitionMeasures:
-    own = trend.messages_per_s
+    own, record = trend.messages_per_s, now.answers.partitions.get(row.id, {})
     # What its record says of latencies was true when it folded last.
     rests = own == 0.0
     return PartitionMeasures(
@@ -188,7 +191,8 @@ def _partition(
         lag_s=trend.lag.seconds if trend.lag is not None else None,
         share=own / total if own is not None and total else None,
         unsaved_records=max(0, row.offset - row.snapshot_offset) if row.snapshot_offset is not None else None,
-        cpus=_count(now.answers.partitions.get(row.id, {}), metrics.CPUS),
+        cpus=_count(record, metrics.CPUS),
+        busy_share=busy_share(record),
     )
 
 

@@ -116,7 +116,7 @@ def _longest(measured: Measures) -> SlowestPart | None:
     sink = max(sinks, key=lambda each: each.mean_ms)
     part, share = sink.largest.part, sink.largest.share
     why = (
-        f"results of {sink.sink} take {sink.mean_ms:,.1f} ms from client to delivery, {share:.0%} of it"
+        f"results of {sink.sink} take {sink.mean_ms:,.1f} ms in the mean from client to delivery, {share:.0%} of it"
         f" {part.words}"
     )
     if part in {LatencyPart.LOG_TO_RECEIVER, LatencyPart.RECEIVER_TO_SINK}:
