@@ -349,7 +349,9 @@ def table(outcomes: list[Outcome], expected: int) -> Table:
         "a worker killed: went on after, s": [f"{outcome.recovery_s:.1f}" for outcome in outcomes],
         "rejected orders": [f"{outcome.rejected:,} (oracle {expected:,})" for outcome in outcomes],
         "equal to the oracle": ["yes" if outcome.right else "NO" for outcome in outcomes],
-        f"dead letters ({_BROKEN_ORDERS} order is broken)": [f"{outcome.dead_letters:,}" for outcome in outcomes],
+        f"dead letters ({_BROKEN_ORDERS} order is broken)": [
+            f"{outcome.dead_letters:,}" for outcome in outcomes
+        ],
         "start-up, s": [f"{outcome.start_s:.1f}" for outcome in outcomes],
     }
     for name, values in rows.items():

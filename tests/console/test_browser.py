@@ -114,6 +114,9 @@ def test_accounts_are_those_of_the_api_and_green_with_a_word_where_they_add_up(
 def test_accounts_that_do_not_add_up_are_red_with_words_and_a_stage_has_an_address(page: Page) -> None:
     looks = recorded("visits")
     with served(recorded_site(looks=[*looks[:-2], *map(miscounted, looks[-2:])])) as own:
+        page.goto(own.url)
+        page.locator(".needs li").filter(has_text="accounts do not add up").get_by_role("link").first.click()
+        expect(page).to_have_url(f"{own.url}/accounts")
         page.goto(f"{own.url}/accounts?stage=clicks-by-page")
         expect(page.locator(".verdict .word")).to_have_text("Does not add up")
         expect(page.locator(".verdict li")).to_contain_text("clicks-by-page, ")

@@ -22,8 +22,9 @@ _SKEWED_PER_S_MIN = 10.0
 
 @dataclass(frozen=True, slots=True)
 class SlowestPart:
-    """`kind`: source, stage or sink; sources have one `name` together. `why`: with numbers; `remedy`: what would make it
-    faster, or "" when nothing is wrong.
+    """`kind`: source, stage or sink; sources have one `name` together.
+
+    `why`: with numbers; `remedy`: what would make it faster, or "" when nothing is wrong.
     """
 
     kind: str
