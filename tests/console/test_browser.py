@@ -256,6 +256,26 @@ def test_the_hottest_key_of_a_partition_is_named_and_leads_to_its_history(page: 
         page.goto("about:blank")
 
 
+def test_a_partition_with_many_times_its_share_is_named_with_its_hottest_keys_and_the_remedy(
+    page: Page,
+) -> None:
+    def crowded(number: int, look: Look) -> Look:
+        busy = PartitionId("clicks", 3)
+        record = look.answers.partitions[busy]
+        more = {**record, "messages": str(int(record["messages"]) + 100_000 * number)}
+        return replace(
+            look, answers=replace(look.answers, partitions={**look.answers.partitions, busy: more})
+        )
+
+    looks = [crowded(number, timed(look)) for number, look in enumerate(recorded("visits"))]
+    with served(recorded_site(looks=looks)) as own:
+        page.goto(f"{own.url}/partitions")
+        callout = page.locator(".callout.notice").filter(has_text="clicks/3 takes")
+        expect(callout).to_contain_text("Its hottest keys: ann & <bob> 42 %, eve 10 %.")
+        expect(callout).to_contain_text("a key with more fields divides")
+        page.goto("about:blank")
+
+
 def test_partitions_sort_and_filter_and_the_address_remembers(page: Page, site: Served) -> None:
     page.goto(f"{site.url}/partitions")
     rows = page.locator(".pinned tbody tr")

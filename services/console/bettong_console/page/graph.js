@@ -10,7 +10,7 @@ const HEIGHTS = { source: 50, computation: 90, sink: 90 };
 const ACROSS = [[230, 130], [196, 108], [172, 100]];
 const DOWNWARDS = [[230, HEAD + 92], [190, HEAD + 92], [172, HEAD + 88]];
 // Of a phone, on which two sources have room beside each other.
-const SOURCE_WIDTH_NARROW = 128;
+const SOURCE_WIDTH_NARROW = 120;
 // Of the time. Less back-pressure than this nobody feels.
 const HELD_MIN = 0.01;
 

@@ -110,7 +110,7 @@ export function partitionsPlace(root, description) {
     const known = view.rows.some((row) => row.hot_keys.length > 0);
     const columns = COLUMNS.filter(([id]) => (timed || !["watermark", "holder", "late"].includes(id)) && (known || id !== "hot"));
     const found = rows(columns);
-    morphChildren(root, h("div", {}, heavy(view.heavy), workers(view.workers, scaling, description.elsewhere.scale), table(columns, found), openWindows(windows()), description.changes && states()));
+    morphChildren(root, h("div", {}, heavy(view), workers(view.workers, scaling, description.elsewhere.scale), table(columns, found), openWindows(windows()), description.changes && states()));
   }
 
   function states() {
@@ -172,10 +172,12 @@ export function partitionsPlace(root, description) {
   };
 }
 
-function heavy(found) {
+function heavy({ heavy: found, rows }) {
+  const hottest = (each) => rows.find((row) => row.stage === each.stage && row.partition === each.partition)?.hot_keys ?? [];
+  const named = (keys) => (keys.length === 0 ? "A few keys may be hot" : `Its hottest keys: ${keys.map((each) => `${each.key} ${(each.share * 100).toFixed(0)} %`).join(", ")}`);
   return found.map((each) => h("div", { class: "card callout notice ages" }, h("p", {},
     h("strong", {}, `${each.stage}/${each.partition}`), ` takes ${digits(each.share * 100)} % of its stage's messages, ${digits(each.times)} times its share. `,
-    h("span", { class: "quiet" }, "A few keys may be hot: a key with more fields divides them, or local=True of a window combines them before they travel."))));
+    h("span", { class: "quiet" }, `${named(hottest(each))}. Remedy: a key with more fields divides them, or local=True of a window combines them before they travel.`))));
 }
 
 function workers(found, scaling, insteadOfScaling) {
