@@ -303,7 +303,8 @@ def test_a_key_is_asked_for_by_keyboard_and_its_states_are_shown(page: Page, sit
     page.keyboard.press("/")
     page.keyboard.type("ann")
     page.keyboard.press("Enter")
-    expect(page.locator(".timeline > li")).to_have_count(2)
+    entries = [re.compile(each) for each in ("offset 4", "snapshot has all that lies before", "offset 3")]
+    expect(page.locator(".timeline > li")).to_have_text(entries)
     expect(page.locator(".timeline .changed").first).to_contain_text("/prices")
     expect(page.locator(".timeline > li").first).to_contain_text(
         '"at":1700000001000000001'
