@@ -87,6 +87,7 @@ def _key_history(question: KeyQuestion, planned: Plan, where: FoundLocations) ->
     log = log_of(planned, stage, key, here)
     stretch = stretch_of(planned, log, here, log.end, from_snapshot=not question.whole)
     history = history_of(planned, key, here, stretch)
+    snapshots = kept_snapshots(planned, stretch, here)  # before others take their place
     events: deque[Event] = deque(maxlen=_EVENTS_MAX)
     total = 0
     for each in folded(history, stretch, here):
@@ -100,7 +101,7 @@ def _key_history(question: KeyQuestion, planned: Plan, where: FoundLocations) ->
         "first": stretch.first,
         "until": history.next_offset,
         "from_snapshot": stretch.snapshot is not None,
-        "snapshots": kept_snapshots(planned, stretch, here),
+        "snapshots": snapshots,
         "begin": log.begin,
         "total": total,
         "stopped": str(history.stopped) if history.stopped is not None else None,

@@ -94,13 +94,17 @@ def stretch_of(
 
 
 def kept_snapshots(plan: Plan, found: Stretch, where: Locations) -> list[int]:
-    """The offsets of the snapshots that are kept, as far as they lie in the stretch; none where the store is away."""
+    """The offsets of the snapshots in the stretch: the one that it begins with, and those that are kept.
+
+    Without the latter where the store is away: who folds from the beginning needs none.
+    """
+    offsets = {found.first} if found.snapshot is not None else set[int]()
     try:
         with RedisStore(where.redis, plan.application) as redis:
             known = snapshot_store(where.snapshots, plan.application, redis).increments(found.log.id)
     except StoreError:
-        return []  # who folds from the beginning needs none
-    offsets = {each[-1].offset for each in chains(known)}
+        known = []
+    offsets |= {each[-1].offset for each in chains(known)}
     return sorted(each for each in offsets if found.first <= each <= found.until)
 
 
