@@ -32,18 +32,18 @@ def pane_table_of(
 
     `parts`: the fields of keys that are tuples.
     """
-    accumulators = accumulators_of(node, fired_schema(kind, dtype))
-    table = _TABLES.get(type(node.windowing.kind), PaneTable)
-    return table(node, (kind, dtype, parts), pane_pool(node.windowing, accumulators.folds), accumulators.shown)
+    accumulators, windowing = accumulators_of(node, fired_schema(kind, dtype)), node.windowing
+    table = _TABLES.get(type(windowing.kind), PaneTable)
+    return table(node, (kind, dtype, parts), pane_pool(windowing, accumulators.folds), accumulators.shown)
 
 
 def pane_pool(windowing: Windowing, folds: Folds) -> PanePool:
     """No panes of such windows."""
-    kind = windowing.kind
+    windows = windowing.kind
     return PanePool(
         folds.words,
-        are_combined=isinstance(kind, Ranges) and kind.panes > 1,
-        are_sessions=isinstance(kind, Sessions),
+        are_combined=isinstance(windows, Ranges) and windows.panes > 1,
+        are_sessions=isinstance(windows, Sessions),
         are_shown=windowing.early_ns is not None,
         kinds=folds.items,
         counters=folds.tops[:, [WORD, COUNT_MAX]],
