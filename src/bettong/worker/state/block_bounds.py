@@ -41,9 +41,13 @@ class BlockBounds:
         _lower_bounds(times_ns, self._bounds, slots)
 
     @property
-    def first_ns(self) -> int:
-        """When the first one is due, or some time before; NEVER without one."""
+    def bound_ns(self) -> int:
+        """The earliest time, or some time before; NEVER without one."""
         return int(self._bounds.min(initial=NEVER))
+
+    def first_ns(self, times_ns: Array) -> int:
+        """The earliest time; NEVER without one."""
+        return int(_first(times_ns, self._bounds))
 
     def due(self, times_ns: Array, until_ns: int) -> Array:
         """The slots whose time is not later. They count no more, until `lower` names them again."""
@@ -62,6 +66,20 @@ def _lower_bounds(times: Any, bounds: Any, slots: Any) -> None:
     for row in range(len(slots)):
         slot = np.uint64(slots[row])
         bounds[slot >> _SHIFT] = min(bounds[slot >> _SHIFT], times[slot])
+
+
+@numba.njit(cache=True)
+def _first(times: Any, bounds: Any) -> Any:
+    """Brings bounds to the times of their blocks, the lowest one first, until that is a time."""
+    while len(bounds):
+        block = bounds.argmin()
+        least = NEVER
+        for slot in range(block << _BLOCK_BITS, min((block + 1) << _BLOCK_BITS, len(times))):
+            least = min(least, times[slot])
+        if bounds[block] == least:
+            return least
+        bounds[block] = least
+    return NEVER
 
 
 @numba.njit(cache=True)

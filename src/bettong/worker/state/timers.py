@@ -184,26 +184,22 @@ class SlotTimers:
             self._lower(states)
             self._changed = slots
 
+    def forget(self) -> None:
+        """Some states have ended."""
+        self._due = None
+
     def rebuild(self) -> None:
         """All states are others."""
         self._changed = None
 
     def due(self, states: Array) -> Due:
-        """When the first one is due, or some time before."""
+        """When the first one is due."""
         self._lower(states)
         if self._due is None:
-            log, event = (
-                min(
-                    (
-                        each.first_ns
-                        for each, own in zip(self._bounds, self._clocks, strict=True)
-                        if own is clock
-                    ),
-                    default=NEVER,
-                )
-                for clock in (Clock.LOG, Clock.EVENT)
-            )
-            self._due = Due(log, event)
+            first_ns = dict.fromkeys(Clock, NEVER)
+            for field, clock, bounds in zip(self.fields, self._clocks, self._bounds, strict=True):
+                first_ns[clock] = min(first_ns[clock], bounds.first_ns(states[field]))
+            self._due = Due(first_ns[Clock.LOG], first_ns[Clock.EVENT])
         return self._due
 
     def take(self, log_ns: int, watermark_ns: int, states: Array) -> tuple[Array, Array, Array]:
