@@ -8,11 +8,14 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import Clock
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.references.versions import ReferenceTables, StoredVersions
 from bettong.worker.stage_program import StageProgram
+from bettong.worker.state.group_tables import CountTable
+from bettong.worker.state.records import RecordTable
 from tests.samples.state_tables import small_increments
 
 # Of a record: something is saved before it, and the worker dies before it.
@@ -30,10 +33,21 @@ class LivingPartition:
         self._program = program
         self._of = of
         self._random = random
-        # When the first state ends by event time is known by a bound, which may be too early where a key's messages have
-        # gone on, and is exact again after a restore.
+        # Of states that end, of groups that were full before their timeout, and of timers in records that a function sets
+        # to a later time, what is due next is known by a bound, which may be too early where one has ended before its
+        # time, and is exact again after a restore.
         self._has_bounds = any(
-            node.lifetime is not None and node.lifetime.clock is Clock.EVENT for node in program.stateful()
+            (
+                node.lifetime is not None
+                and (node.timers or node.delete_when is not None or node.lifetime.clock is Clock.EVENT)
+            )
+            or (
+                type(node) is Stateful
+                and node.timers
+                and isinstance(self.worker.tables[node.name], RecordTable)
+            )
+            or isinstance(self.worker.tables[node.name], CountTable)
+            for node in program.stateful()
         )
         self._log: list[bytes] = []
         self._given: list[list[OutputRecord]] = []

@@ -59,11 +59,12 @@ def test_early_results_are_those_of_plain_python(
         log_ns += clocks[number]
         frame = data("in/x", number, messages, watermark_ns=UNIT_NS * watermark, ingest_ns=log_ns)
         same(python, compiled, frame)
+        assert compiled.due_ns == python.due_ns
         if number in crashes:
             saved = compiled.snapshot()
             compiled = worker(ready(*of, late, compiled=True))
             compiled.restore(saved)
-            assert compiled.snapshot() == saved
+            assert (compiled.snapshot(), compiled.due_ns) == (saved, python.due_ns)
         for shop in ("s1", "s2", "s3"):
             assert kept(compiled, shop) == kept(python, shop)
     same(python, compiled, tick_of(FAR_NS))

@@ -258,7 +258,11 @@ class Run:
     def _check_due(self) -> None:
         log = min((at for own in self.times.values() for at in (own["first"], own["second"])), default=NEVER)
         event = min((own["event"] for own in self.times.values()), default=NEVER)
-        assert self.table.due == Due(log, event)
+        due = self.table.due
+        assert due.log_ns <= log
+        assert due.watermark_ns <= event
+        if isinstance(self.table, ObjectTable):
+            assert due == Due(log, event)
 
 
 @both
@@ -273,7 +277,7 @@ def test_timers_of_many_keys_fire_as_a_dict_says_and_none_is_left_behind(make: M
         assert taken(table, clock, 0).get("second", []) == due
         assert taken(table, clock, 0) == {}
         times = {key: at for key, at in times.items() if at > clock}
-        assert table.due == Due(log_ns=min(times.values()))
+        assert clock < table.due.log_ns <= min(times.values())
 
 
 def test_of_records_only_blocks_with_something_due_are_looked_through() -> None:

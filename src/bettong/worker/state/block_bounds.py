@@ -40,14 +40,14 @@ class BlockBounds:
         """The times of these slots may be others."""
         _lower_bounds(times_ns, self._bounds, slots)
 
-    @property
-    def bound_ns(self) -> int:
-        """The earliest time, or some time before; NEVER without one."""
-        return int(self._bounds.min(initial=NEVER))
+    def find_again(self, times_ns: Array, slots: Array) -> None:
+        """The times of these slots, in their order, may be later than they were. Looks through their blocks."""
+        _find_again(times_ns, self._bounds, slots)
 
-    def first_ns(self, times_ns: Array) -> int:
-        """The earliest time; NEVER without one."""
-        return int(_first(times_ns, self._bounds))
+    @property
+    def first_ns(self) -> int:
+        """When the first one is due, or some time before; NEVER without one."""
+        return int(self._bounds.min(initial=NEVER))
 
     def due(self, times_ns: Array, until_ns: int) -> Array:
         """The slots whose time is not later. They count no more, until `lower` names them again."""
@@ -69,17 +69,16 @@ def _lower_bounds(times: Any, bounds: Any, slots: Any) -> None:
 
 
 @numba.njit(cache=True)
-def _first(times: Any, bounds: Any) -> Any:
-    """Brings bounds to the times of their blocks, the lowest one first, until that is a time."""
-    while len(bounds):
-        block = bounds.argmin()
-        least = NEVER
+def _find_again(times: Any, bounds: Any, slots: Any) -> None:
+    last = -1
+    for row in range(len(slots)):
+        block = slots[row] >> _BLOCK_BITS
+        if block == last:
+            continue
+        last, least = block, NEVER
         for slot in range(block << _BLOCK_BITS, min((block + 1) << _BLOCK_BITS, len(times))):
             least = min(least, times[slot])
-        if bounds[block] == least:
-            return least
         bounds[block] = least
-    return NEVER
 
 
 @numba.njit(cache=True)

@@ -144,8 +144,8 @@ class EventSlotLifetimes(SlotLifetimes):
     @property
     def due_ns(self) -> int | None:
         """See SlotLifetimes."""
-        bound_ns = self._bounds.bound_ns
-        return bound_ns + self._ttl_ns if bound_ns != NEVER else None
+        first_ns = self._bounds.first_ns
+        return first_ns + self._ttl_ns if first_ns != NEVER else None
 
     def load(self, slots: Array, last_ns: Array) -> None:
         """See SlotLifetimes."""

@@ -105,6 +105,12 @@ class PaneTable(DueTable):
         self.states["early"][slots[is_due]] = NEVER
         return slots, dues, np.where(is_due, early, NEVER)
 
+    def close(self, slots: Array) -> None:
+        """See DueTable. Early results of keys that are gone are not due any more, and nothing is before the others."""
+        super().close(slots)
+        if self._timers is not None and self._early_ns is not None:
+            self._timers.find_again(slots, self.states)
+
     def _is_over(self, slots: Array) -> Any:
         return self.words[slots, OLDEST] < 0
 

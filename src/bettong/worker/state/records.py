@@ -195,8 +195,6 @@ class RecordTable:
             self._changed[slots] = False
         self._waiting[slots[slots < len(self._waiting)]] = False
         self._stored[slots[slots < len(self._stored)]] = False
-        if self._timers is not None:
-            self._timers.forget()
         if self._lifetimes is not None:
             self._lifetimes.forget(slots)
 

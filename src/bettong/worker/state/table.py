@@ -41,7 +41,7 @@ class StateTable(Protocol):
 
     @property
     def due(self) -> Due:
-        """When the first timer is due. Cheap."""
+        """When the first timer is due, or some time before: `take_due` makes it exact. Cheap."""
 
     def take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
         """The timers that have come, of each key the first one: by time, then by their order in the state.

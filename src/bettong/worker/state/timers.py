@@ -184,22 +184,33 @@ class SlotTimers:
             self._lower(states)
             self._changed = slots
 
-    def forget(self) -> None:
-        """Some states have ended."""
+    def find_again(self, slots: Array, states: Array) -> None:
+        """Some timers of these slots, in their order, may be later than they were: what `due` says is exact again."""
+        self._lower(states)
         self._due = None
+        for field, bounds in zip(self.fields, self._bounds, strict=True):
+            bounds.find_again(states[field], slots)
 
     def rebuild(self) -> None:
         """All states are others."""
         self._changed = None
 
     def due(self, states: Array) -> Due:
-        """When the first one is due."""
+        """When the first one is due, or some time before."""
         self._lower(states)
         if self._due is None:
-            first_ns = dict.fromkeys(Clock, NEVER)
-            for field, clock, bounds in zip(self.fields, self._clocks, self._bounds, strict=True):
-                first_ns[clock] = min(first_ns[clock], bounds.first_ns(states[field]))
-            self._due = Due(first_ns[Clock.LOG], first_ns[Clock.EVENT])
+            log, event = (
+                min(
+                    (
+                        each.first_ns
+                        for each, own in zip(self._bounds, self._clocks, strict=True)
+                        if own is clock
+                    ),
+                    default=NEVER,
+                )
+                for clock in (Clock.LOG, Clock.EVENT)
+            )
+            self._due = Due(log, event)
         return self._due
 
     def take(self, log_ns: int, watermark_ns: int, states: Array) -> tuple[Array, Array, Array]:
