@@ -33,7 +33,7 @@ class LivingPartition:
         self._program = program
         self._of = of
         self._random = random
-        # Of states that end, of groups that are full before their timeout, and of timers in records that a function sets
+        # Of states that end, of groups that are full before their timeout, and of timers in records that a call sets
         # to a later time, what is due next is known by a bound, which may be too early where one has ended before its
         # time, and is exact again after a restore.
         self._has_bounds = any(
