@@ -4,7 +4,6 @@ The queries beside this file are applications: `bettong up examples/nexmark/q5.p
 computes, and how to feed it.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -84,16 +83,12 @@ def bids(
 def _source(
     app: bettong.Application, name: str, schema: type[_Message], key: Any
 ) -> bettong.Stream[_Message]:
-    def of_json(record: bytes) -> _Message:
-        return schema(**json.loads(record))
-
     topic = None if TOPICS_OF is None else bettong.KafkaTopic(name, connection=TOPICS_OF)
-    decoder = None if topic is None else bettong.each(of_json)
     return app.source(
         name,
         schema=schema,
         key=key,
-        decoder=decoder,
+        format=None if topic is None else "json",
         from_=topic,
         event_time="at",
         out_of_order=OUT_OF_ORDER,

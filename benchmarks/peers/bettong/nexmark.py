@@ -14,7 +14,11 @@ from bettong.edges.application_file import load
 def from_topics_to_topic(query: str) -> bettong.Application:
     """The application of a query."""
     model.TOPICS_OF = CONNECTION
-    app = load(str(SITE / f"{query}.py"))
+    try:
+        # Not `load` itself, which keeps what it has given: others want the query as it is.
+        app = load.__wrapped__(str(SITE / f"{query}.py"))
+    finally:
+        model.TOPICS_OF = None
     for sink in app.sinks:
         app.nodes[sink.name] = replace(sink, to=RESULTS)
     return app
