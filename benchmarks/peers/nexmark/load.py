@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, fields, replace
 from functools import lru_cache
 from time import process_time
+from typing import Any
 
 from benchmarks.peers.load import Load, Record
 from benchmarks.peers.nexmark.queries import NexmarkQuery
@@ -80,12 +81,13 @@ def _starters(query: NexmarkQuery, ids: Sequence[int], at: int, *, apart_ns: int
         "auctions": Auction(0, "item", "", 100, 200, at + apart_ns, at + _PAUSE_NS, 0, 10, ""),
         "bids": Bid(0, 0, 2_000_000, "Apple", _URL, at, "cc"),
     }
-    of = {"persons": ("id",), "auctions": ("id", "seller"), "bids": ("auction", "bidder")}
-    return [
-        (source, replace(made[source], **dict.fromkeys(of[source], number)))
-        for source in query.keys
-        for number in ids
-    ]
+    ids_of = {"persons": ("id",), "auctions": ("id", "seller"), "bids": ("auction", "bidder")}
+
+    def of(source: str, number: int) -> Event:
+        changed: dict[str, Any] = dict.fromkeys(ids_of[source], number)
+        return source, replace(made[source], **changed)
+
+    return [of(source, number) for source in query.keys for number in ids]
 
 
 def _record(query: NexmarkQuery, event: Event) -> Record:
