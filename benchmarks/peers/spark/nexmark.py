@@ -26,7 +26,7 @@ def topic(spark: SparkSession, name: str) -> DataFrame:
     values = messages(spark, name).select(
         fn.from_json(fn.col("value").cast("string"), SCHEMAS[name]).alias("row")
     )
-    happened = fn.timestamp_micros(fn.col("at").cast("long") / 1000)
+    happened = fn.timestamp_micros((fn.col("at") / 1000).cast("long"))
     return values.select("row.*").withColumn("happened", happened).withWatermark("happened", WATERMARK)
 
 
