@@ -26,7 +26,7 @@ def topic(spark: SparkSession, name: str) -> DataFrame:
     values = messages(spark, name).select(
         fn.from_json(fn.col("value").cast("string"), SCHEMAS[name]).alias("row")
     )
-    happened = fn.timestamp_micros((fn.col("at") / 1000).cast("long"))
+    happened = fn.expr("timestamp_micros(at DIV 1000)")
     return values.select("row.*").withColumn("happened", happened).withWatermark("happened", WATERMARK)
 
 
