@@ -95,9 +95,35 @@ class Cluster:
         """The namespace of these calls."""
         return self._json("GET", f"/api/v1/namespaces/{self.namespace}")
 
+    def has_namespace(self) -> bool:
+        """Whether the namespace of these calls is there, if only to be removed."""
+        try:
+            self.read_namespace()
+        except _MissingError:
+            return False
+        return True
+
     def drop_namespace(self) -> None:
         """Has the namespace and all that is in it removed, which goes on after the call."""
         self._json("DELETE", f"/api/v1/namespaces/{self.namespace}")
+
+    def read_node(self, name: str) -> Object:
+        """A node."""
+        return self._json("GET", f"/api/v1/nodes/{name}")
+
+    def version(self) -> str:
+        """Of the API server: v1.37.1."""
+        return str(self._json("GET", "/version")["gitVersion"])
+
+    def usages(self, labels: str) -> list[Object]:
+        """What pods use: https://github.com/kubernetes/metrics. Raises ClusterError where nobody serves it."""
+        path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
+        return list(self._json("GET", path, {"labelSelector": labels})["items"])
+
+    def page(self, pod: str, port: int, path: str) -> str:
+        """What a pod serves by HTTP at a port, through the API server."""
+        answer = self._call("GET", f"{self._path('pods', f'{pod}:{port}')}/proxy/{path}", {})
+        return str(answer.read().decode(errors="replace"))
 
     def log_lines(
         self, pod: str, container: str, *, since_s: int | None, follow: bool, previous: bool
@@ -203,8 +229,10 @@ class Cluster:
             message = text or f"HTTP {status}"
         if status == 401:
             return ClusterError(
-                "the cluster does not know you (401): log in again, or give another --context; your token may be over"
+                "the cluster does not know you (401): log in again, or name another context; your token may be over"
             )
+        if status == 404:
+            return _MissingError(message)
         if status == 409:
             return _ExistsError(message)
         return ClusterError(_explained(message, self.namespace))
@@ -212,6 +240,10 @@ class Cluster:
 
 class _ExistsError(ClusterError):
     """An object of that name is there."""
+
+
+class _MissingError(ClusterError):
+    """There is no such object, or no such API."""
 
 
 def _explained(message: str, namespace: str) -> str:
@@ -248,7 +280,7 @@ def _connected(context: str | None) -> tuple[client.ApiClient, str | None]:
             contexts, current = config.list_kube_config_contexts(config_file=files)
             known = {each["name"]: each for each in contexts}
             if context is not None and context not in known:
-                raise ClusterError(f"--context {context}: {files} has {', '.join(known) or 'none'}")
+                raise ClusterError(f"context {context}: {files} has {', '.join(known) or 'none'}")
             chosen = known[context] if context is not None else current
             found = config.new_client_from_config(config_file=files, context=context, persist_config=False)
             return found, chosen["context"].get("namespace")
