@@ -115,10 +115,11 @@ class Cluster:
         """Of the API server: v1.37.1."""
         return str(self._json("GET", "/version")["gitVersion"])
 
-    def usages(self, labels: str) -> list[Object]:
+    def usages(self, labels: str) -> Sequence[Object]:
         """What pods use: https://github.com/kubernetes/metrics. Raises ClusterError where nobody serves it."""
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
-        return list(self._json("GET", path, {"labelSelector": labels})["items"])
+        found: Sequence[Object] = self._json("GET", path, {"labelSelector": labels})["items"]
+        return found
 
     def page(self, pod: str, port: int, path: str) -> str:
         """What a pod serves by HTTP at a port, through the API server."""

@@ -92,7 +92,9 @@ def _make_namespace(cluster: Cluster) -> None:
     advice = "name one that is not there"
     if LABEL in labels:
         advice = f"an earlier run made it: where that is over, kubectl delete namespace {name}, or {advice}"
-    raise ClusterError(f"namespace {name} is there already{what}; a run makes its own, and removes it: {advice}")
+    raise ClusterError(
+        f"namespace {name} is there already{what}; a run makes its own, and removes it: {advice}"
+    )
 
 
 def _install(wanted: OwnRelease) -> None:
@@ -105,7 +107,7 @@ def _install(wanted: OwnRelease) -> None:
 
 
 def _remove(cluster: Cluster, wanted: OwnRelease) -> None:
-    """Takes the release away, then the namespace, and waits until it is gone. Raises ClusterError that names the rest."""
+    """Removes release and namespace, and waits until both are gone. Raises ClusterError that names what is left."""
     words = ["uninstall", wanted.name, "--namespace", wanted.namespace, "--ignore-not-found"]
     try:
         try:

@@ -51,4 +51,6 @@ def _listening(process: Process) -> str:
         if process.ending is not None:
             break
         time.sleep(_POLL_S)
-    raise ClusterError(f"{process.command.name} does not listen: {' | '.join(process.tail()) or 'it said nothing'}")
+    raise ClusterError(
+        f"{process.command.name} does not listen: {' | '.join(process.tail()) or 'it said nothing'}"
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from bettong.application.plan import Plan, plan
@@ -16,7 +16,6 @@ from bettong.chaos.nemeses import Injected
 from bettong.edges.application_file import load as load_application
 from bettong.errors import LabError, LateError
 from bettong.lab.clients import Clients, clients, open_feed
-from bettong.lab.cluster_target import cluster_target
 from bettong.lab.load import LabLoad, Pace, TopicLoad, make_load
 from bettong.lab.measures import Measured, course, latencies, usages
 from bettong.lab.reading import Lateness, ResultReading, SinkReading, TopicReading
@@ -53,7 +52,7 @@ def once(
     spec: RunSpec, *, settle_s_max: float = SETTLE_S_MAX, say: Callable[[str], None] = lambda _: None
 ) -> Repeat:
     """Runs it on a suite, or a release, of its own. Raises LateError when results do not come in time, LabError when
-    they are wrong, and ClusterError where a cluster does not do its part.
+    they are wrong.
 
     `settle_s_max`: to come to the end of what was sent, after it is durable. `say`: gets what it is doing.
     """
@@ -62,7 +61,7 @@ def once(
     load = make_load(spec.load, messages, spec.seed)
     planned = plan(load_application(spec.application))
     _check_topics(spec, load, planned)
-    with _running(spec, load, planned, say) as running:
+    with _running(spec, load, planned) as running:
         begin_s = running.clients.begin()
         say("the load runs")
         for each in running.readings.values():
@@ -90,11 +89,9 @@ def once(
 
 
 @contextmanager
-def _running(
-    spec: RunSpec, load: LabLoad, planned: Plan, say: Callable[[str], None]
-) -> Iterator[_Running]:
+def _running(spec: RunSpec, load: LabLoad, planned: Plan) -> Iterator[_Running]:
     with ExitStack() as opened:
-        target = opened.enter_context(_target(spec, planned, say))
+        target = opened.enter_context(suite_target(spec, planned))
         feeding = opened.enter_context(clients(spec, target.sender, target.topics))
         _fold_first(target, load)
         readings = {
@@ -104,19 +101,8 @@ def _running(
         yield _Running(target, feeding, readings)
 
 
-def _target(spec: RunSpec, planned: Plan, say: Callable[[str], None]) -> AbstractContextManager[RunTarget]:
-    if spec.target is None:
-        return suite_target(spec, planned)
-    return cluster_target(spec, spec.target, planned.application, say)
-
-
 def _check_topics(spec: RunSpec, load: LabLoad, planned: Plan) -> None:
-    sources, sinks = topics_of(planned)
-    if spec.target is not None and (sources or sinks):
-        named = ", ".join([*sources, *sinks])
-        raise LabError(
-            f"{spec.name}: {named} read or write topics, which is measured on this machine alone: run it without [target]"
-        )
+    _, sinks = topics_of(planned)
     if sinks and spec.steps and not isinstance(load, TopicLoad):
         raise LabError(
             f"{spec.load}: sinks write into topics, whose records do not say when their message was due: the load"
