@@ -1,11 +1,16 @@
-"""When Python looks for garbage that counting references does not free."""
+"""When Python looks for garbage that counting references does not free, and how long it looks."""
 
 import gc
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
 
 # Messages and results are many small objects that live for a frame. At Python's own thresholds (700, 10, 10) collecting
 # took two thirds of a worker's time in the word count, and of a sender's that reads a topic. What a process may hold on
 # to for longer is bounded: so many objects in cycles.
 _THRESHOLDS = (100_000, 50, 1000)
+_PAUSE_MS_LEAST = 0.1
 
 
 def collect_rarely() -> None:
@@ -13,6 +18,36 @@ def collect_rarely() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
+
+
+def log_pauses(folder: Path | None, name: str) -> None:
+    """From now on each search of 0.1 ms or more is a line of `FOLDER/NAME-PID.log`; without a folder nothing is."""
+    if folder is not None:
+        gc.callbacks.append(_PauseLog(folder, name).note)
+
+
+class _PauseLog:
+    """Writes each search for garbage that takes long enough to matter to `FOLDER/NAME-PID.log`, as Java's logs do.
+
+    A child that was forked has a file of its own.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder = folder
+        self._name = name
+        self._begun_ns = 0
+
+    def note(self, phase: str, info: Mapping[str, int]) -> None:
+        """Python calls it before and after each search."""
+        if phase == "start":
+            self._begun_ns = time.perf_counter_ns()
+            return
+        lasting_ms = (time.perf_counter_ns() - self._begun_ns) / 1e6
+        if lasting_ms < _PAUSE_MS_LEAST:
+            return
+        found = f"generation {info['generation']}, {info['collected']} objects freed"
+        with (self._folder / f"{self._name}-{os.getpid()}.log").open("a") as file:
+            file.write(f"[{time.time_ns() // 1_000_000}ms] Pause {found} {lasting_ms:.3f}ms\n")
 
 
 class CollectionPaused:

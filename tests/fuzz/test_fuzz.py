@@ -88,7 +88,9 @@ def test_what_was_found_stands_at_the_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def outcomes(names: list[str], **_: object) -> list[fuzzing.Outcome]:
-        return [fuzzing.Outcome(name, 3, b"bad" if name == "frames" else None, "KeyError: 1") for name in names]
+        return [
+            fuzzing.Outcome(name, 3, b"bad" if name == "frames" else None, "KeyError: 1") for name in names
+        ]
 
     monkeypatch.setattr(fuzzing, "fuzz_all", outcomes)
     monkeypatch.setattr(fuzzing, "_engines", lambda: [None])

@@ -1,10 +1,13 @@
-"""What a run reads: how late results were, and what Java's logs say of its pauses."""
+"""What a run reads: how late results were, and what processes say of their garbage collection."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
-from bettong.lab.java_pauses import JavaPause, logging_pauses, pauses
+from bettong.lab.gc_pauses import GcPause, logging_pauses, pauses
 from bettong.lab.reading import Lateness
 from bettong.lab.spec import LoadStep
 
@@ -38,9 +41,42 @@ def test_pauses_are_read_from_javas_logs_and_nothing_else_is(tmp_path: Path) -> 
     (tmp_path / "spark-jvm-17.log").write_text(LOG)
     (tmp_path / "kafka-18.log").write_text("[1764193000001ms] Using Serial\n")
     assert list(pauses(tmp_path)) == [
-        JavaPause("spark-jvm", 1764193001.5, 7.512),
-        JavaPause("spark-jvm", 1764193003.25, 20.0),
+        GcPause("spark-jvm", 1764193001.5, 7.512),
+        GcPause("spark-jvm", 1764193003.25, 20.0),
     ]
+
+
+SEARCHES = """
+import gc, os, pathlib, sys
+from bettong.garbage import log_pauses
+
+gc.collect()
+gc.disable()
+log_pauses(pathlib.Path(sys.argv[1]), "sender")
+
+def search():
+    cycles = [[] for _ in range(300_000)]
+    for each in cycles:
+        each.append(each)
+    del cycles, each
+    gc.collect()
+    gc.collect(0)  # of nothing: not worth a line
+
+search()
+if not os.fork():
+    search()
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_python_writes_its_searches_as_java_does(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", SEARCHES, str(tmp_path)], check=True)
+    found = list(pauses(tmp_path))
+    assert [each.target for each in found] == ["sender", "sender"]
+    assert all(1 < each.lasting_ms < 60_000 and abs(each.at_s - time.time()) < 600 for each in found)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert all("generation 2, 30" in file.read_text() for file in tmp_path.iterdir())
 
 
 def test_java_is_told_where_to_write() -> None:

@@ -10,7 +10,7 @@ from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
 from bettong.edges.application_file import load
 from bettong.edges.trace_export import exporting
-from bettong.garbage import collect_rarely
+from bettong.garbage import collect_rarely, log_pauses
 from bettong.logs import Logger, configure
 from bettong.services import RECEIVER
 from bettong_receiver.service import Receiver
@@ -23,6 +23,7 @@ def main(overrides: Mapping[str, object]) -> None:
     log = configure(settings, RECEIVER.name)
     planned = plan(load(settings.application))
     collect_rarely()
+    log_pauses(settings.gc_log, RECEIVER.name)
     asyncio.run(_run(settings, planned, log))
 
 

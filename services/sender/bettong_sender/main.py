@@ -7,7 +7,7 @@ from bettong.application.plan import plan
 from bettong.config.reading import read
 from bettong.config.sender import SenderSettings
 from bettong.edges.application_file import load
-from bettong.garbage import collect_rarely
+from bettong.garbage import collect_rarely, log_pauses
 from bettong.logs import configure
 from bettong.services import SENDER
 from bettong_sender.service import serve
@@ -19,4 +19,5 @@ def main(overrides: Mapping[str, object]) -> None:
     logger = configure(settings, SENDER.name)
     planned = plan(load(settings.application))
     collect_rarely()
+    log_pauses(settings.gc_log, SENDER.name)
     asyncio.run(serve(settings, planned, logger))

@@ -65,6 +65,11 @@ class ServiceSettings(ConnectionSettings):
         description="Where live metrics are served to Prometheus, host:port, in plain text over HTTP: keep it from"
         " strangers. docs/metrics.md.",
     )
+    gc_log: Path | None = Field(
+        None,
+        description="Folder into which each service and Python worker writes how long its searches for garbage took,"
+        " those of 0.1 ms and more; without it none does.",
+    )
     measures: bool = Field(
         default=True,
         description="Measure where the time goes: latency's parts, computations, hot keys, traces; off measures none of"

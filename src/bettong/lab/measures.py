@@ -11,7 +11,7 @@ from hdrh.histogram import HdrHistogram
 
 from bettong.chaos.growth import Sample
 from bettong.chaos.nemeses import Injected
-from bettong.lab.java_pauses import JavaPause
+from bettong.lab.gc_pauses import GcPause
 from bettong.lab.reading import ResultReading
 from bettong.lab.sampling import FAULT, GC_PAUSE, LAG, LATENCY, SeriesPoint, Usage
 from bettong.lab.spec import LoadStep
@@ -50,11 +50,11 @@ def latencies(steps: Sequence[LoadStep], readings: Mapping[str, ResultReading]) 
 def course(
     readings: Mapping[str, ResultReading],
     lag: Sequence[Sample],
-    gc_pauses: Sequence[JavaPause],
+    gc_pauses: Sequence[GcPause],
     injected: Sequence[Injected],
     begin_s: float,
 ) -> Iterator[SeriesPoint]:
-    """The median latency of each second, the lag, pauses of Java, and faults with the seconds that they lasted."""
+    """The median latency of each second, the lag, pauses of collectors, faults and how long they lasted."""
     for sink, reading in readings.items():
         for second, lates_ms in sorted(reading.lateness.lates_ms.items()):
             yield SeriesPoint(second, f"{sink}: {LATENCY}", median(lates_ms))
@@ -67,8 +67,8 @@ def course(
         yield SeriesPoint(each.begun_s - begin_s, f"{each.fault.label}: {FAULT}", lasting_s)
 
 
-def usages(usage: Usage, gc_pauses: Sequence[JavaPause], messages: int) -> list[Measured]:
-    """CPU, memory, pauses of Java and bytes sent; what is 0 is no metric, for nothing can be compared with it."""
+def usages(usage: Usage, gc_pauses: Sequence[GcPause], messages: int) -> list[Measured]:
+    """CPU, memory, pauses of collectors and bytes sent; what is 0 is no metric, for nothing can be compared with it."""
     cpu = [
         Measured(f"CPU of {target}, a million messages", "s", spent_s * 1e6 / messages)
         for target, spent_s in usage.cpu_s.items()

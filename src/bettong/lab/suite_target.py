@@ -16,7 +16,7 @@ from bettong.chaos.spec import OtherProcess
 from bettong.chaos.timetable import PlannedFault
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.lab.folding import await_folded
-from bettong.lab.java_pauses import logging_pauses, pauses
+from bettong.lab.gc_pauses import logging_pauses, pauses
 from bettong.lab.sampling import UsageSampling
 from bettong.lab.spec import RunSpec
 from bettong.lab.target import Collected
@@ -26,6 +26,7 @@ from bettong.local.suite import Suite
 from bettong.services import PROCESSOR
 
 _CONNECTIONS = "connections"
+_GC_LOG = "gc_log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def suite_target(spec: RunSpec, plan: Plan) -> Iterator[SuiteTarget]:
 def _options(
     spec: RunSpec, topics: RunTopics | None, faults: Sequence[PlannedFault], folder: Path
 ) -> SuiteOptions:
-    ours = {} if topics is None else {_CONNECTIONS: str(topics.connections)}
+    ours = {_GC_LOG: str(folder)} | ({} if topics is None else {_CONNECTIONS: str(topics.connections)})
     return SuiteOptions(
         application=spec.application,
         partitions=spec.partitions,

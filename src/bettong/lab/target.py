@@ -9,7 +9,7 @@ from typing import Protocol
 
 from bettong.chaos.growth import Sample
 from bettong.chaos.nemeses import Injected
-from bettong.lab.java_pauses import JavaPause
+from bettong.lab.gc_pauses import GcPause
 from bettong.lab.sampling import Usage
 from bettong.lab.topics import RunTopics
 
@@ -20,7 +20,7 @@ class Collected:
 
     usage: Usage = field(default_factory=Usage)
     lag: Sequence[Sample] = ()
-    gc_pauses: Sequence[JavaPause] = ()
+    gc_pauses: Sequence[GcPause] = ()
 
 
 class RunTarget(Protocol):

@@ -19,7 +19,7 @@ from bettong.edges.external_kafka import ClientOptions
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.errors import LogError
 from bettong.identifiers import TopicPartition
-from bettong.lab.java_pauses import logging_pauses
+from bettong.lab.gc_pauses import logging_pauses
 from bettong.lab.load import PARTITION, VALUE
 from bettong.local.broker import KafkaBroker
 

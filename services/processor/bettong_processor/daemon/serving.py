@@ -16,7 +16,7 @@ from bettong.config.processor import ProcessorSettings, Schedule
 from bettong.config.reading import read
 from bettong.edges.snapshot_stores import prepare
 from bettong.errors import BettongError
-from bettong.garbage import collect_rarely
+from bettong.garbage import collect_rarely, log_pauses
 from bettong.logs import configure
 from bettong_processor.cpus import keep, read_cpus
 from bettong_processor.programs import programs
@@ -45,6 +45,7 @@ def serve() -> None:
         cpus = read_cpus(settings.exclusive_cpus)
         keep(cpus)
         log = configure(settings, "processor-worker")
+        log_pauses(settings.gc_log, "python-worker")
         (log.warning if cpus.broken else log.info)("CPUs", found=cpus.said())
         programs(settings)
     except BettongError as error:

@@ -1,4 +1,7 @@
-"""What Java's garbage collection costs: each JVM of a run writes its pauses into a file, by Java's own logging."""
+"""What garbage collection costs: each process of a run writes its pauses into a file.
+
+Java by its own logging, Python by `bettong.garbage`, in the same form.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ _PAUSE = re.compile(r"\[(\d+)ms\].* Pause .* (\d+\.\d+)ms$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class JavaPause:
-    """`target`: that of `logging_pauses`. `at_s`: its end, Unix time."""
+class GcPause:
+    """`target`: whose it was, as in `bettong.chaos.spec.TARGETS`. `at_s`: its end, Unix time."""
 
     target: str
     at_s: float
@@ -25,9 +28,9 @@ def logging_pauses(folder: Path, target: str) -> dict[str, str]:
     return {"JDK_JAVA_OPTIONS": f"-Xlog:gc:file={folder}/{target}-%p.log:timemillis:filecount=0"}
 
 
-def pauses(folder: Path) -> Iterator[JavaPause]:
+def pauses(folder: Path) -> Iterator[GcPause]:
     """All that the files of the folder tell."""
     for file in sorted(folder.glob("*-*.log")):
         target = file.stem.rpartition("-")[0]
         for at_ms, lasting_ms in _PAUSE.findall(file.read_text()):
-            yield JavaPause(target, int(at_ms) / 1e3, float(lasting_ms))
+            yield GcPause(target, int(at_ms) / 1e3, float(lasting_ms))
