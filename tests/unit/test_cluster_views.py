@@ -10,11 +10,10 @@ import pytest
 
 from bettong.cli.k8s.tables import short
 from bettong.cluster import counts, rolling
-from bettong.cluster.helm import chart_of
 from bettong.cluster.log_lines import Line, lines_of, merged, nanoseconds, seconds
 from bettong.cluster.objects import Object, chosen, of_release
 from bettong.cluster.pods import cpus, row, rows, warnings
-from bettong.cluster.trial import ClusterTrial, namespace_of
+from bettong.cluster.trial import ClusterTrial, chart_of, namespace_of
 from bettong.errors import ClusterError, SettingsError
 
 MADE = "2026-01-01T00:00:00Z"
@@ -287,5 +286,5 @@ def test_a_lab_takes_images_of_a_folder_with_a_tag_or_without_one() -> None:
 
 
 def test_a_lab_without_a_chart_says_what_to_give(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match="name its folder"):
+    with pytest.raises(ClusterError, match="give --chart FOLDER"):
         chart_of(tmp_path)

@@ -11,17 +11,8 @@ from pathlib import Path
 from bettong.errors import ClusterError
 
 _CALL_S_MAX = 300.0
-_HERE = Path(__file__).resolve().parents[3] / "deploy" / "helm" / "bettong"
 # Values for trying out: all is bundled, small, and nothing is kept.
 _SMALL = "values-dev.yaml"
-
-
-def chart_of(given: Path | None) -> Path:
-    """The folder of the chart. Raises ClusterError when there is none."""
-    chart = given or _HERE
-    if not (chart / _SMALL).is_file():
-        raise ClusterError(f"no chart in {chart}: name its folder, deploy/helm/bettong of a source tree")
-    return chart
 
 
 def small_values(chart: Path) -> Path:
