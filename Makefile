@@ -68,9 +68,9 @@ images: setup  ## Build the images, twice, and run them, as root and without an 
 	@$(PYTHON) -m deploy.bootstrap --images
 	@exec $(BIN)/pytest tests/images -m "long or not long" $(ARGS)
 
-newcomer: setup  ## Play the first hour of someone new, from wheels: here, and as root in an empty root: ten minutes
+newcomer: setup  ## Play the first hour of someone new, from wheels here and as root in an empty root, and in a clone: 15 minutes
 	@$(PYTHON) -m deploy.bootstrap --images
-	@exec $(BIN)/pytest tests/e2e/test_newcomer.py tests/images/test_empty_root.py -m "long or not long" $(ARGS)
+	@exec $(BIN)/pytest tests/e2e/test_newcomer.py tests/e2e/test_newcomer_clone.py tests/images/test_empty_root.py -m "long or not long" $(ARGS)
 
 wheels: setup  ## Build the packages for `pip install`, jars included, into dist/
 	@exec $(PYTHON) -m deploy.wheels

@@ -134,8 +134,10 @@ class Setup:
     def _make_packages(self) -> None:
         # Byte code too: where Python may not write it (PYTHONDONTWRITEBYTECODE, a read-only tree), each of our
         # processes would compile thousands of files anew at every start.
+        # The lock is whole, so nothing is resolved: to ask pyspark what it needs, uv builds it anew each time.
         # Not `sync`, which would remove what a user has added.
-        self._uv("packages", "install", "--require-hashes", "--compile-bytecode", "-r", "requirements.lock")
+        locked = ("--require-hashes", "--no-deps", "-r", "requirements.lock")
+        self._uv("packages", "install", "--compile-bytecode", *locked)
         self._forget("archives")  # Java knows the jars of Spark by their times
 
     def _make_protos(self) -> None:

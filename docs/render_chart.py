@@ -33,6 +33,7 @@ DECIDED = {
     "console_allow_changes",
     "console_dir",
     "console_listen",
+    "console_release",
     "console_sender",
     "drain_ms",
     "exclusive_cpus",

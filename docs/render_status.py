@@ -27,6 +27,9 @@ _TITLES = {
     "ComputationStatus": "A computation, in `computations`",
     "InputWatermarkStatus": "An input by event time, in `input_watermarks`",
     "OpenWindowStatus": "A window, in `open_windows`",
+    "QueueStatus": "A queue, in `queues`",
+    "ClientStatus": "A client, in `clients`",
+    "SubscriberStatus": "A subscriber, in `subscribers`",
 }
 
 

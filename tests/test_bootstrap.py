@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name as canonical
 
 from deploy.bootstrap import Setup, install_servers, is_there, jar_sums, opened
 from deploy.setup_plan import (
@@ -281,6 +282,21 @@ def test_the_lock_fits_the_manifest(name: str) -> None:
         and version(requirement.name) not in requirement.specifier
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_lock_holds_what_its_packages_need() -> None:
+    """Setup installs it as it stands, and resolves nothing."""
+    lines = (Path(__file__).parents[1] / "requirements.lock").read_text().splitlines()
+    locked = [Requirement(line.removesuffix("\\")) for line in lines if line[:1].isalnum()]
+    here = {canonical(each.name) for each in locked if each.marker is None or each.marker.evaluate()}
+    needed = {
+        canonical(each.name): f"{each} of {name}"
+        for name in here
+        for each in map(Requirement, distribution(name).requires or ())
+        if each.marker is None or each.marker.evaluate({"extra": ""})
+    }
+    assert len(here) > 100
+    assert [needed[name] for name in needed.keys() - here] == []
 
 
 def test_pip_of_the_environment_installs_into_the_environment() -> None:

@@ -39,6 +39,36 @@ _SENDERS = Row(
             ),
         ),
         Panel(
+            "Back-pressure",
+            "The part of the time in which a sender took no frames for want of room, or none of a source whose frames"
+            " wait to be decoded.",
+            "percentunit",
+            (
+                Query(
+                    "rate(bettong_sender_held_seconds_total{${release}}[$__rate_interval])", "{{instance}}"
+                ),
+                Query(
+                    "rate(bettong_sender_source_held_seconds_total{${release}}[$__rate_interval])",
+                    "{{instance}}: {{source}}",
+                ),
+            ),
+        ),
+        Panel(
+            "Clients without credit",
+            "That may send nothing now. `bettong status --queues` names them.",
+            "count:clients",
+            (Query("bettong_sender_sessions_without_credit{${release}}", "{{instance}}"),),
+        ),
+        Panel(
+            "Frames that wait",
+            "To be decoded, by source; and for Kafka.",
+            "count:frames",
+            (
+                Query("sum by (source) (bettong_sender_decoding_frames{${release}})", "{{source}}"),
+                Query("sum(bettong_sender_unacknowledged_frames{${release}})", "for Kafka"),
+            ),
+        ),
+        Panel(
             "Lag of topics",
             "Records of the topics of yours that sources have not read.",
             "count:records",
@@ -77,6 +107,9 @@ _PROCESSOR = Row(
         ),
     ),
 )
+_HELD_BY_SINK = (
+    "max by (sink) (rate(bettong_receiver_destination_held_seconds_total{${release}}[$__rate_interval]))"
+)
 _RECEIVER = Row(
     "Receiver",
     (
@@ -96,6 +129,25 @@ _RECEIVER = Row(
             "Records that a sink's destination lacks. `bettong status` says what it waits for.",
             "count:records",
             (Query("max by (sink) (bettong_receiver_destination_lag_records{${release}})", "{{sink}}"),),
+        ),
+        Panel(
+            "Back-pressure of destinations",
+            "The part of the time in which a receiver waited for a sink's destination, or for files and Redis, to take"
+            " results.",
+            "percentunit",
+            (
+                Query(_HELD_BY_SINK, "{{sink}}"),
+                Query(
+                    "max(rate(bettong_receiver_held_seconds_total{${release}}[$__rate_interval]))",
+                    "files and Redis",
+                ),
+            ),
+        ),
+        Panel(
+            "Subscribers that do not read",
+            "For a second or longer; those are ended that do not for a while.",
+            "count:subscribers",
+            (Query("sum by (sink) (bettong_receiver_stalled_subscribers{${release}})", "{{sink}}"),),
         ),
         Panel(
             "Subscribers",

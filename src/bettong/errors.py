@@ -29,6 +29,7 @@
     │   └── LateError             what was sent did not come out in time
     ├── LocalError         a part that Bettong runs on this machine cannot be started
     └── ClusterError       a Kubernetes cluster cannot be reached, refuses, or has not what was asked for
+        └── ClusterUnavailableError   it did not answer, or not to the end
 
 Beside the tree, for they end within the library, in a test, or with the process:
 
@@ -186,6 +187,10 @@ class ClusterError(BettongError):
     """A Kubernetes cluster cannot be reached, does not allow a call, or has not what was asked for."""
 
     exit_code = 11
+
+
+class ClusterUnavailableError(ClusterError):
+    """A cluster did not answer. What was asked of it last may be done: look."""
 
 
 # A process that ends with one of these would end with it again, were it only started again: the same code,

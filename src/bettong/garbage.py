@@ -3,7 +3,7 @@
 import gc
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 # Messages and results are many small objects that live for a frame. At Python's own thresholds (700, 10, 10) collecting
@@ -23,26 +23,27 @@ def collect_rarely() -> None:
 def log_pauses(folder: Path | None, name: str) -> None:
     """From now on each search of 0.1 ms or more is a line of `FOLDER/NAME-PID.log`; without a folder nothing is."""
     if folder is not None:
-        gc.callbacks.append(_PauseLog(folder, name).note)
+        gc.callbacks.append(PauseLog(folder, name).note)
 
 
-class _PauseLog:
+class PauseLog:
     """Writes each search for garbage that takes long enough to matter to `FOLDER/NAME-PID.log`, as Java's logs do.
 
-    A child that was forked has a file of its own.
+    A child that was forked has a file of its own. `clock_ns` measures how long a search takes.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         self._folder = folder
         self._name = name
+        self._clock_ns = clock_ns
         self._begun_ns = 0
 
     def note(self, phase: str, info: Mapping[str, int]) -> None:
         """Python calls it before and after each search."""
         if phase == "start":
-            self._begun_ns = time.perf_counter_ns()
+            self._begun_ns = self._clock_ns()
             return
-        lasting_ms = (time.perf_counter_ns() - self._begun_ns) / 1e6
+        lasting_ms = (self._clock_ns() - self._begun_ns) / 1e6
         if lasting_ms < _PAUSE_MS_LEAST:
             return
         found = f"generation {info['generation']}, {info['collected']} objects freed"

@@ -6,6 +6,7 @@ live, so that the record of a dead instance goes by itself. The processor writes
 
 from collections.abc import Mapping
 
+from bettong import queue_metrics
 from bettong.identifiers import TopicPartition
 from bettong.latency_parts import PARTS
 from bettong.metric_series import Metric, Scope, Series
@@ -50,9 +51,10 @@ UNREADABLE = Metric(
 HELD = Metric(
     "held_s",
     "s",
-    "for how long nothing was taken in for want of room, since the process began, or the task that folds the partition:"
-    " a sender's for clients' frames (BETTONG_SENDER_BUFFER_BYTES_MAX); a partition's (resident) for output that Kafka"
-    " has not taken",
+    "back-pressure: for how long who is next held up, since the process began, or the task that folds the partition. A"
+    " sender took no frames, for it had no room (BETTONG_SENDER_BUFFER_BYTES_MAX); `held_s/SOURCE`: none of one source,"
+    " whose frames wait to be decoded. A partition (resident) waited for Kafka to take output. A receiver waited for"
+    " files and Redis, `held_s/SINK` for the sink's destination, to store results, or to be there again",
 )
 TICKS = Metric(
     "ticks",
@@ -266,7 +268,12 @@ LEFT_OUT_SINCE_S = f"{LEFT_OUT.name}_since_s"
 # An operator who is called finds it; and who asks later asks the dead letters.
 LEFT_OUT_S_MAX = 600
 
-ALL = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
+ALL = tuple(
+    value
+    for module in (globals(), vars(queue_metrics))
+    for value in module.values()
+    if isinstance(value, Metric)
+)
 
 _SINK = ("sink",)
 
@@ -280,6 +287,7 @@ SERIES = (
     Series("bettong_sender_refused_sessions_total", REFUSED, Scope.SENDER),
     Series("bettong_sender_buffered_bytes", BUFFERED, Scope.SENDER),
     Series("bettong_sender_held_seconds_total", HELD, Scope.SENDER),
+    Series("bettong_sender_source_held_seconds_total", HELD, Scope.SENDER, ("source",)),
     Series("bettong_sender_dead_letters_total", DEAD_LETTERS, Scope.SENDER),
     Series("bettong_sender_skipped_messages_total", SKIPPED, Scope.SENDER),
     Series("bettong_sender_topic_lag_records", LAG, Scope.SENDER, ("source",)),
@@ -351,9 +359,12 @@ SERIES = (
     Series("bettong_receiver_subscribers", SESSIONS, Scope.RECEIVER),
     Series("bettong_receiver_lag_records", LAG, Scope.RECEIVER),
     Series("bettong_receiver_destination_lag_records", LAG, Scope.RECEIVER, _SINK),
+    Series("bettong_receiver_held_seconds_total", HELD, Scope.RECEIVER),
+    Series("bettong_receiver_destination_held_seconds_total", HELD, Scope.RECEIVER, _SINK),
     Series("bettong_receiver_latency_seconds", LATENCY, Scope.RECEIVER),
     Series("bettong_receiver_sink_latency_seconds", LATENCY, Scope.RECEIVER, _SINK),
     Series("bettong_receiver_latency_part_seconds", LATENCY_PART, Scope.RECEIVER, ("sink", "part")),
+    *queue_metrics.SERIES,
 )
 
 STANDBY = "standby"

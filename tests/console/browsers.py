@@ -1,4 +1,4 @@
-"""Debian's Chromium, without a window."""
+"""Debian's Chromium, without a window: its headless shell."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from deploy.setup_plan import CHROMIUM
 
 # No sandbox, for tests may run as root; and nothing that asks the network by itself.
 _FLAGS = [
@@ -21,8 +23,8 @@ expect.set_options(timeout=20_000)
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """`make test` installs it; without it tests fail, and say so."""
-    program = shutil.which("chromium")
-    assert program is not None, "chromium is missing: make test installs it, or apt-get install chromium"
+    program = shutil.which(CHROMIUM.program)
+    assert program is not None, f"{CHROMIUM.program} is missing: make test installs it"
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=program, args=_FLAGS)
         yield found

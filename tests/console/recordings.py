@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bettong import metrics
+from bettong import metrics, queue_metrics
 from bettong.event_progress import DueComputation, DueKind, EventProgress, InputProgress
 from bettong.hot_keys import HotKey, HotKeys
 from bettong.identifiers import PartitionId, partition_origin
@@ -129,8 +129,9 @@ def saved(look: Look) -> Look:
 
 
 def held(look: Look) -> Look:
-    """The look, had partitions of `clicks` and the sender told of back-pressure, and receivers of two sinks of their
-    latencies by percentile, of one with its parts; had each partition of `clicks` 12 late messages and 3 dead letters.
+    """The look, had partitions of `clicks`, sender and receiver told of back-pressure and queues, and receivers of two
+    sinks of their latencies by percentile, of one with its parts; had each partition of `clicks` 12 late messages and 3
+    dead letters.
     """
 
     def refusing(record: Record) -> dict[str, str]:
@@ -156,11 +157,23 @@ def held(look: Look) -> Look:
         f"{metrics.LATENCY_PERCENTILES.name}/visits": LatencyPercentiles(1200, within).to_text(),
         f"{metrics.LATENCY_PERCENTILES.name}/hours": LatencyPercentiles(7, [2.5] * len(SHARES)).to_text(),
         f"{metrics.LATENCY_PARTS.name}/visits": parts.to_text(),
+        # Files and Redis, where the visits go, take results in no time; the hours' destination lets the receiver wait.
+        metrics.HELD.name: str(0.005 * look.time_s),
+        queue_metrics.DELIVERING.name: "0",
+        f"{metrics.HELD.name}/hours": str(0.95 * look.time_s),
+        f"{queue_metrics.DELIVERING.name}/hours": "3",
+        f"{metrics.LAG.name}/hours": "77",
+        f"{queue_metrics.STALLED_SUBSCRIBERS.name}/hours": "2",
+    }
+    sender = {
+        metrics.HELD.name: str(0.25 * look.time_s),
+        f"{metrics.HELD.name}/clicks": str(0.125 * look.time_s),
+        f"{queue_metrics.DECODING.name}/clicks": "12",
     }
     live = {
         **look.answers.live,
         "receiver": {**look.answers.live["receiver"], **own},
-        "sender": {**look.answers.live["sender"], metrics.HELD.name: str(0.25 * look.time_s)},
+        "sender": {**look.answers.live["sender"], **sender},
     }
     return replace(look, answers=replace(look.answers, live=live, partitions=partitions))
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import structlog
 import uvicorn
+from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from bettong.config.access import Grants
@@ -22,6 +23,7 @@ from bettong.inspection.flow_graph import FlowGraph, flow_graph
 from bettong.inspection.live.application import loaded_plan
 from bettong_console.access import Access
 from bettong_console.board import Board
+from bettong_console.elsewhere import Elsewhere
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.history_texts import HistoryTexts
 from bettong_console.listeners import Listeners
@@ -46,6 +48,11 @@ class RecordedSite:
     application: ASGIApp
 
 
+def client(site: RecordedSite) -> TestClient:
+    """Asks it without a socket; its address is one of loopback."""
+    return TestClient(site.application, base_url="http://127.0.0.1:7400", follow_redirects=False)
+
+
 def recorded_site(
     grants: Callable[[], Grants] | None = None,
     *,
@@ -55,6 +62,8 @@ def recorded_site(
     graph: FlowGraph | None = None,
     ask: Callable[[Question], Awaitable[str]] | None = None,
     changes_allowed: bool = False,
+    release: str | None = None,
+    elsewhere: Mapping[str, Elsewhere] | None = None,
 ) -> RecordedSite:
     """The site as it is after a recording of `examples/visits.py`, or after other looks and with another graph."""
     planned = loaded_plan(str(EXAMPLE))
@@ -71,6 +80,8 @@ def recorded_site(
         files=page_files(),
         access=Access(grants, local=local, changes_allowed=changes_allowed),
         secure=False,
+        release=release,
+        elsewhere=elsewhere or {},
         log=structlog.get_logger(),
     )
     return RecordedSite(board, listeners, site.application())

@@ -50,7 +50,9 @@ def later(seconds: float) -> Look:
 
 def fits(page: Page) -> None:
     """Returns once nothing is wider than the window; charts follow it with the next frame. Fails after the timeout."""
-    page.wait_for_function("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    # Not `wait_for_function`: what it asks again on a later frame is text to evaluate, which the page's policy blocks.
+    width = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    eventually(lambda: page.evaluate(width), seconds=10)
 
 
 def fits_everywhere(page: Page) -> None:

@@ -67,8 +67,32 @@ def test_arrows_say_how_much_flows_what_waits_and_where_it_is_held(page: Page, s
         leaving.locator("xpath=./span").nth(1).inner_text(),
         flows["clicks", "computation", "Visits"]["given_per_s"],
     )
-    expect(edge(page, "Hour", "hours").locator(".held")).to_have_count(0)
-    expect(edge(page, "Hour", "hours")).to_have_attribute("title", "back-pressure: not known")
+    expect(leaving).to_have_attribute("title", re.compile("; the sink holds nobody up$"))
+    slow = edge(page, "Hour", "hours")
+    expect(slow.locator(".held")).to_have_text("sink holds 95.0%")
+    expect(slow).to_have_attribute(
+        "title", "back-pressure: not known; a receiver waited 95.0 % of the time for the sink"
+    )
+    expect(slow).to_contain_text("lag 77")
+    expect(page.locator(".callout")).to_contain_text("its receiver waits for it 95% of the time")
+
+
+def test_a_box_that_is_chosen_says_what_waits_for_it(page: Page, site: Served) -> None:
+    for box, numbers in (
+        ("source:clicks", {"To be decoded": "12frames", "Held by senders": "25.0%"}),
+        (
+            "sink:hours",
+            {
+                "Not stored yet": "3frames",
+                "Held by the sink": "95.0%",
+                "Subscribers that do not read": "2",
+            },
+        ),
+    ):
+        page.goto(f"{site.url}/application?box={box}")
+        for name, said in numbers.items():
+            own = page.locator("dl.numbers div").filter(has=page.get_by_text(name, exact=True))
+            expect(own.locator("dd")).to_have_text(said)
 
 
 def test_boxes_say_what_takes_long_and_what_was_late_or_could_not_be_processed(

@@ -15,10 +15,9 @@ from bettong.config.access import Grants, digest, parse
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong_console.changing import IDS_MAX, retry_of
 from bettong_console.errors import ConsoleRequestError
-from bettong_console.question import Question, RetryQuestion
-from tests.console.sites import RecordedSite, answer_recorded, recorded_site, served
+from bettong_console.question import Question, ResetQuestion, RetryQuestion, ScaleQuestion
+from tests.console.sites import RecordedSite, answer_recorded, client, recorded_site, served
 
-URL = "http://127.0.0.1:7400"
 OPERATOR, VIEWER = "of one who may", "of one who looks"
 TOKENS = (
     f'[ann]\nsha256 = "{digest(OPERATOR)}"\nconsole = true\nchange = true\n'
@@ -67,7 +66,7 @@ def retried() -> Retried:
 
 @pytest.fixture
 def asking(retried: Retried) -> Iterator[TestClient]:
-    with TestClient(site(retried).application, base_url=URL, follow_redirects=False) as found:
+    with client(site(retried)) as found:
         yield found
 
 
@@ -96,7 +95,7 @@ def test_to_ask_what_it_would_do_is_no_event(asking: TestClient, retried: Retrie
 
 def test_without_an_answer_the_event_says_so() -> None:
     retried = Retried(refuse="Kafka does not answer")
-    with TestClient(site(retried).application, base_url=URL) as asking:
+    with client(site(retried)) as asking:
         given = {"ids": "all", "computation": "clicks", "dry_run": False}
         assert asking.post("/api/retry", json=given, headers=shown(OPERATOR)).status_code == 503
         newest = asking.get("/api/now?view=events", headers=shown(OPERATOR)).json()["changes"][0]
@@ -116,7 +115,7 @@ def test_whose_token_does_not_allow_it_changes_nothing(
 @pytest.mark.parametrize("grants", [lambda: parse(TOKENS), None])
 def test_a_console_that_was_not_started_for_it_changes_nothing(grants: Callable[[], Grants] | None) -> None:
     retried = Retried()
-    with TestClient(site(retried, grants, allowed=False).application, base_url=URL) as asking:
+    with client(site(retried, grants, allowed=False)) as asking:
         answer = asking.post("/api/retry", json=ONE, headers=shown(OPERATOR))
         described = asking.get("/api/description", headers=shown(OPERATOR)).json()
     assert (answer.status_code, "--allow-changes" in answer.json()["error"]) == (403, True)
@@ -126,7 +125,7 @@ def test_a_console_that_was_not_started_for_it_changes_nothing(grants: Callable[
 
 def test_without_tokens_nobody_may_change_anything_even_where_changes_are_allowed() -> None:
     retried = Retried()
-    with TestClient(site(retried, None).application, base_url=URL) as asking:
+    with client(site(retried, None)) as asking:
         assert asking.post("/api/retry", json=ONE).status_code == 403
     assert retried.asked == []
 
@@ -216,3 +215,45 @@ def test_who_may_not_change_anything_sees_no_button_for_it(page: Page, retried: 
         expect(page.get_by_text("Where it failed")).to_be_visible()
         expect(page.locator("[data-retry], [data-retry-all]")).to_have_count(0)
         page.goto("about:blank")
+
+
+def test_a_person_is_asked_twice_for_workers_and_types_the_name_to_reset(page: Page) -> None:
+    asked: list[Question] = []
+
+    async def ask(question: Question) -> str:
+        await asyncio.sleep(0)
+        asked.append(question)
+        found = {"dry_run": True, "texts": ["so it is"], "fault": None, "before": 2, "records": 7}
+        return json.dumps(found | {"workers": getattr(question, "workers", None)})
+
+    own = recorded_site(lambda: parse(TOKENS), ask=ask, changes_allowed=True, release="trial")
+    with served(own) as found:
+        page.goto(f"{found.url}/partitions")
+        page.get_by_label("Token").fill(OPERATOR)
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("button", name="Scale").click()
+        page.get_by_label("Workers", exact=True).fill("4")
+        page.get_by_role("button", name="Next").click()
+        headline = page.locator(".asking strong").first
+        expect(headline).to_have_text("Set 4 workers instead of 2?")
+        page.get_by_role("button", name="Set 4 workers").click()
+        expect(headline).to_have_text("4 workers set: they come and go as Kubernetes can")
+        page.get_by_role("button", name="Close").click()
+        page.get_by_role("button", name="Throw away").click()
+        page.get_by_label("Type visits to confirm").fill("visits")
+        report = Axe().run(page)
+        assert report.violations_count == 0, report.generate_report()
+        page.get_by_role("button", name="Throw all states away").click()
+        expect(headline).to_have_text("All snapshots are deleted")
+        page.goto(f"{found.url}/events")
+        expect(page.locator(".timeline li").nth(0)).to_contain_text("states reset")
+        expect(page.locator(".timeline li").nth(1)).to_contain_text("from 2 to 4 in release trial, by ann")
+        expect(page.locator(".mark.states").first).to_be_visible()
+        page.goto("about:blank")
+    assert asked == [
+        ScaleQuestion("trial", None, dry_run=True),
+        ScaleQuestion("trial", 4, dry_run=True),
+        ScaleQuestion("trial", 4, dry_run=False),
+        ResetQuestion(dry_run=True),
+        ResetQuestion(dry_run=False),
+    ]

@@ -16,7 +16,7 @@ from bettong.inspection.live.application import loaded_plan
 from bettong.inspection.retry import Resend
 from bettong.local.locations import FoundLocations
 from bettong.v1.frame_pb2 import DeadLetter
-from bettong_console import answering
+from bettong_console import performing
 from bettong_console.question import RetryQuestion
 from tests.console.sites import EXAMPLE
 from tests.console.test_questions import locations
@@ -59,7 +59,7 @@ class RecordedLog:
 
 @pytest.fixture
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FoundLocations:
-    monkeypatch.setattr(answering, "DeadLetterLog", lambda *_, **__: RecordedLog())
+    monkeypatch.setattr(performing, "DeadLetterLog", lambda *_, **__: RecordedLog())
     return replace(locations(tmp_path), sender=SENDER)
 
 
@@ -78,7 +78,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, DeadLetterId]]:
 
 
 def retried(question: RetryQuestion, where: FoundLocations) -> dict[str, object]:
-    return answering._retried(question, loaded_plan(str(EXAMPLE)), where)
+    return performing.retried(question, loaded_plan(str(EXAMPLE)), where)
 
 
 def test_all_that_can_be_are_sent_and_the_rest_is_told_with_the_reason(
@@ -120,6 +120,6 @@ def test_a_sender_that_is_away_is_the_fault_and_what_was_sent_before_is_told(
 def test_more_than_a_call_may_send_is_left_for_the_next_one(
     where: FoundLocations, sent: list[tuple[str, DeadLetterId]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answering, "_RETRIES_MAX", 1)
+    monkeypatch.setattr(performing, "_RETRIES_MAX", 1)
     found = retried(RetryQuestion((), "", dry_run=False), where)
     assert (len(sent), found["fault"]) == (1, "there are more: send the rest with another call")

@@ -23,17 +23,12 @@ from bettong_console.history import SPANS
 from bettong_console.site import PAGES
 from bettong_console.views import VIEWS
 from tests.console.recordings import explained, miscounted, recorded, timed, unmeasured
-from tests.console.sites import RecordedSite, recorded_site
+from tests.console.sites import client, recorded_site
 
-URL = "http://127.0.0.1:7400"
 TOKEN, FEED = "of a person", "of a feed"
 TEXT = (
     f'[person]\nsha256 = "{digest(TOKEN)}"\nconsole = true\n[feed]\nsha256 = "{digest(FEED)}"\nread = ["*"]\n'
 )
-
-
-def client(site: RecordedSite) -> TestClient:
-    return TestClient(site.application, base_url=URL, follow_redirects=False)
 
 
 @pytest.fixture(scope="module")

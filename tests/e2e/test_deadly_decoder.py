@@ -7,6 +7,7 @@ from bettong.cli.main import app as command_line
 from bettong.client import Sender
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
+from bettong.local.supervision import DEATHS_MAX
 from tests.waiting import eventually
 
 APPLICATION = """
@@ -26,15 +27,14 @@ def read(row: bytes) -> Line:
 app = bettong.Application("fragile")
 app.source("lines", schema=Line, key="text", decoder=bettong.each(read)).sink("all-lines")
 """
-# Two deaths for each of the first three; four for the last, and then it is refused as a whole.
+# Two deaths for the first; four for the other, and then it is refused as a whole. A start takes 1.7 s of CPU: so there
+# is but one death more in all than the suite answers where none leads further.
 FRAMES = (
-    ["a", "poison-1"],
-    ["poison-2", "b"],
-    ["poison-3"],
-    ["poison-4", "poison-5", "poison-6", "c"],
+    ["a", "poison-1", "b"],
+    ["poison-2", "poison-3", "poison-4", "c"],
     ["d"],
 )
-REFUSED = 7
+REFUSED = 5
 
 
 def test_a_sender_that_gets_past_what_it_died_of_is_started_again_however_often(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_sender_that_gets_past_what_it_died_of_is_started_again_however_often(
             sender.flush(180)
             assert sender.dead_letters == REFUSED
         assert not suite.given_up
-        assert suite.record.services["sender"].restarts == 10
+        assert suite.record.services["sender"].restarts == 6 > DEATHS_MAX
         eventually(
             lambda: end_well(command_line, ["status", "--dir", str(kept)], name="bettong") == 0, seconds=60
         )

@@ -107,7 +107,9 @@ def test_a_run_measures_latency_and_use_and_leaves_a_folder_of_which_a_page_is_m
     assert 0 < percentiles[0] < 10_000
     assert found["CPU of all, a million messages"][0] > 0
     rows = pq.read_table(folder / "series.parquet").to_pylist()
-    assert {"sender: cores", "kafka: memory MB", "python-worker: GC pause ms"} <= {row["metric"] for row in rows}
+    assert {"sender: cores", "kafka: memory MB", "python-worker: GC pause ms"} <= {
+        row["metric"] for row in rows
+    }
     assert lab("report", str(folder)).returncode == 0
     assert "p99.9" in (folder / "report.html").read_text()
 

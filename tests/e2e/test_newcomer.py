@@ -41,6 +41,13 @@ def scripts(python: str = sys.executable, alone: str = "unshare --map-root-user 
     }
 
 
+def bare_environment(**more: str) -> dict[str, str]:
+    """That of a shell which nobody has set up, but for pip's settings of this machine; and these variables."""
+    ours = ("BETTONG_", "PYTHON", "MAKE", "MFLAGS", "VIRTUAL_ENV")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return kept | {"PATH": os.defpath} | more
+
+
 def make_packages(folder: Path) -> Path:
     """Builds the wheels in `folder`; returns a file of the versions that everything was tested with."""
     assert build(Tree(ROOT), folder)
@@ -75,17 +82,7 @@ def test_a_newcomer_gets_to_results_by_the_commands_of_the_page(tmp_path: Path) 
     done = subprocess.run(
         ["sh", "-c", scripts()["FIRST"]],
         cwd=home,
-        env={
-            **{
-                name: value
-                for name, value in os.environ.items()
-                if not name.startswith(("BETTONG_", "PYTHON"))
-            },
-            "PATH": os.defpath,
-            "PIP_FIND_LINKS": links,
-            "PIP_CONSTRAINT": str(pins),
-            **scripts(),
-        },
+        env=bare_environment(PIP_FIND_LINKS=links, PIP_CONSTRAINT=str(pins), **scripts()),
         check=False,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from bettong.edges.partitioning_log import kept_partitioning, prepare_topics
 from bettong.edges.redis_store import RedisStore
 from bettong.errors import LogError
 from bettong.inspection.locations import Locations
+from bettong.local import rest
 from bettong.local.locations import locations
-from bettong.local.rest import at_rest
 from bettong.routing import partition_of
 from bettong.testing import clock, run
 from tests.e2e.bare_client import feed
@@ -239,28 +240,33 @@ def repartition(
 ) -> None:
     """Run once; or is killed at a step, Kafka and Redis with it, and goes on when run again.
 
-    For more of them it first only says so: each start of Kafka takes seconds of CPU.
+    What follows the kill shares one Kafka: each start of it takes seconds of CPU.
     """
     before, partitions = changed
-    said = f"shop has {partitions} partitions, it had {before}"
+    said, to = f"shop has {partitions} partitions, it had {before}", ("--partitions", str(partitions))
     if killed_at is None:
-        assert said in command(capsys, application, kept, "--partitions", str(partitions))
+        assert said in command(capsys, application, kept, *to)
         return
-    if partitions > before:
-        would = command(capsys, application, kept, "--partitions", str(partitions), "--dry-run")
-        assert f"would give shop {partitions} partitions instead of {before}; states: " in would
     kill(application, kept, partitions, killed_at)
-    with at_rest(str(application), "shop", kept) as where, LogAdmin(where.kafka) as admin:
-        for number in (before, partitions):
-            with pytest.raises(LogError, match=f"from {before} to {partitions} partitions: finish that with"):
-                prepare(admin, where, number)
-        record = kept_partitioning(admin, where.kafka, "shop")
-    assert record is not None
-    assert record.change is not None
-    if not record.change.switched:
-        back = command(capsys, application, kept, "--back")
-        assert f"shop has {before} partitions, as before; the change to {partitions} is taken back" in back
-    assert said in command(capsys, application, kept, "--partitions", str(partitions))
+    with rest.at_rest(str(application), "shop", kept) as where, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rest, "at_rest", lambda *_args, **_more: nullcontext(where))
+        with LogAdmin(where.kafka) as admin:
+            for number in (before, partitions):
+                with pytest.raises(
+                    LogError, match=f"from {before} to {partitions} partitions: finish that with"
+                ):
+                    prepare(admin, where, number)
+            record = kept_partitioning(admin, where.kafka, "shop")
+        assert record is not None
+        assert record.change is not None
+        if not record.change.switched:
+            back = command(capsys, application, kept, "--back")
+            assert (
+                f"shop has {before} partitions, as before; the change to {partitions} is taken back" in back
+            )
+            would = command(capsys, application, kept, *to, "--dry-run")
+            assert f"would give shop {partitions} partitions instead of {before}; states: " in would
+        assert said in command(capsys, application, kept, *to)
 
 
 def refuses_as_many_as_before(application: Path, kept: Path, before: int, partitions: int) -> None:

@@ -109,6 +109,13 @@ def _newest() -> RecordTable:
     return column_table(node, (Kind.TEXT, np.dtype("S8"), None))
 
 
+def _in_windows() -> RecordTable:
+    visits = Application("fuzzed").source("visits", schema=Visit, key="page", event_time="at")
+    window = bettong.sliding(timedelta(seconds=2), timedelta(seconds=1))
+    node = visits.join_window(visits, window, _both, name="pairs").join_node
+    return column_table(node, (Kind.TEXT, np.dtype("S8"), None))
+
+
 def _records() -> Any:
     return records(None)
 
@@ -154,7 +161,7 @@ def read_states(data: bytes) -> None:
 def read_arrays(data: bytes) -> None:
     """Records, panes and kept messages, with their keys; and the keys of those that have ended."""
     good = _records().dump()
-    for made in (_records, _nested, _panes, _kept, _versions, _newest):
+    for made in (_records, _nested, _panes, _kept, _versions, _newest, _in_windows):
         for saved in (SavedStates(data), SavedStates(good.states, ended=data)):
             table = made()
             with contextlib.suppress(SnapshotError):
@@ -185,6 +192,8 @@ def _arrays() -> Iterator[bytes]:
     states = np.array([(5, 0, 2), (7, 2, 1)], table.states.dtype)
     panes = np.arange(3 * _pane_words(), dtype=np.int64).reshape(3, _pane_words())
     yield bytes_of(keys, states, panes)
+    counts, items = np.array([[2, 0], [1, 1], [0, 1]]), np.arange(1, 10).reshape(3, 3)
+    yield bytes_of(keys, states, panes, counts, items, items[:2])
     states = np.zeros(2, _kept().states.dtype)
     states["left_kept"], states["right_kept"] = (2, 0), (0, 1)
     entries, pages = np.arange(6).reshape(3, 2), np.array([b"a", b"b", b"c"], "S8")

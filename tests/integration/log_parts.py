@@ -46,6 +46,7 @@ def reader(
     *,
     on_wait: Callable[[str], None] | None = None,
     fetch_bytes_max: int = FRAME_BYTES_MAX,
+    counts_ahead: bool = False,
 ) -> LogReader:
     """With fetches so small that there are several."""
     return LogReader(
@@ -53,6 +54,7 @@ def reader(
         {TopicPartition(*at): offset for at, offset in starts.items()},
         frame_bytes_max=FRAME_BYTES_MAX,
         fetch_bytes_max=fetch_bytes_max,
+        counts_ahead=counts_ahead,
         on_wait=on_wait,
     )
 

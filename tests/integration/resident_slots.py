@@ -36,6 +36,7 @@ from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
 from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.integration.log_parts import FRAME_BYTES_MAX
+from tests.samples.kept_kernels import kept_kernels
 from tests.waiting import eventually
 
 PARTITIONS = 4
@@ -129,7 +130,10 @@ class Group:
 
 def programs_of(planned: Plan, *, compiled: bool) -> Programs:
     """A plan with its stages ready to run."""
-    return Programs(planned, {stage.name: program(stage, compiled=compiled) for stage in planned.stages})
+    return Programs(
+        planned,
+        {stage.name: program(stage, compiled=compiled, cache=kept_kernels()) for stage in planned.stages},
+    )
 
 
 class World:
@@ -317,7 +321,7 @@ class Reader(LogReader):
     """A reader whose slot can be killed."""
 
     def __init__(self, slot: Slot, kafka: str) -> None:
-        super().__init__(kafka, {}, frame_bytes_max=FRAME_BYTES_MAX, fetch_wait_ms=20)
+        super().__init__(kafka, {}, frame_bytes_max=FRAME_BYTES_MAX, counts_ahead=True, fetch_wait_ms=20)
         self._slot = slot
 
     def poll(self, timeout_ms: int, records_max: int) -> list[Record]:

@@ -57,6 +57,26 @@ def test_partitions_are_added_and_removed_while_others_are_read(kafka: KafkaBrok
         assert log.positions() == {(topic, 0): 5, (topic, 1): 5}
 
 
+def test_what_was_fetched_and_not_polled_is_counted(kafka: KafkaBroker, topic: str) -> None:
+    there, nothing = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    append_all(kafka, topic, 0, [b"%d" % number for number in range(2000)])
+    polled = 0
+    with reader(kafka, {there: 0, nothing: 0}, counts_ahead=True) as log:
+
+        def ahead() -> int | None:
+            nonlocal polled
+            polled += len(log.poll(10, 1))
+            return log.read_ahead(there)
+
+        counted = eventually(ahead) or 0
+        assert 2000 - polled <= counted < 2000
+        assert log.read_ahead(nothing) in {None, 0}
+        read_all(log, 2000 - polled)
+        eventually(lambda: log.poll(10, 1) == [] and log.read_ahead(there) == 0)
+        log.remove(there)
+        assert log.read_ahead(there) is None
+
+
 @pytest.mark.parametrize("start", [1, 4])
 def test_an_offset_outside_the_log_is_an_error(kafka: KafkaBroker, topic: str, start: int) -> None:
     append_all(kafka, topic, 0, [b"a", b"b", b"c"])

@@ -92,4 +92,6 @@ def test_it_waits_and_says_why(
     (row,) = [row for row in found.services if row.name == "receiver-1"]
     assert (row.state, words in row.detail) == ("waiting", True)
     assert found.overview.lag is None
+    holds_up = float(store.metrics()[f"{metrics.HELD.name}/notes"]) > 0
+    assert holds_up == (fault != "Kafka is away")
     assert receiver.runs(), "it waits, and does not die again and again"

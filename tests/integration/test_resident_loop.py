@@ -15,6 +15,7 @@ from bettong.errors import PoisonError, StoreError
 from bettong.identifiers import PartitionId
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.queue_metrics import READ_AHEAD, UNACKNOWLEDGED
 from bettong.snapshots.chain import Increment
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.integration.resident_slots import TTL_MS, Group, Slot, World
@@ -254,12 +255,14 @@ def test_a_slow_broker_stops_the_reading_and_memory_stays_bounded(
             stuck = eventually(Still(world.offset))
             assert 1 < stuck < 100, "no more than what 20 kB of results stand for"
             assert world.saved(0) == 1, "what is not durable is in no snapshot"
-            eventually(
-                lambda: (
-                    float(world.metrics.partitions()[PartitionId(world.stage.name, 0)][metrics.HELD.name]) > 1
-                )
-            )
+
+            def record() -> dict[str, str]:
+                return world.metrics.partitions()[PartitionId(world.stage.name, 0)]
+
+            eventually(lambda: float(record()[metrics.HELD.name]) > 1)
+            assert 0 < int(record()[UNACKNOWLEDGED.name]) <= stuck
         world.await_saved(0)
+        eventually(lambda: (record()[UNACKNOWLEDGED.name], record()[READ_AHEAD.name]) == ("0", "0"))
         world.group.assign({}, stop=True)
         assert slot.ended() is None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,15 +17,19 @@ from bettong.edges.application_file import load
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisSnapshots, RedisStore
+from bettong.errors import LocalError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.identifiers import Origin, PartitionId, SequenceNumber, TopicPartition
 from bettong.local.broker import KafkaBroker
+from bettong.local.locations import found_locations
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
 from bettong.topics import stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
+from bettong_console.performing import reset
+from bettong_console.question import ResetQuestion
 from tests.integration.log_parts import FRAME_BYTES_MAX, delete_below
 from tests.samples.snapshots import whole
 
@@ -108,6 +113,13 @@ class World:
                     RedisSnapshots(store).save(
                         PartitionId("payments", partition), whole(len(values)), worker.snapshot()
                     )
+
+    def reset_from_console(self, *, dry_run: bool) -> dict[str, Any]:
+        """As the console's process for it does."""
+        where = found_locations(
+            str(self.file), self.name, self.folder, kafka=self.kafka.bootstrap, redis=self.redis
+        )
+        return reset(ResetQuestion(dry_run), plan(load(str(self.file))), where)
 
     def run(self, command: str, *arguments: str) -> tuple[int, str]:
         addresses = ["--kafka", self.kafka.bootstrap, "--redis", self.redis]
@@ -212,6 +224,9 @@ def test_reset_deletes_snapshots_and_only_when_nothing_can_go_wrong(world: World
         code, text = world.run("reset", "--yes")
         assert code == 6
         assert "processor of" in text
+        for dry_run in (True, False):
+            with pytest.raises(LocalError, match=f"processor of {world.name} runs"):
+                world.reset_from_console(dry_run=dry_run)
         LiveMetrics(store).write_live("processor", {"state": "running", "service": "processor"}, 0.001)
         assert {
             p: RedisSnapshots(store).increments(PartitionId("payments", p)) for p in range(PARTITIONS)
@@ -226,6 +241,14 @@ def test_reset_deletes_snapshots_and_only_when_nothing_can_go_wrong(world: World
             RedisSnapshots(store).increments(PartitionId("payments", p)) == [] for p in range(PARTITIONS)
         )
         assert shared.increments(PartitionId("payments", 0)) == []
+
+        world.snapshots(compiled=True)
+        assert world.reset_from_console(dry_run=True)["records"] == 4
+        assert any(RedisSnapshots(store).increments(PartitionId("payments", p)) for p in range(PARTITIONS))
+        assert world.reset_from_console(dry_run=False)["texts"][0] == text.strip()
+        assert not any(
+            RedisSnapshots(store).increments(PartitionId("payments", p)) for p in range(PARTITIONS)
+        )
 
         world.snapshots(compiled=True)
         partition = partition_of("ann", PARTITIONS)

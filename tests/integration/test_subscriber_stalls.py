@@ -12,6 +12,7 @@ import pytest
 from bettong.client.subscriber import Subscriber
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.queued import subscribers_in
 from bettong.v1 import subscribe_pb2 as pb
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
 from tests.samples.result_frames import rows
@@ -164,6 +165,12 @@ def test_one_that_never_reads_loses_its_connection(
 ) -> None:
     call = stalled()
     eventually(lambda: store.metrics().get("sessions") == "1")
+    eventually(lambda: store.metrics().get("stalled_subscribers/raw") == "1", what="it shows as stalled")
+    record = store.metrics()
+    assert 0 < int(record["subscriber_lag/raw"]) <= MESSAGES
+    (named,) = subscribers_in(record["subscribers"])
+    assert (named.sink, named.lag) == ("raw", int(record["subscriber_lag/raw"]))
+    assert (named.stalled_s >= 1, named.waiting_bytes >= len(MESSAGE)) == (True, True)
     eventually(lambda: store.metrics().get("sessions") == "0", seconds=60)
     code, _, _ = status_of(call)
     assert code is grpc.StatusCode.UNAVAILABLE

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import yaml
 
+from bettong.cluster import acting
+from bettong.cluster.api import Cluster
+from bettong.cluster.permissions import SCALING
 from bettong.config.console import ConsoleSettings
 from bettong.config.reading import read
 from bettong.config.service import PREFIX
 from bettong.services import CONSOLE, CONSOLE_PORT
-from tests.kubernetes.chart import FOLDER, NAMESPACE, RELEASE, Chart, Rendered
+from tests.console.api_server import ApiServer, served_api
+from tests.kubernetes.chart import FOLDER, NAMESPACE, RELEASE, CallError, Chart, Rendered
 from tests.kubernetes.test_values import container, env
 from tests.kubernetes.value_sets import MATRIX, merged
 
@@ -106,7 +112,15 @@ def test_its_policy_lets_in_viewers_and_out_to_kafka_and_redis(chart: Chart, rea
     assert rule == {"ports": [{"port": CONSOLE_PORT, "protocol": "TCP"}], "from": viewers}
     policy = reached.of("NetworkPolicy")[CONSOLE]["spec"]
     assert "from" not in policy["ingress"][0]
-    assert [each["port"] for rule in policy["egress"] for each in rule["ports"]] == [9092, 9094, 6390]
+    ports = [each["port"] for rule in policy["egress"] for each in rule["ports"]]
+    assert ports == [
+        7100,
+        9092,
+        9094,
+        6390,
+        443,
+        6443,
+    ]  # the sender and the API server, for it may change something
     bundled = chart.render(merged(MATRIX["bundled-burstable"], ON)).of("NetworkPolicy")
     for store in ("kafka", "redis"):
         peers = [peer["podSelector"]["matchLabels"] for peer in bundled[store]["spec"]["ingress"][0]["from"]]
@@ -133,3 +147,51 @@ def test_its_resources_are_those_of_its_values(alone: Rendered) -> None:
     values = yaml.safe_load((FOLDER / "values.yaml").read_text())[CONSOLE]["resources"]
     requests = container(alone.pods, OWNER)["resources"]["requests"]
     assert (requests["cpu"], requests["memory"]) == (str(values["cpu"]), values["memory"])
+
+
+def test_its_role_is_what_a_scale_needs_and_no_more(
+    reached: Rendered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = reached.of("Role")[CONSOLE]["rules"]
+    assert [{key: rule[key] for key in ("apiGroups", "resources", "verbs")} for rule in rules] == [
+        each.as_object() for each in SCALING
+    ]
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    api = ApiServer(rules=rules)
+    with served_api(api, tmp_path / "kubeconfig"), Cluster() as cluster:
+        acting.scale(cluster, RELEASE, 4)
+    assert api.replicas == 4
+    assert len({(verb, resource) for verb, resource, _ in api.calls}) == len(rules)
+
+
+def test_the_role_is_bound_to_its_pod_which_alone_has_a_token_for_it(reached: Rendered) -> None:
+    account = reached.pods[OWNER].spec["serviceAccountName"]
+    binding = reached.of("RoleBinding")[CONSOLE]
+    assert binding["roleRef"]["name"] == f"{RELEASE}-bettong-console"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}]
+    assert [name for name, pod in reached.pods.items() if pod.spec["automountServiceAccountToken"]] == [OWNER]
+
+
+def test_where_changes_are_allowed_it_knows_its_release_and_its_sender(
+    chart: Chart, reached: Rendered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = settings(reached, monkeypatch)
+    assert (found.console_allow_changes, found.console_release) == (True, RELEASE)
+    assert found.console_sender == f"{RELEASE}-bettong-sender:7100"
+    files = [value for value in env(reached.pods, OWNER).values() if value.startswith("/etc/bettong/client/")]
+    assert [Path(each).name for each in files] == ["ca.crt", "tls.crt", "tls.key", "token"]
+    clients = {"networkPolicies": {"clients": [{"podSelector": {"matchLabels": {"team": "a"}}}]}}
+    policies = chart.render(merged(MATRIX["secrets-burstable"], clients)).of("NetworkPolicy")
+    assert policies[CONSOLE]["spec"]["podSelector"] in [
+        each["podSelector"] for each in policies["sender"]["spec"]["ingress"][0]["from"]
+    ]
+
+
+def test_without_changes_it_may_nothing_and_without_tokens_they_are_refused(
+    chart: Chart, alone: Rendered
+) -> None:
+    assert CONSOLE not in alone.of("Role")
+    assert alone.pods[OWNER].spec["automountServiceAccountToken"] is False
+    changing = {"console": {"enabled": True, "allowChanges": True}}
+    with pytest.raises(CallError, match="only people with a token may change something"):
+        chart.render(merged(MATRIX["least-burstable"], changing))

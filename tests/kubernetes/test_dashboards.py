@@ -21,7 +21,7 @@ QUESTIONS = [
     "What went wrong?",
 ]
 # Of Grafana's own; `count:messages/s` is a unit of ours.
-UNITS = {"s", "bytes", "none", "bool_yes_no"}
+UNITS = {"s", "bytes", "none", "bool_yes_no", "percentunit"}
 
 
 def units(panel: dict[str, Any]) -> Iterator[str]:

@@ -23,7 +23,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
         "tls": {"secretName": "certificate", "clients": True},
         "tokens": {"secretName": "tokens"},
         "test": {"clientSecret": "tester"},
-        "console": {"enabled": True},
+        "console": {"enabled": True, "allowChanges": True, "clientSecret": "console"},
         "image": {"pullSecrets": ["pull"], "processor": "my/totals@sha256:" + "0" * 64},
     },
     "many": {

@@ -20,7 +20,7 @@ def asked_for(found: Inspection, **flags: bool) -> list[str]:
     return [each for each in text.getvalue().splitlines() if each not in usual]
 
 
-@pytest.mark.parametrize("asked", ["accounts", "computations", "latency", "watermarks"])
+@pytest.mark.parametrize("asked", ["accounts", "computations", "latency", "watermarks", "queues"])
 def test_while_redis_is_away_what_is_asked_for_is_left_out_and_nothing_is_claimed(asked: str) -> None:
     found = inspection("app", [], DeploymentAnswers(silent={"redis": "Redis at x does not answer"}))
     assert asked_for(found, **{asked: True}) == []

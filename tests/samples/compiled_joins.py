@@ -12,17 +12,19 @@ import numpy as np
 
 import bettong
 from bettong import Application, Width
-from bettong.application.joins.kinds import AsOf, How, JoinKind, Latest, Within
+from bettong.application.joins.kinds import AsOf, How, JoinKind, Latest, Within, in_window
 from bettong.application.lifetime import Lifetime
 from bettong.application.plan import Plan, plan
 from bettong.application.timers import Clock
+from bettong.application.windows.kinds import Ranges, Sessions
+from bettong.worker.balance import balance, differences
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong.worker.state.join_table import JoinTable
 from bettong.worker.state.records import RecordTable
 from tests.samples.kept_kernels import kept_kernels
-from tests.samples.worker import dead_letters
+from tests.samples.worker import dead_letters, fold
 from tests.simulation.key_joins import join_streams
 
 OUT, LATE = "meters.sink.out", "meters.sink.late"
@@ -146,6 +148,16 @@ WITHIN = [
     Join(Within(*bounds), how)
     for bounds, how in product(((-5, 7), (0, 0), (-20, -8), (3, 30), (-60, 60)), get_args(How))
 ]
+WINDOWS = [
+    Join(in_window("join", Ranges(20, 20, 0, 0))),
+    Join(in_window("join", Ranges(15, 15, 4, 6)), "outer"),
+    Join(in_window("join", Ranges(30, 10, 3, 0))),
+    Join(in_window("join", Ranges(25, 10, 0, 5)), "left"),
+    Join(in_window("join", Ranges(12, 8, 0, 0)), "outer"),
+    Join(in_window("join", Sessions(9, 0))),
+    Join(in_window("join", Sessions(14, 5)), "outer"),
+    Join(in_window("join", Sessions(5, 0)), "right"),
+]
 # Tables of versions, and of the newest messages.
 VERSIONS = [
     Join(AsOf(None)),
@@ -201,6 +213,11 @@ def call(line: int, at_ns: int, number: int, *, answers: bool) -> Call:
     return Call(f"l{line}", at_ns, answers, number, price, small, word, mark)
 
 
+def described_shortly(of: Join) -> str:
+    """For the name of a test."""
+    return f"{of.kind} {of.how}{'' if of.lifetime is None else ' for a while'}"
+
+
 def table_of(one: PartitionWorker) -> JoinTable:
     """That of messages within bounds, or of versions."""
     table = records_of(one)
@@ -226,3 +243,16 @@ def reported(records: list[OutputRecord]) -> tuple[list[OutputRecord], list[tupl
         for each in dead_letters(records)
     ]
     return [each for each in records if not each.topic.endswith("dead-letters")], dead
+
+
+def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> list[OutputRecord]:
+    """What a record leads to, in both speeds; also what is kept then."""
+    found = fold(python, [value])
+    assert reported(fold(compiled, [value])) == reported(found)
+    assert compiled.counters == python.counters
+    assert compiled.accounts.now() == python.accounts.now()
+    assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
+    assert compiled.keys == python.keys
+    for key, state in python.tables["talks"].items():
+        assert records_of(compiled).state_of(key) == state
+    return found

@@ -11,6 +11,7 @@ from bettong import Application, Width
 from bettong.application.plan import Plan, plan
 from bettong.application.windows.kinds import WindowKind
 from bettong.worker.stage_program import StageProgram, program
+from bettong.worker.state.pane_table import PaneTable
 from tests.samples.both_speeds import fitting_late
 
 OUT, LATE = "meters.sink.out", "meters.sink.late"
@@ -137,3 +138,15 @@ def reading(shop: int, at_ns: int, number: int) -> Reading:
         tag=bytes([number % 3, 200 + number % 5, 0]),
         is_new=number % 3 == 0,
     )
+
+
+def words_in_use(table: PaneTable) -> int:
+    """Words of segments that are some pane's: all that were ever used but those that nobody has."""
+    words, spare, used = table.panes.items.arrays
+    free = 0
+    for power, first in enumerate(spare.tolist()):
+        begin = first
+        while begin >= 0:
+            free += 1 << power
+            begin = int(words[begin])
+    return int(used[0]) - free

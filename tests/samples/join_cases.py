@@ -13,6 +13,7 @@ from tests.samples.time_pipelines import (
     as_of,
     as_of_compiled,
     in_window,
+    in_window_compiled,
     latest,
     latest_compiled,
     latest_compiled_for_a_while,
@@ -68,6 +69,18 @@ def reference_turns(join: str) -> Sequence[Sequence[Happening]]:
     )
 
 
+SLIDING_PAIRS = [
+    *("1 2", "1 3", "4 2", "4 3"),  # from -10
+    *("1 2", "1 3", "1 5", "4 2", "4 3", "4 5", "6 -"),  # from 0
+    "6 -",  # from 10
+]
+SESSION_TURNS = (
+    [left(1, 0, 1), right(1, 8, 2), left(2, 0, 3)],
+    [right(1, 25, 4)],
+    [left(1, 17, 5)],  # makes one session of two
+    [left(3, 60, 6)],
+)
+
 JOIN_CASES = (
     TimeCase("within", within("inner", "within"), PAIR_TURNS, ["1 3"]),
     TimeCase("within-compiled", within_compiled("inner", "within-compiled"), PAIR_TURNS, ["1 3"]),
@@ -114,24 +127,34 @@ JOIN_CASES = (
         ["1 2", "1 3", "4 2", "4 3"],
     ),
     TimeCase(
+        "in-window-compiled",
+        in_window_compiled(MINUTE, "outer", "in-window-compiled"),
+        WINDOW_TURNS,
+        ["1 2", "1 3", "4 2", "4 3", "- 5", "6 -"],
+    ),
+    TimeCase(
         "in-sliding",
         in_window(bettong.sliding(s(20), s(10)), "left", "in-sliding"),
         WINDOW_TURNS,
-        [
-            *("1 2", "1 3", "4 2", "4 3"),  # from -10
-            *("1 2", "1 3", "1 5", "4 2", "4 3", "4 5", "6 -"),  # from 0
-            "6 -",  # from 10
-        ],
+        SLIDING_PAIRS,
+    ),
+    TimeCase(
+        "in-sliding-compiled",
+        in_window_compiled(bettong.sliding(s(20), s(10)), "left", "in-sliding-compiled"),
+        WINDOW_TURNS,
+        SLIDING_PAIRS,
     ),
     TimeCase(
         "in-session",
         in_window(bettong.sessions(s(10)), "inner", "in-session"),
-        (
-            [left(1, 0, 1), right(1, 8, 2), left(2, 0, 3)],
-            [right(1, 25, 4)],
-            [left(1, 17, 5)],  # makes one session of two
-            [left(3, 60, 6)],
-        ),
+        SESSION_TURNS,
+        ["1 2", "1 4", "5 2", "5 4"],
+        out_of_order_s=10,
+    ),
+    TimeCase(
+        "in-session-compiled",
+        in_window_compiled(bettong.sessions(s(10)), "inner", "in-session-compiled"),
+        SESSION_TURNS,
         ["1 2", "1 4", "5 2", "5 4"],
         out_of_order_s=10,
     ),

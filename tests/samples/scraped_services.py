@@ -102,7 +102,34 @@ def _record(service: str, step: int) -> MetricValues:
             "latency/totals": _latencies(1400 * step),
         },
     }
-    return found | counted[service]
+    return found | counted[service] | _queues(step)[service]
+
+
+def _queues(step: int) -> dict[str, dict[str, str | int | float]]:
+    return {
+        "sender": {
+            "held_s": 0.2 * step,
+            "held_s/orders": 0.1 * step,
+            "decoding/orders": 2,
+            "decoding_bytes/orders": 8192,
+            "unacknowledged": 4,
+            "credits": 180,
+            "credits_least": 0,
+            "without_credit": 1,
+            "without_credit_s": 0.5,
+        },
+        "processor": {},
+        "receiver": {
+            "held_s": 0.5 * step,
+            "held_s/totals": 3.0 * step,
+            "delivering": 0,
+            "delivering/totals": 7,
+            "stalled_subscribers/totals": 0,
+            "subscriber_stalled_s/totals": 0.0,
+            "subscriber_bytes/totals": 1_000_000,
+            "subscriber_lag/totals": 3,
+        },
+    }
 
 
 def _partition(step: int) -> MetricValues:
@@ -124,6 +151,9 @@ def _partition(step: int) -> MetricValues:
         "due_ns": _BEGAN_S * _NS,
         "watermark_ns": (_BEGAN_S + step) * _NS,
         "messages_per_s": 750.0,
+        "held_s": 0.1 * step,
+        "read_ahead": 4,
+        "unacknowledged": 2,
         "cpus": 2,
         "exclusive": 1,
         "latency": _latencies(10 * step),

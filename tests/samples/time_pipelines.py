@@ -191,10 +191,11 @@ def met(one: Event | None, other: Event | None) -> Met:
     return Met(-1 if one is None else one.value, -1 if other is None else other.value)
 
 
-def within_compiled(how: How, name: str) -> Build:
-    def met_line(found: Met) -> Line:
-        return Line(" ".join("-" if each < 0 else str(each) for each in (found.left, found.right)))
+def met_line(found: Met) -> Line:
+    return Line(" ".join("-" if each < 0 else str(each) for each in (found.left, found.right)))
 
+
+def within_compiled(how: How, name: str) -> Build:
     def build(events: Stream[Event]) -> Stream[Line]:
         one, other = sides(events, name)
         return one.join_within(other, s(-5), s(5), met, how=how, name=name).map(met_line, name=f"{name}-line")
@@ -257,6 +258,14 @@ def in_window(windows: Ranges | Sessions, how: How, name: str) -> Build:
     def build(events: Stream[Event]) -> Stream[Line]:
         one, other = sides(events, name)
         return one.join_window(other, windows, pair, how=how, name=name)
+
+    return build
+
+
+def in_window_compiled(windows: Ranges | Sessions, how: How, name: str) -> Build:
+    def build(events: Stream[Event]) -> Stream[Line]:
+        one, other = sides(events, name)
+        return one.join_window(other, windows, met, how=how, name=name).map(met_line, name=f"{name}-line")
 
     return build
 

@@ -237,7 +237,7 @@ class _Growing:
             ends = Lifetime(self.random.choice([1, 10, 60]), Clock.LOG)
         mode = ExecutionMode.PYTHON
         fixed = all(self._can_keep(each, ExecutionMode.COMPILED) for each in (left, right))
-        if not isinstance(join[0], InWindow) and fixed:
+        if fixed:
             mode = self.random.choice([mode, ExecutionMode.COMPILED, ExecutionMode.COMPILED])
         # Their functions take no None on the left.
         if mode is ExecutionMode.COMPILED and join[1] not in ("inner", "left"):

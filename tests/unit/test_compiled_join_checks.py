@@ -13,15 +13,19 @@ import bettong
 from bettong import Application, ApplicationError, Width
 from bettong.application.execution_mode import ExecutionMode
 from bettong.application.joins.joined import Joined
+from bettong.application.joins.kinds import JoinKind
 from bettong.application.plan import plan
 from bettong.errors import SnapshotError, StateChangedError
 from bettong.worker.stage_program import program
 from tests.samples.compiled_joins import (
     NEWEST,
+    WINDOWS,
     WITHIN,
     Call,
+    Join,
     Talk,
     call,
+    described_shortly,
     joined,
     ready,
     records_of,
@@ -29,9 +33,9 @@ from tests.samples.compiled_joins import (
     twice,
 )
 from tests.samples.worker import data, fold, worker
+from tests.simulation.key_joins import join_streams
 
 JOIN = WITHIN[0]
-SECOND = timedelta(seconds=1)
 
 
 @dataclass
@@ -47,11 +51,6 @@ def columns_of(one: Call, other: Call) -> Talk:
 
 
 @bettong.compiled
-def maybe(one: Call, other: Call | None) -> Talk | None:
-    return None
-
-
-@bettong.compiled
 def loose(one: Call, other: Loose) -> Talk | None:
     return None
 
@@ -61,11 +60,9 @@ def loose(one: Call, other: Loose) -> Talk | None:
     [
         (columns_of, lambda left, right, **of: left.join_within(right, **of), "none has a vectorized one"),
         (
-            maybe,
-            lambda left, right, combine, **_: left.join_window(
-                right, bettong.tumbling(SECOND), combine, how="left"
-            ),
-            "take off the mark",
+            twice,
+            lambda left, _, combine, **__: left.join_reference(list, combine, key="line"),
+            "all but join_reference have a compiled form",
         ),
     ],
 )
@@ -78,6 +75,7 @@ def test_joins_without_a_compiled_form_are_refused_when_the_application_is_built
         make(left, right, lower=timedelta(0), upper=timedelta(1), combine=combine)
 
 
+@pytest.mark.parametrize("kind", [WITHIN[0].kind, WINDOWS[0].kind], ids=str)
 @pytest.mark.parametrize(
     ("schema", "key", "combine", "complaint"),
     [
@@ -86,12 +84,12 @@ def test_joins_without_a_compiled_form_are_refused_when_the_application_is_built
     ],
 )
 def test_what_has_no_fixed_width_is_refused_before_anything_runs(
-    schema: Any, key: Any, combine: Any, complaint: str
+    schema: Any, key: Any, combine: Any, complaint: str, kind: JoinKind
 ) -> None:
     app = Application("meters")
     left = app.source("in", schema=Call, key=key, event_time="at")
     right = app.source("other", schema=schema, key=key, event_time="at")
-    left.join_within(right, timedelta(0), timedelta(1), combine, name="pairs").sink("out")
+    join_streams(left, right, combine, kind, "inner", name="pairs").sink("out")
     with pytest.raises(ApplicationError) as refused:
         program(plan(app).stages[0], compiled=True)
     assert complaint in str(refused.value)
@@ -142,11 +140,12 @@ def test_a_snapshot_of_a_table_in_which_a_key_has_no_message_is_refused(held: in
         fresh.load(broken, log_ns=0, begins=True)
 
 
-def test_a_join_goes_on_in_the_speed_in_which_it_was_begun() -> None:
-    node = joined(JOIN).nodes["talks"]
+@pytest.mark.parametrize("join", [JOIN, WINDOWS[0]], ids=described_shortly)
+def test_a_join_goes_on_in_the_speed_in_which_it_was_begun(join: Join) -> None:
+    node = joined(join).nodes["talks"]
     assert isinstance(node, Joined)
     assert node.mode is ExecutionMode.COMPILED
-    python, compiled = (worker(ready(JOIN, compiled=speed)) for speed in (False, True))
+    python, compiled = (worker(ready(join, compiled=speed)) for speed in (False, True))
     fold(compiled, [data("in/x", 1, [call(1, 5, 1, answers=False)], watermark_ns=5)])
     with pytest.raises(StateChangedError, match="only by a reset"):
         python.restore(compiled.snapshot())

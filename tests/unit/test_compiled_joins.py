@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Application, Width
-from bettong.application.joins.kinds import AsOf, How, Latest, Within
+from bettong.application.joins.kinds import AsOf, How, InWindow, Latest, Within, in_window
 from bettong.application.plan import plan
+from bettong.application.windows.kinds import Ranges, Sessions
 from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
 from bettong.inspection.key_history import KeyHistory
 from bettong.testing import CRASH, check, watermark
 from bettong.worker.balance import balance, differences
 from bettong.worker.joins.as_of import SPARE_VERSIONS
-from bettong.worker.output.framing import OutputRecord
-from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import program
 from tests.samples.both_speeds import parts_of
 from tests.samples.compiled_joins import (
@@ -31,6 +31,7 @@ from tests.samples.compiled_joins import (
     NEWEST,
     OUT,
     VERSIONS,
+    WINDOWS,
     WITHIN,
     Call,
     Join,
@@ -38,10 +39,12 @@ from tests.samples.compiled_joins import (
     Talk,
     call,
     described,
+    described_shortly,
     joined,
     ready,
     records_of,
     reported,
+    same,
     table_of,
     twice,
 )
@@ -53,26 +56,13 @@ from tests.samples.timers import tick as tick_of
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, fold, results, worker
 
 FAR_NS = 10**6
-JOINS = [*WITHIN, *VERSIONS, *NEWEST]
+JOINS = [*WITHIN, *VERSIONS, *NEWEST, *WINDOWS]
 # Each a line, which side it is of, how far its time is ahead of the watermark, and by how much that rises behind it.
 STEPS = st.lists(
     st.tuples(st.integers(1, 3), st.booleans(), st.integers(-40, 30), st.integers(-9, 25)),
     min_size=1,
     max_size=60,
 )
-
-
-def same(python: PartitionWorker, compiled: PartitionWorker, value: bytes) -> list[OutputRecord]:
-    """What a record leads to, in both speeds; also what is kept then."""
-    found = fold(python, [value])
-    assert reported(fold(compiled, [value])) == reported(found)
-    assert compiled.counters == python.counters
-    assert compiled.accounts.now() == python.accounts.now()
-    assert not differences(balance({python.id: python.accounts.now()}, is_at_rest=True))
-    assert compiled.keys == python.keys
-    for key, state in python.tables["talks"].items():
-        assert records_of(compiled).state_of(key) == state
-    return found
 
 
 @settings(max_examples=240)
@@ -107,8 +97,9 @@ def test_joins_over_columns_are_those_of_plain_python(
             compiled.restore(saved)
             assert compiled.snapshot() == saved
     same(python, compiled, tick_of(FAR_NS))
-    if sources == 1 and isinstance(join.kind, Within):
+    if sources == 1 and isinstance(join.kind, Within | InWindow):
         assert compiled.keys == 0
+    if sources == 1 and isinstance(join.kind, Within):
         assert [side.live for side in table_of(compiled).pool.sides] == [0, 0]
 
 
@@ -147,7 +138,7 @@ def outcome(join: Join, parts: list[list[Call]], partitions: int, *, compiled: b
     end = tick_record("in", 10_000, {Origin("in/a"): FAR_NS})
     records += [record for each in workers for record in fold(each, [end])]
     kept = sum(each.keys for each in workers)
-    assert kept == 0 or not isinstance(join.kind, Within)
+    assert kept == 0 or not isinstance(join.kind, Within | InWindow)
     return (
         sorted(results(records, OUT, Talk), key=lambda each: each.line),
         Counter(repr(each) for schema in (Call, Reply) for each in late_of(records, schema)),
@@ -164,8 +155,10 @@ def outcome(join: Join, parts: list[list[Call]], partitions: int, *, compiled: b
         Join(Within(-2000, 7000), "outer"),
         Join(AsOf(3000), "left"),
         *NEWEST[1:3],
+        Join(in_window("join", Ranges(9000, 3000, 0, 0)), "left"),
+        Join(in_window("join", Sessions(2000, 0)), "outer"),
     ],
-    ids=str,
+    ids=described_shortly,
 )
 def test_nothing_that_must_make_no_difference_makes_one(join: Join) -> None:
     app = joined(join, key="line")
@@ -177,7 +170,7 @@ def test_nothing_that_must_make_no_difference_makes_one(join: Join) -> None:
     check(app, [*(("in", each) for each in messages), CRASH, *behind])
 
 
-@pytest.mark.parametrize("join", [*JOINS, *AGEING], ids=str)
+@pytest.mark.parametrize("join", [*JOINS, *AGEING], ids=described_shortly)
 def test_a_crash_at_any_record_changes_no_join(join: Join) -> None:
     """Who comes next has the increments that were saved, and folds the records since then again."""
     chance, values, watermark_ns = Random(7), list[bytes](), 200
@@ -289,7 +282,7 @@ def test_rows_that_are_free_are_used_again() -> None:
     assert table_of(compiled).pool.used <= 9 * 2 * 4
 
 
-@pytest.mark.parametrize("join", [WITHIN[0], VERSIONS[4]], ids=str)
+@pytest.mark.parametrize("join", [WITHIN[0], VERSIONS[4], WINDOWS[0], WINDOWS[5]], ids=described_shortly)
 def test_a_message_that_counts_after_all_time_is_a_dead_letter(join: Join) -> None:
     python, compiled = (worker(ready(join, compiled=speed)) for speed in (False, True))
     messages = [
@@ -299,7 +292,7 @@ def test_a_message_that_counts_after_all_time_is_a_dead_letter(join: Join) -> No
     ]
     dead = dead_letters(same(python, compiled, data("in/x", 1, messages, watermark_ns=9)))
     assert next(each.reason.partition(":")[2][:18] for each in dead) == " its event time is"
-    assert compiled.keys == (2 if join is WITHIN[0] else 0)
+    assert compiled.keys == (0 if join is VERSIONS[4] else 2)
 
 
 def test_a_history_says_what_was_kept() -> None:
@@ -313,7 +306,7 @@ def test_a_history_says_what_was_kept() -> None:
     assert second.steps[-1].after["count"] == 2
 
 
-@pytest.mark.parametrize("join", [WITHIN[0], VERSIONS[1], NEWEST[3]], ids=str)
+@pytest.mark.parametrize("join", [WITHIN[0], VERSIONS[1], NEWEST[3], WINDOWS[2]], ids=described_shortly)
 def test_keys_of_several_fields_are_those_of_plain_python(join: Join) -> None:
     found, kept = [], []
     for compiled in (False, True):
@@ -325,7 +318,7 @@ def test_keys_of_several_fields_are_those_of_plain_python(join: Join) -> None:
         kept.append(dict(one.tables["talks"].items()))
     assert reported(found[0]) == reported(found[1])
     assert kept[0] == kept[1]
-    assert bool(kept[0]) == (join is not WITHIN[0])
+    assert bool(kept[0]) == (join in (VERSIONS[1], NEWEST[3]))
     assert len(results(found[0], OUT, Talk)) > 9
 
 

@@ -20,7 +20,18 @@ from bettong.worker.exclusions import ExcludedTimer, Exclusion
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.progress import FoldPosition
 from bettong.worker.stage_program import StageProgram, program
-from tests.samples.compiled_joins import OUT, VERSIONS, Join, Talk, call, joined, ready, reported
+from tests.samples.compiled_joins import (
+    OUT,
+    VERSIONS,
+    WINDOWS,
+    Join,
+    Talk,
+    call,
+    described_shortly,
+    joined,
+    ready,
+    reported,
+)
 from tests.samples.kept_kernels import kept_kernels
 from tests.samples.timers import tick as tick_of
 from tests.samples.worker import data, fold, results, worker
@@ -220,8 +231,10 @@ def test_what_is_left_out_of_versions_is_that_of_plain_python(join: Join, timer:
         (Join(KIND, "outer"), b'{"key":"l2","timer":"due","at":18}'),
         (VERSIONS[0], b'{"key":"l1","timer":"due","at":41}'),
         (VERSIONS[1], b'{"key":"l2","timer":"due","at":11}'),
+        (WINDOWS[1], b'{"key":"l2","timer":"due","at":25}'),
+        (WINDOWS[6], b'{"key":"l2","timer":"due","at":30}'),
     ],
-    ids=str,
+    ids=lambda of: described_shortly(of) if isinstance(of, Join) else None,
 )
 def test_what_fires_is_marked_one_by_one_and_gives_what_it_gives_together(join: Join, timer: bytes) -> None:
     _, of = of_both(join)

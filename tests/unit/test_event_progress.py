@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from bettong import metrics
-from bettong.cli.status import show_watermarks
-from bettong.cli.watermark_texts import window_texts
+from bettong.cli.watermark_texts import show_watermarks, window_texts
 from bettong.event_progress import DueComputation, DueKind, EventProgress, InputProgress
 from bettong.identifiers import Origin, PartitionId
 from bettong.inspection.open_windows import OpenWindow, open_windows

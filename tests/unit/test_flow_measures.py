@@ -82,12 +82,12 @@ def test_a_buffer_counts_for_how_long_it_was_full() -> None:
     buffer = Buffer(800, clock_s=lambda: now_s[0])
     buffer.add(800)
     now_s[0] = 12.0
-    assert buffer.full_s == 2.0
+    assert buffer.full.total_s == 2.0
     buffer.add(100)
     now_s[0] = 13.0
     buffer.remove(300)
     now_s[0] = 20.0
-    assert (buffer.full_s, buffer.is_full) == (3.0, False)
+    assert (buffer.full.total_s, buffer.is_full) == (3.0, False)
     buffer.add(300)
     now_s[0] = 20.5
-    assert (buffer.full_s, buffer.is_full) == (3.5, True)
+    assert (buffer.full.total_s, buffer.is_full) == (3.5, True)

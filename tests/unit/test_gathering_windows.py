@@ -47,6 +47,7 @@ from tests.samples.gathering_windows import (
     described,
     reading,
     ready,
+    words_in_use,
 )
 from tests.samples.lateness import Client
 from tests.samples.state_tables import small_increments
@@ -231,18 +232,6 @@ def test_what_windows_gather_uses_the_room_of_those_that_are_over(kind: WindowKi
     fold(one, [tick_of(FAR_NS)])
     assert len(used) <= 4
     assert words_in_use(table_of(one)) == 0
-
-
-def words_in_use(table: PaneTable) -> int:
-    """Words of segments that are some pane's: all that were ever used but those that nobody has."""
-    words, spare, used = table.panes.items.arrays
-    free = 0
-    for power, first in enumerate(spare.tolist()):
-        begin = first
-        while begin >= 0:
-            free += 1 << power
-            begin = int(words[begin])
-    return int(used[0]) - free
 
 
 def test_open_gathering_windows_are_shown_as_those_of_plain_python() -> None:

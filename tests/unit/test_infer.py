@@ -281,6 +281,12 @@ def test_a_row_that_is_none_is_named(kind: Format, text: str, reason: str) -> No
         inferred(text, kind)
 
 
+def test_an_ending_that_tells_no_format_is_told_those_that_can_be_inferred(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("{}")
+    with pytest.raises(BettongError, match=r"give --format json\|csv$"):
+        CliRunner().invoke(app, ["infer", str(tmp_path / "app.py")], catch_exceptions=False)
+
+
 def test_more_fields_than_a_message_has_are_refused() -> None:
     with pytest.raises(SchemaError, match=f"more than {FIELDS_MAX} different fields"):
         inferred(lines({f"k{key}": 1 for key in range(FIELDS_MAX + 1)}))

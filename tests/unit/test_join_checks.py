@@ -49,11 +49,6 @@ def returns_many(left: Event, right: Event) -> list[Pair]:
     return [Pair(left.key, left.value, right.value)]
 
 
-@bettong.compiled
-def runs_fast(left: Event, right: Event) -> Pair:
-    return Pair(left.key, left.value, right.value)
-
-
 def plain(method: str, *arguments: Any, **more: Any) -> Joins:
     app = Application("meters")
     left, right = keyed(app, "lefts"), keyed(app, "rights")
@@ -80,10 +75,6 @@ def plain(method: str, *arguments: Any, **more: Any) -> Joins:
         (lambda: plain("join_window", bettong.counts(3), both), ["no window of a join"]),
         (lambda: plain("join_as_of", returns_nothing), ["combine returns None"]),
         (lambda: plain("join_as_of", returns_many), ["one message for a pair"]),
-        (
-            lambda: plain("join_window", bettong.tumbling(us(3)), runs_fast),
-            ["join_within, join_latest and join_as_of have", "take off the mark"],
-        ),
         (
             lambda: plain("join_as_of", lambda left, _: left),
             ["a lambda does not say what it returns, so write it as def function(left: Event, _"],

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from bettong.garbage import PauseLog
 from bettong.lab.gc_pauses import GcPause, logging_pauses, pauses
 from bettong.lab.reading import Lateness
 from bettong.lab.spec import LoadStep
@@ -60,7 +61,6 @@ def search():
         each.append(each)
     del cycles, each
     gc.collect()
-    gc.collect(0)  # of nothing: not worth a line
 
 search()
 if not os.fork():
@@ -77,6 +77,15 @@ def test_python_writes_its_searches_as_java_does(tmp_path: Path) -> None:
     assert all(1 < each.lasting_ms < 60_000 and abs(each.at_s - time.time()) < 600 for each in found)
     assert len(list(tmp_path.iterdir())) == 2
     assert all("generation 2, 30" in file.read_text() for file in tmp_path.iterdir())
+
+
+def test_a_search_too_short_to_matter_is_not_written(tmp_path: Path) -> None:
+    readings_ns = iter([0, 99_999, 1_000_000, 1_100_000])
+    log = PauseLog(tmp_path, "sender", lambda: next(readings_ns))
+    for _ in range(2):
+        log.note("start", {})
+        log.note("stop", {"generation": 0, "collected": 3})
+    assert [(each.target, each.lasting_ms) for each in pauses(tmp_path)] == [("sender", 0.1)]
 
 
 def test_java_is_told_where_to_write() -> None:

@@ -65,6 +65,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     )
 
 
+def test_a_folder_is_told_to_name_the_file_in_it(tmp_path: Path) -> None:
+    assert refused(str(tmp_path)).endswith(f"is a folder: name the file in it, such as {tmp_path}/app.py")
+
+
 def test_a_file_that_is_no_python_is_refused(tmp_path: Path) -> None:
     assert "expected a Python file (.py)" in refused(write(tmp_path, "x", "app.txt"))
 

@@ -20,6 +20,7 @@ from bettong.errors import SettingsError, StoreError
 from bettong.identifiers import PartitionId
 from bettong.latency import BOUNDS_S, LatencyCounts
 from bettong.local.addresses import LOOPBACK, free_ports
+from bettong.queue_metrics import CLIENTS, SUBSCRIBERS
 from docs.render import QUERIES
 from tests.servers.scraped import Scraped
 
@@ -148,6 +149,7 @@ def test_names_follow_the_conventions_and_no_two_series_meet() -> None:
     left_out |= {metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX}  # nobody could add them up
     left_out |= {metrics.EVENT_PROGRESS}  # an origin is no label; WATERMARK
     left_out |= {metrics.LATENCY_PERCENTILES}  # nor these; LATENCY
+    left_out |= {CLIENTS, SUBSCRIBERS}  # who comes and goes is no label; WITHOUT_CREDIT, STALLED_SUBSCRIBERS
     left_out |= {metrics.HOT_KEYS, metrics.LATENCY_PARTS}  # a key is no label; HOT_KEY_SHARE, LATENCY_PART
     assert reported_metrics | left_out == set(metrics.ALL), "every other number is served"
     assert reported_metrics & left_out == {metrics.SERVICE, metrics.STATE}

@@ -14,8 +14,7 @@ from rich.console import Console
 import bettong
 from bettong.application.plan import plan
 from bettong.application.windows.kinds import WindowKind
-from bettong.cli.status import show_watermarks
-from bettong.cli.watermark_texts import clock_text, window_texts
+from bettong.cli.watermark_texts import clock_text, show_watermarks, window_texts
 from bettong.event_progress import DueComputation, DueKind, EventProgress, InputProgress
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, FrameKind, encode, tick_record

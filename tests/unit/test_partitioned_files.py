@@ -21,6 +21,7 @@ from bettong.config.receiver import ReceiverSettings
 from bettong.edges.kafka_log import Record
 from bettong.errors import FrameError, SettingsError
 from bettong.frames.frame import decode
+from bettong.held_time import HeldTime
 from bettong.schema.schema import schema_of
 from bettong.topics import sink_topic
 from bettong_receiver.connectors.partitioned_files import (
@@ -68,6 +69,7 @@ class Opened:
             "app",
             BEGINNINGS,
             append=self._append,
+            held=HeldTime(),
             on_delivered=lambda _batches, _read_before_s: None,
             monotonic_s=lambda: self.now_s,
             log=DeliveryLog(structlog.get_logger(), way.inputs),

@@ -10,6 +10,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from bettong.edges.kafka_log import Record
+from bettong.held_time import HeldTime
 from bettong.identifiers import TopicPartition
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.delivery.delivery import Delivery
@@ -43,6 +44,7 @@ class Delivered:
             "app",
             BEGINNINGS,
             append=append,
+            held=HeldTime(),
             on_delivered=self.observer.observe,
             monotonic_s=lambda: 0.0,
             log=DeliveryLog(structlog.get_logger(), INPUTS),

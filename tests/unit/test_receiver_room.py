@@ -26,7 +26,7 @@ async def guest(room: Room) -> Guest:
         finally:
             room.leave(found)
 
-    found = room.enter(asyncio.create_task(stay()))
+    found = room.enter(asyncio.create_task(stay()), "raw", "ipv4:10.0.0.1:5")
     await asyncio.sleep(0)
     return found
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bettong.held_time import HeldTime
 from bettong.identifiers import Origin, SequenceNumber
 from bettong.ingest.refusal import Code, Refusal
 from bettong.v1.ingest_pb2 import Receipt
@@ -100,6 +101,23 @@ def test_a_full_sender_acknowledges_but_grants_nothing_until_it_has_room() -> No
     assert ours.receipt(full=True) == Receipt(acknowledged=1)
     assert ours.receipt(full=True) is None
     assert ours.receipt(full=False) == Receipt(acknowledged=1, credits=1)
+
+
+def test_a_client_is_without_credit_from_its_last_one_to_the_next_grant() -> None:
+    now_s = [10.0]
+    ours = ledger()
+    ours.without_credit = HeldTime(lambda: now_s[0])
+    entries = [ours.spend(SequenceNumber(sequence), 10) for sequence in (1, 2, 3)]
+    assert (ours.credits, ours.in_flight, ours.without_credit.is_held) == (1, 3, False)
+    entries.append(ours.spend(SequenceNumber(4), 10))
+    now_s[0] = 12.0
+    assert (ours.credits, ours.in_flight, ours.without_credit.now_s) == (0, 4, 2.0)
+    sent(entries[0])
+    ours.receipt(full=True)
+    now_s[0] = 13.0
+    assert (ours.credits, ours.in_flight, ours.without_credit.now_s) == (0, 3, 3.0)
+    ours.receipt(full=False)
+    assert (ours.credits, ours.in_flight, ours.without_credit.now_s) == (1, 3, 0.0)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["spend", "answer", "receipt"]), st.booleans())))

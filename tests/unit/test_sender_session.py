@@ -211,7 +211,7 @@ def test_a_reason_that_is_no_unicode_text_is_reported_escaped(on_error: OnError)
     else:
         status = SenderStatus(since_s=1)
         status.took(of.take(frame, 0, 9), Origin("orders/feed-1"), SequenceNumber(1))
-        said = str(status.metrics(buffered=0, full_s=0.0)[DEAD_LETTER_LAST.name])
+        said = str(status.metrics()[DEAD_LETTER_LAST.name])
     assert b"ValueError: no \\udc80" in said.encode()
 
 

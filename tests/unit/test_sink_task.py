@@ -123,6 +123,7 @@ def run(
     required: bool = False,
     open_reader: Callable[..., Any] | None = None,
     records: Sequence[bytes] = (),
+    monotonic_s: Callable[[], float] = lambda: 0.0,
 ) -> tuple[SinkTask[bytes], Waits, list[str | None]]:
     stopping, waits = Waits(), list[str | None]()
 
@@ -138,7 +139,7 @@ def run(
         "app",
         open_reader=open_reader or opened,
         open_writer=no_writer,
-        monotonic_s=lambda: 0.0,
+        monotonic_s=monotonic_s,
         on_wait=waits.append,
         on_delivered=lambda _batches, _read_before_s: None,
         log=structlog.get_logger(),
@@ -236,3 +237,86 @@ def test_a_log_that_is_away_is_waited_for() -> None:
     with pytest.raises(LogTruncatedError):
         run(store, open_reader=away)
     assert store.kept == [b"<0>"]
+
+
+class SlowStore(Store):
+    """Each call takes so many seconds of `now_s`, whether it fails or not."""
+
+    def __init__(self, call_s: float, failures: Mapping[int, SinkError] | None = None) -> None:
+        super().__init__(failures)
+        self.now_s = 0.0
+        self._call_s = call_s
+
+    def call(self, carry_out: Callable[[], None]) -> None:
+        self.now_s += self._call_s
+        super().call(carry_out)
+
+
+def test_a_sink_holds_a_task_up_while_it_opens_and_takes_results() -> None:
+    store = SlowStore(3.0)
+    task, _, _ = run(store, records=log(2), monotonic_s=lambda: store.now_s)
+    assert store.kept == [b"<0>", b"<1>"]
+    assert (task.held.total_s, task.held.is_held, task.delivering) == (9.0, False, 0)
+
+
+def test_a_sink_that_fails_holds_a_task_up_until_it_takes_results_again() -> None:
+    store = SlowStore(3.0, unavailable(2))
+    seen: list[tuple[bool, int]] = []
+
+    class Pauses(Waits):
+        def wait(self, timeout: float | None = None) -> bool:
+            seen.append((task.held.is_held, task.delivering))
+            store.now_s += 60.0
+            return super().wait(timeout)
+
+    stopping = Pauses()
+    task = SinkTask(
+        Route("sink raw", [INPUT], [partial(StoreConnector, store)], 1000, required=False),
+        "app",
+        open_reader=lambda starts, _: cast(
+            "LogReader", Reader(log(2), starts[TopicPartition("app.sink.raw", 0)], stopping)
+        ),
+        open_writer=lambda: cast("LogWriter", None),
+        monotonic_s=lambda: store.now_s,
+        on_wait=lambda _: None,
+        on_delivered=lambda _batches, _read_before_s: None,
+        log=structlog.get_logger(),
+    )
+    task.run({KEY: 0}, stopping)
+    assert store.kept == [b"<0>", b"<1>"]
+    assert seen == [(True, 1)]
+    assert (task.held.total_s, task.held.is_held, task.delivering) == (5 * 3.0 + 60.0, False, 0)
+
+
+def test_a_log_that_is_away_is_no_back_pressure_of_the_sink() -> None:
+    store = SlowStore(3.0)
+
+    class Opened(Reader):
+        def __init__(self, start: int) -> None:
+            super().__init__(log(1), start, threading.Event())
+
+        def poll(self, timeout_ms: int, records_max: int) -> list[Record]:
+            del timeout_ms, records_max
+            raise LogUnavailableError("no broker answers")
+
+    task = SinkTask(
+        Route("sink raw", [INPUT], [partial(StoreConnector, store)], 1000, required=False),
+        "app",
+        open_reader=lambda starts, _: cast("LogReader", Opened(starts[TopicPartition("app.sink.raw", 0)])),
+        open_writer=lambda: cast("LogWriter", None),
+        monotonic_s=lambda: store.now_s,
+        on_wait=lambda _: None,
+        on_delivered=lambda _batches, _read_before_s: None,
+        log=structlog.get_logger(),
+    )
+
+    class Pauses(Waits):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert not task.held.is_held
+            store.now_s += 60.0
+            if len(self.pauses_s) == 2:
+                self.set()
+            return super().wait(timeout)
+
+    task.run({KEY: 0}, Pauses())
+    assert task.held.total_s == store.calls * 3.0 == 9.0

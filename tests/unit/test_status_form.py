@@ -14,6 +14,8 @@ from bettong.identifiers import PartitionId
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
 from bettong.inspection.status_form import PARTS, VERSION, StatusForm, status_form
 from bettong.latency_parts import PARTS as LATENCY_PARTS
+from bettong.queue_metrics import CLIENTS, DECODING, SUBSCRIBERS
+from bettong.queued import ClientCredits, SubscriberQueue, clients_text, subscribers_text
 from tests.samples.watched_deployment import BEGUN_S, answers, inspected, without_measures
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -47,6 +49,20 @@ def printed(found: Inspection | None) -> dict[str, Any]:
     return values
 
 
+def with_queues(found: DeploymentAnswers) -> DeploymentAnswers:
+    """The same, had a client and a subscriber been there."""
+    sender = {
+        CLIENTS.name: clients_text([ClientCredits("orders/feed-7", 0, 64, 1.5)]),
+        f"{DECODING.name}/orders": "3",
+    }
+    receiver = {SUBSCRIBERS.name: subscribers_text([SubscriberQueue("spread", "ipv4:10.0.0.7:5", 0.0, 0, 7)])}
+    live = {
+        name: {**record, **({"sender": sender, "receiver": receiver}.get(name, {}))}
+        for name, record in found.live.items()
+    }
+    return replace(found, live=live)
+
+
 def described() -> dict[str, list[tuple[str, str]]]:
     """Of the page: section, and the name and unit of each field."""
     sections = re.split(r"^## ", (DOCS / "status-json.md").read_text(), flags=re.MULTILINE)[1:]
@@ -58,8 +74,8 @@ def described() -> dict[str, list[tuple[str, str]]]:
 
 @pytest.mark.parametrize(
     "found",
-    [inspected(answers(20)), AWAY, WITHOUT_KAFKA, DEAD, None],
-    ids=["all is well", "without Redis", "without Kafka", "all services dead", "nothing runs"],
+    [inspected(answers(20)), inspected(with_queues(answers(20))), AWAY, WITHOUT_KAFKA, DEAD, None],
+    ids=["all is well", "with queues", "without Redis", "without Kafka", "all services dead", "nothing runs"],
 )
 def test_what_is_printed_is_of_the_schema(found: Inspection | None) -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
@@ -68,11 +84,12 @@ def test_what_is_printed_is_of_the_schema(found: Inspection | None) -> None:
 
 
 def test_the_page_lists_each_field_that_is_printed_and_no_other() -> None:
-    values = printed(inspected(answers(20)))
+    values = printed(inspected(with_queues(answers(20))))
     lists = (values[name][0] for name in ("stages", "partitions"))
     partition, sink = values["partitions"][0], values["sinks"][0]
     within = (partition["snapshot"], partition["hot_keys"][0], sink)
-    first = (values[name][0] for name in ("computations", "input_watermarks", "open_windows"))
+    names = ("computations", "input_watermarks", "open_windows", "queues", "clients", "subscribers")
+    first = (values[name][0] for name in names)
     parts = (values, values["services"][0], values["total"], *lists, *within, sink["parts"][0], *first)
     page = described()
     assert len(page) == len(parts)

@@ -18,6 +18,7 @@ from bettong.cli.fitting_tables import fitting, print_fitting
 from bettong.cli.k8s.status_form import release_form
 from bettong.cli.k8s.tables import pods_table
 from bettong.cli.latency_tables import latency_table
+from bettong.cli.queue_texts import clients_table, queues_table, subscribers_table
 from bettong.cli.status import partitions_table, services_table, stages_table
 from bettong.cli.watermark_texts import watermarks_table
 from bettong.cluster.counts import Workers
@@ -30,9 +31,11 @@ from bettong.inspection.computations import ComputationLine
 from bettong.inspection.latency_parts import sink_parts
 from bettong.inspection.open_windows import InputWatermark
 from bettong.inspection.overview import StageSummary, partition_rows
+from bettong.inspection.queues import QueueKind, QueueLine
 from bettong.inspection.services import ProcessFacts, ServiceRow
 from bettong.latency_parts import PartsOfLate
 from bettong.local.prerequisites import Finding, Grade
+from bettong.queued import ClientCredits, SubscriberQueue
 
 # As long as a name of an application's part may well be.
 NAME = "orders-of-all-shops-by-customer-and-day"
@@ -171,6 +174,11 @@ TABLES: dict[str, Callable[[], Table]] = {
         sink_parts([{f"latency_parts/{NAME}": PartsOfLate(9, [12345.0] * 5, [98765.0] * 5).to_text()}])
     ),
     "watermarks": watermarks,
+    "queues": lambda: queues_table([QueueLine(NAME, QueueKind.DECODING, OTHER, 1_234_567, 7654321.9)]),
+    "clients": lambda: clients_table([(NAME, ClientCredits(f"{OTHER}/{NAME}", 0, 12_345, 765432.1))]),
+    "subscribers": lambda: subscribers_table(
+        [(NAME, SubscriberQueue(OTHER, "ipv4:10.101.102.103:65432", 6543.2, 1_234_567, 7_654_321))]
+    ),
     "pods": lambda: pods_table([pod_row()], "shop", NOW_NS / 1e9),
     "faults": lambda: chaos_tables.faults(report()),
     "sinks": lambda: chaos_tables.sinks(report()),

@@ -1,6 +1,6 @@
 """What a process of its own does that answers one question: loads the application, reads the log, sends the answer.
 
-One question changes something: it sends dead letters again.
+What is changed, `performing` changes.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import json
 import signal
-import time
 from collections import deque
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
@@ -16,7 +15,7 @@ from typing import Any
 
 from bettong.application.application import Application
 from bettong.application.plan import Plan, Stage, plan
-from bettong.errors import BettongError, ClientError, LogError, StoreError
+from bettong.errors import BettongError, ClusterUnavailableError, LogError, LogTruncatedError, StoreError
 from bettong.inspection.dead_letters import matching, page
 from bettong.inspection.json_lines import dead_letter_json, event_json
 from bettong.inspection.key_history import Event
@@ -24,13 +23,21 @@ from bettong.inspection.live.application import loaded_application
 from bettong.inspection.live.dead_letters import DeadLetterLog
 from bettong.inspection.live.key_history import folded, history_of, log_of, stretch_of
 from bettong.inspection.live.recorded_case import recorded_case
-from bettong.inspection.live.resending import Resending
 from bettong.inspection.live.source_logs import source_stages
 from bettong.inspection.message_keys import key_of
 from bettong.local.locations import FoundLocations
 from bettong.schema.key_types import KeyValue
 from bettong_console.errors import ConsoleRequestError
-from bettong_console.question import CaseQuestion, DeadLettersQuestion, KeyQuestion, Question, RetryQuestion
+from bettong_console.performing import reset, retried, scaled
+from bettong_console.question import (
+    CaseQuestion,
+    DeadLettersQuestion,
+    KeyQuestion,
+    Question,
+    ResetQuestion,
+    RetryQuestion,
+    ScaleQuestion,
+)
 
 # What a person reads; `bettong replay --last` shows more.
 _EVENTS_MAX = 200
@@ -39,9 +46,6 @@ _EVENTS_BYTES_MAX = 8_000_000
 _DEAD_LETTERS_MAX = 100
 # Nobody pastes a longer test.
 _CASE_CHARACTERS_MAX = 1_000_000
-# Each takes two sessions with the sender, some tens of ms. What is left when time is nearly over, the next call does.
-_RETRIES_MAX = 1_000
-_RETRY_S_MAX = 45.0
 # Above what the console waits for an answer.
 ALARM_S = 90
 
@@ -50,23 +54,30 @@ def answer(question: Question, application: str, where: FoundLocations, sending:
     """Sends (status of HTTP, text) once: the answer as JSON, or why there is none. Ends the process after ALARM_S."""
     signal.alarm(ALARM_S)  # a console that was killed ends nobody
     try:
-        app = loaded_application(application)
-        planned = plan(app)
-        if isinstance(question, KeyQuestion):
-            found = _key_history(question, planned, where)
-        elif isinstance(question, CaseQuestion):
-            found = _case(question, app, planned, where)
-        elif isinstance(question, RetryQuestion):
-            found = _retried(question, planned, where)
-        else:
-            found = _dead_letters(question, planned, where)
-        sending.send((200, json.dumps(found)))
+        sending.send((200, json.dumps(_found(question, application, where))))
     except ConsoleRequestError as error:
         sending.send((error.status, str(error)))
-    except (LogError, StoreError) as error:
-        sending.send((503, str(error)))
     except BettongError as error:
-        sending.send((422, str(error)))
+        is_away = isinstance(error, LogError | StoreError | ClusterUnavailableError)
+        sending.send((503 if is_away and not isinstance(error, LogTruncatedError) else 422, str(error)))
+
+
+def _found(question: Question, application: str, where: FoundLocations) -> dict[str, Any]:
+    if isinstance(question, ScaleQuestion):
+        return scaled(question)
+    app = loaded_application(application)
+    planned = plan(app)
+    match question:
+        case KeyQuestion():
+            return _key_history(question, planned, where)
+        case CaseQuestion():
+            return _case(question, app, planned, where)
+        case DeadLettersQuestion():
+            return _dead_letters(question, planned, where)
+        case RetryQuestion():
+            return retried(question, planned, where)
+        case ResetQuestion():
+            return reset(question, planned, where)
 
 
 def _key_history(question: KeyQuestion, planned: Plan, where: FoundLocations) -> dict[str, Any]:
@@ -164,40 +175,4 @@ def _dead_letters(question: DeadLettersQuestion, planned: Plan, where: FoundLoca
             json.loads(dead_letter_json(each, retried.get(each.id))) | {"time_s": each.time_ns / 1e9}
             for each in newest
         ],
-    }
-
-
-def _retried(question: RetryQuestion, planned: Plan, where: FoundLocations) -> dict[str, Any]:
-    if where.sender is None and not question.dry_run:
-        raise ConsoleRequestError(
-            422,
-            "where the sender is cannot be known from here: start the console with --sender HOST:PORT, or"
-            " BETTONG_CONSOLE_SENDER",
-        )
-    log = DeadLetterLog(where.kafka, planned.application, frame_bytes_max=where.frame_bytes_max)
-    chosen = (
-        (log.at(id_) for id_ in question.ids)
-        if question.ids
-        else matching(log.dead_letters(), question.computation or None, None)
-    )
-    resending = Resending(planned, log.retried(), None if question.dry_run else where.sender, repeat=False)
-    deadline_s = time.monotonic() + _RETRY_S_MAX
-    fault = None
-    for found in chosen:
-        if resending.sent == _RETRIES_MAX or time.monotonic() > deadline_s:
-            fault = "there are more: send the rest with another call"
-            break
-        try:
-            resending.retry(found, time.time_ns())
-        except ClientError as error:  # what was sent before is sent, and is told
-            fault = str(error)
-            break
-    return {
-        "dry_run": question.dry_run,
-        "sent": resending.sent,
-        "refused": resending.refused,
-        "already": resending.already,
-        "held": resending.held,
-        "texts": list(resending.summary()),
-        "fault": fault,
     }

@@ -41,4 +41,21 @@ class RetryQuestion:
     dry_run: bool
 
 
-Question = KeyQuestion | CaseQuestion | DeadLettersQuestion | RetryQuestion
+@dataclass(frozen=True, slots=True)
+class ScaleQuestion:
+    """Set the number of workers of a release of the chart. None: only say how many there are, and `dry_run`."""
+
+    release: str
+    workers: int | None
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResetQuestion:
+    """Delete all snapshots, so that the next start folds every state from the beginning of the log again."""
+
+    dry_run: bool
+
+
+ChangeQuestion = RetryQuestion | ScaleQuestion | ResetQuestion
+Question = KeyQuestion | CaseQuestion | DeadLettersQuestion | ChangeQuestion

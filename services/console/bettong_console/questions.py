@@ -70,8 +70,8 @@ class Questions:
             if loop.time() > deadline_s:
                 return Answered(
                     504,
-                    f"not found out within {self._answer_s_max:.0f} s; ask from the newest snapshot on, or use bettong"
-                    " replay, which takes as long as it takes",
+                    f"no answer within {self._answer_s_max:.0f} s: what was to be changed may be, or in part; a key's"
+                    " history is found sooner from the newest snapshot on; bettong replay takes as long as it takes",
                 )
             await asyncio.sleep(_POLL_S)
         with contextlib.suppress(EOFError, OSError):  # OSError: it died in the middle of its answer

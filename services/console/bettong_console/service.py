@@ -33,9 +33,11 @@ from bettong.inspection.flow_graph import flow_graph
 from bettong.inspection.live.deployment import LiveDeployment
 from bettong.inspection.overview import overdue_s
 from bettong.local.locations import FoundLocations
+from bettong.local.record import find
 from bettong.logs import Logger
 from bettong_console.access import Access
 from bettong_console.board import Board
+from bettong_console.elsewhere import elsewhere
 from bettong_console.health import health_served
 from bettong_console.history_texts import HistoryTexts
 from bettong_console.kept_history import KeptHistory
@@ -81,6 +83,10 @@ class Console:
             ),
             log=log,
             secure=settings.tls_certificate is not None,
+            release=settings.console_release,
+            elsewhere=elsewhere(
+                settings.application, _suite(settings.console_dir, where), settings.console_release
+            ),
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -166,3 +172,9 @@ def _grants(tokens: Path | None, log: Logger) -> Callable[[], Grants] | None:
     if tokens is None:
         return None
     return Reloaded([tokens], lambda: read_tokens(tokens), log).current
+
+
+def _suite(directory: Path, where: FoundLocations) -> Path | None:
+    """The folder of the suite whose Kafka this is; None where it is none of this machine's."""
+    record = find(directory)
+    return directory if record is not None and record.kafka_connection == where.kafka else None

@@ -1,6 +1,7 @@
 """The addresses of the console, and what each answers.
 
-Beside a browser's own session one alone changes anything, `/api/retry`, and only for those whose token allows it.
+Beside a browser's own session three change something, `/api/retry`, `/api/scale` and `/api/reset`, and only for those
+whose token allows it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from urllib.parse import parse_qs, urlencode
 
 from sse_starlette import EventSourceResponse
@@ -23,14 +25,15 @@ from bettong.inspection.changes import Change
 from bettong.logs import Logger
 from bettong_console.access import COOKIE, Access
 from bettong_console.board import Board
-from bettong_console.changing import not_sent, retry_of, sent_again
+from bettong_console.changing import changed, not_changed, reset_of, retry_of, scale_of
+from bettong_console.elsewhere import Elsewhere
 from bettong_console.errors import ConsoleRequestError
 from bettong_console.guard import ALIVE, SIGN_IN, RequestGuard
 from bettong_console.history import SPANS
 from bettong_console.history_texts import HistoryTexts
 from bettong_console.listeners import Listeners, as_json
 from bettong_console.pages import PageFile
-from bettong_console.question import CaseQuestion, DeadLettersQuestion, KeyQuestion, Question
+from bettong_console.question import CaseQuestion, ChangeQuestion, DeadLettersQuestion, KeyQuestion, Question
 from bettong_console.views import View
 
 # The places of the page; the page itself decides what stands there.
@@ -39,7 +42,7 @@ PAGES = ("/", "/application", "/partitions", "/accounts", "/key", "/events")
 _SERIES_MAX = 32
 _FORM_BYTES_MAX = 8_192
 # The names of as many dead letters as a request may have.
-_RETRY_BYTES_MAX = 65_536
+_CHANGE_BYTES_MAX = 65_536
 _FORM_FIELDS_MAX = 8
 _FORM_S_MAX = 10.0
 # A page that has not read for so long is gone, or asleep; it connects again by itself.
@@ -53,7 +56,10 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What the addresses answer from. `ask` raises ConsoleRequestError where there is no answer."""
+    """What the addresses answer from. `ask` raises ConsoleRequestError where there is no answer.
+
+    `release`: that of the chart whose workers are scaled. `elsewhere`: what is changed by commands alone.
+    """
 
     board: Board
     histories: HistoryTexts
@@ -63,6 +69,8 @@ class Site:
     files: Mapping[str, PageFile]
     access: Access
     secure: bool
+    release: str | None
+    elsewhere: Mapping[str, Elsewhere]
     log: Logger
 
     def application(self) -> ASGIApp:
@@ -77,7 +85,14 @@ class Site:
             Route("/api/key", _answered(self._key), methods=["GET"]),
             Route("/api/case", _answered(self._case), methods=["GET"]),
             Route("/api/dead-letters", _answered(self._dead_letters), methods=["GET"]),
-            Route("/api/retry", _answered(self._retry), methods=["POST"]),
+            *(
+                Route(path, _answered(partial(self._change, read)), methods=["POST"])
+                for path, read in (
+                    ("/api/retry", retry_of),
+                    ("/api/scale", partial(scale_of, release=self.release)),
+                    ("/api/reset", partial(reset_of, application=self.board.application)),
+                )
+            ),
             Route(ALIVE, self._alive, methods=["GET"]),
             Route(SIGN_IN, self._sign_in_page, methods=["GET"]),
             Route(SIGN_IN, _answered(self._sign_in), methods=["POST"]),
@@ -104,9 +119,11 @@ class Site:
         return PlainTextResponse("alive\n")
 
     async def _description(self, request: Request) -> Response:
+        changes = self.access.who_changes(request) is not None
         who = {
             "signed_in": self.access.asks_for_tokens,
-            "changes": self.access.who_changes(request) is not None,
+            "changes": changes,
+            "elsewhere": {name: asdict(each) for name, each in self.elsewhere.items()} if changes else {},
         }
         return _json(as_json(self.description | who))
 
@@ -149,8 +166,8 @@ class Site:
     async def _dead_letters(self, request: Request) -> Response:
         return await self._asked(request, DeadLettersQuestion(_parameter(request, "computation", "")))
 
-    async def _retry(self, request: Request) -> Response:
-        """Sends dead letters again, or says what that would do. What was begun goes on although its page goes."""
+    async def _change(self, read: Callable[[bytes], ChangeQuestion], request: Request) -> Response:
+        """Changes something, or says what that would do. What was begun goes on although its page goes."""
         who = self.access.who_changes(request)
         if who is None:
             raise ConsoleRequestError(
@@ -158,7 +175,7 @@ class Site:
                 "nothing can be changed: it takes a console with --allow-changes, and a token with change = true",
             )
         _refuse_other_pages(request)
-        question = retry_of(await _body(request, _RETRY_BYTES_MAX))
+        question = read(await _body(request, _CHANGE_BYTES_MAX))
         if question.dry_run:
             return await self._asked(request, question)
         if not self.board.version:
@@ -166,9 +183,9 @@ class Site:
         try:
             text = await self.ask(question)
         except ConsoleRequestError as error:
-            self._note(not_sent(who, question, str(error), time.time()))
+            self._note(not_changed(who, question, error, time.time()))
             raise
-        self._note(sent_again(who, question, json.loads(text), time.time()))
+        self._note(changed(who, question, json.loads(text), time.time()))
         return _json(text)
 
     def _note(self, change: Change) -> None:

@@ -11,7 +11,9 @@ from bettong.edges.redis_store import LiveMetrics, ttl_of
 from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
 from bettong_receiver.delivery.tasks import SinkTasks
+from bettong_receiver.room import Room
 from bettong_receiver.status import ReceiverStatus, metrics_of
+from bettong_receiver.subscriber_queues import note_lags, subscriber_values
 
 # A question to the broker; the lag need not be newer than what people look at.
 _LAG_INTERVAL_S = 0.5
@@ -35,9 +37,11 @@ class Reporter:
         instance: str,
         interval_s: float,
         tasks: SinkTasks,
+        room: Room,
+        topics: Mapping[str, str],
         beside: Callable[[], Mapping[str, str | int | float]],
     ) -> None:
-        """`beside`: metrics of others, in the same record."""
+        """`room`: where subscribers are; `topics`: of each sink; `beside`: metrics of others, in the same record."""
         self._live = live
         self._admin = admin
         self._status = status
@@ -45,22 +49,24 @@ class Reporter:
         self._instance = instance
         self._interval_s = interval_s
         self._tasks = tasks
+        self._room = room
+        self._topics = topics
         self._beside = beside
         self._lags: dict[str, int] = {}
         self._writes = True
         self._redis = ThreadPoolExecutor(max_workers=1, thread_name_prefix="live")
         self._kafka = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lag")
 
-    async def write(self, subscribers: Callable[[], int]) -> None:
+    async def write(self) -> None:
         """The record, every interval."""
         while True:
-            await self.write_once(subscribers())
+            await self.write_once()
             await asyncio.sleep(self._interval_s)
 
-    async def write_once(self, subscribers: int) -> None:
+    async def write_once(self) -> None:
         """The record, now."""
-        metric_values: _Metrics = {**self._status.metrics(), metrics.SESSIONS.name: subscribers}
-        metric_values |= self._beside()
+        metric_values: _Metrics = {**self._status.metrics(), **self._beside(), **self._tasks.queues()}
+        metric_values |= subscriber_values(self._room, self._topics)
         if self._tasks.is_open:
             metric_values |= metrics_of(self._tasks.counts())
             metric_values |= self._tasks.metrics()
@@ -74,19 +80,21 @@ class Reporter:
         Begin it once the tasks are open.
         """
         tasks = self._tasks
-        topics = {topic for topic, _ in tasks.offsets()}
+        topics = set(self._topics.values())
         while True:
             try:
                 ends = await _on(self._kafka, lambda: self._admin.ends(topics))
             except LogError as error:
                 self._status.waits_for("Kafka", str(error))
                 self._lags = {}
+                note_lags(self._room, self._topics, None)
             else:
                 self._status.has("Kafka")
                 self._lags = {metrics.LAG.name: metrics.lag(ends, tasks.offsets())} | {
                     f"{metrics.LAG.name}/{sink}": metrics.lag(ends, offsets)
                     for sink, offsets in tasks.destination_offsets().items()
                 }
+                note_lags(self._room, self._topics, ends)
             await asyncio.sleep(_LAG_INTERVAL_S)
 
     def close(self) -> None:

@@ -83,16 +83,6 @@ class Receiver:
         self._metrics = MetricsEndpoint(
             settings.metrics_listen, Identity(RECEIVER.name, plan.application, settings.instance), live, log
         )
-        self._reporter = Reporter(
-            live,
-            self._opening.admin(answer_wait_s_max=LAG_WAIT_S_MAX),
-            self._status,
-            log,
-            instance=settings.instance,
-            interval_s=settings.live_interval_ms / 1000,
-            tasks=self._tasks,
-            beside=lambda: self._security.metrics() | (traces.metrics() if traces is not None else {}),
-        )
         self._serving = Serving("bettong.v1.SubscribeService")
         self._servicer = SubscribeServicer(
             self._formats,
@@ -111,6 +101,18 @@ class Receiver:
             log=log,
             report=report,
         )
+        self._reporter = Reporter(
+            live,
+            self._opening.admin(answer_wait_s_max=LAG_WAIT_S_MAX),
+            self._status,
+            log,
+            instance=settings.instance,
+            interval_s=settings.live_interval_ms / 1000,
+            tasks=self._tasks,
+            room=self._servicer.room,
+            topics={sink: each.topic for sink, each in self._formats.items()},
+            beside=lambda: self._security.metrics() | (traces.metrics() if traces is not None else {}),
+        )
         self._beside: list[asyncio.Task[None]] = []
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -127,7 +129,7 @@ class Receiver:
         )
         self._also(self._servicer.watch())
         self._also(self._security.watch())
-        self._also(self._reporter.write(lambda: self._servicer.subscribers))
+        self._also(self._reporter.write())
         stopped = asyncio.create_task(self._serving.drain(stop, self._settings.drain_ms / 1000))
         work = asyncio.create_task(self._work())
         try:
@@ -145,7 +147,7 @@ class Receiver:
                 task.cancel()
             await server.stop(_GRACE_S)
             await self._security.close()
-            await self._reporter.write_once(self._servicer.subscribers)
+            await self._reporter.write_once()
             self._reporter.close()
             self._store.close()
             self._log.info("stopped")

@@ -109,8 +109,7 @@ class SubscribeServicer:
         self._stopping = asyncio.Event()
         self._left = asyncio.Event()
         self._ahead_bytes_max = ahead_bytes_max
-        self._room = Room(bytes_max=bytes_max, stall_s=stall_s, clock_s=time.monotonic)
-        self.subscribers = 0
+        self.room = Room(bytes_max=bytes_max, stall_s=stall_s, clock_s=time.monotonic)
 
     def serve(self, newest: Newest) -> None:
         """From now on subscriptions are taken. `newest(sink)`: how far the receiver itself has delivered."""
@@ -118,7 +117,7 @@ class SubscribeServicer:
 
     async def watch(self) -> None:
         """Ends subscribers that do not read, and frees what all leave, until it is cancelled."""
-        await asyncio.gather(self._room.watch(), self._collect())
+        await asyncio.gather(self.room.watch(), self._collect())
 
     async def _collect(self) -> None:
         """A subscriber leaves cycles of objects, old by then: Python's collector would not look there for hours."""
@@ -157,27 +156,25 @@ class SubscribeServicer:
 
     async def _serve(self, request: pb.SubscribeRequest, newest: Newest, context: Context) -> None:
         """Until the subscriber has gone, or must go."""
-        if self.subscribers >= self._subscribers_max:
+        if (subscribers := len(self.room.guests)) >= self._subscribers_max:
             await context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"{self.subscribers} subscribers, at most BETTONG_RECEIVER_SUBSCRIBERS_MAX={self._subscribers_max}",
+                f"{subscribers} subscribers, at most BETTONG_RECEIVER_SUBSCRIBERS_MAX={self._subscribers_max}",
             )
         positions_bytes = _POSITIONS_TIMES * request.ByteSize()
-        if not self._room.has_room_for(held_ahead(self._ahead_bytes_max) + positions_bytes):
+        if not self.room.has_room_for(held_ahead(self._ahead_bytes_max) + positions_bytes):
             await context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"{self.subscribers} subscribers that read have all of BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX"
-                f"={self._room.bytes_max}; subscribe again later, or raise it",
+                f"{subscribers} subscribers that read have all of BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX"
+                f"={self.room.bytes_max}; subscribe again later, or raise it",
             )
-        self.subscribers += 1
         self._log.info("subscriber connected", sink=request.sink, peer=context.peer())
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
-        guest = self._room.enter(task)
+        guest = self.room.enter(task, sink=request.sink, address=context.peer())
         guest.positions = positions_bytes
-        sent: dict[int, int] = {}
         try:
-            await self._send_results(request, newest, context, guest, sent)
+            await self._send_results(request, newest, context, guest)
             await context.abort(grpc.StatusCode.UNAVAILABLE, "the receiver stops; subscribe again")
         except RefusedSubscription as error:
             await context.abort(_CODES[error.refusal], str(error))
@@ -192,11 +189,10 @@ class SubscribeServicer:
                 raise
             task.uncancel()
             guest.held = guest.sending  # its reader is closed
-            await self._end(request.sink, context, guest, sent)
+            await self._end(request.sink, context, guest)
         finally:
-            self._room.leave(guest)
+            self.room.leave(guest)
             self._left.set()
-            self.subscribers -= 1
             self._log.info("subscriber disconnected", sink=request.sink, peer=context.peer())
 
     async def _send_results(
@@ -205,23 +201,19 @@ class SubscribeServicer:
         newest: Newest,
         context: Context,
         guest: Guest,
-        sent: dict[int, int],
     ) -> None:
-        """Reads a round when gRPC has taken the one before, so a subscriber that does not read is not read for.
-
-        `sent`: the offset behind what gRPC has taken, by partition.
-        """
+        """Reads a round when gRPC has taken the one before, so a subscriber that does not read is not read for."""
         loop, peer = asyncio.get_running_loop(), context.peer()
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="subscriber")
         opened: list[Subscription] = []
         try:
-            await self._room.hold(guest, held_ahead(self._ahead_bytes_max) + guest.positions)
+            await self.room.hold(guest, held_ahead(self._ahead_bytes_max) + guest.positions)
             await loop.run_in_executor(thread, lambda: opened.append(self._subscribe(request, newest, peer)))
             (subscription,) = opened
-            await self._write(subscription, subscription.opening(), context, guest, sent)
+            await self._write(subscription, subscription.opening(), context, guest)
             while not self._stopping.is_set():
                 found = await loop.run_in_executor(thread, subscription.round)
-                await self._write(subscription, found, context, guest, sent)
+                await self._write(subscription, found, context, guest)
         finally:
             # Behind the call that may still be under way on that thread, when the subscriber went meanwhile.
             thread.submit(_close, opened)
@@ -233,20 +225,19 @@ class SubscribeServicer:
         responses: list[OutgoingResponse],
         context: Context,
         guest: Guest,
-        sent: dict[int, int],
     ) -> None:
         guest.sending = sum(len(each.data) for each in responses)
-        await self._room.hold(guest, subscription.held + guest.positions + guest.sending)
+        await self.room.hold(guest, subscription.held + guest.positions + guest.sending)
         for each in responses:
-            self._room.hands(guest)
+            self.room.hands(guest)
             await context.write(each.data)
-            self._room.handed(guest)
+            self.room.handed(guest)
             subscription.handed(each)
-            sent[each.partition] = each.offset
+            guest.sent[each.partition] = each.offset
 
-    async def _end(self, sink: str, context: Context, guest: Guest, sent: Mapping[int, int]) -> None:
+    async def _end(self, sink: str, context: Context, guest: Guest) -> None:
         """Tells a subscriber that it must go. Its status waits behind what it has not read, so that has an end, too."""
-        named = [f"partition {partition} offset {offset}" for partition, offset in sorted(sent.items())]
+        named = [f"partition {partition} offset {offset}" for partition, offset in sorted(guest.sent.items())]
         more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
         text = (
             f"this subscriber of {sink!r} {guest.reason}; it was sent all before {', '.join(named[:_NAMED_MAX])}{more};"
@@ -257,7 +248,7 @@ class SubscribeServicer:
         pressed = asyncio.create_task(guest.must_hang_up.wait())
         try:
             await asyncio.wait(
-                (ending, pressed), timeout=self._room.stall_s, return_when=asyncio.FIRST_COMPLETED
+                (ending, pressed), timeout=self.room.stall_s, return_when=asyncio.FIRST_COMPLETED
             )
             if ending.done():
                 await ending

@@ -4,6 +4,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from bettong.held_time import HeldTime
+
 # Credits flow again when this part of the bound is free, so that they do not come and go with every record.
 _FREE_PART = 8
 
@@ -15,37 +17,32 @@ RECORD_BYTES = 1152
 
 
 class Buffer:
-    """Bytes held for clients' frames that the log has not answered for, against their bound. Used from one thread."""
+    """Bytes held for clients' frames that the log has not answered for, against their bound. Used from one thread.
+
+    `full`: for how long nobody got a credit.
+    """
 
     def __init__(self, bytes_max: int, clock_s: Callable[[], float] = time.monotonic) -> None:
         self.bytes = 0
+        self.full = HeldTime(clock_s)
         self._bytes_max = bytes_max
-        self._clock_s = clock_s
-        # For how long it was full before, and since when it is now. Replaced at once, for other threads read both.
-        self._full: tuple[float, float | None] = (0.0, None)
 
     @property
     def is_full(self) -> bool:
         """Whether nobody gets a credit."""
-        return self._full[1] is not None
-
-    @property
-    def full_s(self) -> float:
-        """For how long it has been full, all in all. Safe to ask from another thread."""
-        before_s, since_s = self._full
-        return before_s + (self._clock_s() - since_s if since_s is not None else 0.0)
+        return self.full.is_held
 
     def add(self, size: int) -> None:
         """A frame came in."""
         self.bytes += size
-        if self.bytes >= self._bytes_max and not self.is_full:
-            self._full = (self._full[0], self._clock_s())
+        if self.bytes >= self._bytes_max:
+            self.full.begin()
 
     def remove(self, size: int) -> None:
         """A frame was answered for."""
         self.bytes -= size
-        if self.is_full and self.bytes <= self._bytes_max - self._bytes_max // _FREE_PART:
-            self._full = (self.full_s, None)
+        if self.bytes <= self._bytes_max - self._bytes_max // _FREE_PART:
+            self.full.end()
 
 
 class SplittingProgress:
@@ -59,6 +56,11 @@ class SplittingProgress:
         self._pending = 0
         self._since_s = 0.0
         self._splitting: dict[int, tuple[str, float]] = {}
+
+    @property
+    def pending(self) -> int:
+        """Frames of which the log has not answered for all records."""
+        return self._pending
 
     def begins(self, what: str, now_s: float) -> None:
         """The calling thread begins with a frame of `what`."""

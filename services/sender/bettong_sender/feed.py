@@ -49,18 +49,23 @@ class Feed:
         self._intake = intake
         self._client_sampling = client_sampling
         self._session = session
-        self._ledger = Ledger(session.origin, window=intake.limits.credits)
+        self.ledger = Ledger(session.origin, window=intake.limits.credits)
         # How far it has come in event time, where its stage needs to know.
-        self.origin_progress = OriginProgress(route, session, self._ledger) if route.needs_time else None
+        self.origin_progress = OriginProgress(route, session, self.ledger) if route.needs_time else None
         self._changed = asyncio.Event()
         self._failure: Refusal | None = None
         self._opening: Entry | None = None
         self._finished = False
 
     @property
+    def is_finished(self) -> bool:
+        """Whether no more frames come."""
+        return self._finished
+
+    @property
     def acknowledged(self) -> SequenceNumber:
         """Up to here the client's frames are durable."""
-        return self._ledger.acknowledged
+        return self.ledger.acknowledged
 
     @property
     def log(self) -> str:
@@ -72,9 +77,9 @@ class Feed:
 
         `durable`: see `Session.open`.
         """
-        entry = self._opening = self._ledger.opening(durable)
+        entry = self._opening = self.ledger.opening(durable)
         await self._intake.hand_over(self, entry, lambda: partial(self._session.open, durable=durable))
-        return self._ledger.grant(full=self._intake.buffer.is_full)
+        return self.ledger.grant(full=self._intake.buffer.is_full)
 
     async def opened(self) -> None:
         """Returns when the session's opening is durable. Raises Refusal when the log refused it."""
@@ -118,13 +123,13 @@ class Feed:
         await self.await_room(lease)
         if self._failure is not None:
             raise self._failure
-        entry = self._ledger.spend(NO_SEQUENCE, size)
+        entry = self.ledger.spend(NO_SEQUENCE, size)
         begun_ns = self._intake.tracing.clock_ns() if self._intake.tracing is not None else 0
         work = partial(self._split, read, entry, oversized, begun_ns)
         try:
             taken = await self._intake.hand_over(self, entry, work)
         except Refusal:
-            self._ledger.drop(entry)
+            self.ledger.drop(entry)
             raise
         if entry.is_answered:
             self.wake()  # nothing of it went to the log, so the log will not
@@ -192,9 +197,9 @@ class Feed:
         while True:
             if self._failure is not None:
                 raise self._failure
-            if (receipt := self._ledger.receipt(full=self._intake.buffer.is_full)) is not None:
+            if (receipt := self.ledger.receipt(full=self._intake.buffer.is_full)) is not None:
                 return receipt
-            if self._finished and self._ledger.is_complete:
+            if self._finished and self.ledger.is_complete:
                 return None
             self._changed.clear()
             await self._changed.wait()

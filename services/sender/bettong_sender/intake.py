@@ -105,7 +105,7 @@ class Intake:
         self._now_ns = 0
         self._numbering = threading.Lock()
         self._feeds: set[Feed] = set()
-        self._clients: set[Feed] = set()  # those of them that clients opened
+        self.clients: set[Feed] = set()  # those of them that clients opened
         self._empty = asyncio.Event()
         self._empty.set()
         self._loop = asyncio.get_running_loop()
@@ -114,7 +114,7 @@ class Intake:
         self._answers: Answers[_Answer] = Answers(self._loop, self._answered)
         # A source whose decoder stands still holds its own share of the buffer with frames that nobody has read.
         share = max(1, limits.buffer_bytes_max // max(1, len(routes)))
-        self._splitters = {name: Splitter(name, share, self._split) for name in routes}
+        self.splitters = {name: Splitter(name, share, self._split) for name in routes}
 
     def open(self, hello: Hello, client: str, sampling: FrameSampling = NO_SAMPLING) -> "Feed":
         """A new feed of a client. Raises Refusal. Close it when the call ends. `client`: whose turn its frames take.
@@ -122,14 +122,14 @@ class Intake:
         `sampling`: which frames the client traces itself.
         """
         route = self._route_of(hello)
-        if len(self._clients) >= self.limits.sessions_max:
+        if len(self.clients) >= self.limits.sessions_max:
             raise exhausted(
                 f"this sender serves {self.limits.sessions_max} sessions (BETTONG_SENDER_SESSIONS_MAX) and has no"
                 " room for another; connect to another sender, or later"
             )
         feed = self._open(route, hello, client, sampling)
-        self._clients.add(feed)
-        self.status.sessions = len(self._clients)
+        self.clients.add(feed)
+        self.status.sessions = len(self.clients)
         return feed
 
     def open_external(self, hello: Hello, title: str) -> "Feed":
@@ -139,12 +139,12 @@ class Intake:
     def closed(self, feed: "Feed") -> None:
         """The call of a feed has ended."""
         self._feeds.discard(feed)
-        self._clients.discard(feed)
+        self.clients.discard(feed)
         if feed.origin_progress is not None:
             self.ticker.close(feed.origin_progress)
         if not self._feeds:
             self._empty.set()
-        self.status.sessions = len(self._clients)
+        self.status.sessions = len(self.clients)
 
     def use(
         self,
@@ -219,7 +219,7 @@ class Intake:
 
     def splitter_of(self, route: SourceRoute) -> Splitter[_Piece]:
         """Who reads the frames of that source."""
-        return self._splitters[route.source.name]
+        return self.splitters[route.source.name]
 
     async def await_closed(self, timeout_s: float) -> None:
         """Returns when no feed is left open, or after `timeout_s`."""
@@ -229,7 +229,7 @@ class Intake:
     def close(self) -> None:
         """Waits some time for the frames that the splitters are at. After this, before the loop ends, close the log."""
         deadline_s = self._loop.time() + CLOSE_S_MAX
-        for splitter in self._splitters.values():
+        for splitter in self.splitters.values():
             splitter.close(max(0.0, deadline_s - self._loop.time()))
 
     def _route_of(self, hello: Hello) -> SourceRoute:

@@ -9,6 +9,7 @@ first one that is not.
 from collections import deque
 from dataclasses import dataclass
 
+from bettong.held_time import HeldTime
 from bettong.identifiers import NO_SEQUENCE, Origin, SequenceNumber
 from bettong.ingest.refusal import exhausted
 from bettong.v1.ingest_pb2 import Receipt
@@ -53,6 +54,8 @@ class Ledger:
     def __init__(self, origin: Origin, *, window: int) -> None:
         """`window`: the most credits that the client holds or has in flight."""
         self.acknowledged = NO_SEQUENCE
+        # For how long the client has had no credit.
+        self.without_credit = HeldTime()
         # Of the newest acknowledged frame; 0 while unknown.
         self.watermark_ns = 0
         # Up to here the client has receipts.
@@ -63,6 +66,16 @@ class Ledger:
         self._frames = 0
         self._in_flight: deque[Entry] = deque()
         self._dead_letters = 0
+
+    @property
+    def credits(self) -> int:
+        """What the client holds."""
+        return self._held
+
+    @property
+    def in_flight(self) -> int:
+        """The client's frames that are not acknowledged."""
+        return self._frames
 
     @property
     def is_complete(self) -> bool:
@@ -88,6 +101,10 @@ class Ledger:
         """New credits for the client: what the window leaves, or none while the sender's buffer is full."""
         granted = 0 if full else self._window - self._held - self._frames
         self._held += granted
+        if self._held:
+            self.without_credit.end()
+        else:
+            self.without_credit.begin()
         return granted
 
     def spend(self, sequence: SequenceNumber, size: int) -> Entry:
@@ -102,6 +119,8 @@ class Ledger:
             )
         self._held -= 1
         self._frames += 1
+        if not self._held:
+            self.without_credit.begin()
         entry = Entry(sequence, credits=1, size=size)
         self._in_flight.append(entry)
         return entry

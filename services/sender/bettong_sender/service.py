@@ -35,6 +35,7 @@ from bettong_sender.live import LiveReport
 from bettong_sender.lock_watch import LockWatch
 from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
+from bettong_sender.queues import queue_values
 from bettong_sender.refusal_log import RefusalLog
 from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
 from bettong_sender.source_feed import SourceFeed
@@ -169,7 +170,7 @@ def _record(
     status: SenderStatus, intake: Intake, security: ServerSecurity, traces: TraceExport | None
 ) -> dict[str, str | int | float]:
     """The live record. May be called from another thread."""
-    own = status.metrics(buffered=intake.buffer.bytes, full_s=intake.buffer.full_s)
+    own = status.metrics() | queue_values(intake)
     return own | security.metrics() | (traces.metrics() if traces is not None else {})
 
 

@@ -38,13 +38,13 @@ class _Next:
 class Splitter(Generic[_Piece]):
     """A thread of one source, in which clients have their turns. Made and used on the event loop.
 
-    `bytes_max` bounds the frames that have not been read. `split` is called in the thread.
+    `bytes_max` bounds the frames that have not been read, `waiting`. `split` is called in the thread.
     """
 
     def __init__(self, source: str, bytes_max: int, split: Callable[[_Piece], Taken]) -> None:
         self.room = asyncio.Event()
         self.room.set()
-        self._waiting = Buffer(bytes_max)
+        self.waiting = Buffer(bytes_max)
         self._split = split
         self._turns: Turns[_Piece] = Turns()
         self._next: queue.SimpleQueue[_Next] = queue.SimpleQueue()
@@ -55,15 +55,20 @@ class Splitter(Generic[_Piece]):
     @property
     def is_full(self) -> bool:
         """Whether no more frames are to be put, until there is `room`."""
-        return self._waiting.is_full
+        return self.waiting.is_full
+
+    @property
+    def frames_waiting(self) -> int:
+        """Frames that the thread has not begun with. From any thread."""
+        return self._next.qsize()
 
     def hold(self, size: int) -> None:
         """So many bytes more wait to be read, or less."""
         if size >= 0:
-            self._waiting.add(size)
+            self.waiting.add(size)
         else:
-            self._waiting.remove(-size)
-        if self._waiting.is_full:
+            self.waiting.remove(-size)
+        if self.waiting.is_full:
             self.room.clear()
         else:
             self.room.set()

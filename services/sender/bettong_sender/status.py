@@ -60,7 +60,7 @@ class SenderStatus:
             reason = reason_text(last.reason)
             self.dead_letter_last = f"{source}: {reason} ({origin}, frame {sequence}, message {last.index})"
 
-    def metrics(self, *, buffered: int, full_s: float) -> dict[str, str | int | float]:
+    def metrics(self) -> dict[str, str | int | float]:
         """The live record. May be called from another thread."""
         waits = [*([self.detail] if self.detail else []), *list(self.sources.values())]
         state = State.WAITING if self.sources and self.state is State.RUNNING else self.state
@@ -74,8 +74,6 @@ class SenderStatus:
             metrics.FRAMES.name: self.frames,
             metrics.SESSIONS.name: self.sessions,
             metrics.REFUSED.name: self.refused,
-            metrics.BUFFERED.name: buffered,
-            metrics.HELD.name: round(full_s, 3),
             metrics.DEAD_LETTERS.name: self.dead_letters,
             metrics.DEAD_LETTER_LAST.name: self.dead_letter_last,
             metrics.SKIPPED.name: self.skipped,

@@ -79,8 +79,8 @@ def join_output(
     returns = returned_by(f"{owner}: combine", combine, takes, "two arguments, a message of each side")
     if (mode := execution_mode_of(combine)) not in modes:
         raise ApplicationError(
-            f"{owner}: combine is marked @bettong.{mode.value}: of joins, join_within, join_latest and join_as_of have"
-            " a compiled form, and none has a vectorized one; take off the mark"
+            f"{owner}: combine is marked @bettong.{mode.value}: of joins, all but join_reference have a compiled"
+            " form, and none has a vectorized one; take off the mark"
         )
     if returns is None:
         raise ApplicationError(f"{owner}: combine returns None, so nothing could follow it")

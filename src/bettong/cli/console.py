@@ -21,7 +21,8 @@ _LISTEN = typer.Option(
 )
 _ALLOW_CHANGES = typer.Option(
     "--allow-changes",
-    help="Let people whose token says `change = true` send dead letters again from the page; needs BETTONG_TOKENS.",
+    help="Let people whose token says `change = true` send dead letters again, scale workers and reset states from the"
+    " page; needs BETTONG_TOKENS.",
 )
 _SENDER = typer.Option(
     metavar="HOST:PORT",

@@ -41,7 +41,7 @@ def infer(
         raise typer.BadParameter(f"--name {name!r} is no name of a class")
     if file != _STANDARD_INPUT and not file.is_file():
         raise typer.BadParameter(f"{str(file)!r} is no file")
-    kind = Format(format_) if format_ is not None else format_of(file)
+    kind = Format(format_) if format_ is not None else format_of(file, offered=(Format.JSON, Format.CSV))
     piped = file == _STANDARD_INPUT
     given = Piped("standard input", cast("BufferedReader", sys.stdin.buffer)) if piped else file
     found = examples(given, kind, rows)

@@ -17,6 +17,8 @@ from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.fitting_tables import print_fitting
 from bettong.cli.latency_tables import largest_parts, latency_table, no_parts
 from bettong.cli.locations import without_password_flag
+from bettong.cli.queue_texts import show_queues
+from bettong.cli.watermark_texts import show_watermarks
 from bettong.inspection.unmeasured import MeasureKind
 from bettong.metrics import LATENCY_WINDOW_S
 from bettong.services import CONSOLE
@@ -54,6 +56,10 @@ _WATERMARKS = typer.Option(
     "--watermarks",
     help="Show which windows are open, and which origin of which source holds each of them open, since when.",
 )
+_QUEUES = typer.Option(
+    "--queues",
+    help="Show what waits where, who holds up whom, and the clients and subscribers that have it worst.",
+)
 _JSON = typer.Option(
     "--json", help="Print one JSON object, partitions included, for scripts: see docs/status-json.md."
 )
@@ -80,6 +86,7 @@ def status(
     latency: Annotated[bool, _LATENCY] = False,
     computations: Annotated[bool, _COMPUTATIONS] = False,
     watermarks: Annotated[bool, _WATERMARKS] = False,
+    queues: Annotated[bool, _QUEUES] = False,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Show services, partitions, dead letters and latency. Exit code 0: all goes on; 7: something does not."""
@@ -111,6 +118,7 @@ def status(
             computations=computations,
             latency=latency,
             watermarks=watermarks,
+            queues=queues,
         )
         if page is not None and any(row.name == CONSOLE and row.state == RUNNING for row in found.services):
             console.print(f"see it at {page}", soft_wrap=True)
@@ -159,9 +167,10 @@ def show(
     computations: bool = False,
     latency: bool = False,
     watermarks: bool = False,
+    queues: bool = False,
 ) -> None:
     """Prints what is known; `each`: of every partition; `accounts`, `computations`: of every computation; `latency`: of
-    its parts; `watermarks`: of open windows.
+    its parts; `watermarks`: of open windows; `queues`: what waits where.
     """
     from rich.markup import escape
 
@@ -185,29 +194,12 @@ def show(
             print_fitting(console, latency_table(parts) if parts else no_parts(found))
         if watermarks:
             show_watermarks(found.partitions, console, time.time_ns())
+        if queues:
+            show_queues(found.queues, console)
         for text in (*summary(found.overview), *stalled(found.partitions), *differences(found.accounts)):
             console.print(text, soft_wrap=True)
     for text in found.unknown:
         console.print(f"[red]{escape(text)}[/red]", soft_wrap=True)
-
-
-def show_watermarks(found: list[PartitionRow], console: Console, now_ns: int) -> None:
-    """Prints how far the inputs of stages are in event time, and the oldest windows that are open."""
-    from bettong.cli.watermark_texts import watermarks_table, window_texts
-    from bettong.inspection.open_windows import WINDOWS_MAX, input_watermarks, open_windows
-
-    inputs = input_watermarks(found, now_ns)
-    if not inputs:
-        console.print("nothing goes by event time here, as far as partitions say")
-        return
-    print_fitting(console, watermarks_table(inputs, now_ns))
-    windows = open_windows(found, now_ns, WINDOWS_MAX + 1)
-    for text in window_texts(windows[:WINDOWS_MAX], now_ns):
-        console.print(text, markup=False, soft_wrap=True)
-    if not windows:
-        console.print("no window is open")
-    if len(windows) > WINDOWS_MAX:
-        console.print(f"and later ones: these are the {WINDOWS_MAX} oldest")
 
 
 def services_table(rows: list[ServiceRow], now_s: float) -> Table:

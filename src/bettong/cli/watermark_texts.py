@@ -7,16 +7,37 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from bettong.cli.fitting_tables import print_fitting
 from bettong.event_progress import DueKind
 from bettong.inspection.open_windows import WaitsFor
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from bettong.inspection.open_windows import Hold, InputWatermark, OpenWindow
+    from bettong.inspection.overview import PartitionRow
 
 _COLUMNS = 80
 _NS = 1_000_000_000
+
+
+def show_watermarks(found: list[PartitionRow], console: Console, now_ns: int) -> None:
+    """Prints how far the inputs of stages are in event time, and the oldest windows that are open."""
+    from bettong.inspection.open_windows import WINDOWS_MAX, input_watermarks, open_windows
+
+    inputs = input_watermarks(found, now_ns)
+    if not inputs:
+        console.print("nothing goes by event time here, as far as partitions say")
+        return
+    print_fitting(console, watermarks_table(inputs, now_ns))
+    windows = open_windows(found, now_ns, WINDOWS_MAX + 1)
+    for text in window_texts(windows[:WINDOWS_MAX], now_ns):
+        console.print(text, markup=False, soft_wrap=True)
+    if not windows:
+        console.print("no window is open")
+    if len(windows) > WINDOWS_MAX:
+        console.print(f"and later ones: these are the {WINDOWS_MAX} oldest")
 
 
 def watermarks_table(found: Sequence[InputWatermark], now_ns: int) -> Table:

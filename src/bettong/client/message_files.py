@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -82,12 +82,12 @@ class Portion:
     done: float | None  # share of the file that is read so far, 0 to 1; None for a pipe
 
 
-def format_of(path: Path) -> Format:
-    """The format that a file's ending stands for. Raises BettongError for one that it does not know."""
+def format_of(path: Path, *, offered: Iterable[Format] = Format) -> Format:
+    """The format that a file's ending stands for. Raises BettongError, with those on offer, for an unknown one."""
     for kind, endings in _ENDINGS.items():
         if path.suffix.lower() in endings:
             return kind
-    raise BettongError(f"{path}: cannot tell the format by the ending; give --format {'|'.join(Format)}")
+    raise BettongError(f"{path}: cannot tell the format by the ending; give --format {'|'.join(offered)}")
 
 
 def portions(

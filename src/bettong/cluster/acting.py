@@ -70,11 +70,20 @@ def lag(cluster: Cluster, pods: list[Object]) -> str:
     return "no driver runs that could be asked"
 
 
+def scalable(cluster: Cluster, release: str | None, count: int | None) -> counts.Workers:
+    """The workers, whose count may be set: to this one, or with None to another one.
+
+    Raises ClusterError when it must not be set.
+    """
+    _, sets = found(cluster, release)
+    each, now = workers_of(cluster, sets)
+    counts.refuse(each, now, now.wanted if count is None else count, cluster.list("horizontalpodautoscalers"))
+    return now
+
+
 def scale(cluster: Cluster, release: str | None, count: int) -> counts.Workers:
     """Sets the count of workers, and returns how they were before. Raises ClusterError when it must not be set."""
-    _, sets = found(cluster, release)
-    each, before = workers_of(cluster, sets)
-    counts.refuse(each, before, count, cluster.list("horizontalpodautoscalers"))
+    before = scalable(cluster, release, count)
     cluster.patch("statefulsets", before.name, {"spec": {"replicas": count}}, subresource="scale")
     return before
 

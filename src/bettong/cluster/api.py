@@ -18,7 +18,7 @@ import urllib3
 from kubernetes import client, config, stream
 
 from bettong.cluster.objects import Object
-from bettong.errors import ClusterError
+from bettong.errors import ClusterError, ClusterUnavailableError
 
 CONNECT_S_MAX = 10.0
 ANSWER_S_MAX = 30.0
@@ -218,7 +218,9 @@ class Cluster:
             answer = self._client.call_api(*words, _request_timeout=(CONNECT_S_MAX, quiet_s))
         except (urllib3.exceptions.HTTPError, client.ApiException) as error:
             host = self._client.configuration.host
-            raise ClusterError(f"no answer from the cluster at {host}: {_reason(error)}") from error
+            raise ClusterUnavailableError(
+                f"no answer from the cluster at {host}: {_reason(error)}"
+            ) from error
         if answer.status >= 300:
             raise self._refused(answer.status, answer.read().decode(errors="replace"))
         return answer.response

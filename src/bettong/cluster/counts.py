@@ -23,13 +23,22 @@ class Workers:
 
     def line(self) -> str:
         """How they stand, in one line."""
-        total = self.live * self.slots
-        text = f"workers: {self.live} of {self.wanted} live, {total} slots for {self.partitions} partitions a stage"
-        if not total:
-            return f"{text}: nothing is folded"
-        if total > self.partitions:
-            return f"{text}: {total - self.partitions} slots find nothing to do"
-        return text
+        text = f"workers: {self.live} of {self.wanted} live, {self._slots(self.live)}"
+        return f"{text}: nothing is folded" if not self.live else text
+
+    def change_lines(self, count: int) -> list[str]:
+        """What another count changes, a line each."""
+        lines = [f"{self.name}: {self.wanted} -> {count} workers, {self._slots(count)}"]
+        if count == 0:
+            lines.append("nothing is folded until there are workers again; what comes in waits in Kafka")
+        return lines
+
+    def _slots(self, count: int) -> str:
+        total = count * self.slots
+        text = f"{total} slots for {self.partitions} partitions a stage"
+        return (
+            f"{text}: {total - self.partitions} slots find nothing to do" if total > self.partitions else text
+        )
 
 
 def workers(stateful_set: Object, settings: Mapping[str, str]) -> Workers:

@@ -36,18 +36,18 @@ _EXEC = Rule(
     ("create", "get"),
     "asks the driver in its pod (`get`: clusters before 1.35); who may do this may do all that the pods may",
 )
+# What sets a count, and no more: the Role that the chart gives its console where it may change something.
+SCALING: Sequence[Rule] = (
+    _FIND,
+    _SETTINGS,
+    Rule("autoscaling", ("horizontalpodautoscalers",), ("list",), "whether an autoscaler would undo it"),
+    Rule("apps", ("statefulsets/scale",), ("patch",), "the count; may be held to RELEASE-bettong-worker"),
+)
 
 NEEDS: Mapping[str, Sequence[Rule]] = {
     "status": (_FIND, _DEPLOYMENTS, _PODS, _EVENTS, _SETTINGS),
     "status --lag": (_FIND, _DEPLOYMENTS, _PODS, _EVENTS, _SETTINGS, _EXEC),
-    "scale": (
-        _FIND,
-        _PODS,
-        _EVENTS,
-        _SETTINGS,
-        Rule("autoscaling", ("horizontalpodautoscalers",), ("list",), "whether an autoscaler would undo it"),
-        Rule("apps", ("statefulsets/scale",), ("patch",), "the count; may be held to RELEASE-bettong-worker"),
-    ),
+    "scale": (*SCALING, _PODS, _EVENTS),
     "rollout": (
         _FIND,
         _DEPLOYMENTS,

@@ -34,8 +34,13 @@ class ConsoleSettings(ServiceSettings):
     )
     console_allow_changes: bool = Field(
         default=False,
-        description="Whether the page can change anything: send dead letters again. It needs `BETTONG_TOKENS`, and is"
-        " for those with `change = true`.",
+        description="Whether the page can change anything: send dead letters again, scale workers, reset states. It"
+        " needs `BETTONG_TOKENS`, and is for those with `change = true`.",
+    )
+    console_release: str | None = Field(
+        None,
+        description="Release of the chart whose workers the page scales, as `bettong k8s scale`: in the namespace of"
+        " the console's pod, or of the kubeconfig. The chart sets it.",
     )
     console_sender: Annotated[str, AfterValidator(listening)] | None = Field(
         None,

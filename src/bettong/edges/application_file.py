@@ -117,7 +117,12 @@ def _module_name(path: Path) -> str:
 
 
 def _no_file(reference: str) -> ApplicationError:
-    return ApplicationError(f"application {_path_text(reference)!r}: there is no such file")
+    text = _path_text(reference)
+    if _file_of(reference).is_dir():
+        return ApplicationError(
+            f"application {text!r} is a folder: name the file in it, such as {text}/app.py"
+        )
+    return ApplicationError(f"application {text!r}: there is no such file")
 
 
 def _run(specification: ModuleSpec, reference: str) -> ModuleType:

@@ -24,6 +24,7 @@ from bettong.inspection.overview import (
     stages,
     stands_still,
 )
+from bettong.inspection.queues import Queues, queues
 from bettong.inspection.services import RUNNING, ServiceRow
 from bettong.inspection.unmeasured import MeasureKind, unmeasured
 from bettong.metrics import STANDBY
@@ -75,6 +76,7 @@ class Inspection:
     away: tuple[str, ...] = ()
     incarnations: Mapping[int, int] = field(default_factory=dict)
     not_measured: tuple[MeasureKind, ...] = ()
+    queues: Queues = field(default_factory=Queues)
 
     @property
     def goes_on(self) -> bool:
@@ -114,4 +116,5 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
             [record for record in answers.live.values() if service_of(record) == RECEIVER.name],
             answers.partitions.values(),
         ),
+        queues=queues(answers.live, partitions),
     )

@@ -72,23 +72,24 @@ def held_share(
     return min(1.0, max(by_slot.values())) if by_slot else None
 
 
-def senders_held_share(
-    senders: Mapping[str, Record], earlier: Mapping[str, Record], passed_s: float
+def services_held_share(
+    records: Mapping[str, Record], earlier: Mapping[str, Record], passed_s: float, name: str = ""
 ) -> float | None:
-    """The part of the time, 0 to 1, in which a sender took no frames from clients, for it had no room for them.
+    """The part of the time, 0 to 1, in which who is before them was held up: see `metrics.HELD`. `name`: of a source or
+    sink, "" for all of a service.
 
-    Of the sender that was full for longest; None where nobody says.
+    Of the instance that did so for longest; None where nobody says.
     """
+    metric = f"{metrics.HELD.name}/{name}" if name else metrics.HELD.name
     shares = [
         share
-        for name, record in senders.items()
-        if (share := _share(_held_s(earlier.get(name, {})), _held_s(record), passed_s)) is not None
+        for instance, record in records.items()
+        if (
+            share := _share(number_of(earlier.get(instance, {}), metric), number_of(record, metric), passed_s)
+        )
+        is not None
     ]
     return max(shares, default=None)
-
-
-def _held_s(record: Record) -> float | None:
-    return number_of(record, metrics.HELD.name)
 
 
 def _share(old_s: float | None, new_s: float | None, passed_s: float) -> float | None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bettong import metrics
+from bettong import metrics, queue_metrics
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
 from bettong.inspection.flow_measures import (
     FlowMeasures,
     flow_measures,
     held_share,
-    senders_held_share,
+    services_held_share,
 )
 from bettong.inspection.latency_curves import p999_ms
 from bettong.inspection.overview import PartitionRow, Record, StageSummary, number_of, service_of
@@ -76,7 +76,11 @@ class StageMeasures:
 
 @dataclass(frozen=True, slots=True)
 class SinkMeasures:
-    """What all receivers say of a sink; latencies are client's send time to delivery, of the last minute."""
+    """What all receivers say of a sink; latencies are client's send time to delivery, of the last minute.
+
+    `held_share`: the part of the time in which its destination let the receiver wait; of one without, files and Redis.
+    `delivering`: frames that these were given and have not stored. `subscribers_stalled`: that do not read.
+    """
 
     sink: str
     messages: int
@@ -86,20 +90,32 @@ class SinkMeasures:
     p99_ms: float | None
     p999_ms: float | None
     max_ms: float | None
+    held_share: float | None = None
+    delivering: int | None = None
+    subscribers_stalled: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceMeasures:
-    """Of a source: records of its external topic not yet read, and how far event time is behind the clock."""
+    """Of a source: records of its external topic not yet read, and how far event time is behind the clock.
+
+    `held_share`: the part of the time in which a sender took none of its frames, for others of it waited to be decoded;
+    `decoding`: frames that do.
+    """
 
     source: str
     lag: int | None
     watermark_lag_s: float | None
+    held_share: float | None = None
+    decoding: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """All of it. `p50_ms` and its like: end to end, of the worst receiver; None when nothing came of late."""
+    """All of it. `p50_ms` and its like: end to end, of the worst receiver; None when nothing came of late.
+
+    `senders_held_share`: the part of the time in which a sender took nobody's frames, for it had no room.
+    """
 
     time_s: float
     in_per_s: float | None
@@ -134,14 +150,14 @@ def measures(now: TimedInspection, before: TimedInspection | None, known: Trends
         p50_ms=overview.p50_ms,
         p99_ms=overview.p99_ms,
         max_ms=_worst(number_of(each, metrics.LATENCY_MAX.name) for each in receivers.values()),
-        sources=_sources(senders.values()),
+        sources=_sources(senders, earlier, passed_s),
         stages=_stages(now, earlier, partitions),
         sinks=_sinks(receivers, earlier, now),
         partitions=partitions,
         flows=flow_measures(
             now.found.accounts, earlier.found.accounts if earlier is not None else (), passed_s
         ),
-        senders_held_share=senders_held_share(
+        senders_held_share=services_held_share(
             senders, _records(earlier, SENDER.name) if earlier is not None else {}, passed_s
         ),
     )
@@ -228,6 +244,9 @@ def _sink(
 ) -> SinkMeasures:
     suffix = name.removeprefix(metrics.MESSAGES.name)
     old = _records(before, RECEIVER.name) if before is not None else {}
+    passed_s = now.time_s - before.time_s if before is not None else 0.0
+    has_destination = any(f"{queue_metrics.DELIVERING.name}{suffix}" in each for each in receivers.values())
+    whose = suffix if has_destination else ""
     rates = [
         _rate(before, number_of(old[instance], name), now, number_of(record, name))
         for instance, record in receivers.items()
@@ -247,18 +266,27 @@ def _sink(
         p99_ms=worst(metrics.LATENCY_P99),
         p999_ms=p999_ms(receivers.values(), suffix.removeprefix("/")),
         max_ms=worst(metrics.LATENCY_MAX),
+        held_share=services_held_share(receivers, old, passed_s, whose.removeprefix("/")),
+        delivering=_total(_count(each, queue_metrics.DELIVERING, whose) for each in receivers.values()),
+        subscribers_stalled=_total(
+            _count(each, queue_metrics.STALLED_SUBSCRIBERS, suffix) for each in receivers.values()
+        ),
     )
 
 
-def _sources(senders: Iterable[Record]) -> tuple[SourceMeasures, ...]:
-    records = list(senders)
-    prefixes = (f"{metrics.LAG.name}/", f"{metrics.WATERMARK_LAG.name}/")
+def _sources(
+    senders: Mapping[str, Record], before: TimedInspection | None, passed_s: float
+) -> tuple[SourceMeasures, ...]:
+    records, old = list(senders.values()), _records(before, SENDER.name) if before is not None else {}
+    prefixes = tuple(f"{each.name}/" for each in (metrics.LAG, metrics.WATERMARK_LAG, queue_metrics.DECODING))
     names = {name.partition("/")[2] for each in records for name in each if name.startswith(prefixes)}
     return tuple(
         SourceMeasures(
             source=name,
             lag=_total(_count(each, metrics.LAG, f"/{name}") for each in records),
             watermark_lag_s=_worst(number_of(each, prefixes[1] + name) for each in records),
+            held_share=services_held_share(senders, old, passed_s, name),
+            decoding=_total(_count(each, queue_metrics.DECODING, f"/{name}") for each in records),
         )
         for name in sorted(names)
     )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bettong import metrics
+from bettong import metrics, queue_metrics
 from bettong.event_progress import EventProgress
 from bettong.hot_keys import HotKey
 from bettong.identifiers import PartitionId
@@ -100,7 +100,8 @@ class PartitionRow:
     `fault`: what holds it up; `gap`: the frame that it waits for. `hot_keys`: the heaviest first, of late.
     `event_progress`: None where nothing goes by event time, or a worker of an older version folds it.
     `state_bytes`: see `metrics.STATE_BYTES`; `snapshot`: None before there is one whose cost somebody told.
-    `snapshot_fault`: why the store has not taken the newest one. `held_s`: see `metrics.HELD`.
+    `snapshot_fault`: why the store has not taken the newest one. `held_s`: see `metrics.HELD`; `read_ahead`,
+    `unacknowledged`: see `queue_metrics`, None where nobody folds.
     """
 
     stage: str
@@ -131,6 +132,8 @@ class PartitionRow:
     snapshot: SnapshotRow | None = None
     snapshot_fault: str = ""
     held_s: float | None = None
+    read_ahead: int | None = None
+    unacknowledged: int | None = None
 
     @property
     def id(self) -> PartitionId:
@@ -298,10 +301,12 @@ def _folded(id_: PartitionId, record: Record, of_late: Record) -> PartitionRow:
         gap=record.get(metrics.GAP.name, ""),
         hot_keys=hot_keys_of(of_late),
         event_progress=EventProgress.found(record.get(metrics.EVENT_PROGRESS.name, "")),
-        state_bytes=int(size) if (size := _number(record, metrics.STATE_BYTES)) is not None else None,
+        state_bytes=_count(record, metrics.STATE_BYTES),
         snapshot=_snapshot(record),
         snapshot_fault=record.get(metrics.SNAPSHOT_FAULT.name, ""),
         held_s=_number(record, metrics.HELD),
+        read_ahead=_count(of_late, queue_metrics.READ_AHEAD),
+        unacknowledged=_count(of_late, queue_metrics.UNACKNOWLEDGED),
     )
 
 
@@ -373,6 +378,11 @@ def _lag(
 
 def _number(record: Record, metric: Metric, suffix: str = "") -> float | None:
     return number_of(record, metric.name + suffix)
+
+
+def _count(record: Record, metric: Metric) -> int | None:
+    found = _number(record, metric)
+    return int(found) if found is not None else None
 
 
 def _worst(records: list[Record], metric: Metric) -> float | None:

@@ -86,6 +86,19 @@ class PartitionStatus(Described):
     )
     fault: str = unit_field("text", "What holds it up; empty for nothing.")
     gap: str = unit_field("text", "The lost frame that it waits for; empty for none.")
+    held_s: float | None = unit_field(
+        "s",
+        "For how long its slot has waited for Kafka to take output of it, since the slot has it; null under"
+        " micro-batch, and while unknown.",
+    )
+    read_ahead_records: int | None = unit_field(
+        "records",
+        "Of its lag: those that its slot has fetched and not begun with, when it last read; null under micro-batch, and"
+        " while unknown.",
+    )
+    unacknowledged_frames: int | None = unit_field(
+        "frames", "Of its output: given to Kafka, without an answer; null as `read_ahead_records`."
+    )
     hot_keys: list[HotKeyStatus] = unit_field(
         "list",
         "The three keys that have most of its messages of late, the heaviest first. None where nobody folds, before"
@@ -124,6 +137,9 @@ def partition_status(row: PartitionRow) -> PartitionStatus:
         watermark_held_by=row.watermark_held_by,
         fault=row.fault,
         gap=row.gap,
+        held_s=row.held_s,
+        read_ahead_records=row.read_ahead,
+        unacknowledged_frames=row.unacknowledged,
         hot_keys=[
             HotKeyStatus(key=each.key, share=each.share, share_least=each.least) for each in row.hot_keys
         ],

@@ -11,6 +11,8 @@ from bettong.inspection.overview import stands_still
 
 # A lag of less than this is what the log holds anyway while frames travel.
 _LAG_S_MIN = 1.0
+# A sink that lets its receiver wait for so much of the time takes all that it can.
+_HELD_MIN = 0.9
 # A partition that takes so many times its share of a stage's messages is worth a word, where it takes this much.
 _SKEW_MIN = 3.0
 _SKEWED_PER_S_MIN = 10.0
@@ -37,8 +39,10 @@ class HeavyPartition:
 
 
 def slowest_part(measured: Measures) -> SlowestPart | None:
-    """What stands still comes first, then who is furthest behind, then the greatest latency. None: nothing measured."""
-    return _still(measured) or _behind(measured) or _latest(measured)
+    """What stands still comes first, then who is furthest behind, then a sink that lets its receiver wait, then the
+    greatest latency. None: nothing measured.
+    """
+    return _still(measured) or _behind(measured) or _slow_sink(measured) or _latest(measured)
 
 
 def heavy_partitions(measured: Measures) -> list[HeavyPartition]:
@@ -78,6 +82,19 @@ def _behind(measured: Measures) -> SlowestPart | None:
         "a few keys may be hot: a finer key divides them"
         if heavy is not None
         else "more cores fold more partitions at a time",
+    )
+
+
+def _slow_sink(measured: Measures) -> SlowestPart | None:
+    sink = max(measured.sinks, key=lambda each: each.held_share or 0.0, default=None)
+    if sink is None or (sink.held_share or 0.0) < _HELD_MIN:
+        return None
+    behind = f"; {sink.lag:,} records wait for it" if sink.lag else ""
+    return SlowestPart(
+        "sink",
+        sink.sink,
+        f"its receiver waits for it {sink.held_share:.0%} of the time{behind}",
+        "see how its destination does: it takes all that it can, or is away",
     )
 
 

@@ -48,3 +48,10 @@ class RestoredSnapshot:
     def state(self, computation: str, key: KeyValue, state: Any) -> KeyState:
         """One of its states, with where it comes from."""
         return KeyState(self.stage, computation, self.partition, self.offset, key_text(key), state)
+
+
+def reset_text(application: str, records: int, *, done: bool) -> str:
+    """What it means to delete all snapshots of an application, or what came of it. `records`: those of its logs."""
+    if done:
+        return f"snapshots of {application} deleted; the next start folds {records:,} records again"
+    return f"would delete all snapshots of {application}; the next start folds {records:,} records"

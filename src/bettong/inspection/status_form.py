@@ -22,6 +22,15 @@ from bettong.inspection.partition_status import (
     SnapshotStatus,
     partition_status,
 )
+from bettong.inspection.queue_form import (
+    ClientStatus,
+    QueueStatus,
+    SubscriberStatus,
+    client_status,
+    queue_status,
+    subscriber_status,
+)
+from bettong.inspection.queues import Queues
 from bettong.inspection.services import ServiceRow
 from bettong.inspection.unmeasured import MeasureKind
 from bettong.inspection.watermark_form import (
@@ -32,6 +41,7 @@ from bettong.inspection.watermark_form import (
 )
 from bettong.latency_parts import PARTS as LATENCY_PARTS
 from bettong.metrics import LATENCY_WINDOW_S
+from bettong.queued import NAMED_MAX
 
 VERSION: Final = 1
 
@@ -178,6 +188,11 @@ class StatusForm(Described):
     open_windows: list[OpenWindowStatus] = unit_field(
         "list", f"The oldest windows that are open, joins and timers that wait, {WINDOWS_MAX} at most."
     )
+    queues: list[QueueStatus] = unit_field("list", "A queue each, in the order in which messages pass.")
+    clients: list[ClientStatus] = unit_field("list", f"The clients with least credit, {NAMED_MAX} at most.")
+    subscribers: list[SubscriberStatus] = unit_field(
+        "list", f"Those that have stalled for longest, or are furthest behind, {NAMED_MAX} at most."
+    )
     not_measured: list[str] = unit_field(
         "words",
         f"What nobody measures, by BETTONG_MEASURES=off, so that `sinks`, `computations`, `hot_keys` are empty: of"
@@ -209,12 +224,16 @@ PARTS: tuple[type[Described], ...] = (
     ComputationStatus,
     InputWatermarkStatus,
     OpenWindowStatus,
+    QueueStatus,
+    ClientStatus,
+    SubscriberStatus,
 )
 
 
 def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = "") -> StatusForm:
     """An inspection in this form; None: nothing runs, as `nothing` says."""
     overview = found.overview if found is not None else None
+    waits = found.queues if found is not None else Queues()
     rows, now_ns = found.partitions if found is not None else (), int(asked_unix_s * 1e9)
     return StatusForm(
         version=VERSION,
@@ -230,6 +249,9 @@ def status_form(found: Inspection | None, asked_unix_s: float, nothing: str = ""
         computations=list(map(_computation, found.computations)) if found is not None else [],
         input_watermarks=list(map(input_watermark_status, input_watermarks(rows, now_ns))),
         open_windows=list(map(open_window_status, open_windows(rows, now_ns))),
+        queues=list(map(queue_status, waits.lines)),
+        clients=[client_status(*each) for each in waits.clients],
+        subscribers=[subscriber_status(*each) for each in waits.subscribers],
         not_measured=list(found.not_measured) if found is not None else [],
         gaps=list(overview.gaps) if overview is not None else [],
         skews=list(overview.skews) if overview is not None else [],

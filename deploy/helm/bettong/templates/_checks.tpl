@@ -43,6 +43,9 @@
 {{- if and $v.tokens.secretName (not $tls) -}}
 {{- fail "tokens.secretName: without tls.secretName tokens would come in plain text; give both" -}}
 {{- end -}}
+{{- if and $v.console.allowChanges (not (include "bettong.consoleIsOpen" .)) -}}
+{{- fail "console.allowChanges: only people with a token may change something; give console.enabled, tls.secretName and tokens.secretName" -}}
+{{- end -}}
 {{- if and $v.tls.clients (not $tls) -}}
 {{- fail "tls.clients: clients show certificates by TLS alone; give tls.secretName" -}}
 {{- end -}}

@@ -135,21 +135,35 @@ function edgeLabel(edge, view, left, top) {
   const middle = edge.points.length > 2 ? edge.points[Math.floor(edge.points.length / 2)] : between(edge.points);
   const stage = edge.log && view.stages.find((each) => each.stage === edge.log);
   const held = heldShare(edge.start, view);
-  return h("div", { class: "edge-label", vars: { left: `${middle.x - left}px`, top: `${middle.y - top}px` }, title: heldText(edge.start, held) },
+  const sink = edge.end.kind === "sink" ? view.sinks.find((each) => each.sink === edge.end.name) : undefined;
+  const title = [heldText(edge.start, held), ...(sink ? [sinkText(sink)] : [])].join("; ");
+  return h("div", { class: "edge-label", vars: { left: `${middle.x - left}px`, top: `${middle.y - top}px` }, title },
     h("span", { class: "unseen" }, `From ${edge.start.name} to ${edge.end.name}: `),
     h("span", {}, rate(flowOf(edge, view))),
     stage && h("span", { title: "records in the log that are not yet folded" }, "lag ", count(stage.lag)),
-    held >= HELD_MIN && h("span", { class: "held" }, "held ", percent(held)));
+    sink && sink.lag !== null && h("span", { title: "results in the log that its destination has not stored" }, "lag ", count(sink.lag)),
+    held >= HELD_MIN && h("span", { class: "held" }, "held ", percent(held)),
+    sink && sink.held_share >= HELD_MIN && h("span", { class: "held" }, "sink holds ", percent(sink.held_share)));
 }
 
 const between = ([from, to]) => ({ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 });
 
 /** Back-pressure where messages leave a box: the part of the time in which it was not taken from. */
-export const heldShare = (box, view) => (box.kind === "source" ? view.senders_held_share : view.stages.find((each) => each.stage === box.stage)?.held_share ?? null);
+export function heldShare(box, view) {
+  if (box.kind !== "source") return view.stages.find((each) => each.stage === box.stage)?.held_share ?? null;
+  const known = [view.senders_held_share, view.sources.find((each) => each.source === box.name)?.held_share].filter((each) => each !== null && each !== undefined);
+  return known.length > 0 ? Math.max(...known) : null;
+}
+
+/** Back-pressure of a sink: the part of the time in which its receiver waited for it. */
+function sinkText({ held_share: held }) {
+  if (held === null) return "of the sink: not known";
+  return held < HELD_MIN ? "the sink holds nobody up" : `a receiver waited ${(held * 100).toFixed(1)} % of the time for the sink`;
+}
 
 function heldText(box, held) {
   if (held === null) return "back-pressure: not known";
-  const who = box.kind === "source" ? "a sender had no room for frames of clients" : `a slot of stage ${box.stage} waited for Kafka to take its output`;
+  const who = box.kind === "source" ? "a sender had no room for frames of clients, or of this source, whose frames wait to be decoded" : `a slot of stage ${box.stage} waited for Kafka to take its output`;
   return held < HELD_MIN ? "no back-pressure" : `back-pressure: ${(held * 100).toFixed(1)} % of the time ${who}`;
 }
 

@@ -35,17 +35,17 @@ class OutstandingOutput:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._count = 0
+        self.count = 0
 
     @property
     def complete(self) -> bool:
         """Whether all that was appended is durable; stays so once nothing more is appended."""
-        return self._count == 0
+        return self.count == 0
 
     def add(self, change: int) -> None:
         """Safe from several threads."""
         with self._lock:
-            self._count += change
+            self.count += change
 
 
 @dataclass(slots=True)
@@ -166,6 +166,11 @@ class ActivePartition:
     def _ticked(self, buffer: OutputBuffer, size: int, answer: int | LogError) -> None:
         self._ticks.finish(answer)
         buffer.remove(size, answer)
+
+    @property
+    def unacknowledged(self) -> int:
+        """Frames of output that the log has not answered for."""
+        return self._output.count + sum(each.output.count for each in self.pending)
 
     def begin_snapshot(self) -> None:
         """Makes an increment of what was folded since the last one; it may be saved when its output is durable.

@@ -19,6 +19,7 @@ from bettong.errors import DeadlyStateError, LogUnavailableError, StoreError
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger
 from bettong.metrics import HELD
+from bettong.queue_metrics import READ_AHEAD, UNACKNOWLEDGED
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
 from bettong.worker.partition import PartitionWorker
@@ -284,12 +285,20 @@ class Loop:
             metrics = self._metrics.of(worker, partition.saved, partition.save_fault)
             lag = self._reader.lag(log)
             metrics |= partition.measure.metrics(worker.counters.messages, lag, now_s)
-            metrics[HELD.name] = round(partition.held_s, 3)
+            metrics |= self._queues(log, partition)
             if repeat or metrics != partition.published:
                 partition.published = metrics
                 changed.append((partition.id, metrics))
         if changed:
             self._metrics_written = self._metrics_thread.submit(self._write, changed)
+
+    def _queues(self, log: TopicPartition, partition: ActivePartition) -> dict[str, str | int | float]:
+        ahead = self._reader.read_ahead(log)
+        return {
+            HELD.name: round(partition.held_s, 3),
+            UNACKNOWLEDGED.name: partition.unacknowledged,
+            READ_AHEAD.name: "" if ahead is None else ahead,
+        }
 
     def _write(self, changed: list[tuple[PartitionId, dict[str, str | int | float]]]) -> None:
         for id_, metrics in changed:

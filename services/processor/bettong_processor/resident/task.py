@@ -85,6 +85,7 @@ class SlotTask:
                 {},
                 frame_bytes_max=settings.frame_bytes_max,
                 fetch_wait_ms=_FETCH_WAIT_MS,
+                counts_ahead=True,
                 on_wait=lambda what: log.warning("waiting", reason=what),
             ) as reader,
         ):

@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing
 from typing import Generic
 
 from bettong.edges.kafka_log import Record
+from bettong.held_time import HeldTime
 from bettong.identifiers import TopicPartition
 from bettong.worker.output.framing import OutputRecord
 from bettong_receiver.delivery.batcher import SinkBatcher
@@ -40,11 +41,13 @@ class Delivery(Generic[Message]):
         beginnings: Mapping[SinkPartition, int],
         *,
         append: Callable[[Sequence[OutputRecord]], None],
+        held: HeldTime,
         on_delivered: OnDelivered[Message],
         monotonic_s: Callable[[], float],
         log: DeliveryLog,
     ) -> None:
-        """Opens the connectors. `beginnings`: where the log of each partition begins now.
+        """Opens the connectors. `beginnings`: where the log of each partition begins now; `held`: counts for how long
+        connectors let it wait, and holds when one has failed.
 
         `append` returns once dead letters are durable in the log; `on_delivered` gets what the first connector has
         taken, and how many seconds ago it was read. Raises SinkError.
@@ -52,6 +55,7 @@ class Delivery(Generic[Message]):
         self._inputs = {each.topic: each for each in route.inputs}
         self._topics = {each.sink: each.topic for each in route.inputs}
         self._append = append
+        self._held = held
         self._on_delivered = on_delivered
         self._monotonic_s = monotonic_s
         self._log = log
@@ -65,6 +69,8 @@ class Delivery(Generic[Message]):
                 batcher = SinkBatcher(application, route.inputs, beginnings=beginnings, stored=stored)
                 self._feeds.append((connector, batcher))
             self._opened = undo.pop_all()
+        # Frames that a connector was given and has not taken. Read by any thread.
+        self.delivering = 0
         self._first = self._feeds[0][1]
         self._offsets = self._first.offsets(beginnings)
 
@@ -93,7 +99,8 @@ class Delivery(Generic[Message]):
                 with_messages = {batch.key for batch in batches}
                 batches += [batch for batch in batcher.moved() if batch.key not in with_messages]
             self._hand_over(connector, batcher, batches, now_s)
-            connector.flush()
+            with self._held:
+                connector.flush()
             self._append_dead_letters(batcher)
             has_delivered |= bool(batches)
         if records:
@@ -105,7 +112,8 @@ class Delivery(Generic[Message]):
         """Stores all that was delivered, at a clean stop. Raises SinkError."""
         for connector, batcher in self._feeds:
             self._hand_over(connector, batcher, batcher.moved(), self._monotonic_s())
-            connector.finish()
+            with self._held:
+                connector.finish()
 
     def close(self) -> None:
         """Releases the connectors. Never raises."""
@@ -144,7 +152,10 @@ class Delivery(Generic[Message]):
     ) -> None:
         if not batches:
             return
-        refused = connector.deliver(batches)
+        self.delivering = sum(len(batch.frames) for batch in batches)
+        with self._held:
+            refused = connector.deliver(batches)
+        self.delivering = 0
         with self._lock:
             batcher.delivered(batches, refused)
         if batcher is self._first:

@@ -16,6 +16,7 @@ from typing import Generic
 from bettong.backoff import Backoff
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.errors import LogError, LogUnavailableError
+from bettong.held_time import HeldTime
 from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
 from bettong.worker.output.framing import OutputRecord
@@ -44,7 +45,8 @@ OpenReader = Callable[[Mapping[TopicPartition, int], int], LogReader]
 class SinkTask(Generic[Message]):
     """Delivers the sinks of one route until it is stopped. `run` belongs to one thread; the rest is for any.
 
-    `opened` is set once the connectors and the log have been opened.
+    `opened` is set once the connectors and the log have been opened. `held`: for how long it waited for connectors: for
+    one to open or to take results, and from a failure on until one has.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class SinkTask(Generic[Message]):
         """
         self.route = route
         self.opened = threading.Event()
+        self.held = HeldTime(monotonic_s)
         self._application = application
         self._open_reader = open_reader
         self._open_writer = open_writer
@@ -81,6 +84,11 @@ class SinkTask(Generic[Message]):
     def offsets(self) -> dict[TopicPartition, int]:
         """For each (topic, partition) the record that the first connector lacks; empty until it was opened once."""
         return {} if self._delivery is None else self._delivery.offsets()
+
+    @property
+    def delivering(self) -> int:
+        """Frames that a connector was given and has not taken."""
+        return 0 if self._delivery is None else self._delivery.delivering
 
     def counts(self) -> dict[str, DeliveryCounts]:
         """What became of the records of each sink; empty until the first connector was opened once."""
@@ -101,7 +109,9 @@ class SinkTask(Generic[Message]):
             try:
                 self._open_and_deliver(beginnings, stopping)
             except (SinkError, LogUnavailableError) as error:
-                if not isinstance(error, ConnectorUnavailableError | LogUnavailableError):
+                if isinstance(error, LogUnavailableError):
+                    self.held.end()  # not by a connector
+                elif not isinstance(error, ConnectorUnavailableError):
                     if self.route.required:
                         raise
                     self._log.error(
@@ -118,11 +128,13 @@ class SinkTask(Generic[Message]):
         route = self.route
         with ExitStack() as opened:
             appender = opened.enter_context(closing(_DeadLetterAppender(self._open_writer)))
+            self.held.begin()
             delivery = Delivery(
                 route,
                 self._application,
                 beginnings,
                 append=appender.append,
+                held=self.held,
                 on_delivered=self._on_delivered,
                 monotonic_s=self._monotonic_s,
                 log=self._delivery_log,
@@ -149,6 +161,7 @@ class SinkTask(Generic[Message]):
 
     def _report_success(self) -> None:
         self._has_failed = False
+        self.held.end()
         self._backoff.reset()
         self._on_wait(None)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from bettong import metrics, queue_metrics
 from bettong.edges.kafka_log import LogWriter
 from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
@@ -111,6 +112,16 @@ class SinkTasks:
     def metrics(self) -> dict[str, float | str]:
         """Latency and the newest dead letter of the first route."""
         return self._observer.metrics()
+
+    def queues(self) -> dict[str, int | float]:
+        """What waits for the first route, and for each sink's destination; and for how long they have held it up."""
+        found: dict[str, int | float] = {}
+        for task in self._tasks:
+            names = [""] if task is self._first else [f"/{each.sink}" for each in task.route.inputs]
+            for name in names:
+                found[f"{metrics.HELD.name}{name}"] = round(task.held.total_s, 3)
+                found[f"{queue_metrics.DELIVERING.name}{name}"] = task.delivering
+        return found
 
     def offsets(self) -> dict[TopicPartition, int]:
         """For each (topic, partition) the record that the first route lacks."""

@@ -118,7 +118,7 @@ def joined(
     check_version(owner, version)
     _check_sides(owner, left, right)
     schemas = (left.one_schema(name), right.one_schema(name))
-    modes = [ExecutionMode.PYTHON, *[ExecutionMode.COMPILED] * (not isinstance(kind, InWindow))]
+    modes = (ExecutionMode.PYTHON, ExecutionMode.COMPILED)
     output = join_output(owner, combine, schemas, lacks, modes)
     node = LatestJoined if isinstance(kind, Latest) else Joined
     return node(

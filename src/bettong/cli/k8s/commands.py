@@ -91,9 +91,8 @@ def scale(
     with connected(context, namespace) as cluster:
         name, _ = acting.found(cluster, release)
         before = acting.scale(cluster, name, count)
-        console.print(f"{before.name}: {before.wanted} -> {count} workers", soft_wrap=True)
-        if count == 0:
-            console.print("nothing is folded until there are workers again; what comes in waits in Kafka")
+        for line in before.change_lines(count):
+            console.print(line, soft_wrap=True)
         if timeout:
             await_all(console, cluster, name, [before.name], timeout, deployments=False)
 

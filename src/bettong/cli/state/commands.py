@@ -149,24 +149,27 @@ def reset(
     """Delete all snapshots, so that the next start folds every state from the beginning of the log again.
 
     For states that other code has made. Results that are out already stay, and are not put out again. Refused while
-    the processor runs, and when a log does not reach back to its beginning any more.
+    the processor runs, and when a log does not reach back to its beginning any more. Of a suite on this machine
+    (`bettong down` first) Kafka and Redis are started, and stopped again.
     """
-    from bettong.errors import LocalError
+    from bettong.inspection.live.application import loaded_plan
+    from bettong.inspection.live.states import States
+    from bettong.inspection.states import reset_text
+    from bettong.local.interrupts import terminable
+    from bettong.local.rest import at_rest
 
-    plan, states = _states(application, directory, kafka, redis)
-    with states:
-        if (running := states.processors()) and yes:
-            raise LocalError(
-                f"{', '.join(running)} of {plan.application} runs, and would save its states again: stop it first"
-            )
+    plan = loaded_plan(application)
+    with (
+        terminable(),
+        at_rest(application, plan.application, directory, kafka=kafka, redis=redis) as where,
+        States(plan, where) as states,
+    ):
+        if yes:
+            states.refuse_while_folded()
         records = states.records_to_fold()
-        if not yes:
-            typer.echo(
-                f"would delete all snapshots of {plan.application}; the next start folds {records:,} records"
-            )
-            return
-        states.clear()
-    typer.echo(f"snapshots of {plan.application} deleted; the next start folds {records:,} records again")
+        if yes:
+            states.clear()
+    typer.echo(reset_text(plan.application, records, done=yes))
 
 
 def _states(application: str, directory: Path, kafka: str | None, redis: str | None) -> tuple[Plan, States]:

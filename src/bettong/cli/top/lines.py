@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bettong.cli.queue_texts import service_texts
 from bettong.cli.top.texts import lasting
 from bettong.inspection.accounts import AccountLine, shown
 from bettong.inspection.computations import ComputationLine
@@ -17,10 +18,11 @@ from bettong.metrics import STANDBY
 
 @dataclass(frozen=True, slots=True)
 class ServiceLine:
-    """A service, and the time by which it is shown (Unix s)."""
+    """A service, the time by which it is shown (Unix s), and what waits in it, in lines."""
 
     row: ServiceRow
     unix_s: float
+    waits: tuple[str, ...] = ()
 
     @property
     def lasts_s(self) -> float | None:
@@ -78,7 +80,10 @@ def is_well(row: ServiceRow) -> bool:
 
 def service_lines(found: Watched, unix_s: float) -> list[ServiceLine]:
     """As of the newest inspection."""
-    return [ServiceLine(row, unix_s) for row in found.found.services]
+    return [
+        ServiceLine(row, unix_s, tuple(service_texts(found.found.queues, row.name)))
+        for row in found.found.services
+    ]
 
 
 def stage_lines(found: Watched) -> list[StageLine]:

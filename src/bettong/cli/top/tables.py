@@ -42,7 +42,8 @@ def _service_detail(line: ServiceLine) -> list[str]:
     row = line.row
     since = f" since {_moment(row.since_s)} UTC" if row.since_s is not None else ""
     log = f"its log: {row.process.log}" if row.process is not None and row.process.log else ""
-    return [f"{row.name}: {row.state}{since}", *([row.detail] if row.detail else []), *([log] if log else [])]
+    details = [row.detail] if row.detail else []
+    return [f"{row.name}: {row.state}{since}", *details, *line.waits, *([log] if log else [])]
 
 
 SERVICES: Table[ServiceLine] = Table(
@@ -147,6 +148,10 @@ def _partition_detail(line: PartitionLine) -> list[str]:
             f"watermark {behind}{stands}; held back by {row.watermark_held_by} for {lasting(trend.held)}"
         )
     lines += [f"{row.keys:,} keys; {_folded(row)}", _not_done(row)]
+    if row.read_ahead is not None and row.unacknowledged is not None:
+        lines.append(
+            f"frames read ahead: {row.read_ahead:,}; of output that Kafka has not taken: {row.unacknowledged:,}"
+        )
     return [*lines, _saved(line)]
 
 

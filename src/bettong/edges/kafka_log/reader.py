@@ -10,6 +10,7 @@ from confluent_kafka import TopicPartition as Position
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
+from bettong.edges.kafka_log.fetched_ahead import FetchedAhead
 from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
 from bettong.edges.kafka_log.record import TIMES_HEADER, TRACE_HEADER, Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
@@ -48,12 +49,13 @@ class LogReader(Closing):
         frame_bytes_max: int,
         fetch_bytes_max: int = 16 * 1024 * 1024,
         fetch_wait_ms: int = _FETCH_WAIT_MS_MAX,
+        counts_ahead: bool = False,
         on_wait: Callable[[str], None] | None = None,
     ) -> None:
         """Connects. `starts`: the first offset to read of each (topic, partition); more may be added.
 
         `fetch_wait_ms`: how long the broker holds a question that it has no records for. A partition that is added
-        waits for the end of the question under way.
+        waits for the end of the question under way. `counts_ahead`: see `read_ahead`.
 
         `on_wait` gets a line for people when the broker cannot be reached, and every few seconds
         while that lasts. Raises LogUnavailableError when no broker answers within 10 s, LogError for a topic
@@ -63,9 +65,9 @@ class LogReader(Closing):
         self._bootstrap = connection.bootstrap
         self._on_wait = on_wait
         self._next: dict[TopicPartition, int] = {}
+        self._fetched_ahead = FetchedAhead()
         self._out_of_range: dict[TopicPartition, KafkaError] = {}
-        self._out_of_range_due_s = 0.0
-        self._is_suspect = False
+        self._out_of_range_due_s, self._is_suspect = 0.0, False
         self._reached_s = self._reported_s = time.monotonic()
         partition_bytes = max(fetch_bytes_max // max(len(starts), 1), _PARTITION_FETCH_BYTES_MIN)
         self._consumer, self._partitions = connect(
@@ -89,6 +91,7 @@ class LogReader(Closing):
                 "fetch.wait.max.ms": fetch_wait_ms,
                 "socket.timeout.ms": REQUEST_WAIT_MS_MAX,
                 "error_cb": self._suspect,
+                **(self._fetched_ahead.options if counts_ahead else {}),
             },
         )
         try:
@@ -158,6 +161,13 @@ class LogReader(Closing):
         """Records that the log holds beyond the next one, by the broker's last answer; None before the first one."""
         known = self._consumer.get_watermark_offsets(Position(*partition), cached=True)
         return max(0, known[1] - self._next[partition]) if known and known[1] >= 0 else None
+
+    def read_ahead(self, partition: TopicPartition) -> int | None:
+        """Records that were fetched and not polled yet, a second before the last poll or later; None while not known.
+
+        From the thread that polls. Counted for a reader with `counts_ahead` alone.
+        """
+        return self._fetched_ahead.of(partition) if partition in self._next else None
 
     @property
     def is_suspect(self) -> bool:

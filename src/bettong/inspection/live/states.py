@@ -11,7 +11,7 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.partitioning_log import partitions_in_use
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
-from bettong.errors import LogTruncatedError, SnapshotError
+from bettong.errors import LocalError, LogTruncatedError, SnapshotError
 from bettong.identifiers import PartitionId
 from bettong.inspection.locations import Locations
 from bettong.inspection.overview import service_of
@@ -100,10 +100,14 @@ class States(Closing):
                         for key, state in table.items():
                             yield held.state(name, key, state)
 
-    def processors(self) -> list[str]:
-        """The processors that live, by their own word."""
+    def refuse_while_folded(self) -> None:
+        """Raises LocalError where a processor lives, by its own word: it would save its states again."""
         live = LiveMetrics(self._store).live()
-        return [name for name, record in live.items() if service_of(record) == PROCESSOR.name]
+        running = [name for name, record in live.items() if service_of(record) == PROCESSOR.name]
+        if running:
+            raise LocalError(
+                f"{', '.join(running)} of {self._plan.application} runs, and would save its states again: stop it first"
+            )
 
     def records_to_fold(self) -> int:
         """How many records there are to fold from the beginning of each log.

@@ -140,7 +140,7 @@ class AsOfColumns:
         alone = valid == NO_VERSION
         right = versions.at(np.where(alone, 0, valid))
         made = PairColumns.of_left(rows, messages.at(found), right, alone)
-        return FiredKeys(keys[order], dues[order], made)
+        return FiredKeys(keys[order], dues[order], dues[order] - 1, (made,))
 
     def _close(self, slots: Array, dues: Array, watermark_ns: int) -> tuple[Array, Array, Array, Array]:
         """Firings and pairs, see `close_keys`; messages that have waited, and versions that are gone."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,19 +16,28 @@ from bettong.worker.state.kept_pool import KeptPool
 
 
 class TakenRows(NamedTuple):
-    """What the rows of a batch make. `late`: rows that were; `failures`: rows that could not be taken, and why."""
+    """What the rows of a batch make. `late`: rows that were; `failures`: rows that could not be taken, and why.
+
+    `partly_late`: how many were late for some of their windows.
+    """
 
     pairs: PairColumns
     late: Array
     failures: Sequence[tuple[int, str]]
+    partly_late: int = 0
 
 
 class FiredKeys(NamedTuple):
-    """Keys that were due, by time, then by key, and when each was. The rows of `pairs`: which of these it was."""
+    """Keys that were due, by time, then by key; when each was, and the event time of what it gives.
+
+    The rows of `pairs`, which come in parts: which of these it was. `refused`: those that give nothing, and why.
+    """
 
     keys: Array
     dues: Array
-    pairs: PairColumns
+    times: Array
+    pairs: Iterable[PairColumns]
+    refused: Mapping[int, str] = MappingProxyType({})
 
 
 class ColumnJoin(Protocol):

@@ -11,6 +11,7 @@ from bettong.frames.columns import Array
 from bettong.worker.joins.key_join import Add, ClosedPairs, Pair
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.windows.key_windows import key_windows
+from bettong.worker.windows.sessions import SessionWindows
 from bettong.worker.windows.window_rows import WindowRows
 
 
@@ -36,8 +37,9 @@ class WindowJoin:
         return self._windows.soonest_due(times)
 
     def due_ns(self, state: Any, at_ns: int, until_ns: int) -> Sequence[int]:  # noqa: ARG002
-        """See KeyJoin. A window says when the next one is over."""
-        return (at_ns,)
+        """See KeyJoin. A window says when the next one is over; a session that has grown is not."""
+        has_grown = isinstance(self._windows, SessionWindows) and self._windows.has_grown(state, at_ns)
+        return () if has_grown else (at_ns,)
 
     def close(self, key: Any, state: Any, at_ns: int) -> ClosedPairs:
         """See KeyJoin. The pairs of a window are made one by one, for they may be many."""

@@ -30,7 +30,10 @@ class KeyJoin(Protocol):
         """See Operator."""
 
     def due_ns(self, state: Any, at_ns: int, until_ns: int) -> Sequence[int]:
-        """The times up to `until_ns` at which the state is to be closed, now that its timer was due: that one first."""
+        """The times up to `until_ns` at which the state is to be closed, now that its timer was due: that one first.
+
+        None where it is due later than that timer said; the state says when.
+        """
 
     def close(self, key: Any, state: Any, at_ns: int) -> ClosedPairs:
         """The state was due at that time. It has gone on when this returns, and may be empty then."""

@@ -188,7 +188,8 @@ class WithinColumns:
             side.at(np.where(of_right == is_right, messages, 0))
             for is_right, side in enumerate(self._table.pool.sides)
         )
-        return FiredKeys(keys[order], dues[order], PairColumns(rows, left, right, _lacks(of_right)))
+        pairs = PairColumns(rows, left, right, _lacks(of_right))
+        return FiredKeys(keys[order], dues[order], dues[order] - 1, (pairs,))
 
 
 def _lacks(of_right: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from bettong.worker.calling.deletes import deletes_of
 from bettong.worker.calling.results import Calling, Results
 from bettong.worker.due import Due
 from bettong.worker.event_times import EventTimes
+from bettong.worker.exclusions import ExcludedTimer
 from bettong.worker.fired import DueTimers, Firing
 from bettong.worker.joins.column_joins import ColumnTable, column_join
 from bettong.worker.joins.late_sides import LateSides
@@ -46,7 +47,7 @@ class ColumnJoinOperator:
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
         found = self._join.take(batch)
-        self.late_sides.note(batch, found.late)
+        self.late_sides.note(batch, found.late, found.partly_late)
         results = self._calling.call(found.pairs, found.failures)
         return derived(self.name, batch, results, dead_letters, found.late)
 
@@ -60,37 +61,43 @@ class ColumnJoinOperator:
         return self._join.soonest_due(times)
 
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:  # noqa: ARG002
-        """See Operator. A key is due once for each message, at most, so how often it fires is bounded."""
+        """See Operator. How often a key fires is bounded: by its messages, or by what the join refuses."""
         found = self._join.close(watermark_ns, reports_all=dead_letters.exclusion is not None)
         if found is None:
             return ()
         (timer,) = self._timers
         due = self.table.due_timers(timer, found.keys, found.dues)
-        rows, pairs = due.rows.at(EventTimes.of(np.maximum(found.dues - 1, 0))), found.pairs
+        rows = due.rows.at(EventTimes.of(np.maximum(found.times, 0)))
 
         def firing(index: int) -> Firing:
             return Firing(timer, rows.key_values()[index], int(found.dues[index]))
 
         dead_letters.firing = firing
-        left_out = dead_letters.left_out(self.name, rows.length)
-        if left_out:
-            pairs = pairs.take(np.flatnonzero(~np.isin(pairs.rows, list(left_out))))
-        results = self._fire(due, pairs)
+        left_out: dict[int, str | ExcludedTimer] = {
+            **found.refused,
+            **dead_letters.left_out(self.name, rows.length),
+        }
+        results = self._fire(due, self._calls(found.pairs, list(left_out)))
         dead_letters.add_all(self.name, [*results.failures, *left_out.items()])
         if results.columns is None or not results.columns.length:
             return ()
         return [rows.derived(results.columns, results.rows)]
 
-    def _fire(self, due: DueTimers, pairs: PairColumns) -> Results:
-        """Calls the function: for all at once, or where each call is marked, for what fires at a time."""
-        parts = [pairs]
-        if self._progress.mark is not None:
-            parts = [pairs.take(np.flatnonzero(pairs.rows == row)) for row in np.unique(pairs.rows)]
+    def _calls(self, pairs: Iterable[PairColumns], left_out: Sequence[int]) -> Iterator[PairColumns]:
+        """The pairs of each call: of all that fires, or where each call is marked, of what fires at a time."""
+        for each in pairs:
+            part = each.take(np.flatnonzero(~np.isin(each.rows, left_out))) if left_out else each
+            if self._progress.mark is None:
+                yield part
+            else:
+                yield from (part.take(np.flatnonzero(part.rows == row)) for row in np.unique(part.rows))
+
+    def _fire(self, due: DueTimers, calls: Iterable[PairColumns]) -> Results:
         found = []
-        for part in parts:
-            if part.left.length:
-                self._progress.fire(self.name, due.rows.take(np.unique(part.rows)), due.text)
-                found.append(self._calling.call(part))
+        for pairs in calls:
+            if pairs.left.length:
+                self._progress.fire(self.name, due.rows.take(np.unique(pairs.rows)), due.text)
+                found.append(self._calling.call(pairs))
         self._progress.rest(self.name)
         columns = [each.columns for each in found if each.columns is not None]
         rows = [each.rows for each in found if each.rows is not None]

@@ -10,7 +10,6 @@ import numpy as np
 from bettong.application.timers import Clock
 from bettong.application.windows.windowed import Windowed
 from bettong.frames.columns import Array, Columns
-from bettong.user_errors import reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Results
 from bettong.worker.due import Due
@@ -53,15 +52,13 @@ class ColumnWindowOperator:
             times = batch.event_times()
             if self._late == "fire" and len(late):
                 results = self._each_alone(batch, late, times[late])
-            failures = [(row, self._beyond(times[row])) for row in np.flatnonzero(marks == BEYOND).tolist()]
+            failures = [
+                (row, self._windows.beyond(times[row])) for row in np.flatnonzero(marks == BEYOND).tolist()
+            ]
             failures += [(row, refused[row]) for row in np.flatnonzero(marks == REFUSED).tolist()]
             if failures:
                 results = results._replace(failures=sorted([*failures, *results.failures], key=itemgetter(0)))
         return derived(self.name, batch, results, dead_letters, late)
-
-    def _beyond(self, at_ns: int) -> str:
-        word = self._windows.word
-        return reason_of(ValueError(f"its event time is {at_ns} ns: its {word} ends after the year 2262"))
 
     def _each_alone(self, batch: Batch, late: Array, times: Array) -> Results:
         """What late rows give at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -76,17 +77,27 @@ class JoinOperator(StatefulOperator):
 
     def _take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
         """See StatefulOperator. With all that is due of these keys: to fire takes time, and a key may have much."""
-        return [self._with_more(each, watermark_ns) for each in super()._take_due(log_ns, watermark_ns)]
+        while due := super()._take_due(log_ns, watermark_ns):
+            found = [self._with_more(each, watermark_ns) for each in due]
+            if firing := [each for each in found if each.rows.length]:
+                return firing
+        return ()
 
     def _with_more(self, due: DueTimers, watermark_ns: int) -> DueTimers:
         states = self.table.open(due.rows, renews=False)
-        found = [
-            (each_ns, key)
-            for key, at_ns in zip(due.rows.key_values(), due.rows.columns.values(1), strict=True)
-            for each_ns in self._taking.join.due_ns(states.get(key), at_ns, watermark_ns)
-        ]
-        if len(found) == due.rows.length:
+        found: list[tuple[int, Any]] = []
+        has_others = False
+        for key, at_ns in zip(due.rows.key_values(), due.rows.columns.values(1), strict=True):
+            state = states.get(key)
+            times = self._taking.join.due_ns(state, at_ns, watermark_ns)
+            found += [(each_ns, key) for each_ns in times]
+            has_others |= len(times) != 1
+            if not times and states.timers is not None:
+                states.timers.note(key, state)
+        if not has_others:
             return due
+        if not found:
+            return DueTimers(due.field, due.rows.slice(0, 0))
         found.sort(key=lambda each: (each[0], order_of_key(each[1])))
         (rows,) = rows_of_keys(
             [key for _, key in found], [at_ns for at_ns, _ in found], due.rows.schema.fields[0]

@@ -5,6 +5,7 @@ from typing import Any
 from bettong.application.timers import NEVER
 from bettong.application.windows.kinds import Ephemeral
 from bettong.application.windows.states import CountState, EphemeralState
+from bettong.application.windows.windowed import Windowed
 from bettong.frames.columns import Array
 from bettong.worker.state.pane_pool import DUE, MESSAGES, OLDEST, VALUES
 from bettong.worker.state.pane_table import PaneTable
@@ -48,7 +49,8 @@ class EphemeralTable(PaneTable):
         return bool((counts <= 1).all() and (counts >= 0).all() and (dues != NEVER).all())
 
     def _state(self, due_ns: int, panes: Array) -> EphemeralState:
-        kind = self._windowed.windowing.kind
+        assert isinstance(self._node, Windowed)  # noqa: S101 - no join has such windows
+        kind = self._node.windowing.kind
         assert isinstance(kind, Ephemeral)  # noqa: S101 - it is of no other windows
         has_fired = not len(panes)
         return EphemeralState(

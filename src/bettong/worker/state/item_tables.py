@@ -1,14 +1,15 @@
-"""Items that a pane keeps of an aggregate, each with a number: small hash tables in one array of words.
+"""Items that a pane keeps, each with a number: small hash tables, or lists, in one array of words.
 
-Of `Distinct` the items are the different values, of `Quantile` buckets, of `ApproxDistinct` registers:
+Of `Distinct` the items are the different values, of `Quantile` buckets, of `ApproxDistinct` registers. Of a join they
+are messages, which may be equal: a list has them side by side, as they came.
 
     table, a segment of words:   | number | item ... | number | item ... | ... |
     of registers, from 64 on:    | eight numbers, a byte each | ... |
 
 A number of 0 is none. A segment is a power of two of words that are one pane's alone: exchanged for one twice as long
-when three quarters are full, given back with the pane. A pane has of each table a `segment`, which is 64 times where it
-begins, plus the power, 0 without one, and how many items there are, DENSE where they are bytes. A segment that nobody
-has holds where the next one of its size begins, -1 for none.
+when three quarters are full, or all of a list; given back with the pane. A pane has of each table a `segment`, which is
+64 times where it begins, plus the power, 0 without one, and how many items there are, DENSE where they are bytes. A
+segment that nobody has holds where the next one of its size begins, -1 for none.
 """
 
 from typing import Any, NamedTuple
@@ -20,8 +21,9 @@ from bettong.application.windows.approx_distinct import REGISTERS, SPARSE_MAX
 from bettong.frames.columns import Array
 from bettong.worker.state.key_table import mixed
 
-# What becomes of the number of an item that is there already. Of those that keep it, each is how many came before.
-COUNTED, GREATEST, KEPT = range(3)
+# What becomes of the number of an item that is there already. Of those that keep it, each is how many came before. In a
+# list it is that, too, and none is looked for.
+COUNTED, GREATEST, KEPT, LISTED = range(4)
 # Of a row of `Folds.items`: which word of a pane, from its accumulators on, has the segment (the next one has how many
 # items there are); which row of what is loaded has the number, 0 of what is not added (the next ones have the item);
 # how many words an item has; and what becomes of its number.
@@ -76,7 +78,7 @@ def make_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
     entry = 1 + kind[ITEM_WORDS]
     if kind[NUMBERS] == GREATEST and count >= SPARSE_MAX:
         return _make_dense(row_words, row, word, items)
-    if segment and 4 * count < 3 * _room(segment, entry):
+    if segment and _has_room(kind, segment, count):
         return True
     power = segment & 63
     if segment:
@@ -88,7 +90,7 @@ def make_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
     if taken == 0:
         return False
     if segment:
-        _move(segment, taken, entry, items.words)
+        _move(kind, segment, taken, items.words)
         give_back(segment, items)
     row_words[row, word] = taken
     return True
@@ -108,10 +110,12 @@ def add_item(
     if row_words[row, word + 1] == DENSE:
         _raise_register(segment >> 6, loaded[first + step], number, words)
         return
-    entry = _find(segment, 1 + kind[ITEM_WORDS], words, loaded, first + step, step)
+    entry = (segment >> 6) + row_words[row, word + 1] * (1 + kind[ITEM_WORDS])
+    if kind[NUMBERS] != LISTED:
+        entry = _find(segment, 1 + kind[ITEM_WORDS], words, loaded, first + step, step)
     if words[entry] == 0:
         row_words[row, word + 1] += 1
-        words[entry] = row_words[row, word + 1] if kind[NUMBERS] == KEPT else number
+        words[entry] = row_words[row, word + 1] if kind[NUMBERS] >= KEPT else number
         for index in range(kind[ITEM_WORDS]):
             words[entry + 1 + index] = loaded[first + step * (1 + index)]
     elif kind[NUMBERS] == COUNTED:
@@ -161,7 +165,7 @@ def _entries(kind: Any, segment: Any, count: Any, words: Any) -> Any:
     found = np.empty(count, np.int64)
     for at in range(start, start + _room(segment, entry) * entry, entry):
         if words[at]:
-            found[words[at] - 1 if kind[NUMBERS] == KEPT else listed] = at
+            found[words[at] - 1 if kind[NUMBERS] >= KEPT else listed] = at
             listed += 1
     return found
 
@@ -218,6 +222,13 @@ def _room(segment: Any, entry: Any) -> Any:
 
 
 @numba.njit(cache=True, inline="always")
+def _has_room(kind: Any, segment: Any, count: Any) -> Any:
+    """Whether a table that has so many items takes one more."""
+    room = _room(segment, 1 + kind[ITEM_WORDS])
+    return count < room if kind[NUMBERS] == LISTED else 4 * count < 3 * room
+
+
+@numba.njit(cache=True, inline="always")
 def _find(segment: Any, entry: Any, words: Any, loaded: Any, first: Any, step: Any) -> Any:
     """Where an item is in a table, or would be."""
     start, mask = segment >> 6, np.uint64(_room(segment, entry) - 1)
@@ -239,12 +250,14 @@ def _find(segment: Any, entry: Any, words: Any, loaded: Any, first: Any, step: A
 
 
 @numba.njit(cache=True)
-def _move(segment: Any, taken: Any, entry: Any, words: Any) -> None:
+def _move(kind: Any, segment: Any, taken: Any, words: Any) -> None:
     """The items of a table into an empty one."""
-    start = segment >> 6
+    start, entry = segment >> 6, 1 + kind[ITEM_WORDS]
     for at in range(start, start + _room(segment, entry) * entry, entry):
         if words[at]:
-            to = _find(taken, entry, words, words, at + 1, 1)
+            to = (taken >> 6) + at - start
+            if kind[NUMBERS] != LISTED:
+                to = _find(taken, entry, words, words, at + 1, 1)
             for index in range(entry):
                 words[to + index] = words[at + index]
 

@@ -46,7 +46,7 @@ def saved_items(kinds: Array, accumulators: Array, words: Array) -> list[Array]:
     saved = [counts]
     for kind, held in zip(kinds, np.maximum(counts, 0).T, strict=True):
         found = np.zeros((int(held.sum()), 1 + int(kind[ITEM_WORDS])), np.int64)
-        _list_all(accumulators, kind, words, found)
+        list_all(accumulators, kind, words, found)
         # Tables with the same items may have them in another order. Those that are numbered come as they came.
         owners = np.repeat(np.arange(len(held)), held)
         saved.append(found[np.lexsort((*found.T[::-1], owners))])
@@ -109,7 +109,8 @@ def _are_registers(rows: Array) -> bool:
 
 
 @numba.njit(cache=True)
-def _list_all(accumulators: Any, kind: Any, words: Any, found: Any) -> None:
+def list_all(accumulators: Any, kind: Any, words: Any, found: Any) -> None:
+    """Fills rows with the items of one kind, number first, of one pane after the other."""
     listed = 0
     for pane in range(len(accumulators)):
         segment, count = accumulators[pane, kind[WORD]], accumulators[pane, kind[WORD] + 1]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import NEVER
 from bettong.application.windows.states import RangeState, SessionState
-from bettong.application.windows.windowed import Windowed
 from bettong.errors import SnapshotError
 from bettong.frames.columns import Array
 from bettong.frames.composite_keys import unpacked
@@ -36,7 +36,7 @@ class PaneTable(DueTable):
 
     def __init__(
         self,
-        node: Windowed,
+        node: Stateful,
         key: tuple[Kind, np.dtype[Any], tuple[Field, ...] | None],
         panes: PanePool,
         shown: Callable[[Array, Array], list[Any]],
@@ -48,7 +48,6 @@ class PaneTable(DueTable):
         names = [timer.field for timer in node.timers] or ["due"]
         record = np.dtype([(name, "<i8") for name in (*names, "oldest", "newest")])
         super().__init__(node, key[1], key[0], key[2], first=np.array([(NEVER, -1, -1)], record))
-        self._windowed = node
         self.panes = panes
         self._shown = shown
 

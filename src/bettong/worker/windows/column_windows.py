@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from bettong.application.timers import NEVER
-from bettong.frames.columns import Array
+from bettong.frames.columns import Array, Columns
+from bettong.user_errors import reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.state.pane_pool import SOONER
 from bettong.worker.state.pane_table import PaneTable
-from bettong.worker.windows.accumulators import Accumulators, WindowWords
+from bettong.worker.windows.accumulators import WindowWords
+from bettong.worker.windows.fold_kernels import Folds
+
+
+class PaneWords(Protocol):
+    """What panes keep of messages: so many words."""
+
+    words: int
+    folds: Folds
+
+    @property
+    def nothing(self) -> Columns:
+        """No messages."""
+
+    def load(self, columns: Columns) -> tuple[Array, Array, Array]:
+        """What is added of each row, shape (words, rows): as integers, as floats, and in one row."""
 
 
 class ClosedWindows(NamedTuple):
@@ -37,7 +53,7 @@ class ColumnWindows:
 
     word = "window"
 
-    def __init__(self, delay_ns: int, accumulators: Accumulators, table: PaneTable) -> None:
+    def __init__(self, delay_ns: int, accumulators: PaneWords, table: PaneTable) -> None:
         self._delay_ns = delay_ns
         self._accumulators = accumulators
         self._table = table
@@ -56,6 +72,12 @@ class ColumnWindows:
     def soonest_due(self, times: Array) -> Array:
         """See KeyWindows."""
         raise NotImplementedError
+
+    def beyond(self, at_ns: int) -> str:
+        """Why a row of that event time is refused that comes into none."""
+        return reason_of(
+            ValueError(f"its event time is {at_ns} ns: its {self.word} ends after the year 2262")
+        )
 
     def close(self, clock_ns: int) -> ClosedWindows | None:
         """Fires all windows that are over by then; None where none is. `release` has to follow.
@@ -85,9 +107,6 @@ class ColumnWindows:
         """Runs all of it over nothing, so that machine code is there before the first message comes."""
         none, slots = np.empty(0, np.int64), np.empty(0, np.int32)
         self._try_kernels(slots, none)
-        self._accumulators.results(
-            self._table.keys_at(slots), none, none, self._accumulators.alone(self._accumulators.nothing)
-        )
         if len((panes := self._table.panes).kinds):
             panes.put_items(none, panes.items_of(none))
             panes.give_back(none)

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from bettong.application.windows.aggregated import Aggregated
-from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions
+from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions, WindowKind
 from bettong.application.windows.windowed import Windowed
+from bettong.application.windows.windowing import Windowing
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema
 from bettong.worker.fired import fired_schema
@@ -14,7 +15,8 @@ from bettong.worker.state.group_tables import CountTable, EphemeralTable
 from bettong.worker.state.pane_pool import PanePool
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import Accumulators
-from bettong.worker.windows.column_windows import ColumnWindows
+from bettong.worker.windows.column_windows import ColumnWindows, PaneWords
+from bettong.worker.windows.fold_kernels import Folds
 from bettong.worker.windows.group_columns import CountColumns, EphemeralColumns
 from bettong.worker.windows.range_columns import RangeColumns
 from bettong.worker.windows.session_columns import SessionColumns
@@ -30,36 +32,48 @@ def pane_table_of(
 
     `parts`: the fields of keys that are tuples.
     """
-    accumulators = accumulators_of(node, fired_schema(kind, dtype))
-    folds, windows = accumulators.folds, node.windowing.kind
-    panes = PanePool(
-        accumulators.words,
+    accumulators, windows = accumulators_of(node, fired_schema(kind, dtype)), node.windowing.kind
+    table = _TABLES.get(type(windows), PaneTable)
+    return table(node, (kind, dtype, parts), pane_pool(windows, accumulators.folds), accumulators.shown)
+
+
+def pane_pool(windows: WindowKind, folds: Folds) -> PanePool:
+    """No panes of such windows."""
+    return PanePool(
+        folds.words,
         are_combined=isinstance(windows, Ranges) and windows.panes > 1,
         are_sessions=isinstance(windows, Sessions),
         kinds=folds.items,
         counters=folds.tops[:, [WORD, COUNT_MAX]],
     )
-    table = _TABLES.get(type(windows), PaneTable)
-    return table(node, (kind, dtype, parts), panes, accumulators.shown)
 
 
 def column_windows(node: Windowed, table: PaneTable) -> tuple[ColumnWindows, Accumulators]:
     """The windows of a computation, and what they keep."""
     accumulators, windowing = accumulators_of(node, table.fired), node.windowing
-    if isinstance(windowing.kind, Sessions):
-        return SessionColumns(windowing.kind, windowing.late, accumulators, table), accumulators
     if isinstance(windowing.kind, Ephemeral):
         return EphemeralColumns(windowing.kind, windowing.late, accumulators, table), accumulators
     if isinstance(windowing.kind, Counts):
         assert isinstance(table, CountTable)  # noqa: S101 - see `pane_table_of`
         return CountColumns(windowing.kind, accumulators, table), accumulators
-    assert isinstance(windowing.kind, Ranges)  # noqa: S101 - no others are compiled
-    return RangeColumns(windowing.kind, windowing, accumulators, table), accumulators
+    return spanning_windows(windowing, accumulators, table), accumulators
+
+
+def spanning_windows(windowing: Windowing, kept: PaneWords, table: PaneTable) -> ColumnWindows:
+    """Those that span event time: on a grid, or sessions. `kept`: what their panes keep."""
+    kind = windowing.kind
+    if isinstance(kind, Sessions):
+        return SessionColumns(kind, windowing.late, kept, table)
+    assert isinstance(kind, Ranges)  # noqa: S101 - no others do
+    return RangeColumns(kind, windowing, kept, table)
 
 
 def try_windows(node: Windowed, table: PaneTable) -> None:
     """Compiles what the windows of a computation need, unless Numba has kept it. `table`: a new one."""
-    column_windows(node, table)[0].try_without_rows()
+    windows, accumulators = column_windows(node, table)
+    windows.try_without_rows()
+    keys, none = table.keys_at(np.empty(0, np.int32)), np.empty(0, np.int64)
+    accumulators.results(keys, none, none, accumulators.alone(accumulators.nothing))
 
 
 def accumulators_of(node: Windowed, fired: Schema) -> Accumulators:

@@ -38,11 +38,12 @@ class CountColumns(ColumnWindows):
         super().__init__(0, accumulators, table)
         self._kind = kind
         self._clocked = table
+        self._load = accumulators.load
 
     def fill(self, columns: Columns, slots: Array, times: Array) -> FullGroups:
         """Folds rows into groups of their keys, which have these slots. Items of full ones are still in use."""
         table, panes = self._table, self._table.panes
-        values = self._accumulators.load(columns, times)
+        values = self._load(columns, times)
         due_ns = NEVER if self._kind.timeout_ns is None else self._clocked.log_ns + self._kind.timeout_ns
         folds, count = self._accumulators.folds, 0
         # Memory is taken as it is filled.

@@ -15,8 +15,7 @@ from bettong.worker import firing_bounds
 from bettong.worker.array_types import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.state.pane_table import PaneTable
-from bettong.worker.windows.accumulators import Accumulators
-from bettong.worker.windows.column_windows import ColumnWindows
+from bettong.worker.windows.column_windows import ColumnWindows, PaneWords
 from bettong.worker.windows.pane_kernels import (
     BEYOND,
     BLOCK,
@@ -46,9 +45,7 @@ class RowPanes(NamedTuple):
 class RangeColumns(ColumnWindows):
     """See ColumnWindows."""
 
-    def __init__(
-        self, kind: Ranges, windowing: Windowing, accumulators: Accumulators, table: PaneTable
-    ) -> None:
+    def __init__(self, kind: Ranges, windowing: Windowing, accumulators: PaneWords, table: PaneTable) -> None:
         super().__init__(kind.delay_ns, accumulators, table)
         latest_ns = NEVER - kind.size_ns - 2 * kind.slide_ns - kind.delay_ns
         self._kind = kind

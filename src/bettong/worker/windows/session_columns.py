@@ -13,8 +13,7 @@ from bettong.frames.columns import Array, Columns
 from bettong.worker.array_types import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.state.pane_table import PaneTable
-from bettong.worker.windows.accumulators import Accumulators
-from bettong.worker.windows.column_windows import ColumnWindows
+from bettong.worker.windows.column_windows import ColumnWindows, PaneWords
 from bettong.worker.windows.session_kernels import (
     ALONE,
     INTO_OLDEST,
@@ -32,7 +31,7 @@ class SessionColumns(ColumnWindows):
 
     word = "session"
 
-    def __init__(self, kind: Sessions, late: Late, accumulators: Accumulators, table: PaneTable) -> None:
+    def __init__(self, kind: Sessions, late: Late, accumulators: PaneWords, table: PaneTable) -> None:
         super().__init__(kind.delay_ns, accumulators, table)
         wait_ns = kind.gap_ns + 1 + kind.delay_ns
         self._spans = SessionTimes(kind.gap_ns, wait_ns, NEVER - 1 - wait_ns, _LATE[late])

@@ -1,11 +1,12 @@
 // What went wrong, and what has happened? Changes since the console began to look, and the dead letters of the log.
 import { choose, chosen } from "../address.js";
+import { RETRY } from "../changes.js";
+import { Changing } from "../changing.js";
 import { h, morphChildren, on } from "../dom.js";
 import { count, moment } from "../format.js";
 import { eventStrip, nameOf } from "../event_strip.js";
 import { chosenSpan, spanChoice } from "../histories.js";
 import { ask, QUESTION_MS_MAX } from "../live.js";
-import { Retrying } from "../retrying.js";
 
 export function eventsPlace(root, description) {
   let view = null;
@@ -13,7 +14,7 @@ export function eventsPlace(root, description) {
   let fault = "";
   let asking = null;
   const ended = new AbortController();
-  const retrying = description.changes ? new Retrying(root, draw, find, ended.signal) : null;
+  const retrying = description.changes ? new Changing(RETRY, root, draw, find, ended.signal) : null;
   on(root, "click", "[data-ask]", find, ended.signal);
   on(root, "change", "[data-computation]", (field) => {
     choose({ computation: field.value });
@@ -54,7 +55,7 @@ export function eventsPlace(root, description) {
           (wanted || names.length > 1) && h("select", { "data-computation": true, "aria-label": "Computation" }, h("option", { value: "" }, "all computations"),
             names.map((name) => h("option", { value: name, selected: name === wanted }, found ? `${name} (${(counts[name] || 0).toLocaleString("en")})` : name))),
           h("button", { type: "button", "data-ask": true }, asking ? "Reading …" : found ? "Read again" : "Read them"),
-          retrying && found && found.total > 0 && h("button", { type: "button", "data-retry-all": wanted }, "Send all again …"))),
+          retrying && found && found.total > 0 && h("button", { type: "button", "data-retry": "", "data-computation-of": wanted }, "Send all again …"))),
       // Always there, so that what is below stays the same element, and open, when something is asked.
       retrying && h("div", {}, retrying.panel()),
       fault && h("p", { class: "refused", role: "alert" }, fault),

@@ -1,5 +1,7 @@
 // Who holds it up? Every partition, sorted and filtered; who holds its watermark; and what each worker has to do.
 import { addressWith, choose, chosen } from "../address.js";
+import { elsewhere, reset, SCALE } from "../changes.js";
+import { Changing } from "../changing.js";
 import { h, morphChildren, on } from "../dom.js";
 import { amount, bytes, count, digits, duration, durationText, milliseconds, rate, since, utc } from "../format.js";
 import { openWindows } from "../open_windows.js";
@@ -62,6 +64,9 @@ function snapshotCell(row, now_s) {
 export function partitionsPlace(root, description) {
   let view = null;
   const ended = new AbortController();
+  const changing = (name, change) => (description.changes && !description.elsewhere[name] ? new Changing(change, root, draw, () => {}, ended.signal) : null);
+  const scaling = changing("scale", SCALE);
+  const resetting = changing("reset", reset(description.application));
 
   on(root, "click", "button[data-sort]", (button) => {
     const [column, order] = sorting();
@@ -101,7 +106,16 @@ export function partitionsPlace(root, description) {
     const known = view.rows.some((row) => row.hot_keys.length > 0);
     const columns = COLUMNS.filter(([id]) => (timed || !["watermark", "holder", "late"].includes(id)) && (known || id !== "hot"));
     const found = rows(columns);
-    morphChildren(root, h("div", {}, heavy(view.heavy), workers(view.workers), table(columns, found), openWindows(windows())));
+    morphChildren(root, h("div", {}, heavy(view.heavy), workers(view.workers, scaling, description.elsewhere.scale), table(columns, found), openWindows(windows()), description.changes && states()));
+  }
+
+  function states() {
+    return h("section", { class: "card" },
+      h("header", {}, h("h2", {}, "States"), h("span", { class: "quiet small" }, "each a fold of its log"),
+        resetting && h("div", { class: "end" }, h("button", { type: "button", "data-reset": true }, "Throw away …"))),
+      resetting && h("div", {}, resetting.panel()),
+      h("p", { class: "body quiet" }, "States that wrong code has made are thrown away while the processor is stopped: its next start folds them from the beginning of the log again, with the code that it has then."),
+      elsewhere(description.elsewhere.reset));
   }
 
   function windows() {
@@ -160,14 +174,18 @@ function heavy(found) {
     h("span", { class: "quiet" }, "A few keys may be hot: a key with more fields divides them, or local=True of a window combines them before they travel."))));
 }
 
-function workers(found) {
+function workers(found, scaling, insteadOfScaling) {
   return h("section", { class: "card" },
-    h("header", {}, h("h2", {}, "Workers"), h("span", { class: "quiet small" }, "slots of the resident processor")),
+    h("header", {}, h("h2", {}, "Workers"), h("span", { class: "quiet small" }, "slots of the resident processor"),
+      scaling && h("div", { class: "end" }, h("button", { type: "button", "data-scale": true }, "Scale …"))),
+    // Always there, so that what is below stays the same element.
+    h("div", {}, scaling && scaling.panel()),
     found.length === 0
       ? h("p", { class: "body empty" }, "No slot holds a partition. Under the micro-batch schedule there are none: Spark gives each batch to whichever process is free.")
       : h("div", { class: "scroll" }, h("table", { class: "ages" },
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Slot"), ["Partitions", "Messages", "Lag", "p99", "Keys", "CPUs"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
         h("tbody", {}, found.map((row) => h("tr", {},
           h("td", { class: "name" }, h("a", { href: addressWith({ filter: `slot:${row.slot}` }), "data-go": true }, `slot ${row.slot}`)),
-          number(count(row.partitions)), number(rate(row.messages_per_s)), number(count(row.lag, "records")), number(milliseconds(row.p99_ms)), number(count(row.keys)), number(count(row.cpus))))))));
+          number(count(row.partitions)), number(rate(row.messages_per_s)), number(count(row.lag, "records")), number(milliseconds(row.p99_ms)), number(count(row.keys)), number(count(row.cpus))))))),
+    elsewhere(insteadOfScaling));
 }
