@@ -27,6 +27,7 @@ _START_S_MAX = 120.0
 _STAGES = Path(__file__).parent / "simulated" / "stages.yaml"
 _USERS = {"admin": "system:masters", "system:kube-controller-manager": "", "system:kube-scheduler": ""}
 NODES = 3
+FORWARDED = (7100, 7200, 7300)  # ports of pods
 # Pods whose logs kwok plays.
 LOGGED = ("trial-bettong-worker-0", "trial-bettong-worker-1", "trial-bettong-driver-0")
 
@@ -38,7 +39,9 @@ class ControlPlane:
         self._nodes = NODES if played else 0
         self._folder = folder
         self._bin = CONTROL_PLANE.folder
-        self._etcd, self._peer, self.port, self._kubelet = free_ports(4)
+        self._etcd, self._peer, self.port, self._kubelet, *forwards = free_ports(4 + len(FORWARDED))
+        # Where connections lead that are forwarded to a port of a played pod: ports of this machine.
+        self.forwards = dict(zip(FORWARDED, forwards, strict=True))
         self._stack = ExitStack()
 
     @property
@@ -236,7 +239,7 @@ class ControlPlane:
         ]
 
     def _played(self) -> Path:
-        """What kwok plays of containers: logs out of files, and commands that run on this machine."""
+        """What kwok plays of containers: logs out of files, commands that run on this machine, and ports of it."""
         logs = [
             {
                 "apiVersion": "kwok.x-k8s.io/v1alpha1",
@@ -261,8 +264,19 @@ class ControlPlane:
             "metadata": {"name": "all"},
             "spec": {"execs": [{"local": {}}]},
         }
+        ports = {
+            "apiVersion": "kwok.x-k8s.io/v1alpha1",
+            "kind": "ClusterPortForward",
+            "metadata": {"name": "all"},
+            "spec": {
+                "forwards": [
+                    {"ports": [port], "target": {"address": LOOPBACK, "port": target}}
+                    for port, target in self.forwards.items()
+                ]
+            },
+        }
         file = self._folder / "played.yaml"
-        file.write_text("\n---\n".join(json.dumps(each) for each in [*logs, execs]))
+        file.write_text("\n---\n".join(json.dumps(each) for each in [*logs, execs, ports]))
         return file
 
     def log_of(self, pod: str, *, previous: bool = False) -> Path:

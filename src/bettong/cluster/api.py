@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import urllib3
 from kubernetes import client, config, stream
@@ -42,12 +42,31 @@ _FORBIDDEN = re.compile(
 )
 
 
+class PodConnection(Protocol):
+    """What is used of a socket."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Blocks; empty at its end."""
+
+    def sendall(self, data: bytes, /) -> None:
+        """Blocks until all is taken."""
+
+    def shutdown(self, how: int, /) -> None:
+        """Ends it in a direction, or both."""
+
+    def close(self) -> None:
+        """Gives it back."""
+
+
 class Cluster:
-    """A context manager. Not for several threads but for `log_lines`."""
+    """A context manager. Not for several threads but for `log_lines`.
+
+    `context`: that of the kubeconfig, also where it is the current one; None in a pod.
+    """
 
     def __init__(self, *, context: str | None = None, namespace: str | None = None) -> None:
         """Reads the kubeconfig, or what a pod is given. Raises ClusterError where there is neither."""
-        self._client, default_namespace = _connected(context)
+        self._client, self.context, default_namespace = _connected(context)
         self.namespace = namespace or default_namespace or "default"
 
     def __enter__(self) -> Self:
@@ -121,11 +140,6 @@ class Cluster:
         found: Sequence[Object] = self._json("GET", path, {"labelSelector": labels})["items"]
         return found
 
-    def page(self, pod: str, port: int, path: str) -> str:
-        """What a pod serves by HTTP at a port, through the API server."""
-        answer = self._call("GET", f"{self._path('pods', f'{pod}:{port}')}/proxy/{path}", {})
-        return str(answer.read().decode(errors="replace"))
-
     def log_lines(
         self, pod: str, container: str, *, since_s: int | None, follow: bool, previous: bool
     ) -> Iterator[str]:
@@ -174,7 +188,8 @@ class Cluster:
                 said = call.read_all()
         except client.ApiException as error:
             raise ClusterError(
-                f"no command can be run in {pod}: {_explained(str(error.reason), self.namespace)}"
+                f"no command can be run in {pod}:"
+                f" {_explained(str(error.reason), self.namespace, upgrades='pods/exec')}"
             ) from error
         if ending.get("status") != "Success":
             why = ending.get("message") or f"no end within {seconds_max:g} s"
@@ -182,6 +197,20 @@ class Cluster:
                 f"{' '.join(command[:2])} in {pod}: {why}; it said: {said.strip() or 'nothing'}"
             )
         return str(said)
+
+    def forward(self, pod: str, port: int) -> PodConnection:
+        """A connection to a port of a pod, through the API server. Raises ClusterError where it is refused."""
+        pods = client.CoreV1Api(self._client)
+        try:
+            found: PodConnection = stream.portforward(
+                pods.connect_get_namespaced_pod_portforward, pod, self.namespace, ports=str(port)
+            ).socket(port)
+        except client.ApiException as error:
+            raise ClusterError(
+                f"no connection to port {port} of {pod}:"
+                f" {_explained(str(error.reason), self.namespace, upgrades='pods/portforward')}"
+            ) from error
+        return found
 
     def _path(self, resource: str, name: str = "") -> str:
         return f"{_GROUPS[resource]}/namespaces/{self.namespace}/{resource}" + (f"/{name}" if name else "")
@@ -249,14 +278,14 @@ class _MissingError(ClusterError):
     """There is no such object, or no such API."""
 
 
-def _explained(message: str, namespace: str) -> str:
-    """A refusal, with what a Role would have to allow."""
+def _explained(message: str, namespace: str, *, upgrades: str = "") -> str:
+    """A refusal, with what a Role would have to allow. `upgrades`: the resource of a call that is upgraded."""
     # Where a connection is refused, the answer stands in the client's words with its quotes escaped.
     if found := _FORBIDDEN.search(message.replace("\\", "")):
         return _lacking(namespace, **found.groupdict())
     if "Handshake status 403" in message:
         # The check of an upgraded connection says no more: pkg/registry/core/pod/rest/subresources.go.
-        return _lacking(namespace, "yours", "create", "pods/exec", "")
+        return _lacking(namespace, "yours", "create", upgrades, "")
     return message
 
 
@@ -273,8 +302,8 @@ def _reason(error: Exception) -> str:
     return _reason(cause) if isinstance(cause, Exception) else str(cause or error)
 
 
-def _connected(context: str | None) -> tuple[client.ApiClient, str | None]:
-    """A client, and the namespace that the context names."""
+def _connected(context: str | None) -> tuple[client.ApiClient, str | None, str | None]:
+    """A client, the context that it is of, and the namespace that this names."""
     # Read now: the package remembers what the variable was when it was first imported.
     files = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     there = any(Path(file).is_file() for file in files.split(os.pathsep))
@@ -286,10 +315,10 @@ def _connected(context: str | None) -> tuple[client.ApiClient, str | None]:
                 raise ClusterError(f"context {context}: {files} has {', '.join(known) or 'none'}")
             chosen = known[context] if context is not None else current
             found = config.new_client_from_config(config_file=files, context=context, persist_config=False)
-            return found, chosen["context"].get("namespace")
+            return found, chosen["name"], chosen["context"].get("namespace")
         settings = client.Configuration()
         config.load_incluster_config(client_configuration=settings)
-        return client.ApiClient(settings), _own_namespace()
+        return client.ApiClient(settings), None, _own_namespace()
     except config.ConfigException as error:
         if there:
             raise ClusterError(f"{files} cannot be used: {error}") from error

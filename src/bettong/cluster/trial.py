@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bettong.cluster.api import Cluster
-from bettong.cluster.helm import call_helm, small_values
+from bettong.cluster.helm import call_helm, image_values, small_values
 from bettong.cluster.objects import Object
-from bettong.errors import ClusterError
 
 RELEASE = "trial"
 LABEL = "bettong/trial"  # on a namespace that is the trial's own, and goes with it
-_HERE = Path(__file__).resolve().parents[3] / "deploy" / "helm" / "bettong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +30,13 @@ class ClusterTrial:
         """What is given beside values-dev.yaml; the chart's own test is of another application."""
         values: dict[str, object] = {"test": {"source": "", "message": "", "sink": ""}}
         if self.images is not None:
-            folder, _, tag = self.images.rpartition(":")
-            if not folder or "/" in tag:  # what follows the last colon is a port, or there is none
-                folder, tag = self.images, ""
-            values["image"] = {"repository": folder, "tag": tag}
+            values["image"] = image_values(self.images)
         return json.dumps(values)
 
 
 def namespace_of(application: str) -> str:
     """A namespace for an application: `bettong-trial-` and its name, as RFC 1123 has names of 63 characters at most."""
     return ("bettong-trial-" + re.sub(r"[^a-z0-9]+", "-", application.lower()))[:63].strip("-")
-
-
-def chart_of(given: Path | None) -> Path:
-    """The folder of the chart. Raises ClusterError when there is none."""
-    chart = given or _HERE
-    if not small_values(chart).is_file():
-        raise ClusterError(f"no chart in {chart}: give --chart FOLDER, that of deploy/helm/bettong")
-    return chart
 
 
 def open_namespace(cluster: Cluster) -> bool:

@@ -1,6 +1,6 @@
-"""One repeat of a run: a suite of its own, the load, and what was measured. Wrong results are not measured.
+"""One repeat of a run: a target of its own, the load, and what was measured. Wrong results are not measured.
 
-suite starts ─> what comes first is folded ─> clients begin together, faults come ─> all is durable, all results are
+target starts ─> what comes first is folded ─> clients begin together, faults come ─> all is durable, all results are
 there ─> the load's own model says whether they are right ─> metrics
 """
 
@@ -16,6 +16,7 @@ from bettong.chaos.nemeses import Injected
 from bettong.edges.application_file import load as load_application
 from bettong.errors import LabError, LateError
 from bettong.lab.clients import Clients, clients, open_feed
+from bettong.lab.cluster_target import cluster_target
 from bettong.lab.load import LabLoad, Pace, TopicLoad, make_load
 from bettong.lab.measures import Measured, course, latencies, usages
 from bettong.lab.reading import Lateness, ResultReading, SinkReading, TopicReading
@@ -24,6 +25,7 @@ from bettong.lab.spec import RunSpec
 from bettong.lab.suite_target import suite_target
 from bettong.lab.target import RunTarget
 from bettong.lab.topics import topics_of
+from bettong.local.interrupts import terminable
 
 SETTLE_S_MAX = 600.0
 # After all is there: long enough for what is too much to come.
@@ -36,7 +38,7 @@ class Repeat:
 
     measured: list[Measured] = field(default_factory=list)
     series: list[SeriesPoint] = field(default_factory=list)
-    facts: dict[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def once(
     spec: RunSpec, *, settle_s_max: float = SETTLE_S_MAX, say: Callable[[str], None] = lambda _: None
 ) -> Repeat:
     """Runs it on a suite, or a release, of its own. Raises LateError when results do not come in time, LabError when
-    they are wrong.
+    they are wrong. SIGTERM ends it as Ctrl-C does: what it started is stopped.
 
     `settle_s_max`: to come to the end of what was sent, after it is durable. `say`: gets what it is doing.
     """
@@ -61,7 +63,7 @@ def once(
     load = make_load(spec.load, messages, spec.seed)
     planned = plan(load_application(spec.application))
     _check_topics(spec, load, planned)
-    with _running(spec, load, planned) as running:
+    with terminable(), _running(spec, load, planned, say) as running:
         begin_s = running.clients.begin()
         say("the load runs")
         for each in running.readings.values():
@@ -72,13 +74,13 @@ def once(
             say("the last results")
             _await(running.readings, settle_s_max)
         running.target.rest(_QUIET_S)
-        facts = running.target.facts()
+        say("the end")
     _check(spec, load, running.readings, injected)
     if spec.steps and isinstance(load, TopicLoad):
         for each in running.readings.values():
             if isinstance(each, TopicReading):
                 each.measure(lambda result: begin_s + pace.due_s(load.message_of(result)))
-    repeat = Repeat(series=[*collected.usage.points], facts=facts)
+    repeat = Repeat(series=[*collected.usage.points], facts=collected.facts)
     repeat.series += course(running.readings, collected.lag, collected.gc_pauses, injected, begin_s)
     if not spec.steps:
         end_s = max((each.last_s for each in running.readings.values()), default=time.time())
@@ -89,9 +91,15 @@ def once(
 
 
 @contextmanager
-def _running(spec: RunSpec, load: LabLoad, planned: Plan) -> Iterator[_Running]:
+def _running(
+    spec: RunSpec, load: LabLoad, planned: Plan, say: Callable[[str], None]
+) -> Iterator[_Running]:
     with ExitStack() as opened:
-        target = opened.enter_context(suite_target(spec, planned))
+        target: RunTarget = opened.enter_context(
+            suite_target(spec, planned)
+            if spec.kubernetes is None
+            else cluster_target(spec, spec.kubernetes, say=say)
+        )
         feeding = opened.enter_context(clients(spec, target.sender, target.topics))
         _fold_first(target, load)
         readings = {
@@ -102,7 +110,12 @@ def _running(spec: RunSpec, load: LabLoad, planned: Plan) -> Iterator[_Running]:
 
 
 def _check_topics(spec: RunSpec, load: LabLoad, planned: Plan) -> None:
-    _, sinks = topics_of(planned)
+    sources, sinks = topics_of(planned)
+    if spec.kubernetes is not None and (sources or sinks):
+        raise LabError(
+            f"{spec.application} reads or writes topics by itself: a run's own Kafka holds them, which lies on this"
+            " machine, where no pod reaches it; run it here, without the table kubernetes"
+        )
     if sinks and spec.steps and not isinstance(load, TopicLoad):
         raise LabError(
             f"{spec.load}: sinks write into topics, whose records do not say when their message was due: the load"

@@ -78,10 +78,6 @@ class SuiteTarget:
         """See `RunTarget`."""
         self.suite.wait_with_all(seconds)
 
-    def facts(self) -> dict[str, str]:
-        """See `RunTarget`."""
-        return {}
-
 
 @contextmanager
 def suite_target(spec: RunSpec, plan: Plan) -> Iterator[SuiteTarget]:

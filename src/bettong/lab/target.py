@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -16,11 +16,15 @@ from bettong.lab.topics import RunTopics
 
 @dataclass(slots=True)
 class Collected:
-    """What a target noted while a run was measured. Whole when `collecting` is left."""
+    """What a target noted while a run was measured. Whole when `collecting` is left.
+
+    `facts`: what it is, beyond this machine.
+    """
 
     usage: Usage = field(default_factory=Usage)
     lag: Sequence[Sample] = ()
     gc_pauses: Sequence[GcPause] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 class RunTarget(Protocol):
@@ -49,6 +53,3 @@ class RunTarget(Protocol):
 
     def rest(self, seconds: float) -> None:
         """Blocks for so long. Raises LocalError, or ClusterError, where a part of it is gone for good."""
-
-    def facts(self) -> dict[str, str]:
-        """What it is, beyond this machine."""

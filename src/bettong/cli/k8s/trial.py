@@ -51,7 +51,8 @@ def try_out(
     """
     from rich.console import Console
 
-    from bettong.cluster.trial import ClusterTrial, chart_of, install, namespace_of, open_namespace, remove
+    from bettong.cluster.helm import chart_of
+    from bettong.cluster.trial import ClusterTrial, install, namespace_of, open_namespace, remove
     from bettong.inspection.live.application import loaded_plan
     from bettong.local.interrupts import Terminated, terminable
 
