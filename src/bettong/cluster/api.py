@@ -10,14 +10,16 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 import urllib3
 from kubernetes import client, config, stream
+from kubernetes.utils import parse_quantity
 
-from bettong.cluster.objects import Object
+from bettong.cluster.objects import Object, component_of
 from bettong.errors import ClusterError, ClusterUnavailableError
 
 CONNECT_S_MAX = 10.0
@@ -40,6 +42,15 @@ _GROUPS = {
 _FORBIDDEN = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
 )
+
+
+@dataclass(frozen=True, slots=True)
+class PodUsage:
+    """What all containers of a pod use together, over the last seconds."""
+
+    component: str
+    cores: float
+    memory_bytes: float
 
 
 class PodConnection(Protocol):
@@ -134,11 +145,11 @@ class Cluster:
         """Of the API server: v1.37.1."""
         return str(self._json("GET", "/version")["gitVersion"])
 
-    def usages(self, labels: str) -> Sequence[Object]:
+    def usages(self, labels: str) -> Sequence[PodUsage]:
         """What pods use: https://github.com/kubernetes/metrics. Raises ClusterError where nobody serves it."""
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
-        found: Sequence[Object] = self._json("GET", path, {"labelSelector": labels})["items"]
-        return found
+        found = self._json("GET", path, {"labelSelector": labels})["items"]
+        return [PodUsage(component_of(each), _used(each, "cpu"), _used(each, "memory")) for each in found]
 
     def log_lines(
         self, pod: str, container: str, *, since_s: int | None, follow: bool, previous: bool
@@ -276,6 +287,10 @@ class _ExistsError(ClusterError):
 
 class _MissingError(ClusterError):
     """There is no such object, or no such API."""
+
+
+def _used(pod: Object, kind: str) -> float:
+    return float(sum(parse_quantity(each["usage"][kind]) for each in pod["containers"]))
 
 
 def _explained(message: str, namespace: str, *, upgrades: str = "") -> str:

@@ -1,4 +1,4 @@
-"""A component of a release, at a port of this machine: each connection is forwarded to a pod, through the API server."""
+"""A component of a release at a port of this machine: connections are forwarded to pods through the API server."""
 
 from __future__ import annotations
 

@@ -46,20 +46,18 @@ def installed(cluster: Cluster, wanted: OwnRelease) -> Iterator[None]:
     helm_program()
     _make_namespace(cluster)
     try:
-        _install(cluster, wanted)
-        yield
-    except BettongError as error:
-        text = "; ".join([str(error), *_last_words(cluster, wanted.name)])
+        try:
+            _install(cluster, wanted)
+            yield
+        except BettongError as error:
+            raise type(error)("; ".join([str(error), *_last_words(cluster, wanted.name)])) from error
+    except BaseException as error:
         try:
             _remove(cluster, wanted.name)
         except ClusterError as left:
-            text = f"{text}; and {left}"
-        raise type(error)(text) from error
-    except BaseException:
-        _remove(cluster, wanted.name)
+            raise ClusterError(f"{str(error) or 'interrupted'}; and {left}") from error
         raise
-    else:
-        _remove(cluster, wanted.name)
+    _remove(cluster, wanted.name)
 
 
 def await_ready(
@@ -94,9 +92,7 @@ def _last_words(cluster: Cluster, release: str) -> Iterator[str]:
 
 def _tail(cluster: Cluster, pod: PodRow, container: str) -> list[str]:
     with suppress(ClusterError):
-        said = cluster.log_lines(
-            pod.name, container, since_s=None, follow=False, previous=pod.restarts > 0
-        )
+        said = cluster.log_lines(pod.name, container, since_s=None, follow=False, previous=pod.restarts > 0)
         return [line.partition(" ")[2] for line in deque(said, _LAST_LINES)]
     return []
 

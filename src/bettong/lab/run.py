@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from bettong.application.plan import Plan, plan
@@ -53,8 +53,9 @@ class _Running:
 def once(
     spec: RunSpec, *, settle_s_max: float = SETTLE_S_MAX, say: Callable[[str], None] = lambda _: None
 ) -> Repeat:
-    """Runs it on a suite, or a release, of its own. Raises LateError when results do not come in time, LabError when
-    they are wrong. SIGTERM ends it as Ctrl-C does: what it started is stopped.
+    """Runs it on a suite, or a release, of its own, which goes at its end, also after Ctrl-C and SIGTERM.
+
+    Raises LateError when results do not come in time, LabError when they are wrong.
 
     `settle_s_max`: to come to the end of what was sent, after it is durable. `say`: gets what it is doing.
     """
@@ -74,7 +75,6 @@ def once(
             say("the last results")
             _await(running.readings, settle_s_max)
         running.target.rest(_QUIET_S)
-        say("the end")
     _check(spec, load, running.readings, injected)
     if spec.steps and isinstance(load, TopicLoad):
         for each in running.readings.values():
@@ -91,15 +91,9 @@ def once(
 
 
 @contextmanager
-def _running(
-    spec: RunSpec, load: LabLoad, planned: Plan, say: Callable[[str], None]
-) -> Iterator[_Running]:
+def _running(spec: RunSpec, load: LabLoad, planned: Plan, say: Callable[[str], None]) -> Iterator[_Running]:
     with ExitStack() as opened:
-        target: RunTarget = opened.enter_context(
-            suite_target(spec, planned)
-            if spec.kubernetes is None
-            else cluster_target(spec, spec.kubernetes, say=say)
-        )
+        target = opened.enter_context(_target(spec, planned, say))
         feeding = opened.enter_context(clients(spec, target.sender, target.topics))
         _fold_first(target, load)
         readings = {
@@ -107,6 +101,12 @@ def _running(
             for sink, size in load.result_bytes().items()
         }
         yield _Running(target, feeding, readings)
+
+
+def _target(spec: RunSpec, planned: Plan, say: Callable[[str], None]) -> AbstractContextManager[RunTarget]:
+    if spec.kubernetes is None:
+        return suite_target(spec, planned)
+    return cluster_target(spec, spec.kubernetes, say=say)
 
 
 def _check_topics(spec: RunSpec, load: LabLoad, planned: Plan) -> None:
