@@ -10,7 +10,7 @@ import secrets
 import ssl
 import subprocess
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -27,21 +27,24 @@ _START_S_MAX = 120.0
 _STAGES = Path(__file__).parent / "simulated" / "stages.yaml"
 _USERS = {"admin": "system:masters", "system:kube-controller-manager": "", "system:kube-scheduler": ""}
 NODES = 3
-FORWARDED = (7100, 7200, 7300)  # ports of pods
 # Pods whose logs kwok plays.
 LOGGED = ("trial-bettong-worker-0", "trial-bettong-worker-1", "trial-bettong-driver-0")
 
 
 class ControlPlane:
-    """A context manager; all of it lies in `folder`, and ends with it. `played`: with nodes of kwok's, else none."""
+    """A context manager; all of it lies in `folder`, and ends with it. `played`: with nodes of kwok's, else none.
 
-    def __init__(self, folder: Path, *, played: bool = True) -> None:
+    `forwards`: to which ports of this machine connections go that are forwarded to ports of played pods.
+    """
+
+    def __init__(
+        self, folder: Path, *, played: bool = True, forwards: Mapping[int, int] | None = None
+    ) -> None:
         self._nodes = NODES if played else 0
         self._folder = folder
         self._bin = CONTROL_PLANE.folder
-        self._etcd, self._peer, self.port, self._kubelet, *forwards = free_ports(4 + len(FORWARDED))
-        # Where connections lead that are forwarded to a port of a played pod: ports of this machine.
-        self.forwards = dict(zip(FORWARDED, forwards, strict=True))
+        self._etcd, self._peer, self.port, self._kubelet = free_ports(4)
+        self._forwards = forwards or {}
         self._stack = ExitStack()
 
     @property
@@ -271,7 +274,7 @@ class ControlPlane:
             "spec": {
                 "forwards": [
                     {"ports": [port], "target": {"address": LOOPBACK, "port": target}}
-                    for port, target in self.forwards.items()
+                    for port, target in self._forwards.items()
                 ]
             },
         }

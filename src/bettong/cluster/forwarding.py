@@ -15,7 +15,7 @@ from bettong.local.addresses import LOOPBACK
 from bettong.threads import BlockThread
 
 _CLOSE_S_MAX = 5.0
-_POLL_S = 0.5
+_POLL_S = 0.1
 _PIECE_BYTES = 256 * 1024
 
 
