@@ -12,7 +12,6 @@ from pathlib import Path
 
 from bettong.chaos.nemeses import Injected
 from bettong.cluster.api import Cluster
-from bettong.cluster.forwarding import Forwarding
 from bettong.cluster.helm import chart_of, image_values
 from bettong.cluster.objects import RELEASE, Object
 from bettong.cluster.own_release import OwnRelease, await_ready, installed, troubles
@@ -20,6 +19,7 @@ from bettong.cluster.pods import rows
 from bettong.errors import ClusterError, SettingsError
 from bettong.lab.cluster_sampling import ClusterSampling, DriverPage
 from bettong.lab.folding import await_count
+from bettong.lab.forwarding import Forwarding
 from bettong.lab.spec import KubernetesTable, RunSpec
 from bettong.lab.target import Collected
 from bettong.services import RECEIVER, SENDER, ServiceEntry
@@ -58,10 +58,12 @@ class ClusterTarget:
         return []
 
     def rest(self, seconds: float) -> None:
-        """See `RunTarget`. A pod that is not ready, or was started again, is one that the run did not measure."""
+        """See `RunTarget`. Where pods are others, or were started again, nothing was measured."""
         time.sleep(seconds)
         if _restarts(self.cluster) != self.restarts:
-            raise ClusterError(f"pods failed while the run was measured: {troubles(self.cluster, _RELEASE)}")
+            raise ClusterError(
+                f"pods came, went or failed while the run was measured: {troubles(self.cluster, _RELEASE)}"
+            )
 
 
 @contextmanager

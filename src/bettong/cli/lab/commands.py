@@ -63,6 +63,7 @@ def run(
 ) -> None:
     """Measure applications under a load, with checked results, and write all that was measured into folders.
 
+    They run on this machine, or on a cluster that the run file names; all that was started goes at the end.
     Exit code 10 when a step misses its objective; 1 when results are wrong, and then nothing was measured.
     """
     from datetime import UTC, datetime

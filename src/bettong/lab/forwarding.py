@@ -43,7 +43,7 @@ class Forwarding(BlockThread):
                 with suppress(TimeoutError):
                     ours, _ = self._listening.accept()
                     ours.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    opened.append(ours)
+                    opened = [*(each for each in opened if each.fileno() >= 0), ours]
                     self._join(ours)
         for each in opened:
             _end(each)
