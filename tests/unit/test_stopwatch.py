@@ -30,10 +30,11 @@ class Watched:
 
     def frame(self, **took_ns: int) -> None:
         """One frame, whose computations take so long; 10 us go to the worker's own work."""
-        self.watch.begin()
+        is_timed = self.watch.begin()
         self.clock.now_ns += 10 * US
         for computation, each_ns in took_ns.items():
-            self.watch.enter(computation)
+            if is_timed:
+                self.watch.enter(computation)
             self.clock.now_ns += each_ns
         self.watch.end()
 
@@ -62,7 +63,7 @@ def test_frames_that_come_at_once_are_told_from_few_of_them() -> None:
     assert found["first"].busy_s == pytest.approx(10_000 * 30e-6, rel=0.01)
     assert found["second"].busy_s == pytest.approx(10_000 * 60e-6, rel=0.01)
     timed = sum(watched.watch._newest["second"].values())
-    assert 900 <= timed <= 1000  # of a second
+    assert 450 <= timed <= 500  # of a second
 
 
 def test_work_that_a_computation_is_given_twice_in_a_frame_is_one_time() -> None:
@@ -82,7 +83,7 @@ def test_quantiles_are_within_one_percent() -> None:
     took = [round(10 ** chance.uniform(3, 9)) for _ in range(20_000)]
     for each_ns in took:
         watched.frame(of=each_ns)
-        watched.clock.now_ns += 1_000 * US  # so that each is timed
+        watched.clock.now_ns += 2_000 * US  # so that each is timed
         if watched.clock.now_ns > 20 * S:  # and none is forgotten
             watched.watch._stretch_due_ns = watched.clock.now_ns + S
     found, took = watched.found()["of"], sorted(took)

@@ -51,15 +51,17 @@ class _Fired(NamedTuple):
 class FoldProgress:
     """Of one partition's fold. Written by the thread that folds; `at` may be asked by any.
 
-    `stopwatch`: told of each computation that begins; None where nobody asks how long they take. `failure_sites`: of
-    the process, told of each message that fails; None where nobody asks.
+    `stopwatch`: None where nobody asks how long computations take. `enter_timed`: told of each computation that begins,
+    in frames whose computations are timed. `failure_sites`: of the process, told of each message that fails; None
+    where nobody asks.
     """
 
-    __slots__ = ("_at", "_fired", "_number", "failure_sites", "mark", "stopwatch")
+    __slots__ = ("_at", "_fired", "_number", "enter_timed", "failure_sites", "mark", "stopwatch")
 
     def __init__(self) -> None:
         self.mark: Mark | None = None
         self.stopwatch: Stopwatch | None = None
+        self.enter_timed: Callable[[str], None] | None = None
         self.failure_sites: FailureSites | None = None
         # Beside timers that fire: OWN_WORK for the worker's own work.
         self._at: tuple[str, Batch | None, Iterator[Any] | None, _Fired | int | None] = ("", None, None, None)
@@ -69,8 +71,8 @@ class FoldProgress:
     def enter(self, computation: str) -> None:
         """A computation begins, with all of the frame, or all that fired, at a time unless it says more."""
         self._at = (computation, None, None, self._fired)
-        if self.stopwatch is not None:
-            self.stopwatch.enter(computation)
+        if self.enter_timed is not None:
+            self.enter_timed(computation)
         if self.mark is not None:
             self.mark(self.at())
 
@@ -87,8 +89,8 @@ class FoldProgress:
         """No function of the user's is called until `fire`, or until `end_firing`."""
         self._fired = None
         self._at = (computation, None, None, OWN_WORK)
-        if self.stopwatch is not None:
-            self.stopwatch.enter(computation)
+        if self.enter_timed is not None:
+            self.enter_timed(computation)
         if self.mark is not None:
             self.mark(self.at())
 

@@ -175,7 +175,8 @@ class GuardedFold:
         self.mark.begin(offset)
         self._at_work.fold = (self, offset, value)
         if self._stopwatch is not None:
-            self._stopwatch.begin()
+            progress = self.worker.progress
+            progress.enter_timed = self._stopwatch.enter if self._stopwatch.begin() else None
         try:
             with CollectionPaused():
                 return self.worker.fold(offset, value)
