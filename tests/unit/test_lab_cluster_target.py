@@ -23,7 +23,7 @@ from tests.console.api_server import served_api
 from tests.samples.lab_cluster import NAMESPACE, LabCluster, PlayedHelm
 from tests.waiting import eventually
 
-SAYS_NOTHING = "not measured: the server could not find the requested resource"
+SAYS_NOTHING = "nobody: the server could not find the requested resource"
 
 
 @pytest.fixture
@@ -190,6 +190,14 @@ def test_where_helm_cannot_uninstall_the_namespace_is_removed_all_the_same_and_i
     assert not api.namespaces
 
 
+def test_a_namespace_that_somebody_has_removed_meanwhile_is_not_missed(
+    api: LabCluster, helm: PlayedHelm, tmp_path: Path
+) -> None:
+    with deployed(tmp_path):
+        api.namespaces.clear()
+    assert is_removed(api, helm)
+
+
 def test_a_pod_that_was_started_again_is_said(api: LabCluster, helm: PlayedHelm, tmp_path: Path) -> None:
     with deployed(tmp_path) as target:
         target.rest(0)
@@ -209,7 +217,7 @@ def test_it_says_what_it_ran_on_and_why_nothing_is_known_of_its_use(
             "target": "Kubernetes v1.37.1, context here",
             "nodes": "1 of 16 CPUs 64Gi kubelet v1.36.0",
             "images": "my/processor:3",
-            "usage": SAYS_NOTHING,
+            "usage by": SAYS_NOTHING,
         }
         assert not found.usage.points
     assert is_removed(api, helm)

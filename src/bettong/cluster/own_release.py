@@ -17,7 +17,7 @@ from bettong.cluster.objects import COMPONENT, name_of, releases
 from bettong.cluster.pods import PodRow, rows
 from bettong.errors import BettongError, ClusterError
 
-LABEL = "bettong/run"  # on the namespace, so that one that was left behind is known for what it is
+_LABEL = "bettong/run"  # on the namespace, so that one that was left behind is known for what it is
 _GONE_S_MAX = 300.0  # pods end within the grace of the chart, 60 s, and volumes behind them
 _LAST_LINES = 10  # of a container's log
 
@@ -99,14 +99,14 @@ def _tail(cluster: Cluster, pod: PodRow, container: str) -> list[str]:
 
 def _make_namespace(cluster: Cluster) -> None:
     name = cluster.namespace
-    meta = {"name": name, "labels": {LABEL: "true"}}
+    meta = {"name": name, "labels": {_LABEL: "true"}}
     if cluster.make_namespace({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}):
         return
     labels = cluster.read_namespace()["metadata"].get("labels") or {}
     there = ", ".join(releases(cluster.list("statefulsets", labels=COMPONENT)))
     what = f", with the release {there} of Bettong" if there else ""
     advice = "name one that is not there"
-    if LABEL in labels:
+    if _LABEL in labels:
         advice = f"another run made it: where that is over, kubectl delete namespace {name}, or {advice}"
     raise ClusterError(
         f"namespace {name} is there already{what}; a run makes its own, and removes it: {advice}"
@@ -131,7 +131,8 @@ def _remove(cluster: Cluster, release: str) -> None:
                 ["uninstall", release, "--namespace", name, "--ignore-not-found"], context=cluster.context
             )
         finally:
-            cluster.drop_namespace()
+            if cluster.has_namespace():
+                cluster.drop_namespace()
         deadline = time.monotonic() + _GONE_S_MAX
         while cluster.has_namespace():
             if time.monotonic() > deadline:

@@ -54,7 +54,7 @@ class ClusterSampling(BlockThread):
     """A context manager; inside, a thread samples all pods of a component together. Read what it has afterwards.
 
     `usage`: as the cluster's metrics server says it, which is an average over some seconds that are over. `unmeasured`:
-    why it says nothing. `lag`: records not yet folded, by Unix time. `begin_s`, Unix time, is when the run began.
+    why it said nothing, the last time that it did. `lag`: records not yet folded, by Unix time. `begin_s`, Unix time, is when the run began.
     """
 
     def __init__(self, cluster: Cluster, release: str, page: DriverPage, begin_s: float) -> None:
@@ -84,7 +84,7 @@ class ClusterSampling(BlockThread):
         try:
             found = self._cluster.usages(self._labels)
         except ClusterError as error:
-            self.unmeasured = f"not measured: {error}"
+            self.unmeasured = str(error)
             return
         cores: dict[str, float] = defaultdict(float)
         memory_mb: dict[str, float] = defaultdict(float)

@@ -51,7 +51,8 @@ class ClusterTarget:
         with ClusterSampling(self.cluster, _RELEASE, self.page, begin_s) as sampling:
             yield found
         found.usage, found.lag = sampling.usage, sampling.lag
-        found.facts = _facts(self.cluster) | {"usage": sampling.unmeasured or "by metrics.k8s.io"}
+        by = "metrics.k8s.io" if found.usage.points else f"nobody: {sampling.unmeasured}"
+        found.facts = _facts(self.cluster) | {"usage by": by}
 
     def disturb(self, begin_s: float) -> list[Injected]:  # noqa: ARG002 - a run has no faults here
         """See `RunTarget`."""
@@ -140,7 +141,7 @@ def _facts(cluster: Cluster) -> dict[str, str]:
     where = f", context {cluster.context}" if cluster.context is not None else ""
     return {
         "target": f"Kubernetes {cluster.version()}{where}",
-        "nodes": _nodes(cluster, {pod["spec"]["nodeName"] for pod in pods}),
+        "nodes": _nodes(cluster, {pod["spec"].get("nodeName", "") for pod in pods} - {""}),
         "images": ", ".join(sorted(images)),
     }
 
