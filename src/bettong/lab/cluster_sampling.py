@@ -54,7 +54,8 @@ class ClusterSampling(BlockThread):
     """A context manager; inside, a thread samples all pods of a component together. Read what it has afterwards.
 
     `usage`: as the cluster's metrics server says it, which is an average over some seconds that are over. `unmeasured`:
-    why it said nothing, the last time that it did. `lag`: records not yet folded, by Unix time. `begin_s`, Unix time, is when the run began.
+    why it said nothing, the last time that it did. `lag`: records not yet folded, by Unix time. `begin_s`, Unix time,
+    is when the run began.
     """
 
     def __init__(self, cluster: Cluster, release: str, page: DriverPage, begin_s: float) -> None:
