@@ -19,7 +19,7 @@ def check_deaths(
     shown: Callable[[list[OutputRecord]], Any] = list,
 ) -> tuple[PartitionWorker, int]:
     """Raises AssertionError where a record leads to anything but its output, also when it is folded again, or where a
-    worker that took over has another state. Gives the last worker, and how many died.
+    worker that took over has another state, or is due at another time. Gives the last worker, and how many died.
 
     `shown`: what is compared of the records that one leads to.
     """
@@ -30,10 +30,10 @@ def check_deaths(
             chain.append(one.increment()[1])
         if chance.random() < 0.7:
             deaths += 1
-            whole, one = one.snapshot(), worker(of)
+            whole, due_ns, one = one.snapshot(), one.due_ns, worker(of)
             for each in chain:
                 one.restore(each)
             for again in range(one.next_offset, offset + 1):
                 assert shown(fold(one, [values[again]])) == outputs[again]
-            assert one.snapshot() == whole
+            assert (one.snapshot(), one.due_ns) == (whole, due_ns)
     return one, deaths

@@ -70,7 +70,7 @@ class Gathered:
     top: list[int]
 
 
-RANKS = {
+RANKS: dict[str, Any] = {
     "count": bettong.Count(),
     "top": bettong.Top(3, "name", by="took"),
     "least": bettong.Top(2, "amount", smallest=True),
@@ -79,7 +79,7 @@ RANKS = {
     "by_tag": bettong.Top(3, "tag", by="tag", smallest=True),
     "newest": bettong.Top(1, "is_new", by="small"),
 }
-GATHERED = {
+GATHERED: dict[str, Any] = {
     "last": bettong.Last("name"),
     "amounts": bettong.Distinct("amount"),
     "ratios": bettong.Distinct("ratio"),

@@ -18,6 +18,7 @@ from tests.samples.time_case import TimeCase
 from tests.samples.time_pipelines import (
     COMPILED,
     MINUTE,
+    SO_FAR,
     SUMMED,
     Event,
     Group,
@@ -27,6 +28,7 @@ from tests.samples.time_pipelines import (
     left,
     log_timer,
     s,
+    so_far_line,
     summed_line,
     tops,
     total_line,
@@ -65,6 +67,13 @@ ONCE_TURNS = (
     [left(2, 21, 5)],
     [left(1, 25, 6)],
     [left(3, 60, 7)],
+)
+EARLY_TURNS: tuple[list[Event], ...] = (
+    [left(1, 1, 1)],
+    [left(1, 2, 2)],
+    [],
+    [left(2, 200, 3)],
+    [],
 )
 DELETED_TURNS = ([left(1, 0, 1)], [left(1, 10, 2), left(2, 10, 3)], [left(1, 20, 4)])
 LOG_TTL_TURNS = ([left(1, 0, 1), left(2, 0, 2)], [left(1, 10, 3)], [left(1, 20, 4), left(2, 20, 5)])
@@ -226,12 +235,25 @@ CASES = (
     TimeCase(
         "early",
         windows("early", bettong.tumbling(s(100)), early=s(5)),
-        ([left(1, 1, 1)], [left(1, 2, 2)], [], [left(2, 200, 3)], []),
+        EARLY_TURNS,
         [
             "1 from 0 to 100: 1 so far",
             "1 from 0 to 100: 1 2 so far",
             "1 from 0 to 100: 1 2",
             "2 from 200 to 300: 3 so far",
+        ],
+    ),
+    TimeCase(
+        "early-compiled",
+        lambda events: events.window(bettong.tumbling(s(100)), SO_FAR, name="early-compiled", early=s(5)).map(
+            so_far_line, name="so-far-line"
+        ),
+        EARLY_TURNS,
+        [
+            "1 from 0: sum 1 so far",
+            "1 from 0: sum 3 so far",
+            "1 from 0: sum 3",
+            "2 from 200: sum 3 so far",
         ],
     ),
     TimeCase(

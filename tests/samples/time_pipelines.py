@@ -123,6 +123,22 @@ class Summed:
 SUMMED = bettong.compiled(bettong.aggregate(Summed, count=bettong.Count(), total=bettong.Sum("value")))
 
 
+@dataclass
+class SoFar:
+    key: bettong.u32
+    start: int
+    final: bool
+    total: int
+
+
+SO_FAR = bettong.compiled(bettong.aggregate(SoFar, total=bettong.Sum("value")))
+
+
+def so_far_line(found: SoFar) -> Line:
+    suffix = "" if found.final else " so far"
+    return Line(f"{found.key} from {since_start(found.start)}: sum {found.total}{suffix}")
+
+
 def summed_line(summed: Summed) -> Line:
     return Line(f"{summed.key} from {since_start(summed.start)}: {summed.count}, sum {summed.total}")
 

@@ -14,6 +14,7 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.references.versions import ReferenceTables, StoredVersions
 from bettong.worker.stage_program import StageProgram
+from bettong.worker.state.group_tables import CountTable
 from bettong.worker.state.records import RecordTable
 from tests.samples.state_tables import small_increments
 
@@ -32,8 +33,9 @@ class LivingPartition:
         self._program = program
         self._of = of
         self._random = random
-        # Of states that end, and of timers in records that a function sets to a later time, what is due next is known
-        # by a bound, which may be too early where one has ended before its time, and is exact again after a restore.
+        # Of states that end, of groups that are full before their timeout, and of timers in records that a call sets
+        # to a later time, what is due next is known by a bound, which may be too early where one has ended before its
+        # time, and is exact again after a restore.
         self._has_bounds = any(
             (
                 node.lifetime is not None
@@ -44,6 +46,7 @@ class LivingPartition:
                 and node.timers
                 and isinstance(self.worker.tables[node.name], RecordTable)
             )
+            or isinstance(self.worker.tables[node.name], CountTable)
             for node in program.stateful()
         )
         self._log: list[bytes] = []

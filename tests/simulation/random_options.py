@@ -42,8 +42,7 @@ def window_options(random: Random, function: Function, mode: ExecutionMode) -> W
     late = random.choice([each for each in get_args(Late) if (each, type(kind)) != _NO_OLDEST])
     fills_empty = not function.needs_messages and isinstance(kind, Ranges)
     emit_empty = fills_empty and random.random() < 0.3
-    is_early = mode is ExecutionMode.PYTHON and random.random() < 0.4
-    early_ns = random.choice([1, 10, 40, 100]) if is_early else None
+    early_ns = random.choice([1, 10, 40, 100]) if random.random() < 0.4 else None
     return WindowOptions(kind, late, emit_empty, early_ns)
 
 

@@ -333,9 +333,8 @@ class Twice(bettong.Sum):
 @pytest.mark.parametrize(
     ("build", "complaint"),
     [
-        (lambda: of(bettong.ephemeral(timedelta(1)))(early=timedelta(1)), "early= has no compiled form"),
         (lambda: of(count=bettong.Min("value"))(emit_empty=True), "has no value in a window"),
-        (lambda: of()(early=timedelta(1)), "early= has no compiled form"),
+        (lambda: of(bettong.counts(3))(early=timedelta(1)), "do not go by event time"),
         (of(count=Twice("value")), "count=Twice(...) has no compiled form"),
         (of(count=bettong.Sum(doubled)), "count=Sum(...) is of a function"),
         (of(count=bettong.Count(where=lambda _: True)), "count=Count(...): where= is a function"),

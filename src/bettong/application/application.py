@@ -11,6 +11,7 @@ from bettong.application.event_time import IDLE_TIMEOUT, MAX_LEAD, event_time_of
 from bettong.application.external.transport import Transport, check_transport
 from bettong.application.key import check_key
 from bettong.application.keys import check_keys, check_window_key
+from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.merged import Merged
 from bettong.application.nodes.node import StreamNode
 from bettong.application.nodes.sink import Sink
@@ -109,10 +110,9 @@ class Application:
                 if isinstance(node, Source | Sink)
                 else "give name=... to tell them apart"
             )
-            raise ApplicationError(
-                f"the name {node.name!r} is taken by a {type(self.nodes[node.name]).__name__.lower()}"
-                f" of {self.name!r}; {remedy}"
-            )
+            known = self.nodes[node.name]
+            what = known.method if isinstance(known, Computation) else type(known).__name__.lower()
+            raise ApplicationError(f"the name {node.name!r} is taken by a {what} of {self.name!r}; {remedy}")
         self.nodes[node.name] = node
         return node
 

@@ -32,13 +32,9 @@ _NUMBERS = (Kind.INT, Kind.FLOAT)
 _OF_WINDOW: Mapping[str, Kind] = {"start": Kind.INT, "end": Kind.INT, "final": Kind.BOOL}
 
 
-def check_compiled(owner: str, schema: Schema, aggregated: Aggregated[Any], *, option: str) -> None:
-    """Raises ApplicationError for what has no compiled form. `option`: one that has none, if it was given."""
+def check_compiled(owner: str, schema: Schema, aggregated: Aggregated[Any]) -> None:
+    """Raises ApplicationError for what has no compiled form."""
     owner = f"{owner}: compiled"
-    if option:
-        raise ApplicationError(
-            f"{owner}: {option}= has no compiled form; leave it out, or take off bettong.compiled"
-        )
     for field in schema_of(aggregated.result).fields:
         filled = aggregated.fields.get(field.name)
         if type(filled) is Top:

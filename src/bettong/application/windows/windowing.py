@@ -98,6 +98,6 @@ def windowing_of(
     early_ns = None if early is None else duration_ns(owner, "early", early)
     output = check_aggregation(owner, aggregation, schema, emit_empty=emit_empty)
     if isinstance(aggregation, Aggregated) and execution_mode_of(aggregation) is ExecutionMode.COMPILED:
-        check_compiled(owner, schema, aggregation, option="" if early is None else "early")
+        check_compiled(owner, schema, aggregation)
     found = Windowing(kind, aggregation, late, emit_empty, early_ns)
     return found, output

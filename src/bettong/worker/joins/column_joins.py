@@ -30,7 +30,7 @@ def column_table(node: Joined, key: tuple[Kind, np.dtype[Any], tuple[Field, ...]
         return LatestTable(node, key)
     if isinstance(node.kind, InWindow):
         messages = _window_messages(node)
-        panes = pane_pool(node.kind.windowing.kind, messages.folds)
+        panes = pane_pool(node.kind.windowing, messages.folds)
         return PaneTable(node, key, panes, messages.shown)
     return (AsOfTable if isinstance(node.kind, AsOf) else JoinTable)(node, key, node.sides)
 

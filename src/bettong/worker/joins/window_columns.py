@@ -49,13 +49,14 @@ class WindowColumns:
 
     def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:  # noqa: ARG002 - it always does
         """See ColumnJoin. Each key fires once for each of its windows."""
-        closed = self._windows.close(watermark_ns)
+        # Nothing of these goes by the log clock.
+        closed = self._windows.close(0, watermark_ns)
         if closed is None:
             return None
         left, right = self._messages.listed(closed.kept)
         self._windows.release(closed)
         pairs = self._pairs(left, right)
-        return FiredKeys(closed.keys, closed.dues, closed.ends - 1, pairs, too_many(closed.keys))
+        return FiredKeys(closed.keys, closed.dues, closed.times, pairs, too_many(closed.keys))
 
     def try_without_rows(self) -> None:
         """See ColumnJoin."""

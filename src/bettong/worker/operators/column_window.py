@@ -7,7 +7,6 @@ from operator import itemgetter
 
 import numpy as np
 
-from bettong.application.timers import Clock
 from bettong.application.windows.windowed import Windowed
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
@@ -35,8 +34,8 @@ class ColumnWindowOperator:
         self._late = node.windowing.late
         self._windows, self._accumulators = column_windows(node, table)
         self._nothing = Results(Columns.of_messages(node.schema, []), np.empty(0, np.int64))
-        # Groups without a timeout have none.
-        self._timer = node.timers[0] if node.timers else None
+        # Groups without a timeout have none; the second one is of early results.
+        self._timers = [timer.field for timer in node.timers]
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
@@ -73,7 +72,7 @@ class ColumnWindowOperator:
     @property
     def due(self) -> Due | None:
         """See Operator."""
-        return self.table.due if self._timer is not None else None
+        return self.table.due if self._timers else None
 
     def soonest_due(self, times: Array) -> Array | None:
         """See Operator."""
@@ -81,20 +80,21 @@ class ColumnWindowOperator:
 
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
         """See Operator."""
-        if (timer := self._timer) is None:
+        if not self._timers:
             return ()
-        closed = self._windows.close(log_ns if timer.clock is Clock.LOG else watermark_ns)
+        closed = self._windows.close(log_ns, watermark_ns)
         if closed is None:
             return ()
         given = closed.given
         fired = self.table.rows_of(closed.keys, closed.dues)
 
         def firing(index: int) -> Firing:
-            return Firing(timer.field, fired.key_values()[index], int(closed.dues[index]))
+            field = self._timers[int(closed.are_early[index])]
+            return Firing(field, fired.key_values()[index], int(closed.dues[index]))
 
         dead_letters.firing = firing
         columns, violations = self._accumulators.results(
-            closed.keys[given], closed.starts[given], closed.ends[given], closed.kept
+            closed.keys[given], closed.starts, closed.ends, closed.kept, closed.are_early[given]
         )
         self._windows.release(closed)
         fit = np.delete(given, list(violations))
@@ -105,10 +105,11 @@ class ColumnWindowOperator:
         if left_out:
             is_in = ~np.isin(fit, list(left_out))
             columns, fit = columns.take(np.flatnonzero(is_in)), fit[is_in]
-        failures: dict[int, str | ExcludedTimer] = {int(given[row]): why for row, why in violations.items()}
-        failures |= left_out
-        dead_letters.add_all(self.name, failures.items())
+        failures = [(int(given[row]), why) for row, why in violations.items()]
+        failed = [each for each in failures if each[0] not in left_out]
+        dead_letters.add_all(self.name, [*failed, *left_out.items()])
         if not columns.length:
             return ()
-        rows = fired.at(EventTimes.of(np.maximum(closed.ends - 1, 0).astype(np.int64, copy=False)))
-        return [rows.derived(columns, None if len(fit) == fired.length else fit)]
+        rows = fired.at(EventTimes.of(np.maximum(closed.times, 0)))
+        is_each = len(fit) == fired.length and not closed.are_early.any()
+        return [rows.derived(columns, None if is_each else fit)]

@@ -40,6 +40,10 @@ class BlockBounds:
         """The times of these slots may be others."""
         _lower_bounds(times_ns, self._bounds, slots)
 
+    def find_again(self, times_ns: Array, slots: Array) -> None:
+        """The times of these slots, in their order, may be later than they were. Looks through their blocks."""
+        _find_again(times_ns, self._bounds, slots)
+
     @property
     def first_ns(self) -> int:
         """When the first one is due, or some time before; NEVER without one."""
@@ -62,6 +66,19 @@ def _lower_bounds(times: Any, bounds: Any, slots: Any) -> None:
     for row in range(len(slots)):
         slot = np.uint64(slots[row])
         bounds[slot >> _SHIFT] = min(bounds[slot >> _SHIFT], times[slot])
+
+
+@numba.njit(cache=True)
+def _find_again(times: Any, bounds: Any, slots: Any) -> None:
+    last = -1
+    for row in range(len(slots)):
+        block = slots[row] >> _BLOCK_BITS
+        if block == last:
+            continue
+        last, least = block, NEVER
+        for slot in range(block << _BLOCK_BITS, min((block + 1) << _BLOCK_BITS, len(times))):
+            least = min(least, times[slot])
+        bounds[block] = least
 
 
 @numba.njit(cache=True)

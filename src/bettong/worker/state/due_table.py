@@ -10,7 +10,7 @@ from bettong.worker.state.records import RecordTable
 
 
 class DueTable(RecordTable):
-    """See StateTable. What a record refers to is kept beside the records. It has one timer at most."""
+    """See StateTable. What a record refers to is kept beside the records."""
 
     @property
     def words(self) -> Array:
@@ -34,16 +34,21 @@ class DueTable(RecordTable):
     def take_slots_due(self, clock_ns: int) -> tuple[Array, Array]:
         """The slots of keys that are due by then, and when. They are NEVER now; `close` has to follow.
 
-        `clock_ns`: of the clock by which the timer goes.
+        `clock_ns`: of the clock by which the timer goes, which is the only one.
         """
-        assert self._timers is not None  # noqa: S101 - nothing is due without one
-        slots, at_ns, _ = self._timers.take(clock_ns, clock_ns, self.states)
-        if self._changed is not None:
-            self._changed[slots] = True
+        slots, at_ns, _ = self._take_due(clock_ns, clock_ns)
         return slots, at_ns
 
+    def _take_due(self, log_ns: int, watermark_ns: int) -> tuple[Array, Array, Array]:
+        """See SlotTimers.take."""
+        assert self._timers is not None  # noqa: S101 - nothing is due without one
+        due = self._timers.take(log_ns, watermark_ns, self.states)
+        if self._changed is not None:
+            self._changed[due[0]] = True
+        return due
+
     def close(self, slots: Array) -> None:
-        """Those that `take_slots_due` gave have fired: keys that keep nothing are gone, the others due again."""
+        """Slots that were due have fired: keys that keep nothing are gone, the others due again."""
         is_over = self._is_over(slots)
         over = slots[is_over]
         self._deleted += len(over)

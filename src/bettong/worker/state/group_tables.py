@@ -15,14 +15,7 @@ FIRST, LAST = VALUES, VALUES + 1
 
 
 class CountTable(PaneTable):
-    """See PaneTable. Groups of so many messages. `log_ns`: where the log clock was last said to be."""
-
-    log_ns = 0
-
-    def note_clock(self, clock_ns: int) -> None:
-        """See StateTable."""
-        super().note_clock(clock_ns)
-        self.log_ns = clock_ns
+    """See PaneTable. Groups of so many messages."""
 
     def _are_open(self, dues: Array, counts: Array) -> bool:  # noqa: ARG002 - they may have no timeout
         return bool((counts == 1).all())

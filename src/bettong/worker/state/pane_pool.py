@@ -1,13 +1,16 @@
 """Panes of open windows: rows of one array, those of a key linked from the oldest to the newest.
 
-    keys, a row for each slot:   | due | oldest pane | newest pane |
-    panes, a row each:           | number | older | newer | messages | accumulators ... | the same, combined ... |
+    keys, a row for each slot:   | due | oldest pane | newest pane | early |
+    panes, a row each:           | number | older | newer | messages | accumulators ... | both, combined ... | shown |
 
 All are words of 64 bits; those of accumulators may hold a float. A link of -1 is none. `number` counts panes on the
 grid of the windows. Panes of sliding windows have `messages` and accumulators a second time, combined with those behind
 them: see `windows.pane_kernels`. The last words of accumulators may say where items are (see `item_tables`): those are
 there once. Of a session `number` is the event time of its first message, and behind the accumulators is that of the
 last one.
+
+Where open windows give early results, `early` is when the next ones of a key are due, and `shown` how many messages the
+pane had when they were given last: it has changed since where it has more. Other windows have neither.
 """
 
 from typing import Any
@@ -21,6 +24,7 @@ from bettong.worker.state.pane_items import put_items, saved_items
 
 DUE, OLDEST, NEWEST = range(3)
 NUMBER, OLDER, NEWER, MESSAGES, VALUES = range(5)
+SHOWN = -1
 # What `counts` counts: panes that were ever in use, those of them that are free, and keys that are due sooner.
 USED, FREE, SOONER = range(3)
 
@@ -39,12 +43,13 @@ class PanePool:
         *,
         are_combined: bool = False,
         are_sessions: bool = False,
+        are_shown: bool = False,
         kinds: Array | None = None,
         counters: Array | None = None,
     ) -> None:
         """`values`: words of accumulators. `are_combined`: whether panes have them a second time.
 
-        `are_sessions`: whether they have the time of their last message.
+        `are_sessions`: whether they have the time of their last message. `are_shown`: whether they have `shown`.
 
         `kinds`: of their items, a row each (see `item_tables`). `counters`: which of the words say how many of those
         behind them are in use, and the most that this is, a row each.
@@ -54,8 +59,9 @@ class PanePool:
         self.kinds = np.empty((0, 4), np.int64) if kinds is None else kinds
         self.items = ItemSegments()
         self.are_sessions = are_sessions
-        width = VALUES + values + (1 + self.own_words if are_combined else are_sessions)
-        self.words = np.zeros((_FIRST_PANES, width), np.int64)
+        self.are_shown = are_shown
+        self._width = VALUES + values + (1 + self.own_words if are_combined else are_sessions) + are_shown
+        self.words = np.zeros((_FIRST_PANES, self._width), np.int64)
         self.free = np.zeros(_FIRST_PANES, np.int64)
         self.counts = np.zeros(3, np.int64)
 
@@ -73,7 +79,8 @@ class PanePool:
     def saved(self) -> list[int]:
         """Which words of a pane a snapshot holds: none that say where others are, or that are made of the others."""
         own = [NUMBER, *range(MESSAGES, VALUES + self.own_words)]
-        return [*own, VALUES + self.values] if self.are_sessions else own
+        own += [VALUES + self.values] * self.are_sessions
+        return own + [self._width - 1] * self.are_shown
 
     @property
     def own_words(self) -> int:

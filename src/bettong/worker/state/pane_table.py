@@ -9,6 +9,7 @@ import numpy as np
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.timers import NEVER
 from bettong.application.windows.states import RangeState, SessionState
+from bettong.application.windows.windowed import Windowed
 from bettong.errors import SnapshotError
 from bettong.frames.columns import Array
 from bettong.frames.composite_keys import unpacked
@@ -19,20 +20,31 @@ from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.due_table import DueTable
 from bettong.worker.state.objects import WINDOW_TIMERS
 from bettong.worker.state.pane_items import are_items, arrays_of
-from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWER, NUMBER, OLDER, OLDEST, VALUES, PanePool
+from bettong.worker.state.pane_pool import (
+    DUE,
+    MESSAGES,
+    NEWER,
+    NEWEST,
+    NUMBER,
+    OLDER,
+    OLDEST,
+    SHOWN,
+    VALUES,
+    PanePool,
+)
 from bettong.worker.state.stored_arrays import bytes_of, read_array
 from bettong.worker.state.table import SavedStates
 from bettong.worker.state.timers import without_never
-
-_WORDS = 3
 
 
 class PaneTable(DueTable):
     """See StateTable; `words`: see `pane_pool`. A key's state is its panes.
 
-    Its record is due when the computation's timer is, by the name that this has. Saved, each record says where they
-    begin, and how many they are.
+    Its record is due when the computation's timers are, by the names that these have. Saved, each record says where its
+    panes begin, and how many they are. `log_ns`: where the log clock was last said to be.
     """
+
+    log_ns = 0
 
     def __init__(
         self,
@@ -45,9 +57,11 @@ class PaneTable(DueTable):
 
         `shown`: the accumulators of a pane, from its words and all items, as JSON can hold them.
         """
-        names = [timer.field for timer in node.timers] or ["due"]
-        record = np.dtype([(name, "<i8") for name in (*names, "oldest", "newest")])
-        super().__init__(node, key[1], key[0], key[2], first=np.array([(NEVER, -1, -1)], record))
+        due, *early = [timer.field for timer in node.timers] or ["due"]
+        record = np.dtype([(name, "<i8") for name in (due, "oldest", "newest", *early)])
+        first = np.array([(NEVER, -1, -1, *[NEVER] * len(early))], record)
+        super().__init__(node, key[1], key[0], key[2], first=first)
+        self._early_ns = node.windowing.early_ns if isinstance(node, Windowed) else None
         self.panes = panes
         self._shown = shown
 
@@ -64,6 +78,39 @@ class PaneTable(DueTable):
         known = FrameKeys(rows.keys.entry, rows.columns, _values=values, are_fired=True)
         return Batch(rows.columns, known, times=rows.times)
 
+    def note_clock(self, clock_ns: int) -> None:
+        """See StateTable."""
+        super().note_clock(clock_ns)
+        self.log_ns = clock_ns
+
+    def note_changed(self, slots: Array) -> None:
+        """Windows of the keys at these slots have changed, so early results of them are due, if they give any."""
+        if self._early_ns is not None:
+            waiting = slots[self.states["early"][slots] == NEVER]
+            self.states["early"][waiting] = self.log_ns + self._early_ns
+            self.note(waiting)
+
+    def take_windows_due(self, log_ns: int, watermark_ns: int) -> tuple[Array, Array, Array]:
+        """The slots of keys of which windows or early results are due by then, and when windows and early results are.
+
+        Early results that are not due yet: NEVER. Those that are, are NEVER in the record from now on; `close` has to
+        follow, before which each record has to be told when its windows are due.
+        """
+        slots, at_ns, timers = self._take_due(log_ns, watermark_ns)
+        if self._early_ns is None:
+            return slots, at_ns, np.full(len(slots), NEVER)
+        dues = np.where(timers == 0, at_ns, self.words[slots, DUE])
+        early = np.where(timers == 1, at_ns, self.states["early"][slots])
+        is_due = early <= min(log_ns, NEVER - 1)
+        self.states["early"][slots[is_due]] = NEVER
+        return slots, dues, np.where(is_due, early, NEVER)
+
+    def close(self, slots: Array) -> None:
+        """See DueTable. Early results of keys that are gone are not due any more, and nothing is before the others."""
+        super().close(slots)
+        if self._timers is not None and self._early_ns is not None:
+            self._timers.find_again(slots, self.states)
+
     def _is_over(self, slots: Array) -> Any:
         return self.words[slots, OLDEST] < 0
 
@@ -73,7 +120,7 @@ class PaneTable(DueTable):
 
     def _saved(self, slots: Array | slice) -> SavedStates:
         states = self.states[slots].copy()
-        panes, counts = self.panes.of_keys(states.view(np.int64).reshape(-1, _WORDS))
+        panes, counts = self.panes.of_keys(_words(states))
         states["oldest"], states["newest"] = np.cumsum(counts) - counts, counts
         words = self.panes.words[panes][:, self.panes.saved]
         return SavedStates(bytes_of(self._table.keys[slots], states, words, *self.panes.items_of(panes)))
@@ -86,7 +133,7 @@ class PaneTable(DueTable):
         beside, items = beside
         starts, counts = states["oldest"], states["newest"]
         width = len(self.panes.saved)
-        dues = states.view(np.int64).reshape(-1, _WORDS)[:, DUE]
+        dues = _words(states)[:, DUE]
         if beside.dtype != np.int64 or beside.shape[1:] != (width,) or not self._are_open(dues, counts):
             raise SnapshotError(
                 f"state of {self.name!r}: panes of {beside.shape[1:]} words of {beside.dtype}, expected {width} of"
@@ -115,7 +162,8 @@ class PaneTable(DueTable):
         starts, counts = starts[has_panes], counts[has_panes]
         oldest, newest = panes[starts], panes[starts + counts - 1]
         words[oldest, OLDER] = words[newest, NEWER] = -1
-        self.words[slots] = np.stack([dues, np.full(len(dues), -1), np.full(len(dues), -1)], axis=1)
+        self.states[slots] = states
+        self.words[slots, OLDEST] = self.words[slots, NEWEST] = -1
         self.states["oldest"][slots[has_panes]], self.states["newest"][slots[has_panes]] = oldest, newest
 
     def _are_open(self, dues: Array, counts: Array) -> bool:  # noqa: ARG002 - it decides for other windows
@@ -125,16 +173,27 @@ class PaneTable(DueTable):
     def _jsonable(self, slot: int) -> Any:
         keys = self.words[slot : slot + 1]
         panes = self.panes.words[self.panes.of_keys(keys)[0]]
-        return without_never(to_jsonable(self._state(int(keys[0, DUE]), panes)), WINDOW_TIMERS)
+        state = self._state(int(keys[0, DUE]), panes)
+        if self._early_ns is not None:
+            state.early = int(self.states["early"][slot])
+        return without_never(to_jsonable(state), WINDOW_TIMERS)
 
     def _state(self, due_ns: int, panes: Array) -> Any:
         """What plain Python keeps of such a key."""
         shown, numbers = [self._accumulator(pane) for pane in panes], panes[:, NUMBER].tolist()
+        changed = panes[:, SHOWN] != panes[:, MESSAGES] if self.panes.are_shown else None
         if not self.panes.are_sessions:
-            return RangeState(due=due_ns, panes=dict(zip(numbers, shown, strict=True)))
+            waiting = panes[changed, NUMBER].tolist() if changed is not None else []
+            return RangeState(due=due_ns, panes=dict(zip(numbers, shown, strict=True)), changed=waiting)
         ends = panes[:, VALUES + self.panes.values].tolist()
-        sessions = [[*each, True] for each in zip(numbers, ends, shown, strict=True)]
+        flags = changed.tolist() if changed is not None else [True] * len(panes)
+        sessions = [[*each] for each in zip(numbers, ends, shown, flags, strict=True)]
         return SessionState(due=due_ns, sessions=sessions)
 
     def _accumulator(self, pane: Array) -> list[Any]:
         return self._shown(pane[MESSAGES:], self.panes.items.words)
+
+
+def _words(states: Array) -> Array:
+    words: Array = states.view(np.int64).reshape(len(states), states.itemsize // 8)
+    return words

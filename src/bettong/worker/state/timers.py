@@ -184,6 +184,13 @@ class SlotTimers:
             self._lower(states)
             self._changed = slots
 
+    def find_again(self, slots: Array, states: Array) -> None:
+        """Some timers of these slots, in their order, may be later than they were: what `due` says is exact again."""
+        self._lower(states)
+        self._due = None
+        for field, bounds in zip(self.fields, self._bounds, strict=True):
+            bounds.find_again(states[field], slots)
+
     def rebuild(self) -> None:
         """All states are others."""
         self._changed = None

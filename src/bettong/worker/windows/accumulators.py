@@ -236,12 +236,16 @@ class Accumulators:
         return found
 
     def results(
-        self, keys: Array, starts: Array, ends: Array, kept: WindowWords
+        self, keys: Array, starts: Array, ends: Array, kept: WindowWords, are_early: Array | None = None
     ) -> tuple[Columns, dict[int, str]]:
-        """The results of windows, and why those that do not fit their schema do not, by window."""
+        """The results of windows, and why those that do not fit their schema do not, by window.
+
+        `are_early`: which of them are of windows that are open, if any is.
+        """
         words = kept.words
         own = {"key": (self._key.kind, keys), "start": (Kind.INT, starts), "end": (Kind.INT, ends)}
-        own["final"] = (Kind.BOOL, np.ones(len(keys), np.uint8))
+        are_final = np.ones(len(keys), np.bool_) if are_early is None else ~are_early
+        own["final"] = (Kind.BOOL, are_final.view(np.uint8))
         values: list[tuple[Kind, Array | list[Any]]] = []
         for field in self.schema.fields:
             if (gathered := self._gathered.get(field.name)) is not None:

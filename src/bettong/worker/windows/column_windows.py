@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,10 +11,11 @@ from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
 from bettong.worker.batch import Batch
-from bettong.worker.state.pane_pool import SOONER
+from bettong.worker.state.pane_pool import OLDEST, SOONER
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import WindowWords
 from bettong.worker.windows.fold_kernels import Folds
+from bettong.worker.windows.pane_kernels import DueKeys
 
 
 class PaneWords(Protocol):
@@ -32,16 +33,19 @@ class PaneWords(Protocol):
 
 
 class ClosedWindows(NamedTuple):
-    """Windows that were over, by time, then by key: keys, when each began, ended and was due.
+    """What fired, by time, then by key: keys, when each was due, the event time of what it gives, and whether that is
+    early: of windows that are still open.
 
-    `given`: which of them give results, and what those kept.
+    `given`: by result, which of these it is of, in their order; then when its window began and ended, and what it kept.
     """
 
     keys: Array
+    dues: Array
+    times: Array
+    are_early: Array
+    given: Array
     starts: Array
     ends: Array
-    dues: Array
-    given: Array
     kept: WindowWords
 
 
@@ -79,25 +83,62 @@ class ColumnWindows:
             ValueError(f"its event time is {at_ns} ns: its {self.word} ends after the year 2262")
         )
 
-    def close(self, clock_ns: int) -> ClosedWindows | None:
-        """Fires all windows that are over by then; None where none is. `release` has to follow.
+    def close(self, log_ns: int, watermark_ns: int) -> ClosedWindows | None:
+        """Fires all windows that are over by then, and early results that are due; None where there are none.
 
-        `clock_ns`: of the clock by which they go.
+        `release` has to follow.
         """
         table = self._table
-        slots, dues = table.take_slots_due(clock_ns)
+        slots, dues, early = table.take_windows_due(log_ns, watermark_ns)
         if not len(slots):
             return None
-        found, count = self._fire(slots, dues, clock_ns)
-        keys = table.keys_at(found.slots[:count])
+        until_ns = min(watermark_ns, NEVER - 1)
+        # What is due first fires first: early results behind the windows that are due by then, and before the others.
+        due = DueKeys(slots, dues, np.minimum(early, until_ns), np.zeros(len(slots), np.int64))
+        fired = [self._over(due)]
+        waiting = np.flatnonzero((early != NEVER) & (table.words[slots, OLDEST] >= 0))
+        if len(waiting):
+            due = due.take(waiting, until_ns)
+            fired.append(self._so_far(due.slots, early[waiting]))
+            due.fired[:] += 1
+            fired.append(self._over(due))
         table.close(slots)
-        if not count:
-            return None
+        return in_order(fired, table.panes.items.words)
+
+    def _over(self, due: DueKeys) -> FiredWindows:
+        """Fires the windows of these keys that are over."""
+        found, count = self._find(
+            len(due.slots), lambda index, found, count: self._close(index, due, found, count)
+        )
         dues = found.dues[:count]
-        order = firing_order(keys, dues)
-        kept = WindowWords(found.words[:count][order], table.panes.items.words)
-        starts, dues = found.starts[:count][order], dues[order]
-        return ClosedWindows(keys[order], starts, dues - self._delay_ns, dues, np.arange(count), kept)
+        ends = dues - self._delay_ns
+        return FiredWindows(
+            self._table.keys_at(due.slots[found.keys[:count]]),
+            dues,
+            ends - 1,
+            np.arange(count),
+            found.starts[:count],
+            ends,
+            found.words[:count],
+        )
+
+    def _so_far(self, slots: Array, dues: Array) -> FiredWindows:
+        """Early results of keys that have open windows, and are due for them at these times."""
+        oldest = self._oldest_ends(slots)
+        ends = oldest.copy()
+        found, count = self._find(
+            len(slots), lambda index, found, count: self._show(index, slots, ends, found, count)
+        )
+        return FiredWindows(
+            self._table.keys_at(slots),
+            dues,
+            oldest - 1,
+            found.keys[:count],
+            found.starts[:count],
+            found.dues[:count] - self._delay_ns,
+            found.words[:count],
+            are_early=True,
+        )
 
     def release(self, closed: ClosedWindows) -> None:
         """The results of these windows were made: nothing is kept of them any more."""
@@ -107,12 +148,14 @@ class ColumnWindows:
         """Runs all of it over nothing, so that machine code is there before the first message comes."""
         none, slots = np.empty(0, np.int64), np.empty(0, np.int32)
         self._try_kernels(slots, none)
+        if self._table.panes.are_shown:
+            self._so_far(slots, none)
         if len((panes := self._table.panes).kinds):
             panes.put_items(none, panes.items_of(none))
             panes.give_back(none)
 
     def _try_kernels(self, slots: Array, times: Array) -> None:
-        """`add` and `close` of nothing."""
+        """`add` and `close` of nothing, but for early results."""
         raise NotImplementedError
 
     def _add_all(self, slots: Array, add: Callable[[int, Array], int]) -> None:
@@ -128,24 +171,87 @@ class ColumnWindows:
             panes.make_room()
         table.note(sooner[: panes.counts[SOONER]])
 
-    def _fire(self, slots: Array, dues: Array, watermark_ns: int) -> tuple[FoundWindows, int]:
-        """The windows of these keys that are over, and how many they are. `dues` are changed."""
-        found = FoundWindows(max(len(slots), 1), 1 + self._accumulators.words)
+    def _find(
+        self, keys: int, find: Callable[[int, tuple[Array, ...], int], tuple[int, int]]
+    ) -> tuple[FoundWindows, int]:
+        """Windows of so many keys, and how many they are. `find`: calls `_close` or `_show`."""
+        found = FoundWindows(max(keys, 1), 1 + self._accumulators.words)
         index = count = 0
         while True:
-            index, count = self._close(index, slots, dues, min(watermark_ns, NEVER - 1), found.arrays, count)
-            if index == len(slots):
+            index, count = find(index, found.arrays, count)
+            if index == keys:
                 return found, count
-            if count == len(found.slots):
+            if count == len(found.keys):
                 found.grow()
             else:
                 self._table.panes.items.grow()
 
-    def _close(
-        self, start: int, slots: Array, dues: Array, until_ns: int, found: tuple[Array, ...], count: int
-    ) -> tuple[int, int]:
+    def _close(self, start: int, due: DueKeys, found: tuple[Array, ...], count: int) -> tuple[int, int]:
         """See `close_windows`."""
         raise NotImplementedError
+
+    def _oldest_ends(self, slots: Array) -> Array:
+        """When the oldest open windows of these keys end."""
+        raise NotImplementedError
+
+    def _show(
+        self, start: int, slots: Array, ends: Array, found: tuple[Array, ...], count: int
+    ) -> tuple[int, int]:
+        """See `show_windows`."""
+        raise NotImplementedError
+
+
+class FiredWindows(NamedTuple):
+    """The same as ClosedWindows, in no order: of windows that are over, or early. `words`: of what was kept."""
+
+    keys: Array
+    dues: Array
+    times: Array
+    given: Array
+    starts: Array
+    ends: Array
+    words: Array
+    are_early: bool = False
+
+
+def in_order(fired: Sequence[FiredWindows], items: Array) -> ClosedWindows | None:
+    """What fired, put together; None where nothing did. `items`: see WindowWords."""
+    keys, dues, times, starts, ends, words = (
+        np.concatenate(each) if len(fired) > 1 else each[0]
+        for each in zip(
+            *((of.keys, of.dues, of.times, of.starts, of.ends, of.words) for of in fired), strict=True
+        )
+    )
+    if not len(keys):
+        return None
+    counts = [len(of.keys) for of in fired]
+    are_early = np.repeat([of.are_early for of in fired], counts)
+    begins = np.cumsum([0, *counts]).tolist()
+    given = np.concatenate([begin + of.given for begin, of in zip(begins, fired, strict=False)])
+    if are_early.any():
+        order = np.lexsort((are_early, keys, dues))
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        chosen = np.argsort(ranks[given], kind="stable")
+        given = ranks[given][chosen]
+    else:
+        # Each gives one result at most.
+        order = firing_order(keys, dues)
+        results = np.full(len(order), -1)
+        results[given] = np.arange(len(given))
+        given = np.flatnonzero(results[order] >= 0)
+        chosen = results[order[given]]
+    kept = WindowWords(words[chosen], items)
+    return ClosedWindows(
+        keys[order],
+        dues[order],
+        times[order],
+        are_early[order],
+        given,
+        starts[chosen],
+        ends[chosen],
+        kept,
+    )
 
 
 def firing_order(keys: Array, dues: Array) -> Array:
@@ -158,18 +264,18 @@ class FoundWindows:
     """Room for windows that are over."""
 
     def __init__(self, room: int, words: int) -> None:
-        self.slots = np.empty(room, np.int32)
+        self.keys = np.empty(room, np.int32)
         self.starts, self.dues = np.empty(room, np.int64), np.empty(room, np.int64)
         self.words = np.empty((room, words), np.int64)
 
     @property
     def arrays(self) -> tuple[Array, ...]:
         """As `close_windows` takes them."""
-        return self.slots, self.starts, self.dues, self.words, self.words.view(np.float64)
+        return self.keys, self.starts, self.dues, self.words, self.words.view(np.float64)
 
     def grow(self) -> None:
         """Twice as much."""
-        self.slots, self.starts, self.dues, self.words = (
+        self.keys, self.starts, self.dues, self.words = (
             np.concatenate([each, np.empty_like(each)])
-            for each in (self.slots, self.starts, self.dues, self.words)
+            for each in (self.keys, self.starts, self.dues, self.words)
         )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bettong.application.windows.aggregated import Aggregated
-from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions, WindowKind
+from bettong.application.windows.kinds import Counts, Ephemeral, Ranges, Sessions
 from bettong.application.windows.windowed import Windowed
 from bettong.application.windows.windowing import Windowing
 from bettong.schema.fields import Field, Kind
@@ -32,17 +32,19 @@ def pane_table_of(
 
     `parts`: the fields of keys that are tuples.
     """
-    accumulators, windows = accumulators_of(node, fired_schema(kind, dtype)), node.windowing.kind
-    table = _TABLES.get(type(windows), PaneTable)
-    return table(node, (kind, dtype, parts), pane_pool(windows, accumulators.folds), accumulators.shown)
+    accumulators, windowing = accumulators_of(node, fired_schema(kind, dtype)), node.windowing
+    table = _TABLES.get(type(windowing.kind), PaneTable)
+    return table(node, (kind, dtype, parts), pane_pool(windowing, accumulators.folds), accumulators.shown)
 
 
-def pane_pool(windows: WindowKind, folds: Folds) -> PanePool:
+def pane_pool(windowing: Windowing, folds: Folds) -> PanePool:
     """No panes of such windows."""
+    windows = windowing.kind
     return PanePool(
         folds.words,
         are_combined=isinstance(windows, Ranges) and windows.panes > 1,
         are_sessions=isinstance(windows, Sessions),
+        are_shown=windowing.early_ns is not None,
         kinds=folds.items,
         counters=folds.tops[:, [WORD, COUNT_MAX]],
     )

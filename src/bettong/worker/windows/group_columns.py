@@ -14,10 +14,11 @@ from bettong.frames.columns import Array, Columns
 from bettong.worker.array_types import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.state.group_tables import FIRST, LAST, CountTable
-from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, OLDEST, VALUES
+from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, NUMBER, OLDEST, VALUES
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.accumulators import Accumulators, WindowWords
-from bettong.worker.windows.column_windows import ClosedWindows, ColumnWindows, firing_order
+from bettong.worker.windows.column_windows import ClosedWindows, ColumnWindows, FiredWindows, in_order
+from bettong.worker.windows.early_kernels import show_panes
 from bettong.worker.windows.group_kernels import EphemeralTimes, add_to_groups, add_to_opened
 from bettong.worker.windows.pane_kernels import REFUSED
 
@@ -78,16 +79,15 @@ class CountColumns(ColumnWindows):
         """See ColumnWindows. Nothing is, by event time."""
         return np.full(len(times), NEVER, np.int64)
 
-    def close(self, clock_ns: int) -> ClosedWindows | None:
+    def close(self, log_ns: int, watermark_ns: int) -> ClosedWindows | None:  # noqa: ARG002 - see above
         """See ColumnWindows. Groups whose time is over."""
-        slots, dues = self._table.take_slots_due(clock_ns)
-        if not len(slots):
-            return None
-        keys = self._table.keys_at(slots)
-        order = firing_order(keys, dues)
-        kept = _kept(self._table, slots[order])
+        slots, dues = self._table.take_slots_due(log_ns)
+        keys, words = self._table.keys_at(slots), _kept(self._table, slots)
         self._table.close(slots)
-        return ClosedWindows(keys[order], *_covered(kept.words), dues[order], np.arange(len(order)), kept)
+        over = FiredWindows(
+            keys, dues, words[:, LAST - MESSAGES], np.arange(len(keys)), *_covered(words), words
+        )
+        return in_order([over], self._table.panes.items.words)
 
     def _try_kernels(self, slots: Array, times: Array) -> None:
         self.fill(self._accumulators.nothing, slots, times)
@@ -111,6 +111,7 @@ class EphemeralColumns(ColumnWindows):
         self._fold(batch.columns, slots, batch.event_times(), batch.message_watermarks(), marks)
         if marks.any():
             self._table.forget_empty(slots[marks != 0])
+        self._table.note_changed(slots[marks == 0])
         return marks
 
     def _fold(self, columns: Columns, slots: Array, times: Array, watermarks: Array, marks: Array) -> None:
@@ -135,41 +136,80 @@ class EphemeralColumns(ColumnWindows):
         trigger_ns = self._span.trigger_ns
         return np.minimum(times, NEVER - 1 - trigger_ns) + trigger_ns
 
-    def close(self, clock_ns: int) -> ClosedWindows | None:
+    def close(self, log_ns: int, watermark_ns: int) -> ClosedWindows | None:
         """See ColumnWindows. Keys whose windows fired before are forgotten, which gives nothing."""
-        table, span = self._table, self._span
-        slots, dues = table.take_slots_due(clock_ns)
+        table, until_ns = self._table, min(watermark_ns, NEVER - 1)
+        slots, dues, early = table.take_windows_due(log_ns, watermark_ns)
         if not len(slots):
             return None
         is_open = table.words[slots, OLDEST] >= 0
-        fired, fired_ns = slots[is_open], dues[is_open]
-        forgotten_ns = fired_ns + span.keep_ns if span.keep_ns else np.full(len(fired), NEVER)
-        # Forgotten at the same record.
-        is_gone = forgotten_ns <= min(clock_ns, NEVER - 1)
-        keys = table.keys_at(np.concatenate([slots, fired[is_gone]]))
-        dues = np.concatenate([dues, forgotten_ns[is_gone]])
-        has_result = np.concatenate([is_open, np.zeros(np.count_nonzero(is_gone), np.bool_)])
-        order = firing_order(keys, dues)
-        given = np.flatnonzero(has_result[order])
-        kept = _kept(table, slots[order[given]])
-        table.words[fired, DUE] = np.where(is_gone, NEVER, forgotten_ns)
+        fires = is_open & (dues <= until_ns)
+        # Maybe at the record with which their windows fire.
+        gone_ns = np.where(is_open, dues + self._span.keep_ns, dues)
+        is_gone = gone_ns <= until_ns
+        fired = list[FiredWindows]()
+        is_early = (early != NEVER) & (~is_gone | (early < gone_ns))
+        if is_early.any():
+            is_over = ~is_open | (fires & (dues <= early))
+            own, nothing = (np.flatnonzero(is_early & each) for each in (~is_over, is_over))
+            fired.append(self._so_far(slots[own], early[own]))
+            fired.append(self._without(slots[nothing], early[nothing], are_early=True))
+        fired.append(self._ended(slots[fires], dues[fires]))
+        if self._span.keep_ns:
+            fired.append(self._without(slots[is_gone], gone_ns[is_gone], are_early=False))
+        table.words[slots, DUE] = np.where(is_gone, NEVER, np.where(fires, gone_ns, dues))
         table.close(slots)
-        opened = (dues - span.trigger_ns - np.where(has_result, 0, span.keep_ns))[order]
-        return ClosedWindows(keys[order], opened, opened + span.trigger_ns, dues[order], given, kept)
+        return in_order(fired, table.panes.items.words)
+
+    def _ended(self, slots: Array, dues: Array) -> FiredWindows:
+        """The windows of these keys fire, at these times."""
+        words = _kept(self._table, slots)
+        every = np.arange(len(slots))
+        keys = self._table.keys_at(slots)
+        return FiredWindows(keys, dues, dues - 1, every, dues - self._span.trigger_ns, dues, words)
+
+    def _without(self, slots: Array, dues: Array, *, are_early: bool) -> FiredWindows:
+        """What is due of these keys gives nothing."""
+        none = np.empty(0, np.int64)
+        words = np.empty((0, 1 + self._accumulators.words), np.int64)
+        return FiredWindows(self._table.keys_at(slots), dues, dues, none, none, none, words, are_early)
+
+    def _so_far(self, slots: Array, dues: Array) -> FiredWindows:
+        shown = super()._so_far(slots, dues)
+        ends = self._oldest_ends(slots)[shown.given]
+        return shown._replace(starts=ends - self._span.trigger_ns, ends=ends)
+
+    def _oldest_ends(self, slots: Array) -> Array:
+        ends: Array = self._table.words[slots, DUE]
+        return ends
+
+    def _show(
+        self,
+        start: int,
+        slots: Array,
+        ends: Array,  # noqa: ARG002 - see `SessionColumns`
+        found: tuple[Array, ...],
+        count: int,
+    ) -> tuple[int, int]:
+        folds, table = self._accumulators.folds, self._table
+        stopped: tuple[int, int] = show_panes(
+            start, slots, NUMBER, 0, folds, table.words, table.panes.arrays, found, count
+        )
+        return stopped
 
     def _try_kernels(self, slots: Array, times: Array) -> None:
         for each in in_both_types(times):
             self._fold(self._accumulators.nothing, slots, each, times, np.empty(0, np.uint8))
 
 
-def _kept(table: PaneTable, slots: Array) -> WindowWords:
+def _kept(table: PaneTable, slots: Array) -> Array:
     """What the windows of these slots keep, whose panes they have no more. Their items are still in use."""
     keys, panes = table.words, table.panes
     own = keys[slots, OLDEST]
     words = panes.words[own, MESSAGES : VALUES + panes.values]
     panes.give_back_rows(own)
     keys[slots, OLDEST] = keys[slots, NEWEST] = -1
-    return WindowWords(words, panes.items.words)
+    return words
 
 
 def _covered(words: Array) -> tuple[Array, Array]:

@@ -21,6 +21,7 @@ import numba
 import numpy as np
 
 from bettong.application.timers import NEVER
+from bettong.frames.columns import Array
 from bettong.worker.prefetching import CACHED_BYTES
 from bettong.worker.state.pane_links import ask_ahead, new_pane, pane_at_or_before
 from bettong.worker.state.pane_pool import (
@@ -32,6 +33,7 @@ from bettong.worker.state.pane_pool import (
     NUMBER,
     OLDER,
     OLDEST,
+    SHOWN,
     SOONER,
     VALUES,
 )
@@ -67,6 +69,22 @@ class Grid(NamedTuple):
     panes: int
     latest_ns: int
     filled_max: int
+
+
+class DueKeys(NamedTuple):
+    """Keys of which something may be due: their slots, and when their windows are due next.
+
+    `untils`: until when these may fire now. `fired`: how often each key has in this call.
+    """
+
+    slots: Array
+    dues: Array
+    untils: Array
+    fired: Array
+
+    def take(self, keys: Array, until_ns: int) -> "DueKeys":
+        """Some of them, which may fire until then."""
+        return DueKeys(self.slots[keys], self.dues[keys], np.full(len(keys), until_ns), self.fired[keys])
 
 
 @numba.njit(cache=True)
@@ -152,42 +170,34 @@ def open_pane(slot: Any, before: Any, number: Any, folds: Any, keys: Any, pool: 
     """A pane without messages, behind another one of its key or as its first; -1 where none is free."""
     panes, _, free, counts, _ = pool
     pane = new_pane(slot, before, number, keys, panes, free, counts)
-    for word in range(len(folds.operations), folds.words if pane >= 0 else 0):
-        panes[pane, VALUES + word] = 0
+    if pane >= 0:
+        # Of windows that have no such word, it is another one, which is filled before it is read.
+        panes[pane, SHOWN] = 0
+        for word in range(len(folds.operations), folds.words):
+            panes[pane, VALUES + word] = 0
     return pane
 
 
 @numba.njit(cache=True)
 def close_windows(
-    start: Any,
-    slots: Any,
-    dues: Any,
-    until_ns: Any,
-    grid: Any,
-    folds: Any,
-    keys: Any,
-    pool: Any,
-    fronts: Any,
-    found: Any,
-    count: Any,
+    start: Any, due: Any, grid: Any, folds: Any, keys: Any, pool: Any, fronts: Any, found: Any, count: Any
 ) -> Any:
-    """Fires the windows of keys that are due; `dues` goes on with them. Returns the key at which it stopped for want of
-    room, in `found` or for items, and how many windows are in `found`: slots, when each began and was due, and its
-    accumulators (words twice). Their items are still in use.
+    """Fires the windows of keys that are due: `due` goes on with them. Returns the key at which it stopped for want of
+    room, in `found` or for items, and how many windows are in `found`: which of the keys each is of, when it began and
+    was due, and its accumulators (words twice). Their items are still in use.
     """
     panes, floats, _, _, items = pool
-    found_slots, found_starts, found_dues, words, word_floats = found
-    for index in range(start, len(slots)):
-        slot = np.uint64(slots[index])
-        while dues[index] <= until_ns:
-            if count == len(found_slots):
+    found_keys, found_starts, found_dues, words, word_floats = found
+    dues = due.dues
+    for index in range(start, len(due.slots)):
+        slot = np.uint64(due.slots[index])
+        while dues[index] <= due.untils[index]:
+            if count == len(found_keys):
                 return index, count
             end = dues[index] - grid.delay_ns
             first = (end - grid.size_ns - grid.offset_ns) // grid.pane_ns
             oldest = keys[slot, OLDEST]
-            # What fired of a key in this call lies side by side.
-            filled = count - grid.filled_max
-            fills = grid.filled_max > 0 and (filled < 0 or found_slots[filled] != slots[index])
+            fills = due.fired[index] < grid.filled_max
             has_messages = panes[oldest, NUMBER] < first + grid.panes
             if has_messages:
                 if grid.panes == 1:
@@ -208,14 +218,15 @@ def close_windows(
             elif grid.filled_max:
                 words[count] = 0
             if has_messages or grid.filled_max:
-                found_slots[count], found_starts[count] = slots[index], end - grid.size_ns
+                found_keys[count], found_starts[count] = index, end - grid.size_ns
                 found_dues[count] = dues[index]
+                due.fired[index] += 1
                 count += 1
             dues[index] = _go_on(slot, first, end, grid, folds, keys, pool, fills)
             if dues[index] == NEVER and len(fronts[0]):
                 fronts[0][slot, BLOCK] = NO_BLOCK
         keys[slot, DUE] = dues[index]
-    return len(slots), count
+    return len(due.slots), count
 
 
 @numba.njit(cache=True)

@@ -14,8 +14,10 @@ from bettong.frames.columns import Array, Columns
 from bettong.worker import firing_bounds
 from bettong.worker.array_types import in_both_types
 from bettong.worker.batch import Batch
+from bettong.worker.state.pane_pool import DUE
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.column_windows import ColumnWindows, PaneWords
+from bettong.worker.windows.early_kernels import show_windows
 from bettong.worker.windows.pane_kernels import (
     BEYOND,
     BLOCK,
@@ -23,6 +25,7 @@ from bettong.worker.windows.pane_kernels import (
     LATE,
     NO_BLOCK,
     REFUSED,
+    DueKeys,
     Grid,
     add_rows,
     close_windows,
@@ -79,7 +82,9 @@ class RangeColumns(ColumnWindows):
                 chosen = np.flatnonzero(~is_out)
                 kept, rows = batch.take(chosen), rows.take(chosen)
         if kept.length:
-            self._fold(kept.columns, self._table.slots(kept), rows)
+            slots = self._table.slots(kept)
+            self._fold(kept.columns, slots, rows)
+            self._table.note_changed(slots)
         return marks
 
     def late_windows(self, late: Array, times: Array) -> tuple[Array, Array]:  # noqa: ARG002 - times tell
@@ -115,24 +120,25 @@ class RangeColumns(ColumnWindows):
         own, read_only = in_both_types(times)
         self._find_panes(read_only, times)
         self._fold(self._accumulators.nothing, slots, self._find_panes(own, times)[0])
-        self._fire(slots, times, 0)
+        self._over(DueKeys(slots, times, times, times))
 
-    def _close(
-        self, start: int, slots: Array, dues: Array, until_ns: int, found: tuple[Array, ...], count: int
-    ) -> tuple[int, int]:
+    def _close(self, start: int, due: DueKeys, found: tuple[Array, ...], count: int) -> tuple[int, int]:
         folds, table, fronts = self._accumulators.folds, self._table, self._two_fronts()
         stopped: tuple[int, int] = close_windows(
-            start,
-            slots,
-            dues,
-            until_ns,
-            self._grid,
-            folds,
-            table.words,
-            table.panes.arrays,
-            fronts,
-            found,
-            count,
+            start, due, self._grid, folds, table.words, table.panes.arrays, fronts, found, count
+        )
+        return stopped
+
+    def _oldest_ends(self, slots: Array) -> Array:
+        ends: Array = self._table.words[slots, DUE] - self._delay_ns
+        return ends
+
+    def _show(
+        self, start: int, slots: Array, ends: Array, found: tuple[Array, ...], count: int
+    ) -> tuple[int, int]:
+        folds, table = self._accumulators.folds, self._table
+        stopped: tuple[int, int] = show_windows(
+            start, slots, ends, self._grid, folds, table.words, table.panes.arrays, found, count
         )
         return stopped
 

@@ -12,8 +12,11 @@ from bettong.application.windows.windowing import Late
 from bettong.frames.columns import Array, Columns
 from bettong.worker.array_types import in_both_types
 from bettong.worker.batch import Batch
+from bettong.worker.state.pane_pool import OLDEST, VALUES
 from bettong.worker.state.pane_table import PaneTable
 from bettong.worker.windows.column_windows import ColumnWindows, PaneWords
+from bettong.worker.windows.early_kernels import show_panes
+from bettong.worker.windows.pane_kernels import LATE, DueKeys
 from bettong.worker.windows.session_kernels import (
     ALONE,
     INTO_OLDEST,
@@ -35,6 +38,7 @@ class SessionColumns(ColumnWindows):
         super().__init__(kind.delay_ns, accumulators, table)
         wait_ns = kind.gap_ns + 1 + kind.delay_ns
         self._spans = SessionTimes(kind.gap_ns, wait_ns, NEVER - 1 - wait_ns, _LATE[late])
+        self._last = VALUES + accumulators.words
         self._joined = np.zeros((1, 1 + accumulators.words), np.int64)
 
     def add(self, batch: Batch, refused: Mapping[int, str]) -> Array:
@@ -47,6 +51,10 @@ class SessionColumns(ColumnWindows):
         )
         if marks.any():
             self._table.forget_empty(slots)
+        # Of late rows those went into a session whose key has one, if any did.
+        takes_late = self._spans.late == INTO_OLDEST
+        is_in = (marks == LATE) & (self._table.words[slots, OLDEST] >= 0) if takes_late else False
+        self._table.note_changed(slots[is_in | (marks == 0)])
         return marks
 
     def late_windows(self, late: Array, times: Array) -> tuple[Array, Array]:  # noqa: ARG002 - times tell
@@ -83,13 +91,30 @@ class SessionColumns(ColumnWindows):
     def _try_kernels(self, slots: Array, times: Array) -> None:
         for each in in_both_types(times):
             self._fold(self._accumulators.nothing, slots, (each, times, np.empty(0, np.bool_)))
-        self._fire(slots, times, 0)
+        self._over(DueKeys(slots, times, times, times))
 
-    def _close(
-        self, start: int, slots: Array, dues: Array, until_ns: int, found: tuple[Array, ...], count: int
-    ) -> tuple[int, int]:
+    def _close(self, start: int, due: DueKeys, found: tuple[Array, ...], count: int) -> tuple[int, int]:
         folds, table = self._accumulators.folds, self._table
         stopped: tuple[int, int] = close_sessions(
-            start, slots, dues, until_ns, self._spans, folds, table.words, table.panes.arrays, found, count
+            start, due, self._spans, folds, table.words, table.panes.arrays, found, count
+        )
+        return stopped
+
+    def _oldest_ends(self, slots: Array) -> Array:
+        table = self._table
+        ends: Array = table.panes.words[table.words[slots, OLDEST], self._last] + self._spans.gap_ns + 1
+        return ends
+
+    def _show(
+        self,
+        start: int,
+        slots: Array,
+        ends: Array,  # noqa: ARG002 - of windows that several panes share
+        found: tuple[Array, ...],
+        count: int,
+    ) -> tuple[int, int]:
+        folds, table, spans = self._accumulators.folds, self._table, self._spans
+        stopped: tuple[int, int] = show_panes(
+            start, slots, self._last, spans.wait_ns, folds, table.words, table.panes.arrays, found, count
         )
         return stopped

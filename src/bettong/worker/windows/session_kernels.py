@@ -156,32 +156,23 @@ def _join_newer(older: Any, newer: Any, folds: Any, pool: Any, joined: Any) -> A
 
 @numba.njit(cache=True)
 def close_sessions(
-    start: Any,
-    slots: Any,
-    dues: Any,
-    until_ns: Any,
-    spans: Any,
-    folds: Any,
-    keys: Any,
-    pool: Any,
-    found: Any,
-    count: Any,
+    start: Any, due: Any, spans: Any, folds: Any, keys: Any, pool: Any, found: Any, count: Any
 ) -> Any:
     """Fires the sessions of keys that are due: see `pane_kernels.close_windows`."""
     panes, _, free, counts, _ = pool
-    found_slots, found_starts, found_dues, words, _ = found
-    last = VALUES + folds.words
-    for index in range(start, len(slots)):
-        slot = np.uint64(slots[index])
-        while dues[index] <= until_ns:
+    found_keys, found_starts, found_dues, words, _ = found
+    last, dues = VALUES + folds.words, due.dues
+    for index in range(start, len(due.slots)):
+        slot = np.uint64(due.slots[index])
+        while dues[index] <= due.untils[index]:
             oldest = keys[slot, OLDEST]
             over_ns = panes[oldest, last] + spans.wait_ns
             if over_ns <= dues[index]:
-                if count == len(found_slots):
+                if count == len(found_keys):
                     return index, count
                 # Its tables are the window's now.
                 copy_accumulators(folds.words, words, count, 0, panes, oldest, MESSAGES)
-                found_slots[count], found_starts[count] = slots[index], panes[oldest, NUMBER]
+                found_keys[count], found_starts[count] = index, panes[oldest, NUMBER]
                 found_dues[count] = dues[index]
                 count += 1
                 remove_pane(slot, oldest, keys, panes, free, counts)
@@ -189,4 +180,4 @@ def close_sessions(
                 over_ns = panes[oldest, last] + spans.wait_ns if oldest >= 0 else NEVER
             dues[index] = over_ns
         keys[slot, DUE] = dues[index]
-    return len(slots), count
+    return len(due.slots), count
