@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bettong.application.windows.kinds import Ephemeral, Ranges, WindowKind
+from bettong.application.windows.kinds import Ephemeral, Ranges, Sessions, WindowKind
 from bettong.errors import StateChangedError
 from bettong.worker import firing_bounds
 from bettong.worker.balance import balance, differences
@@ -145,6 +145,17 @@ def test_open_windows_without_early_results_are_not_gone_on_with_as_such_with_th
         if options[0] is not None:
             longer.restore(before.snapshot())
             assert kept(longer, "s1") == kept(before, "s1")
+
+
+@pytest.mark.parametrize("kind", [GRIDS[0], Ephemeral(1000, 0), Sessions(400, 0)])
+def test_early_results_of_keys_that_are_gone_are_not_due(kind: WindowKind) -> None:
+    """Of so many that their times lie in several blocks."""
+    python, compiled = (worker(ready("values", kind, "drop", compiled=speed)) for speed in (False, True))
+    for number, (at, watermark_ns, ingest_ns) in enumerate([(5, 0, 100), (25, 2000, 500)], 1):
+        messages = [message("values", shop, at, shop) for shop in range(number, 2500, 2)]
+        frame = data("in/x", number, messages, watermark_ns=watermark_ns, ingest_ns=ingest_ns)
+        same(python, compiled, frame)
+    assert (python.keys, python.due_ns, compiled.due_ns) == (1249, 1500, 1500)
 
 
 @pytest.mark.parametrize("sample", ["filled", "values"])

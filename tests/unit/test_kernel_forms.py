@@ -215,7 +215,7 @@ def noted(number: Number, kept: Sum) -> Part | None:
 
 
 @bettong.compiled
-def noted_at_once(number: Number, kept: Sum) -> Part | None:
+def noted_at_once(number: Number, kept: Sum) -> Part | None:  # type: ignore[return]
     kept.total += number.value  # and returns nothing
 
 

@@ -23,7 +23,7 @@ _OF_FIELDS = {Kind.TEXT: KEY_TYPES[str], Kind.BYTES: KEY_TYPES[bytes]} | dict.fr
     (Kind.INT, Kind.BOOL), KEY_TYPES[int]
 )
 # By the type of a key, what Python calls kinds of fields that can hold one; the first is what to write.
-_HOLDING = {
+_FIELDS_OF_KEYS = {
     KEY_TYPES[str]: ("str", "text", "json"),
     KEY_TYPES[int]: ("int", "float", "bool", "json"),
     KEY_TYPES[bytes]: ("bytes",),
@@ -64,10 +64,10 @@ def check_window_key(node: Windowed) -> None:
     result = schema_of(aggregation.result)
     held = held_field(result.fields[result.position("key")]).kind_name
     for name, kind in key_types(node.parent).items():
-        if held not in _HOLDING[kind]:
+        if held not in _FIELDS_OF_KEYS[kind]:
             raise ApplicationError(
                 f"window {node.name!r}: {result.name}.key is {held}, and {name!r} is keyed by {kind}; annotate the"
-                f" field as {_HOLDING[kind][0]}"
+                f" field as {_FIELDS_OF_KEYS[kind][0]}"
             )
 
 

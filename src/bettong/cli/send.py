@@ -101,16 +101,8 @@ def send(
     if format_ is None and any(path == _STANDARD_INPUT for _, path in pairs):
         raise typer.BadParameter("- has no ending that tells the format: give --format")
     kinds = [Format(format_) if format_ is not None else format_of(path) for _, path in pairs]
-    if on_error == "skip" and Format.BINARY in kinds:
-        raise typer.BadParameter(
-            "--on-error skip: binary messages are known by their lengths, so nobody knows what is behind a wrong one"
-        )
+    _check_formats(kinds, on_error)
     unread = on_error == "dead-letter"
-    if unread and set(kinds) != {Format.JSON}:
-        raise typer.BadParameter(
-            "--on-error dead-letter: only lines of JSON are sent as they are; of other files leave out what cannot be"
-            " read (--on-error skip)"
-        )
     console, errors = Console(highlight=False), Console(highlight=False, stderr=True)
     target = to or address_of(SENDER.name, directory)
     say = _complaints(errors) if on_error == "skip" else None
@@ -122,11 +114,8 @@ def send(
                 name = None if own else stream or stream_of_file(path, kind)
                 sender = Sender(target, source, name, finite=stream is None)
             leaving.callback(sender.abandon)  # harmless where it has ended well
-            if unread and not sender.source.takes_json:
-                raise typer.BadParameter(
-                    f'--on-error dead-letter: source {source!r} reads no JSON: give it format="json" in the'
-                    " application, or leave out what cannot be read (--on-error skip)"
-                )
+            if unread:
+                _check_takes_json(sender)
             feeds.append(_feed(sender, path, Format.LINES if unread else kind, frame, say))
         for feed in feeds:
             if feed.durable_before:
@@ -142,6 +131,30 @@ def send(
     for feed, (count, seconds) in zip(feeds, results, strict=True):
         _report_sent(feed, count, seconds, console, remedy)
     _report_skipped(feeds, errors)
+
+
+def _check_formats(kinds: list[Format], on_error: str) -> None:
+    """Raises BadParameter where nobody could do with a file as `on_error` says."""
+    from bettong.client.message_files import Format
+
+    if on_error == "skip" and Format.BINARY in kinds:
+        raise typer.BadParameter(
+            "--on-error skip: binary messages are known by their lengths, so nobody knows what is behind a wrong one"
+        )
+    if on_error == "dead-letter" and set(kinds) != {Format.JSON}:
+        raise typer.BadParameter(
+            "--on-error dead-letter: only lines of JSON are sent as they are; of other files leave out what cannot be"
+            " read (--on-error skip)"
+        )
+
+
+def _check_takes_json(sender: Sender) -> None:
+    """Raises BadParameter where lines of JSON would be other messages, or none."""
+    if not sender.source.takes_json:
+        raise typer.BadParameter(
+            f'--on-error dead-letter: source {sender.source.name!r} reads no JSON: give it format="json" in the'
+            " application, or leave out what cannot be read (--on-error skip)"
+        )
 
 
 def _complaints(errors: Console) -> Callable[[str], None]:

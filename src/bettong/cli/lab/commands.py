@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json as json_lines
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 from bettong.cli.exit_codes import BROKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -67,6 +68,7 @@ def run(
 ) -> None:
     """Measure applications under a load, with checked results, and write all that was measured into folders.
 
+    They run on this machine, or on a cluster that the run file names; all that was started goes at the end.
     Exit code 10 when a step misses its objective; 1 when results are wrong, and then nothing was measured.
     """
     from datetime import UTC, datetime
@@ -87,8 +89,8 @@ def run(
     count = repeats or specs[0].repeats
     for number in range(count):
         for spec, found in zip(specs, repeated, strict=True):
-            with Console(stderr=True).status(f"{spec.name}, repeat {number + 1} of {count} ..."):
-                found.append(once(spec))
+            with _saying(f"{spec.name}, repeat {number + 1} of {count}") as say:
+                found.append(once(spec, say=say))
     faults, rows = [], []
     for file, spec, found in zip(files, specs, repeated, strict=True):
         now = datetime.now(UTC)
@@ -133,8 +135,8 @@ def soak(
 
     terminal = Console(highlight=False, stderr=json)
     spec = lasting(read_spec(file), hours * 3600)
-    with Console(stderr=True).status(f"{spec.name}, {hours:g} hours ..."):
-        repeat = once(spec)
+    with _saying(f"{spec.name}, {hours:g} hours") as say:
+        repeat = once(spec, say=say)
     found = grown(repeat.series, hours * 3600)
     made = save(out, file, spec, [repeat], facts(), datetime.now(UTC))
     if json:
@@ -170,8 +172,8 @@ def find(
     spec = read_spec(file)
     probes: list[Probe] = []
     while (rate := next_rate(probes, first, precision / 100)) is not None:
-        with Console(stderr=True).status(f"{spec.name}: {rate:,.0f} messages/s ..."):
-            probes.append(probe(spec, rate, seconds))
+        with _saying(f"{spec.name}: {rate:,.0f} messages/s") as say:
+            probes.append(probe(spec, rate, seconds, say=say))
         said = f"missed: {probes[-1].why}" if probes[-1].why else "sustained"
         terminal.print(f"{rate:>15,.0f} messages/s  {said}", markup=False, soft_wrap=True)
     if (found := sustained(probes)) is None:
@@ -254,6 +256,15 @@ def compare(
             terminal.print(line, markup=False, soft_wrap=True)
     if any(each.verdict is ChangeVerdict.WORSE for each in found):
         raise typer.Exit(BROKEN)
+
+
+@contextmanager
+def _saying(what: str) -> Iterator[Callable[[str], None]]:
+    """Shows on a terminal what is done, and of that what it is told."""
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} ...") as status:
+        yield lambda text: status.update(f"{what}: {text} ...")
 
 
 def _print_json(rows: Sequence[Comparison | MetricHistory | SeriesGrowth]) -> None:
