@@ -64,6 +64,7 @@ BARS = {
     "a small frame in the worker, p99": Bar(260, 100),
     "a small frame in the worker, p99.99": Bar(1000, 500),
     "tumbling counts of 100,000 keys, compiled, worker alone": Bar(10e6, 20e6),
+    "sliding counts of 100,000 keys, compiled, worker alone": Bar(10e6, 20e6),
     "tumbling counts, Python against a plain loop": Bar(65, 100),
     "sliding counts of 1000 slides against tumbling, compiled": Bar(67, 100),
     "1 M pending timers of other keys against none, compiled, worker alone": Bar(97, 100),
@@ -194,6 +195,8 @@ def _of_worker_alone(load: Workload, only: Part | None) -> Iterator[Planned]:
         yield ["tumbling counts of 100,000 keys, compiled, worker alone"], "messages/s", partial(_one, once)
         once = partial(window_counts.python_against_loop, max(load.messages, _PYTHON_EVENTS_MIN))
         yield ["tumbling counts, Python against a plain loop"], "%", partial(_one, once)
+        once = partial(window_counts.sliding_speed, max(load.messages, _WINDOW_EVENTS_MIN))
+        yield ["sliding counts of 100,000 keys, compiled, worker alone"], "messages/s", partial(_one, once)
         name = "sliding counts of 1000 slides against tumbling, compiled"
         yield [name], "%", partial(_one, window_counts.sliding_against_tumbling)
     if only in (None, Part.KEYS):

@@ -1,6 +1,7 @@
 """Counts of keys by windows, in the partition worker alone, fed from memory; and a plain loop that does the same.
 
-`python -m benchmarks.window_counts EVENTS TURNS` prints how fast sessions are in both speeds, and tumbling windows.
+`python -m benchmarks.window_counts EVENTS TURNS` prints how fast sessions are in both speeds, and tumbling and sliding
+windows.
 """
 
 import struct
@@ -30,6 +31,8 @@ EVENTS_PER_KEY, EVENTS_MANY = 10, 1000
 KEYS_MANY, KEYS_FEW = 100_000, 1_000
 # Slides of a sliding window, and how many of them the load has: so its windows are full for half of it.
 SLIDES, SLIDES_MEASURED = 1000, 2000
+# Of a window over many keys: all of their panes are kept at once.
+SLIDES_FEW = 4
 _SLIDE = timedelta(seconds=1)
 _SLIDE_NS = 1_000_000_000
 # Of a key that has an event each 100 ms on average, one in twenty begins a session.
@@ -109,6 +112,13 @@ def tumbling_speed(events: int, *, compiled: bool) -> Sample:
     """Events a second of one core's time, with 100,000 keys."""
     load = _load(events, KEYS_MANY)
     return _speed(bettong.tumbling(_SLIDE), load.right(1), load, compiled=compiled)
+
+
+def sliding_speed(events: int) -> Sample:
+    """The same of sliding windows, compiled: a message is in several, and each slide has a result of each key."""
+    load = _load(events, KEYS_MANY)
+    kind = bettong.sliding(SLIDES_FEW * _SLIDE, _SLIDE)
+    return _speed(kind, load.right(SLIDES_FEW), load, compiled=True)
 
 
 def session_speed(events: int, *, compiled: bool) -> Sample:
@@ -211,10 +221,12 @@ def main() -> None:
         "sessions, plain Python": partial(session_speed, events, compiled=False),
         "sessions, compiled": partial(session_speed, events, compiled=True),
         "tumbling, compiled": partial(tumbling_speed, events, compiled=True),
+        "sliding, compiled": partial(sliding_speed, events),
     }
     # The first ones load machine code.
     session_speed(events, compiled=True)
     tumbling_speed(events, compiled=True)
+    sliding_speed(events)
     found: dict[str, list[float]] = {name: [] for name in speeds}
     for _ in range(turns):
         for name, speed in speeds.items():

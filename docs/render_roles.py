@@ -17,6 +17,8 @@ def roles_page() -> str:
         "",
         "`bettong k8s try` makes a namespace and installs the chart in it: it needs what `helm install` needs",
         "there (the ClusterRole `admin` in the namespace), and `create` and `delete` of `namespaces`.",
+        "`bettong lab run` on a cluster needs the same, and `get` of `namespaces`; with `get` of `nodes` it says what",
+        "they are.",
         "",
         "The [console](console.md#what-it-may-change) of the chart scales workers where `console.allowChanges` is on.",
         "Then the chart makes a Role for it, `RELEASE-bettong-console`: the rules of `bettong k8s scale` but for pods",

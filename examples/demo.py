@@ -6,7 +6,7 @@
 
 Starts a real Kafka broker, a real Redis, and sender, processor (Spark) and receiver as processes; feeds them through
 gRPC at a rate that they hold, then as fast as it goes, then at that rate while a worker is killed; compares every
-rejected order with the oracle's; stops everything and leaves nothing behind.
+rejected order with the oracle's; stops everything and leaves nothing behind. One order is broken: a dead letter.
 """
 
 import tempfile
@@ -44,6 +44,7 @@ APPLICATION = Path(__file__).with_name("market_spread") / "risk_check.py"
 STEADY_S, KILL_S = 5, 4
 _KILL_AT = 0.25  # of the last phase
 _ROUNDS_PER_S = 20  # of a steady rate: each has a frame of quotes and one of orders
+_BROKEN_ORDERS = 1
 _RESULTS_S_MAX = 300.0
 _POLL_S = 0.25
 _CAPTION = (
@@ -173,7 +174,7 @@ def run(
                     b"".join(path.read_bytes() for path in sorted((results / "rejected").glob("*.bin")))
                 )
                 expected = answer.result()
-                count_found = sum(map(len, found.values()))
+                count_found, dead_letters = sum(map(len, found.values())), feed.watch.dead_letters()
                 report(
                     Outcome(
                         execution,
@@ -181,8 +182,8 @@ def run(
                         sum(each.messages for each in load.rounds),
                         *measured,
                         rejected=count_found,
-                        right=found == expected,
-                        dead_letters=feed.watch.dead_letters(),
+                        right=found == expected and dead_letters == _BROKEN_ORDERS,
+                        dead_letters=dead_letters,
                     )
                 )
                 if stay:
@@ -203,6 +204,8 @@ class Feed:
         The steady rate and its latency, the rate of the burst, and what the killed worker's messages waited, s.
         """
         self._sent = self._client.initial_quotes(INITIAL_QUOTES)
+        for _ in range(_BROKEN_ORDERS):
+            self._client.broken_order()
         with progress(self._console) as bars:
             self._settle("initial quotes", bars)
             steady = f"{load.rate:,}/s for {STEADY_S} s"
@@ -346,7 +349,9 @@ def table(outcomes: list[Outcome], expected: int) -> Table:
         "a worker killed: went on after, s": [f"{outcome.recovery_s:.1f}" for outcome in outcomes],
         "rejected orders": [f"{outcome.rejected:,} (oracle {expected:,})" for outcome in outcomes],
         "equal to the oracle": ["yes" if outcome.right else "NO" for outcome in outcomes],
-        "dead letters": [f"{outcome.dead_letters:,}" for outcome in outcomes],
+        f"dead letters ({_BROKEN_ORDERS} order is broken)": [
+            f"{outcome.dead_letters:,}" for outcome in outcomes
+        ],
         "start-up, s": [f"{outcome.start_s:.1f}" for outcome in outcomes],
     }
     for name, values in rows.items():

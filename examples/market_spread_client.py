@@ -11,6 +11,8 @@ from bettong.client.sender import Sender
 from examples.market_spread_load import Columns, Round
 
 FRAME_MESSAGES = 8192
+# As if its end had been cut off on the way: no order, so it becomes a dead letter.
+_BROKEN_ORDER = b"\x01\x01\x00\x00\x00\x07000042 MSFT"
 _ROUND_S_MAX = 120.0
 
 
@@ -42,6 +44,11 @@ class MarketSpreadClient:
         self._quotes.send_rows(rows)
         self._quotes.flush(_ROUND_S_MAX)
         return len(rows)
+
+    def broken_order(self) -> None:
+        """Feeds an order that cannot be read; durable when it returns."""
+        self._orders.send_rows([_BROKEN_ORDER])
+        self._orders.flush(_ROUND_S_MAX)
 
     def rounds(self, rounds: Iterable[Round]) -> None:
         """Feeds generated load as columns. Each round is durable before the next begins (see Round)."""

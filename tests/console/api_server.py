@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
@@ -20,6 +20,15 @@ NAMESPACE = "space"
 RELEASE = "trial"
 WORKERS = f"{RELEASE}-bettong-worker"
 SETTINGS = f"{RELEASE}-bettong-settings"
+
+
+class AnsweringApi(Protocol):
+    """What `served_api` serves. `broken`: the verb whose calls break off."""
+
+    broken: str | None
+
+    def answer(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, Any] | str]:
+        """Status, and an object or a text."""
 
 
 @dataclass
@@ -79,7 +88,7 @@ def _allows(rule: dict[str, Any], group: str, verb: str, resource: str, name: st
 
 
 @contextmanager
-def served_api(api: ApiServer, kubeconfig: Path) -> Iterator[None]:
+def served_api(api: AnsweringApi, kubeconfig: Path) -> Iterator[None]:
     """Serves it at a port of loopback that `kubeconfig` names, while the block runs."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -89,13 +98,13 @@ def served_api(api: ApiServer, kubeconfig: Path) -> Iterator[None]:
                 return
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             status, found = api.answer(self.command, self.path, body)
-            text = json.dumps(found).encode()
+            text = (found if isinstance(found, str) else json.dumps(found)).encode()
             self.send_response(status)
             self.send_header("content-length", str(len(text)))
             self.end_headers()
             self.wfile.write(text)
 
-        do_GET = do_PATCH = _answer  # noqa: N815 - as the base class calls them
+        do_GET = do_PATCH = do_POST = do_DELETE = _answer  # noqa: N815 - as the base class calls them
 
         def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - as the base class has it
             """Says nothing."""

@@ -114,6 +114,9 @@ def test_accounts_are_those_of_the_api_and_green_with_a_word_where_they_add_up(
 def test_accounts_that_do_not_add_up_are_red_with_words_and_a_stage_has_an_address(page: Page) -> None:
     looks = recorded("visits")
     with served(recorded_site(looks=[*looks[:-2], *map(miscounted, looks[-2:])])) as own:
+        page.goto(own.url)
+        page.locator(".needs li").filter(has_text="accounts do not add up").get_by_role("link").first.click()
+        expect(page).to_have_url(f"{own.url}/accounts")
         page.goto(f"{own.url}/accounts?stage=clicks-by-page")
         expect(page.locator(".verdict .word")).to_have_text("Does not add up")
         expect(page.locator(".verdict li")).to_contain_text("clicks-by-page, ")
@@ -253,6 +256,26 @@ def test_the_hottest_key_of_a_partition_is_named_and_leads_to_its_history(page: 
         page.goto("about:blank")
 
 
+def test_a_partition_with_many_times_its_share_is_named_with_its_hottest_keys_and_the_remedy(
+    page: Page,
+) -> None:
+    def crowded(number: int, look: Look) -> Look:
+        busy = PartitionId("clicks", 3)
+        record = look.answers.partitions[busy]
+        more = {**record, "messages": str(int(record["messages"]) + 100_000 * number)}
+        return replace(
+            look, answers=replace(look.answers, partitions={**look.answers.partitions, busy: more})
+        )
+
+    looks = [crowded(number, timed(look)) for number, look in enumerate(recorded("visits"))]
+    with served(recorded_site(looks=looks)) as own:
+        page.goto(f"{own.url}/partitions")
+        callout = page.locator(".callout.notice").filter(has_text="clicks/3 takes")
+        expect(callout).to_contain_text("Its hottest keys: ann & <bob> 42 %, eve 10 %.")
+        expect(callout).to_contain_text("a key with more fields divides")
+        page.goto("about:blank")
+
+
 def test_partitions_sort_and_filter_and_the_address_remembers(page: Page, site: Served) -> None:
     page.goto(f"{site.url}/partitions")
     rows = page.locator(".pinned tbody tr")
@@ -280,7 +303,8 @@ def test_a_key_is_asked_for_by_keyboard_and_its_states_are_shown(page: Page, sit
     page.keyboard.press("/")
     page.keyboard.type("ann")
     page.keyboard.press("Enter")
-    expect(page.locator(".timeline > li")).to_have_count(2)
+    entries = [re.compile(each) for each in ("offset 4", "snapshot has all that lies before", "offset 3")]
+    expect(page.locator(".timeline > li")).to_have_text(entries)
     expect(page.locator(".timeline .changed").first).to_contain_text("/prices")
     expect(page.locator(".timeline > li").first).to_contain_text(
         '"at":1700000001000000001'

@@ -171,7 +171,7 @@ def test_partitions_say_how_large_states_are_how_old_their_snapshots_and_what_th
     rows = page.locator(".pinned tbody tr")
     expect(rows).to_have_count(len(now["rows"]))
     heads = [each.split("\n")[0] for each in page.locator(".pinned thead th").all_inner_texts()]
-    state, age, paused = (heads.index(name) for name in ("State", "Snapshot", "Paused"))
+    state, age, paused, offset = (heads.index(name) for name in ("State", "Snapshot", "Paused", "Offset"))
     state = heads.index("State", state + 1)  # the first one is whether it moves
     faults = 0
     for row, each, status in zip(rows.all(), now["rows"], statuses, strict=True):
@@ -183,6 +183,7 @@ def test_partitions_say_how_large_states_are_how_old_their_snapshots_and_what_th
             status.snapshot.saved_unix_s,
         )
         assert equals(cells.nth(state).inner_text(), each["state_bytes"])
+        assert cells.nth(offset).inner_text() == f"{status.offset:,}"
         assert equals(cells.nth(paused).inner_text(), snapshot["paused_ms"])
         assert (each["snapshot_fault"], snapshot["size"]) == (
             status.snapshot_fault,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx2
 from playwright.sync_api import Page, expect
 
 from tests.console.recordings import explained, recorded, timed, unmeasured
@@ -16,6 +17,12 @@ def test_a_computation_says_how_busy_it_is_and_what_a_frame_takes_there(page: Pa
         expect(numbers).to_contain_text("0.61ms")
         expect(numbers).to_contain_text("3.10ms")
         expect(page.get_by_title("Hour", exact=True)).not_to_contain_text("busy")
+        now = httpx2.get(f"{own.url}/api/now?view=partitions").json()["workers"]
+        page.goto(f"{own.url}/partitions")
+        slots = page.locator("table:not(.pinned):not(.windows) tbody tr")
+        expect(slots).to_have_count(len(now))
+        for slot, each in zip(slots.all(), now, strict=True):
+            expect(slot.locator("td").nth(3)).to_have_text(f"{100 * each['busy_share']:.1f}%")
         page.goto("about:blank")
 
 

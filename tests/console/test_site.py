@@ -18,11 +18,12 @@ from bettong.inspection.deployment import DeploymentAnswers, inspection
 from bettong.inspection.latency_parts import sink_parts
 from bettong.inspection.services import remote_rows
 from bettong.inspection.status_form import status_form
+from bettong.topics import DEAD_LETTERS
 from bettong_console.access import COOKIE, SESSIONS_MAX, Access, is_loopback_name
 from bettong_console.history import SPANS
 from bettong_console.site import PAGES
 from bettong_console.views import VIEWS
-from tests.console.recordings import explained, miscounted, recorded, timed, unmeasured
+from tests.console.recordings import explained, held, miscounted, recorded, timed, unmeasured
 from tests.console.sites import client, recorded_site
 
 TOKEN, FEED = "of a person", "of a feed"
@@ -150,12 +151,16 @@ def test_computations_are_as_busy_as_the_terminal_says() -> None:
     expected = inspection("visits", remote_rows(look.answers.live), look.answers).computations
     with client(recorded_site(looks=[look])) as asking:
         found = asking.get("/api/now?view=application").json()["computations"]
+        workers = asking.get("/api/now?view=partitions").json()["workers"]
     assert found == [asdict(line) for line in expected]
     partitions = sum(id_.stage == "clicks" for id_ in look.answers.partitions)
     assert {each["name"]: each["busy_share"] for each in found} == {
         "": pytest.approx(partitions * 0.02),
         "Visits": pytest.approx(partitions * 0.03),
     }
+    slots = [slot for id_, slot in look.answers.slots.items() if id_.stage == "clicks"]
+    for worker in workers:
+        assert worker["busy_share"] == pytest.approx(slots.count(worker["slot"]) * 0.05)
 
 
 def test_the_parts_of_the_latency_are_those_that_the_status_has() -> None:
@@ -168,6 +173,19 @@ def test_the_parts_of_the_latency_are_those_that_the_status_has() -> None:
     assert [each["mean_ms"] for each in own["parts"]] == [each.mean_ms for each in sink.parts]
     assert sum(each["share"] for each in own["parts"]) == pytest.approx(1)
     assert view["sinks_left_out"] == 0
+
+
+def test_dead_letters_for_which_nobody_waits_are_the_last_of_the_sinks() -> None:
+    look = held(explained(recorded("visits")[-1]))
+    receiver = dict(look.answers.live["receiver"])
+    for name in ("latency_parts", "latency_percentiles"):
+        receiver[f"{name}/{DEAD_LETTERS}"] = receiver[f"{name}/visits"]
+    answers = replace(look.answers, live={**look.answers.live, "receiver": receiver})
+    with client(recorded_site(looks=[replace(look, answers=answers)])) as asking:
+        parts = asking.get("/api/now?view=summary").json()["latency_parts"]
+        curves = asking.get("/api/now?view=application").json()["latency_curves"]
+    assert [each["sink"] for each in parts] == ["visits", DEAD_LETTERS]
+    assert [each["sink"] for each in curves] == ["hours", "visits", DEAD_LETTERS]
 
 
 def test_views_say_what_is_not_measured() -> None:

@@ -79,6 +79,7 @@ class Engine:
         """A new container of nothing but the base: the words before a command that runs in it, as root.
 
         It has this machine's network, its settings for apt and pip, and `folders`, not to be written, where they lie.
+        It may make a network of its own, and bring its loopback up.
         """
         self._make_base()
         container = self._buildah("from", "--pull-never", _BASE).strip()
@@ -87,7 +88,7 @@ class Engine:
         try:
             yield self._words(
                 "run",
-                *("--isolation=chroot", "--network=host", "--cap-add=CAP_SYS_ADMIN"),
+                *("--isolation=chroot", "--network=host", "--cap-add=CAP_SYS_ADMIN,CAP_NET_ADMIN"),
                 *(f"--volume={path}:{path_inside}:ro" for path, path_inside in given.items()),
                 *(f"--env={name}={value}" for name, value in {**variables, "PIP_CERT": inside}.items()),
                 *(container, "--"),

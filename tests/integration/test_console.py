@@ -61,6 +61,8 @@ def test_the_history_of_a_key_ends_with_the_state_that_it_has(world: RecordedRun
     )
     newest = ask(world, KeyQuestion(stage, str(account), whole=False))
     assert (newest["from_snapshot"], newest["until"]) == (True, found["until"])
+    assert newest["snapshots"] == [newest["first"]]
+    assert newest["first"] in found["snapshots"]
 
 
 def test_dead_letters_are_read_with_their_reasons(world: RecordedRun) -> None:

@@ -10,7 +10,7 @@ import secrets
 import ssl
 import subprocess
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -32,13 +32,19 @@ LOGGED = ("trial-bettong-worker-0", "trial-bettong-worker-1", "trial-bettong-dri
 
 
 class ControlPlane:
-    """A context manager; all of it lies in `folder`, and ends with it. `played`: with nodes of kwok's, else none."""
+    """A context manager; all of it lies in `folder`, and ends with it. `played`: with nodes of kwok's, else none.
 
-    def __init__(self, folder: Path, *, played: bool = True) -> None:
+    `forwards`: to which ports of this machine connections go that are forwarded to ports of played pods.
+    """
+
+    def __init__(
+        self, folder: Path, *, played: bool = True, forwards: Mapping[int, int] | None = None
+    ) -> None:
         self._nodes = NODES if played else 0
         self._folder = folder
         self._bin = CONTROL_PLANE.folder
         self._etcd, self._peer, self.port, self._kubelet = free_ports(4)
+        self._forwards = forwards or {}
         self._stack = ExitStack()
 
     @property
@@ -236,7 +242,7 @@ class ControlPlane:
         ]
 
     def _played(self) -> Path:
-        """What kwok plays of containers: logs out of files, and commands that run on this machine."""
+        """What kwok plays of containers: logs out of files, commands that run on this machine, and ports of it."""
         logs = [
             {
                 "apiVersion": "kwok.x-k8s.io/v1alpha1",
@@ -261,8 +267,19 @@ class ControlPlane:
             "metadata": {"name": "all"},
             "spec": {"execs": [{"local": {}}]},
         }
+        ports = {
+            "apiVersion": "kwok.x-k8s.io/v1alpha1",
+            "kind": "ClusterPortForward",
+            "metadata": {"name": "all"},
+            "spec": {
+                "forwards": [
+                    {"ports": [port], "target": {"address": LOOPBACK, "port": target}}
+                    for port, target in self._forwards.items()
+                ]
+            },
+        }
         file = self._folder / "played.yaml"
-        file.write_text("\n---\n".join(json.dumps(each) for each in [*logs, execs]))
+        file.write_text("\n---\n".join(json.dumps(each) for each in [*logs, execs, ports]))
         return file
 
     def log_of(self, pod: str, *, previous: bool = False) -> Path:

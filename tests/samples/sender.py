@@ -65,6 +65,13 @@ def source(key: Key | None = "symbol", *, decodes: bool = True, on_error: OnErro
     return app.sources[0]
 
 
+def json_source() -> Source:
+    """Another one, `objects`, of orders as JSON."""
+    app = Application("shop")
+    app.source("objects", schema=Order, key="symbol", format="json").sink("all")
+    return app.sources[0]
+
+
 def route(of: Source | None = None, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> SourceRoute:
     """Where its frames go."""
     return SourceRoute(of or source(), "shop.stage.orders", "shop.dead-letters", PARTITIONS, frame_bytes_max)

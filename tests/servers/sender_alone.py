@@ -33,7 +33,7 @@ from bettong_sender.ownership import Ownership
 from bettong_sender.service import _listen, receiving_of, shares_of
 from bettong_sender.servicer import PERMISSIONS, IngestServicer
 from bettong_sender.status import SenderStatus
-from tests.samples.sender import route
+from tests.samples.sender import json_source, route, source
 from tests.waiting import eventually
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -92,7 +92,9 @@ async def _serve() -> None:
     settings = read(SenderSettings)
     logger = configure(settings, "sender")
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
-    routes = {"orders": route(frame_bytes_max=settings.frame_bytes_max)}
+    routes = {
+        each.name: route(each, frame_bytes_max=settings.frame_bytes_max) for each in (source(), json_source())
+    }
     intake = Intake("shop", routes, limits, SenderStatus(0), clock=time.time_ns)
     topics = {name: name for each in routes.values() for name in (each.stage_topic, each.dead_letter_topic)}
     intake.use(_KeepsNothing(), topics)

@@ -312,6 +312,10 @@ NO_FUNCTION: Any = 3
             lambda: bettong.aggregate(Few, **{**FEW, "total": sum}),
             "total=<built-in function sum> is no aggregate",
         ),
+        (
+            lambda: bettong.aggregate(Few, **{**FEW, "total": bettong.Sum}),
+            "total=<class 'bettong.application.windows.aggregates.Sum'> is no aggregate; expected bettong.Count()",
+        ),
         (lambda: bettong.aggregate(Few, **{**FEW, "total": bettong.Sum(NO_FUNCTION)}), "of=3 is neither"),
         (
             lambda: described(bettong.sessions(timedelta(1)), Few, {**FEW, "total": bettong.Sum("none")}),

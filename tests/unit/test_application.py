@@ -62,7 +62,7 @@ def test_a_name_is_taken_once(app: Application) -> None:
     with refused("'trades' is taken by a source of 'shop'", "choose another: dead letters and metrics"):
         trades.sink("trades")
     trades.map(alert)
-    with refused("'alert' is taken by a mapped", "give name=... to tell them apart"):
+    with refused("'alert' is taken by a map of", "give name=... to tell them apart"):
         trades.map(alert)
     trades.map(alert, name="alert-too")
     trades.sink("out")

@@ -151,5 +151,5 @@ def test_branches_are_checked_when_the_application_is_built() -> None:
     with refused("branch 'large'", "on_error='retry'"):
         numbers.branch(on_error="retry", large=is_large)  # type: ignore[arg-type]
     numbers.branch(large=is_large)
-    with refused("the name 'large' is taken by a branched of 'meters'"):
+    with refused("the name 'large' is taken by a branch of 'meters'"):
         numbers.branch(large=is_large)

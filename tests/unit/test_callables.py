@@ -155,6 +155,12 @@ class Frozen:
     names: list[str]
 
 
+@dataclass(frozen=True)
+class FrozenCount:
+    count: int = 0
+    last: tuple[str, ...] = ()
+
+
 class Pair(NamedTuple):
     left: object
     right: object
@@ -173,6 +179,7 @@ UNCHANGING = [
     Decimal(1),
     Colour.RED,
     Pair(1, 2),
+    FrozenCount(),
     1j,
 ]
 CHANGING = [[], {}, set(), bytearray(), Seen(), Number(1), ([],), Pair([], 1), Frozen([]), object, iter(())]

@@ -133,3 +133,22 @@ def test_a_report_survives_json() -> None:
     assert Report.model_validate_json(reported.model_dump_json()) == reported
     (sink,) = reported.sinks
     assert (sink.lost, sink.doubled, sink.unexpected, sink.right) == (3, 2, 1, False)
+
+
+def test_a_report_for_scripts_is_alone_on_standard_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = report()
+    monkeypatch.setattr("bettong.chaos.run.run", lambda *_, **__: made)
+    (tmp_path / "lines.txt").write_text("a b\n" * 100)
+    called(
+        WORDS,
+        "--input",
+        f"lines={tmp_path / 'lines.txt'}",
+        "--report",
+        str(tmp_path / "report.json"),
+        "--json",
+    )
+    printed = capsys.readouterr()
+    assert Report.model_validate_json(printed.out) == made
+    assert "word-count: 100 messages" in printed.err

@@ -10,10 +10,11 @@ import pytest
 
 from bettong.cli.k8s.tables import short
 from bettong.cluster import counts, rolling
+from bettong.cluster.helm import chart_of
 from bettong.cluster.log_lines import Line, lines_of, merged, nanoseconds, seconds
 from bettong.cluster.objects import Object, chosen, of_release
 from bettong.cluster.pods import cpus, row, rows, warnings
-from bettong.cluster.trial import ClusterTrial, chart_of, namespace_of
+from bettong.cluster.trial import ClusterTrial, namespace_of
 from bettong.errors import ClusterError, SettingsError
 
 MADE = "2026-01-01T00:00:00Z"

@@ -133,6 +133,15 @@ def returns_a_number_for_text(word: Word, seen: Seen) -> Count | None:
     return Count(word.size, seen.total)  # type: ignore[arg-type]
 
 
+def returns_what_returns_none(word: Word, seen: Seen) -> Count | None:
+    return returns_none(seen)
+
+
+def returns_none(seen: Seen) -> Count | None:
+    seen.total += 1
+    return None
+
+
 def leaves_out_a_field(word: Word, seen: Seen) -> Count | None:
     seen.total += 1
     return Count(word.word)  # type: ignore[call-arg]  # wrong
@@ -177,6 +186,7 @@ MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (sums_a_generator, "write a list, [... for ...], instead"),
     (returns_a_float_for_an_integer, "field 'total' of what it returns: expected an integer, not float64"),
     (returns_a_number_for_text, "field 'word' of what it returns: expected text, not int64"),
+    (returns_what_returns_none, "it returns None, where a result is expected"),
     (takes_letters_one_by_one, "Invalid use of getiter with parameters (text[4])"),
     (asks_for_a_class, "Numba has no isinstance("),
     (changes_its_message, "cannot change field 'size' of a Word: make a new one"),

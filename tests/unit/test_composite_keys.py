@@ -293,6 +293,26 @@ def test_windows_have_the_parts_of_a_key_and_no_field_for_all() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "kind", "expected"),
+    [
+        ("venue", "integers", "int"),
+        ("tag", "bytes", "bytes"),
+        (lambda trade: trade.venue, None, None),  # that a function's key does not fit shows when it runs
+    ],
+)
+def test_a_field_for_the_key_of_a_window_can_hold_it(key: Any, kind: str | None, expected: str) -> None:
+    app = Application("meters")
+    source = app.source("in", schema=Trade, key=key)
+    minute = bettong.tumbling(timedelta(microseconds=1))
+    source.window(minute, bettong.aggregate(Minute, trades=bettong.Count())).sink("out")
+    if kind is None:
+        app.check()
+        return
+    with refused("window 'Minute': Minute.key is text", f"'in' is keyed by {kind}", f"as {expected}"):
+        app.check()
+
+
 @dataclass
 class Split:
     KEY_PARTS: ClassVar[int] = 2

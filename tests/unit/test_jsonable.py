@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum, Flag, IntEnum, StrEnum
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -30,6 +34,24 @@ class Outer:
 class Own:
     def __init__(self) -> None:
         self.count = 3
+
+
+class Side(StrEnum):
+    BUY = "buy"
+
+
+class Level(IntEnum):
+    HIGH = 2
+
+
+class Colour(Enum):
+    RED = (1, 2)
+    BLUE = (3, 4)
+
+
+class Rights(Flag):
+    READ = 1
+    WRITE = 2
 
 
 class Slotted:
@@ -57,6 +79,15 @@ class Slotted:
         (Own(), {"count": 3}),
         (Slotted(), {"here": 1}),
         (3 + 4j, "(3+4j)"),
+        (
+            [Side.BUY, Level.HIGH, Colour.BLUE, Rights.READ, Rights.READ | Rights.WRITE],
+            ["buy", "HIGH", "BLUE", "READ", "Rights.READ|WRITE"],
+        ),
+        ({Colour.RED: UUID(int=1)}, {"RED": "00000000-0000-0000-0000-000000000001"}),
+        (datetime(2026, 1, 2, 3, tzinfo=timezone(timedelta(hours=1))), "2026-01-02T02:00:00Z"),
+        (datetime(2026, 1, 2, 3, 4, 5), "2026-01-02T03:04:05"),  # noqa: DTZ001 - a state may hold one
+        ([date(2026, 1, 2), time(3, 4), timedelta(seconds=-90.5)], ["2026-01-02", "03:04:00", "-90.5s"]),
+        ([Decimal("12.50"), Decimal("NaN")], ["12.50", "NaN"]),
     ],
 )
 def test_what_a_state_holds_becomes_json(value: object, expected: object) -> None:

@@ -275,8 +275,8 @@ def marked(schema: type[Any], state: Any, key: Any = "name", returns: Any = Outc
     [
         (marked(Sample, LooseState), "compiled 'f': LooseState: items has no fixed width"),
         (marked(Sample, ListState), "compiled 'f': ListState: items (list): it has no bound; use Annotated"),
-        (marked(Sample, dict), "compiled 'f': state: <class 'dict'> is no schema"),
-        (marked(Sample, lambda: Kept()), "is no schema"),  # noqa: PLW0108 - a function is the point
+        (marked(Sample, dict), "compiled 'f': state=dict: expected a dataclass; keep it in a field of one"),
+        (marked(Sample, lambda: Kept()), "state=<lambda>: expected a dataclass"),  # noqa: PLW0108 - a function is the point
         (marked(Loose, State, key="text"), "compiled 'f': key 'text' of 'in' has no fixed width"),
         (marked(Sample, State, returns=Loose), "compiled 'f': Loose: text has no fixed width"),
         (marked(Sample, State, returns=list[Outcome]), "cannot be compiled: Invalid use of getiter with"),

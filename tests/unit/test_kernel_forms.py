@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Application, ApplicationError, Width
 from bettong.application.plan import plan
+from bettong.testing import run
 from bettong.worker.stage_program import StageProgram, program
 from tests.samples.worker import data, dead_letters, fold, results, worker
 
@@ -203,6 +204,29 @@ def test_a_function_without_state_that_cannot_be_compiled_is_refused_with_its_li
         ApplicationError, match=rf"'misspelt' \({__file__}:{line}\) cannot be compiled: .*'nam'"
     ):
         program(plan(app).stages[0], compiled=True)
+
+
+@bettong.compiled
+def noted(number: Number, kept: Sum) -> Part | None:
+    if number.value < 0:
+        return None
+    kept.total += number.value
+    return None
+
+
+@bettong.compiled
+def noted_at_once(number: Number, kept: Sum) -> Part | None:  # type: ignore[return]
+    kept.total += number.value  # and returns nothing
+
+
+@pytest.mark.parametrize("function", [noted, noted_at_once])
+def test_a_function_that_never_has_a_result_changes_its_state(function: Any) -> None:
+    app = Application("meters")
+    app.source("in", schema=Number, key="name").stateful(function, state=Sum).sink("out")
+    outcome = run(app, [("in", [Number("a", 2), Number("b", 5), Number("a", 3)])], compiled=True)
+    assert outcome.outputs == {"out": []}
+    kept = outcome.states[function.__name__]
+    assert {name: state["total"] for name, state in kept.items()} == {"a": 5, "b": 5}
 
 
 @bettong.compiled

@@ -18,13 +18,14 @@ import bettong
 from bettong import Application, ApplicationError
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.plan import plan
-from bettong.client.json_values import column_of, reader_of
+from bettong.client.json_values import column_of
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.fitting import fitting
 from bettong.frames.frame import decode
 from bettong.frames.text import json_line, message_of
 from bettong.schema.annotations import FORMS
+from bettong.schema.json_objects import reader_by_arrow
 from bettong.schema.schema import Schema
 from bettong.schema.sql_types import sql_types
 from bettong.schema.tables import batch_of
@@ -150,8 +151,9 @@ def test_a_value_has_one_json_form(case: KindCase) -> None:
 def test_a_client_sends_json_by_the_arrow_schema_alone(case: KindCase) -> None:
     wanted = pa.ipc.read_schema(pa.py_buffer(case.schema.arrow.serialize().to_pybytes()))
     table: dict[str, Any] = {"key": ["a"] * len(case.values)}
-    read = reader_of(wanted.field("value"))
-    table["value"] = column_of(wanted.field("value"), [read(each) for _, each in case.values])
+    field = wanted.field("value")
+    records = [{"value": each} for _, each in case.values]
+    table["value"] = column_of(field, reader_by_arrow(field).values(records))
     payload = batch_of(wanted, table).serialize().to_pybytes()
     assert read_back(case.schema, payload) == given_values(case)
 
@@ -191,7 +193,7 @@ def test_json_that_is_no_value_is_refused(case: KindCase) -> None:
     wanted = case.schema.arrow.field("value")
     for value, reason in case.no_json:
         with pytest.raises(SchemaError, match=reason):
-            reader_of(wanted)(value)
+            reader_by_arrow(wanted).read(value)
         with pytest.raises(SchemaError, match=r"^field ['\"]value"):
             message_of(case.schema, json.dumps({"key": "", "value": value}).encode())
 

@@ -30,6 +30,7 @@ def repeats(*values: float) -> list[Repeat]:
         Repeat(
             [Measured("out at 10/s, p99", "ms", value, "h"), Measured("throughput", "messages/s", 2 * value)],
             [SeriesPoint(1.0, "sender: cores", 0.5)],
+            {"target": "a cluster"},
         )
         for value in values
     ]
@@ -45,7 +46,9 @@ def test_a_run_gets_a_folder_of_its_own_that_can_be_read_again(tmp_path: Path) -
         MetricRuns("out at 10/s, p99", "ms", (5.0, 6.0)),
         MetricRuns("throughput", "messages/s", (10.0, 12.0)),
     ]
-    assert json.loads((made / RESULTS).read_text())["asked"]["run"] == "Steady, 10/s"
+    written = json.loads((made / RESULTS).read_text())
+    assert written["asked"]["run"] == "Steady, 10/s"
+    assert written["machine"] == {"processor": "a processor", "target": "a cluster"}
     assert pq.read_table(made / SERIES).to_pylist() == [
         {"repeat": number, "at_s": 1.0, "metric": "sender: cores", "value": 0.5} for number in (1, 2)
     ]

@@ -77,4 +77,4 @@ def test_a_run_made_shorter_leaves_out_none_of_its_faults() -> None:
     with pytest.raises(SettingsError, match="x: a fault at 50 s: the run lasts 40 s"):
         lasting(spec, 40)
     with pytest.raises(SettingsError, match="x: a fault at 50 s: the run lasts 25 s"):
-        probe(spec, 1_000, 20)
+        probe(spec, 1_000, 20, say=print)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -60,6 +61,11 @@ def test_the_command_shows_the_steps_of_a_run(tmp_path: Path) -> None:
     assert "commit-3" in said.output
     assert "better" in said.output
     assert "commit-2" not in said.output
+    (metric,) = json.loads(CliRunner().invoke(app, ["lab", "history", str(tmp_path), "--json"]).output)
+    assert (metric["name"], metric["runs"][0]) == ("speed", [100.0, 101.0, 102.0, 103.0, 104.0])
+    assert [(step["commit"], step["comparison"]["verdict"]) for step in metric["steps"]] == [
+        ("commit-3", "better")
+    ]
 
 
 def test_the_command_says_where_there_is_no_such_run(tmp_path: Path) -> None:

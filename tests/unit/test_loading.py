@@ -65,6 +65,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     )
 
 
+def test_a_misspelt_file_is_told_which_one_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "hello.py").touch()
+    assert refused(str(tmp_path / "helo.py")).endswith(
+        f"there is no such file; is {tmp_path}/hello.py meant?"
+    )
+
+
 def test_a_folder_is_told_to_name_the_file_in_it(tmp_path: Path) -> None:
     assert refused(str(tmp_path)).endswith(f"is a folder: name the file in it, such as {tmp_path}/app.py")
 

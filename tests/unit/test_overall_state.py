@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bettong.hot_keys import HotKey, HotKeys
 from bettong.identifiers import PartitionId
 from bettong.inspection.accounts import AccountLine
 from bettong.inspection.measures import TimedInspection
 from bettong.inspection.overall_state import Level, needs, overall_state
 from bettong.inspection.slowest_part import heavy_partitions, slowest_part
+from bettong.latency_parts import PartsOfLate
 from tests.samples.deployments import Partitions, measured, moment, partition, services
 
 S0, S1 = PartitionId("s", 0), PartitionId("s", 1)
@@ -107,6 +110,32 @@ def test_without_lag_the_greatest_latency_is_slowest_and_nothing_is_wrong() -> N
     assert slowest is not None
     assert (slowest.kind, slowest.name, slowest.remedy) == ("sink", "out", "")
     assert "30.0 ms, of which the slowest stage takes 9.0 ms" in slowest.why
+
+
+@pytest.mark.parametrize(
+    ("sums_s", "slowest", "share"),
+    [
+        ([0.1, 1.2, 0.3, 0.2, 0.2], ("stage", "t"), "60% of it log to worker"),
+        ([0.1, 0.2, 1.2, 0.3, 0.2], ("stage", "t"), "60% of it inside worker"),
+        ([0.1, 0.2, 0.3, 1.2, 0.2], ("sink", "out"), "60% of it log to receiver"),
+        ([0.1, 0.2, 0.2, 0.3, 1.2], ("sink", "out"), "60% of it receiver to sink"),
+        ([1.2, 0.2, 0.3, 0.2, 0.1], ("source", "in"), "60% of it client to log"),
+    ],
+)
+def test_where_the_parts_of_the_latency_are_known_the_largest_says_what_is_slowest(
+    sums_s: list[float], slowest: tuple[str, str], share: str
+) -> None:
+    parts = {
+        "latency_parts/out": PartsOfLate(100, sums_s, [1.0] * 5).to_text(),
+        # Nobody waits for dead letters.
+        "latency_parts/dead-letters": PartsOfLate(1, [0.0, 0.0, 0.0, 0.0, 9.0], [1.0] * 5).to_text(),
+    }
+    live = services(sender={"decoding/in": 0}, receiver={"latency_p99_ms/out": 90.0, **parts})
+    records = {**partition("s", 0, latency_p99_ms=4.0), **partition("t", 0, latency_p99_ms=9.0)}
+    found = slowest_part(measured(moment(0, live, records)))
+    assert found is not None
+    assert (found.kind, found.name, found.remedy) == (*slowest, "")
+    assert found.why == f"results of out take 20.0 ms in the mean from client to delivery, {share}"
 
 
 def test_nothing_measured_has_no_slowest_part() -> None:

@@ -78,6 +78,24 @@ def test_rows_are_skipped_and_counted_and_the_first_are_named(
     assert last == "orders.csv: 30 skipped; the first 20 are named above"
 
 
+def test_lines_of_json_that_are_no_messages_become_dead_letters_of_the_sender(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = '{"side": 1, "number": %d, "symbol": "A", "price": 0.5}\n'
+    (path := tmp_path / "objects.jsonl").write_text(
+        "".join([good % 1, "oops\n", good % 2, '{"side": "b"}\n'])
+    )
+    words = ["send", "objects", str(path), "--frame", "2", "--to", address]
+    assert end_well(command_line, words, name="bettong") == 1
+    assert "objects.jsonl: the first 0 messages to objects are durable" in capsys.readouterr().err
+    for expected in ("\n2 of them could not be decoded", "nothing new for objects: "):
+        assert end_well(command_line, [*words, "--on-error", "dead-letter"], name="bettong") == 0
+        assert expected in capsys.readouterr().out
+    words = ["send", "orders", str(path), "--on-error", "dead-letter", "--to", address]
+    assert end_well(command_line, words, name="bettong") == 2
+    assert "source 'orders' reads no JSON: give it format=\"json\"" in capsys.readouterr().err
+
+
 def test_where_a_file_cannot_be_read_on_it_says_what_is_durable(
     send: Send, address: str, tmp_path: Path
 ) -> None:
@@ -168,6 +186,10 @@ def test_standard_input_is_a_stream_of_its_own_each_time(address: str) -> None:
         (("-",), "- has no ending that tells the format: give --format"),
         (("-", "more", "-", "--format", "json"), "- is there twice: standard input is read once"),
         (("a.bin", "--on-error", "skip"), "--on-error skip: binary messages are known by their lengths"),
+        (
+            ("a.bin", "--on-error", "dead-letter"),
+            "--on-error dead-letter: only lines of JSON are sent as they are",
+        ),
         (("a.bin", "--again", "--stream", "a"), "--again sends under a name of its own: leave --stream out"),
     ],
 )

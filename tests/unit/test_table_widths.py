@@ -2,13 +2,16 @@
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import pytest
+import typer
 from rich.console import Console
 from rich.table import Table
 
+from bettong.chaos.growth import Growth
 from bettong.chaos.report import GrowthReport, KindReport, MemoryReport, Report, SinkReport
 from bettong.cli import chaos_tables
 from bettong.cli.account_tables import accounts_table
@@ -17,7 +20,9 @@ from bettong.cli.doctor import table as doctor_table
 from bettong.cli.fitting_tables import fitting, print_fitting
 from bettong.cli.k8s.status_form import release_form
 from bettong.cli.k8s.tables import pods_table
+from bettong.cli.lab.tables import comparison_table, growth_table, history_table, results_table
 from bettong.cli.latency_tables import latency_table
+from bettong.cli.main import app
 from bettong.cli.queue_texts import clients_table, queues_table, subscribers_table
 from bettong.cli.status import partitions_table, services_table, stages_table
 from bettong.cli.watermark_texts import watermarks_table
@@ -33,6 +38,10 @@ from bettong.inspection.open_windows import InputWatermark
 from bettong.inspection.overview import StageSummary, partition_rows
 from bettong.inspection.queues import QueueKind, QueueLine
 from bettong.inspection.services import ProcessFacts, ServiceRow
+from bettong.lab.comparison import ChangeVerdict, Comparison
+from bettong.lab.growing import SeriesGrowth
+from bettong.lab.history import histories
+from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue
 from bettong.latency_parts import PartsOfLate
 from bettong.local.prerequisites import Finding, Grade
 from bettong.queued import ClientCredits, SubscriberQueue
@@ -160,6 +169,18 @@ def services() -> Table:
     return services_table([ServiceRow(NAME, "running", 1.0, f"waits for {OTHER} " * 5, process)], 300.0)
 
 
+def benchmark_results(day: int = 1) -> BenchmarkResults:
+    runs = [
+        RunValue(value=value * (1 + day // 20)) for value in (12345678.0, 12345679.0, 12445678.0, 12345673.0)
+    ]
+    return BenchmarkResults(
+        date=f"2026-11-{day:02}T00:00:00+00:00",
+        machine={"commit": f"{day:040x}"},
+        asked={"run": NAME},
+        measurements=[MeasuredMetric(name=NAME, unit="messages/s", runs=runs)],
+    )
+
+
 TABLES: dict[str, Callable[[], Table]] = {
     "services": services,
     "stages": lambda: stages_table(
@@ -184,10 +205,33 @@ TABLES: dict[str, Callable[[], Table]] = {
     "sinks": lambda: chaos_tables.sinks(report()),
     "memory": lambda: chaos_tables.memory(report()),
     "growth": lambda: chaos_tables.growth(report()),
+    "measured": lambda: results_table(benchmark_results()),
+    "soaked": lambda: growth_table([SeriesGrowth(NAME, Growth(123456.7, 0.5, -0.123, 0.456, ()), 0.25)]),
+    "history": lambda: history_table(histories([benchmark_results(day) for day in range(1, 29)])),
+    "compared": lambda: comparison_table(
+        [Comparison(NAME, "messages/s", 12345678.0, 2345678.0, 0.19, 0.123, 0.256, 0.01, ChangeVerdict.WORSE)]
+    ),
     "doctor": lambda: doctor_table([Finding("memory", Grade.WARNING, f"{NAME} " * 6, f"{OTHER} " * 6)]),
 }
 
+# Each command that prints one; `setup` ends with that of `doctor`.
+COMMANDS = {
+    *("doctor", "status", "replay", "chaos", "dead-letters list", "state list", "k8s status"),
+    *("lab check", "lab run", "lab soak", "lab history", "lab compare"),
+}
+
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
+
+
+def with_json(command: Any, name: str) -> Iterator[str]:
+    for each, below in getattr(command, "commands", {}).items():
+        yield from with_json(below, f"{name} {each}".strip())
+    if any("--json" in each.opts for each in command.params):
+        yield name
+
+
+def test_each_command_that_prints_a_table_prints_json_too() -> None:
+    assert sorted(COMMANDS - set(with_json(typer.main.get_command(app), ""))) == []
 
 
 def printed(table: Table, width: int) -> str:

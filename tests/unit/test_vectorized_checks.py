@@ -206,7 +206,7 @@ def unchanged(item: Item, kept: Any, key: RowIndexes) -> Item:
     [
         (text, Kept, "vectorized 'unchanged': the key of 'in' is a function; key by fields"),
         ("key", Loose, "vectorized 'unchanged': Loose: text has no fixed width"),
-        ("key", dict, "vectorized 'unchanged': state:"),
+        ("key", dict, "vectorized 'unchanged': state=dict: expected a dataclass"),
     ],
 )
 def test_key_and_state_have_fixed_widths(key: Any, state: Any, text: str) -> None:

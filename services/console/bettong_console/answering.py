@@ -21,7 +21,7 @@ from bettong.inspection.json_lines import dead_letter_json, event_json
 from bettong.inspection.key_history import Event
 from bettong.inspection.live.application import loaded_application
 from bettong.inspection.live.dead_letters import DeadLetterLog
-from bettong.inspection.live.key_history import folded, history_of, log_of, stretch_of
+from bettong.inspection.live.key_history import folded, history_of, kept_snapshots, log_of, stretch_of
 from bettong.inspection.live.recorded_case import recorded_case
 from bettong.inspection.live.source_logs import source_stages
 from bettong.inspection.message_keys import key_of
@@ -87,6 +87,7 @@ def _key_history(question: KeyQuestion, planned: Plan, where: FoundLocations) ->
     log = log_of(planned, stage, key, here)
     stretch = stretch_of(planned, log, here, log.end, from_snapshot=not question.whole)
     history = history_of(planned, key, here, stretch)
+    snapshots = kept_snapshots(planned, stretch, here)  # before others take their place
     events: deque[Event] = deque(maxlen=_EVENTS_MAX)
     total = 0
     for each in folded(history, stretch, here):
@@ -100,6 +101,7 @@ def _key_history(question: KeyQuestion, planned: Plan, where: FoundLocations) ->
         "first": stretch.first,
         "until": history.next_offset,
         "from_snapshot": stretch.snapshot is not None,
+        "snapshots": snapshots,
         "begin": log.begin,
         "total": total,
         "stopped": str(history.stopped) if history.stopped is not None else None,

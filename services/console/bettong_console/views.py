@@ -6,13 +6,13 @@ Every view has `status`, which stands at the head of each place. The page decide
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from bettong.inspection.accounts import differences, shown
 from bettong.inspection.flow_graph import FlowGraph
-from bettong.inspection.latency_curves import latency_curves
+from bettong.inspection.latency_curves import LatencyCurve, latency_curves
 from bettong.inspection.latency_parts import SinkParts
 from bettong.inspection.measures import Measures, PartitionMeasures, StageMeasures
 from bettong.inspection.open_windows import open_windows
@@ -22,6 +22,7 @@ from bettong.inspection.slowest_part import heavy_partitions, slowest_part
 from bettong.inspection.unmeasured import MeasureKind
 from bettong.inspection.watermark_form import open_window_status
 from bettong.latency_percentiles import SHARES
+from bettong.topics import DEAD_LETTERS
 from bettong_console.board import Board, Known
 
 # A table that a person looks at; of more partitions those are sent that are furthest behind.
@@ -32,6 +33,7 @@ _HOT_KEYS_MAX = 3
 _SINKS_MAX = 4
 
 View = dict[str, Any]
+OfSink = TypeVar("OfSink", SinkParts, LatencyCurve)
 
 
 def description(application: str, graph: FlowGraph, objective_p99_ms: float | None) -> View:
@@ -51,7 +53,7 @@ def summary(board: Board, known: Known, now_s: float) -> View:
             "skipped": overview.skipped,
         },
         "needs": [asdict(need) for need in known.needs()],
-        "latency_parts": [_parts(each) for each in overview.latency_parts[:_SINKS_MAX]],
+        "latency_parts": [_parts(each) for each in _ordered(overview.latency_parts)[:_SINKS_MAX]],
         "latency_parts_measured": _is_measured(known, MeasureKind.LATENCY_PARTS),
         "sinks_left_out": max(0, len(overview.latency_parts) - _SINKS_MAX),
         "services": [
@@ -83,7 +85,9 @@ def application(board: Board, known: Known, now_s: float) -> View:
         "flows": [asdict(each) for each in known.measured.flows],
         "senders_held_share": known.measured.senders_held_share,
         "latency_shares": SHARES,
-        "latency_curves": [asdict(each) for each in latency_curves(known.moment.answers.live.values())],
+        "latency_curves": [
+            asdict(each) for each in _ordered(latency_curves(known.moment.answers.live.values()))
+        ],
         "slowest": asdict(slowest) if slowest is not None else None,
     }
 
@@ -157,6 +161,11 @@ def _is_measured(known: Known, measure: MeasureKind) -> bool:
 def _measures(measured: Measures) -> View:
     names = ("in_per_s", "out_per_s", "lag", "lag_s", "p50_ms", "p99_ms", "max_ms")
     return {name: getattr(measured, name) for name in names}
+
+
+def _ordered(sinks: Sequence[OfSink]) -> list[OfSink]:
+    """As they were, but that of dead letters, for which nobody waits, last."""
+    return sorted(sinks, key=lambda each: each.sink == DEAD_LETTERS)
 
 
 def _parts(sink: SinkParts) -> View:
@@ -241,10 +250,12 @@ def _workers(measured: Measures) -> list[View]:
 
 def _worker(slot: int, own: list[PartitionMeasures]) -> View:
     rates = [rate for each in own if (rate := each.trend.messages_per_s) is not None]
+    busy = [each.busy_share for each in own if each.busy_share is not None]
     return {
         "slot": slot,
         "partitions": len(own),
         "messages_per_s": sum(rates) if rates else None,
+        "busy_share": sum(busy) if busy else None,
         "lag": sum(each.row.lag or 0 for each in own),
         "p99_ms": max((each.p99_ms for each in own if each.p99_ms is not None), default=None),
         "keys": sum(each.row.keys for each in own),

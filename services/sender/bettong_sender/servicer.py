@@ -13,6 +13,7 @@ from bettong.edges.grpc_server import ClientShares, Permissions, Receiving, call
 from bettong.ingest.refusal import Refusal, invalid, unavailable
 from bettong.ingest.requests import read_hello
 from bettong.ingest.session import SourceRoute
+from bettong.schema.json_objects import JsonObjects
 from bettong.traces import NO_SAMPLING, RATIO_METADATA, FrameSampling
 from bettong.v1.ingest_pb2 import (
     DESCRIPTOR,
@@ -217,6 +218,7 @@ def describe(route: SourceRoute) -> Source:
         schema=schema.fingerprint,
         arrow_schema=schema.arrow.serialize().to_pybytes(),
         takes_rows=route.source.decoder is not None,
+        takes_json=isinstance(route.source.decoder, JsonObjects),
     )
 
 

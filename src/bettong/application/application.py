@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from bettong.application.callables import check_plain
 from bettong.application.event_time import IDLE_TIMEOUT, MAX_LEAD, event_time_of
 from bettong.application.external.transport import Transport, check_transport
 from bettong.application.key import check_key
 from bettong.application.keys import check_keys, check_window_key
+from bettong.application.nodes.computation import Computation
 from bettong.application.nodes.merged import Merged
 from bettong.application.nodes.node import StreamNode
 from bettong.application.nodes.sink import Sink
@@ -21,6 +22,7 @@ from bettong.application.streams import Stream
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import ApplicationError, SchemaError
 from bettong.schema.decoded import Decoder
+from bettong.schema.json_objects import JsonObjects
 from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
 
@@ -55,6 +57,7 @@ class Application:
         schema: type[Message],
         key: str | tuple[str, ...] | Callable[[Message], KeyValue] | None = None,
         decoder: Decoder | None = None,
+        format: Literal["json"] | None = None,  # noqa: A002 - the word of the command line
         on_error: OnError = DEAD_LETTER,
         from_: Transport | None = None,
         event_time: str | Callable[[Message], int] | None = None,
@@ -65,8 +68,9 @@ class Application:
         """Adds a source of messages of a dataclass.
 
         `key` is a field's name, a tuple of such names, or a function of the message: all messages of a key go to one
-        partition and share a state. `decoder` turns bytes from clients into messages; without one, clients send
-        columns. `on_error`: what becomes of a message that the decoder or the key's function refuses.
+        partition and share a state. `decoder` turns bytes from clients into messages; `format="json"` is the one that
+        reads an object of the fields; without one, clients send columns. `on_error`: what becomes of a message that the
+        decoder or the key's function refuses.
         `from_` is read beside what clients send: `KafkaTopic("orders")`; see `bettong.application.external`.
 
         `event_time`: a field, or a function of the message, that says in Unix nanoseconds when it happened; by
@@ -81,6 +85,8 @@ class Application:
             raise ApplicationError(f"source {name!r}: {error}") from None
         if key is not None:
             check_key(name, key, layout)
+        if format is not None:
+            decoder = _decoder_of(name, format, decoder)
         if decoder is not None:
             check_plain(f"decoder of {name!r}", decoder.decode)
             decoder.check(name, layout)
@@ -104,10 +110,9 @@ class Application:
                 if isinstance(node, Source | Sink)
                 else "give name=... to tell them apart"
             )
-            raise ApplicationError(
-                f"the name {node.name!r} is taken by a {type(self.nodes[node.name]).__name__.lower()}"
-                f" of {self.name!r}; {remedy}"
-            )
+            known = self.nodes[node.name]
+            what = known.method if isinstance(known, Computation) else type(known).__name__.lower()
+            raise ApplicationError(f"the name {node.name!r} is taken by a {what} of {self.name!r}; {remedy}")
         self.nodes[node.name] = node
         return node
 
@@ -135,6 +140,20 @@ class Application:
                 check_keys(node)
             if isinstance(node, Windowed):
                 check_window_key(node)
+
+
+def _decoder_of(source: str, kind: str, decoder: Decoder | None) -> Decoder:
+    """What `format=` stands for. Raises ApplicationError."""
+    if decoder is not None:
+        raise ApplicationError(
+            f"source {source!r}: format= and decoder= both say how bytes are read; give one"
+        )
+    if kind != "json":
+        raise ApplicationError(
+            f"source {source!r}: format {kind!r}: expected 'json'; other bytes are read by decoder=, such as"
+            " each(function)"
+        )
+    return JsonObjects()
 
 
 def _check_name(what: str, name: object) -> None:

@@ -72,7 +72,8 @@ def check_state(owner: str, state: Callable[[], Any]) -> None:
     if is_unchanging(made):
         raise ApplicationError(
             f"{owner}: state={_name(state)} makes {_shown(made)}, which no function can change in place: each message"
-            " would find it as the first one did. Give a class with fields, e.g. @dataclass class Count: n: int = 0"
+            " would find it as the first one did. Give a class with fields, e.g. @dataclass class Count: n: int = 0,"
+            " without frozen=True"
         )
 
 
@@ -80,13 +81,25 @@ def is_unchanging(value: object, depth: int = 0) -> bool:
     """Whether a value can never become another one, whatever is done with it."""
     if isinstance(value, Enum):
         return True
-    if depth > _DEPTH_MAX or _holds_attributes(value):
+    if depth > _DEPTH_MAX:
+        return False
+    if (fields := _frozen_fields(value)) is not None:
+        return all(is_unchanging(each, depth + 1) for each in fields)
+    if _holds_attributes(value):
         return False
     if isinstance(value, _UNCHANGING):
         return True
     if isinstance(value, tuple | frozenset):
         return all(is_unchanging(each, depth + 1) for each in value)
     return False
+
+
+def _frozen_fields(value: object) -> list[object] | None:
+    """What a frozen dataclass holds; None for any other object."""
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
+        return None
+    return [getattr(value, field.name, None) for field in dataclasses.fields(value)]  # type: ignore[arg-type]
 
 
 def _holds_attributes(value: object) -> bool:

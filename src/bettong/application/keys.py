@@ -10,16 +10,24 @@ from bettong.application.nodes.source import Source
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.signatures import plain_type
 from bettong.application.windows.aggregated import Aggregated
+from bettong.application.windows.readings import held_field
 from bettong.application.windows.windowed import Windowed
 from bettong.errors import ApplicationError
 from bettong.schema.fields import Kind
 from bettong.schema.key_types import KEY_TYPES
+from bettong.schema.schema import schema_of
 
 # A function that gives a tuple does not say of what.
 _OF_FUNCTIONS = {kind: text for kind, text in KEY_TYPES.items() if kind is not tuple} | {bool: KEY_TYPES[int]}
 _OF_FIELDS = {Kind.TEXT: KEY_TYPES[str], Kind.BYTES: KEY_TYPES[bytes]} | dict.fromkeys(
     (Kind.INT, Kind.BOOL), KEY_TYPES[int]
 )
+# By the type of a key, what Python calls kinds of fields that can hold one; the first is what to write.
+_FIELDS_OF_KEYS = {
+    KEY_TYPES[str]: ("str", "text", "json"),
+    KEY_TYPES[int]: ("int", "float", "bool", "json"),
+    KEY_TYPES[bytes]: ("bytes",),
+}
 
 
 def check_keys(node: Stateful) -> None:
@@ -42,7 +50,7 @@ def key_types(node: StreamNode) -> dict[str, str]:
 
 
 def check_window_key(node: Windowed) -> None:
-    """Raises ApplicationError for results that have a field for a key that is several."""
+    """Raises ApplicationError for results whose field for the key cannot hold it: one of several, of another type."""
     aggregation = node.windowing.aggregation
     if not isinstance(aggregation, Aggregated) or not aggregation.shows_key:
         return
@@ -52,6 +60,14 @@ def check_window_key(node: Windowed) -> None:
             raise ApplicationError(
                 f"window {node.name!r}: {aggregation.result.__name__}.key is one value, and {entry.name!r} is keyed by"
                 f" {key_name(entry.key)}; leave the field out" + (f", and give {parts}" if parts else "")
+            )
+    result = schema_of(aggregation.result)
+    held = held_field(result.fields[result.position("key")]).kind_name
+    for name, kind in key_types(node.parent).items():
+        if held not in _FIELDS_OF_KEYS[kind]:
+            raise ApplicationError(
+                f"window {node.name!r}: {result.name}.key is {held}, and {name!r} is keyed by {kind}; annotate the"
+                f" field as {_FIELDS_OF_KEYS[kind][0]}"
             )
 
 

@@ -29,6 +29,7 @@ _FOR = typer.Option(
 )
 _REPORT = typer.Option(metavar="FILE", help="Where the report is written, as JSON.")
 _LOGS = typer.Option(metavar="DIR", help="Keep the logs of all processes there.")
+_JSON = typer.Option("--json", help="Print the report as JSON, and all else on standard error.")
 _PLAN = typer.Option("--plan", help="Print what would be done when, check the inputs, and run nothing.")
 
 _FILE_WIDTH = 130
@@ -46,6 +47,7 @@ def chaos(
     report: Annotated[Path, _REPORT] = Path("chaos-report.json"),
     logs: Annotated[Path | None, _LOGS] = None,
     plan: Annotated[bool, _PLAN] = False,
+    json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Kill, stop, cut off and wipe parts of an application while it works; its output must stay the same.
 
@@ -77,10 +79,10 @@ def chaos(
         )
         folder = Path()
     prepared = prepare(spec, folder)
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=json)
     _describe(prepared, console)
     if not plan:
-        _run(prepared, console, report, logs)
+        _run(prepared, console, report, logs, json=json)
 
 
 def parsed(inputs: list[str]) -> list[tuple[str, Path]]:
@@ -129,7 +131,7 @@ def _describe(prepared: PreparedRun, console: Console) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _run(prepared: PreparedRun, console: Console, path: Path, logs: Path | None) -> None:
+def _run(prepared: PreparedRun, console: Console, path: Path, logs: Path | None, *, json: bool) -> None:
     from rich.console import Console
 
     from bettong.chaos.run import run
@@ -147,10 +149,13 @@ def _run(prepared: PreparedRun, console: Console, path: Path, logs: Path | None)
             report = run(prepared, say, logs=logs)
     except Terminated:
         raise typer.Exit(TERMINATED) from None
-    # In a file or a pipe nobody can widen the tables.
-    show(report, console if console.is_terminal else Console(width=_FILE_WIDTH, highlight=False))
+    text = report.model_dump_json(indent=2)
+    if json:
+        typer.echo(text)
+    else:  # in a file or a pipe nobody can widen the tables
+        show(report, console if console.is_terminal else Console(width=_FILE_WIDTH, highlight=False))
     try:
-        path.write_text(report.model_dump_json(indent=2) + "\n")
+        path.write_text(text + "\n")
     except OSError as error:
         raise BettongError(f"--report {path}: cannot be written: {error.strerror or error}") from None
     console.print(f"report: {path}", markup=False, soft_wrap=True)

@@ -20,13 +20,17 @@ APPLICATION = typer.Argument(
 def check(application: Annotated[str, APPLICATION]) -> None:
     """Build and compile an application, find its mistakes, and print its graph: stages, topics, streams.
 
-    Compiled functions take some seconds the first time.
+    Compiled functions take some seconds the first time. Warns of names that a function reads and nobody defines.
     """
     from rich.console import Console
 
+    from bettong.inspection.live.application import unknown_names_of
     from bettong.inspection.live.compilation import compiled_plan
 
-    Console().print(tree(compiled_plan(application)))
+    planned = compiled_plan(application)
+    for line in unknown_names_of(application):
+        Console(stderr=True).print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    Console().print(tree(planned))
 
 
 def tree(planned: Plan) -> Tree:

@@ -66,8 +66,9 @@ _FRAME = typer.Option(
 _ON_ERROR = typer.Option(
     "--on-error",
     help="What becomes of a line or row that cannot be read, or is too large. stop: the command ends there. skip: it is"
-    " left out, named on standard error (the first 20 of a file) and counted. Bytes that a source's decoder cannot read"
-    " become dead letters in any case.",
+    " left out, named on standard error (the first 20 of a file) and counted. dead-letter: JSON lines go as they are to"
+    ' a source with format="json", whose sender makes dead letters of those that are no messages. Bytes that a'
+    " source's decoder cannot read become dead letters in any case.",
 )
 
 
@@ -80,7 +81,7 @@ def send(
     stream: Annotated[str | None, _STREAM] = None,
     again: Annotated[bool, _AGAIN] = False,
     frame: Annotated[int, _FRAME] = 4096,
-    on_error: Annotated[Literal["stop", "skip"], _ON_ERROR] = "stop",
+    on_error: Annotated[Literal["stop", "skip", "dead-letter"], _ON_ERROR] = "stop",
 ) -> None:
     """Send files of messages to sources, and return when all of it is durable.
 
@@ -100,10 +101,8 @@ def send(
     if format_ is None and any(path == _STANDARD_INPUT for _, path in pairs):
         raise typer.BadParameter("- has no ending that tells the format: give --format")
     kinds = [Format(format_) if format_ is not None else format_of(path) for _, path in pairs]
-    if on_error == "skip" and Format.BINARY in kinds:
-        raise typer.BadParameter(
-            "--on-error skip: binary messages are known by their lengths, so nobody knows what is behind a wrong one"
-        )
+    _check_formats(kinds, on_error)
+    unread = on_error == "dead-letter"
     console, errors = Console(highlight=False), Console(highlight=False, stderr=True)
     target = to or address_of(SENDER.name, directory)
     say = _complaints(errors) if on_error == "skip" else None
@@ -115,7 +114,9 @@ def send(
                 name = None if own else stream or stream_of_file(path, kind)
                 sender = Sender(target, source, name, finite=stream is None)
             leaving.callback(sender.abandon)  # harmless where it has ended well
-            feeds.append(_feed(sender, path, kind, frame, say))
+            if unread:
+                _check_takes_json(sender)
+            feeds.append(_feed(sender, path, Format.LINES if unread else kind, frame, say))
         for feed in feeds:
             if feed.durable_before:
                 name = stream or _name(feed)
@@ -130,6 +131,30 @@ def send(
     for feed, (count, seconds) in zip(feeds, results, strict=True):
         _report_sent(feed, count, seconds, console, remedy)
     _report_skipped(feeds, errors)
+
+
+def _check_formats(kinds: list[Format], on_error: str) -> None:
+    """Raises BadParameter where nobody could do with a file as `on_error` says."""
+    from bettong.client.message_files import Format
+
+    if on_error == "skip" and Format.BINARY in kinds:
+        raise typer.BadParameter(
+            "--on-error skip: binary messages are known by their lengths, so nobody knows what is behind a wrong one"
+        )
+    if on_error == "dead-letter" and set(kinds) != {Format.JSON}:
+        raise typer.BadParameter(
+            "--on-error dead-letter: only lines of JSON are sent as they are; of other files leave out what cannot be"
+            " read (--on-error skip)"
+        )
+
+
+def _check_takes_json(sender: Sender) -> None:
+    """Raises BadParameter where lines of JSON would be other messages, or none."""
+    if not sender.source.takes_json:
+        raise typer.BadParameter(
+            f'--on-error dead-letter: source {sender.source.name!r} reads no JSON: give it format="json" in the'
+            " application, or leave out what cannot be read (--on-error skip)"
+        )
 
 
 def _complaints(errors: Console) -> Callable[[str], None]:

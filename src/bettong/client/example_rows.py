@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from bettong.client.csv_rows import csv_texts
-from bettong.client.message_files import Format, record_of
+from bettong.client.message_files import Format
 from bettong.client.message_input import MessageFile, check_lengths, lines_of, opened
 from bettong.errors import BettongError, SchemaError
+from bettong.schema.json_objects import record_of
 from bettong.schema.observed import Observed
 
 # Of a row: a line that is longer is hardly one message.

@@ -1,7 +1,7 @@
-"""Values of JSON as values of a source's fields: what `bettong.frames.text` writes reads back as it was.
+"""Values of a source's fields as columns.
 
 The sender says with each field which kind it is (`bettong.kind`), for Arrow's types alone do not: a bool travels as a
-byte, and text as bytes where its width is fixed. An older one does not say; then the type decides.
+byte, and text as bytes where its width is fixed.
 """
 
 from typing import Any
@@ -9,10 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from bettong.schema.annotations import field_of_arrow
-from bettong.schema.fields import Kind, kind_name_of
+from bettong.schema.fields import Kind
 from bettong.schema.form import Form
-from bettong.schema.json_values import Reader
-from bettong.schema.json_values import reader_of as reader_of_field
 from bettong.schema.values import column_of_values
 
 
@@ -21,13 +19,8 @@ def form_of(field: pa.Field) -> Form | None:
     return field_of_arrow(field.name, field).form
 
 
-def reader_of(field: pa.Field) -> Reader:
-    """Reads one value for a field. It raises SchemaError for what is none."""
-    return reader_of_field(field_of_arrow(field.name, field), bools=not kind_name_of(field))
-
-
 def column_of(field: pa.Field, values: list[Any]) -> Any:
-    """What `reader_of` read, as a column for `tables.batch_of`."""
+    """What a FieldReader read, as a column for `tables.batch_of`."""
     found = field_of_arrow(field.name, field)
     if found.form is not None:
         return column_of_values(found, values)

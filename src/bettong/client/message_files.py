@@ -15,19 +15,17 @@ list and the like is its JSON without quotes; an empty cell is None where the fi
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 
 from bettong.client.csv_rows import csv_groups
-from bettong.client.json_values import column_of, reader_of
+from bettong.client.json_values import column_of
 from bettong.client.message_input import (
     Body,
     Group,
@@ -43,8 +41,8 @@ from bettong.client.message_input import (
 )
 from bettong.client.refused_rows import Refuse, end_reading, parts
 from bettong.errors import BettongError, SchemaError
-from bettong.schema.defaults import has_default, json_default
-from bettong.schema.fields import may_be_left_out
+from bettong.schema.defaults import has_default
+from bettong.schema.json_objects import reader_by_arrow, record_of
 from bettong.schema.tables import batch_of
 
 _LENGTH = struct.Struct(">I")
@@ -197,7 +195,10 @@ def _json(file: MessageFile, wanted: Wanted) -> Iterator[Group]:
     def read(lines: list[bytes]) -> Body:
         check_lengths(lines, wanted.text_bytes_max, "is it JSON lines, an object a line?")
         records = [record_of(line) for line in lines]
-        return batch_of(wanted.schema, {field.name: _column(records, field) for field in wanted.schema})
+        columns = {
+            field.name: column_of(field, reader_by_arrow(field).values(records)) for field in wanted.schema
+        }
+        return batch_of(wanted.schema, columns)
 
     return _of_lines(file, wanted, read)
 
@@ -212,34 +213,6 @@ def _of_lines(file: MessageFile, wanted: Wanted, read: Callable[[list[bytes]], B
                 lambda index, rows=group: f"{file}, line {rows.numbers[index]}",  # type: ignore[misc]
                 None if size is None else share(stream.tell(), size),
             )
-
-
-def record_of(line: bytes) -> dict[str, Any]:
-    """The object of a line of JSON. Raises SchemaError."""
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise SchemaError(str(error)) from None
-    except RecursionError:
-        raise SchemaError("nested too deeply; expected an object of fields") from None
-    if not isinstance(record, dict):
-        raise SchemaError(f"{type(record).__name__}, expected an object")
-    return record
-
-
-def _column(records: list[dict[str, Any]], field: pa.Field) -> Any:
-    """The values of a field. Raises SchemaError that names it."""
-    read, values = reader_of(field), []
-    left_out, name = has_default(field) or may_be_left_out(field), field.name
-    default = json_default(field)
-    for record in records:
-        if not left_out and name not in record:
-            raise SchemaError(f"no field {name!r}; it has {', '.join(record)}")
-        try:
-            values.append(read(record.get(name, default)))
-        except SchemaError as error:
-            raise SchemaError(f"field {name!r}: {error}") from None
-    return column_of(field, values)
 
 
 def _parquet(file: MessageFile, wanted: Wanted) -> Iterator[Group]:

@@ -24,6 +24,7 @@ from bettong.v1.ingest_pb2 import Hello, IngestRequest, Welcome
 class SourceInfo:
     """What a source takes, as the sender said. `fingerprint` is that of `schema`.
 
+    `takes_json`: rows may be JSON objects.
     `frame_messages_max`, `frame_bytes_max`: of one frame; the first is 0 when the sender knows no such limit.
     """
 
@@ -31,6 +32,7 @@ class SourceInfo:
     schema: pa.Schema
     fingerprint: int
     takes_rows: bool
+    takes_json: bool
     frame_bytes_max: int
     frame_messages_max: int
     credits: int
@@ -266,6 +268,7 @@ def _info(welcome: Welcome) -> SourceInfo:
         schema=pa.ipc.read_schema(pa.py_buffer(source.arrow_schema)),
         fingerprint=source.schema,
         takes_rows=source.takes_rows,
+        takes_json=source.takes_json,
         frame_bytes_max=welcome.frame_bytes_max,
         frame_messages_max=welcome.frame_messages_max,
         credits=welcome.credits,

@@ -10,14 +10,16 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import urllib3
 from kubernetes import client, config, stream
+from kubernetes.utils import parse_quantity
 
-from bettong.cluster.objects import Object
+from bettong.cluster.objects import Object, component_of
 from bettong.errors import ClusterError, ClusterUnavailableError
 
 CONNECT_S_MAX = 10.0
@@ -42,12 +44,40 @@ _FORBIDDEN = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class PodUsage:
+    """What all containers of a pod use together, over the last seconds."""
+
+    component: str
+    cores: float
+    memory_bytes: float
+
+
+class PodConnection(Protocol):
+    """What is used of a socket."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Blocks; empty at its end."""
+
+    def sendall(self, data: bytes, /) -> None:
+        """Blocks until all is taken."""
+
+    def shutdown(self, how: int, /) -> None:
+        """Ends it in a direction, or both."""
+
+    def close(self) -> None:
+        """Gives it back."""
+
+
 class Cluster:
-    """A context manager. Not for several threads but for `log_lines`."""
+    """A context manager. Not for several threads but for `log_lines`.
+
+    `context`: that of the kubeconfig, also where it is the current one; None in a pod.
+    """
 
     def __init__(self, *, context: str | None = None, namespace: str | None = None) -> None:
         """Reads the kubeconfig, or what a pod is given. Raises ClusterError where there is neither."""
-        self._client, default_namespace = _connected(context)
+        self._client, self.context, default_namespace = _connected(context)
         self.namespace = namespace or default_namespace or "default"
 
     def __enter__(self) -> Self:
@@ -95,9 +125,31 @@ class Cluster:
         """The namespace of these calls."""
         return self._json("GET", f"/api/v1/namespaces/{self.namespace}")
 
+    def has_namespace(self) -> bool:
+        """Whether the namespace of these calls is there, if only to be removed."""
+        try:
+            self.read_namespace()
+        except _MissingError:
+            return False
+        return True
+
     def drop_namespace(self) -> None:
         """Has the namespace and all that is in it removed, which goes on after the call."""
         self._json("DELETE", f"/api/v1/namespaces/{self.namespace}")
+
+    def read_node(self, name: str) -> Object:
+        """A node."""
+        return self._json("GET", f"/api/v1/nodes/{name}")
+
+    def version(self) -> str:
+        """Of the API server: v1.37.1."""
+        return str(self._json("GET", "/version")["gitVersion"])
+
+    def usages(self, labels: str) -> Sequence[PodUsage]:
+        """What pods use: https://github.com/kubernetes/metrics. Raises ClusterError where nobody serves it."""
+        path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
+        found = self._json("GET", path, {"labelSelector": labels})["items"]
+        return [PodUsage(component_of(each), _used(each, "cpu"), _used(each, "memory")) for each in found]
 
     def log_lines(
         self, pod: str, container: str, *, since_s: int | None, follow: bool, previous: bool
@@ -147,7 +199,8 @@ class Cluster:
                 said = call.read_all()
         except client.ApiException as error:
             raise ClusterError(
-                f"no command can be run in {pod}: {_explained(str(error.reason), self.namespace)}"
+                f"no command can be run in {pod}:"
+                f" {_explained(str(error.reason), self.namespace, upgrades='pods/exec')}"
             ) from error
         if ending.get("status") != "Success":
             why = ending.get("message") or f"no end within {seconds_max:g} s"
@@ -155,6 +208,20 @@ class Cluster:
                 f"{' '.join(command[:2])} in {pod}: {why}; it said: {said.strip() or 'nothing'}"
             )
         return str(said)
+
+    def forward(self, pod: str, port: int) -> PodConnection:
+        """A connection to a port of a pod, through the API server. Raises ClusterError where it is refused."""
+        pods = client.CoreV1Api(self._client)
+        try:
+            found: PodConnection = stream.portforward(
+                pods.connect_get_namespaced_pod_portforward, pod, self.namespace, ports=str(port)
+            ).socket(port)
+        except client.ApiException as error:
+            raise ClusterError(
+                f"no connection to port {port} of {pod}:"
+                f" {_explained(str(error.reason), self.namespace, upgrades='pods/portforward')}"
+            ) from error
+        return found
 
     def _path(self, resource: str, name: str = "") -> str:
         return f"{_GROUPS[resource]}/namespaces/{self.namespace}/{resource}" + (f"/{name}" if name else "")
@@ -205,8 +272,10 @@ class Cluster:
             message = text or f"HTTP {status}"
         if status == 401:
             return ClusterError(
-                "the cluster does not know you (401): log in again, or give another --context; your token may be over"
+                "the cluster does not know you (401): log in again, or name another context; your token may be over"
             )
+        if status == 404:
+            return _MissingError(message)
         if status == 409:
             return _ExistsError(message)
         return ClusterError(_explained(message, self.namespace))
@@ -216,14 +285,22 @@ class _ExistsError(ClusterError):
     """An object of that name is there."""
 
 
-def _explained(message: str, namespace: str) -> str:
-    """A refusal, with what a Role would have to allow."""
+class _MissingError(ClusterError):
+    """There is no such object, or no such API."""
+
+
+def _used(pod: Object, kind: str) -> float:
+    return float(sum(parse_quantity(each["usage"][kind]) for each in pod["containers"]))
+
+
+def _explained(message: str, namespace: str, *, upgrades: str = "") -> str:
+    """A refusal, with what a Role would have to allow. `upgrades`: the resource of a call that is upgraded."""
     # Where a connection is refused, the answer stands in the client's words with its quotes escaped.
     if found := _FORBIDDEN.search(message.replace("\\", "")):
         return _lacking(namespace, **found.groupdict())
     if "Handshake status 403" in message:
         # The check of an upgraded connection says no more: pkg/registry/core/pod/rest/subresources.go.
-        return _lacking(namespace, "yours", "create", "pods/exec", "")
+        return _lacking(namespace, "yours", "create", upgrades, "")
     return message
 
 
@@ -240,8 +317,8 @@ def _reason(error: Exception) -> str:
     return _reason(cause) if isinstance(cause, Exception) else str(cause or error)
 
 
-def _connected(context: str | None) -> tuple[client.ApiClient, str | None]:
-    """A client, and the namespace that the context names."""
+def _connected(context: str | None) -> tuple[client.ApiClient, str | None, str | None]:
+    """A client, the context that it is of, and the namespace that this names."""
     # Read now: the package remembers what the variable was when it was first imported.
     files = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     there = any(Path(file).is_file() for file in files.split(os.pathsep))
@@ -250,13 +327,13 @@ def _connected(context: str | None) -> tuple[client.ApiClient, str | None]:
             contexts, current = config.list_kube_config_contexts(config_file=files)
             known = {each["name"]: each for each in contexts}
             if context is not None and context not in known:
-                raise ClusterError(f"--context {context}: {files} has {', '.join(known) or 'none'}")
+                raise ClusterError(f"context {context}: {files} has {', '.join(known) or 'none'}")
             chosen = known[context] if context is not None else current
             found = config.new_client_from_config(config_file=files, context=context, persist_config=False)
-            return found, chosen["context"].get("namespace")
+            return found, chosen["name"], chosen["context"].get("namespace")
         settings = client.Configuration()
         config.load_incluster_config(client_configuration=settings)
-        return client.ApiClient(settings), _own_namespace()
+        return client.ApiClient(settings), None, _own_namespace()
     except config.ConfigException as error:
         if there:
             raise ClusterError(f"{files} cannot be used: {error}") from error

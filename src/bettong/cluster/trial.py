@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from bettong.cluster.api import Cluster
+from bettong.cluster.helm import call_helm, image_values, small_values
 from bettong.cluster.objects import Object
-from bettong.errors import ClusterError
 
 RELEASE = "trial"
 LABEL = "bettong/trial"  # on a namespace that is the trial's own, and goes with it
-_HELM_S_MAX = 300.0
-_HERE = Path(__file__).resolve().parents[3] / "deploy" / "helm" / "bettong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +30,13 @@ class ClusterTrial:
         """What is given beside values-dev.yaml; the chart's own test is of another application."""
         values: dict[str, object] = {"test": {"source": "", "message": "", "sink": ""}}
         if self.images is not None:
-            folder, _, tag = self.images.rpartition(":")
-            if not folder or "/" in tag:  # what follows the last colon is a port, or there is none
-                folder, tag = self.images, ""
-            values["image"] = {"repository": folder, "tag": tag}
+            values["image"] = image_values(self.images)
         return json.dumps(values)
 
 
 def namespace_of(application: str) -> str:
     """A namespace for an application: `bettong-trial-` and its name, as RFC 1123 has names of 63 characters at most."""
     return ("bettong-trial-" + re.sub(r"[^a-z0-9]+", "-", application.lower()))[:63].strip("-")
-
-
-def chart_of(given: Path | None) -> Path:
-    """The folder of the chart. Raises ClusterError when there is none."""
-    chart = given or _HERE
-    if not (chart / "values-dev.yaml").is_file():
-        raise ClusterError(f"no chart in {chart}: give --chart FOLDER, that of deploy/helm/bettong")
-    return chart
 
 
 def open_namespace(cluster: Cluster) -> bool:
@@ -68,42 +52,22 @@ def install(trial: ClusterTrial) -> None:
     """Installs the release, or brings one that is there up to date, and does not wait for its pods."""
     words = [
         *("upgrade", "--install", RELEASE, str(trial.chart), "--namespace", trial.namespace),
-        *("--values", str(trial.chart / "values-dev.yaml"), "--values", "-"),
+        *("--values", str(small_values(trial.chart)), "--values", "-"),
         *("--set-file", f"application.source={trial.application}"),
     ]
     for file in trial.values:
         words += ["--values", str(file)]
-    _helm(trial, words, given=trial.values_json())
+    call_helm(words, context=trial.context, given=trial.values_json())
 
 
 def remove(trial: ClusterTrial, cluster: Cluster, *, own: bool) -> None:
     """Takes the release away, and the namespace when it is the trial's own."""
-    _helm(trial, ["uninstall", RELEASE, "--namespace", trial.namespace, "--ignore-not-found"])
+    call_helm(
+        ["uninstall", RELEASE, "--namespace", trial.namespace, "--ignore-not-found"], context=trial.context
+    )
     if own:
         cluster.drop_namespace()
 
 
 def _is_own(namespace: Object) -> bool:
     return bool((namespace["metadata"].get("labels") or {}).get(LABEL) == "true")
-
-
-def _helm(trial: ClusterTrial, words: list[str], *, given: str = "") -> None:
-    program = shutil.which("helm")
-    if program is None:
-        raise ClusterError("helm is not on the PATH: it installs the chart; install helm 4 or 3")
-    context = ["--kube-context", trial.context] if trial.context is not None else []
-    try:
-        done = subprocess.run(
-            [program, *words, *context],
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_HELM_S_MAX,
-            env=dict(os.environ),
-            start_new_session=True,  # a Ctrl-C is ours: what helm has begun it ends
-        )
-    except subprocess.TimeoutExpired:
-        raise ClusterError(f"helm {words[0]} did not end within {_HELM_S_MAX:g} s") from None
-    if done.returncode:
-        raise ClusterError(f"helm {words[0]}: {done.stderr.strip()}")

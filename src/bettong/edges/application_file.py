@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import json
 import sys
@@ -42,6 +43,12 @@ def load(reference: str) -> Application:
     finally:
         sys.path.remove(str(path.parent))
     return _chosen(module, reference)
+
+
+def loaded_module(reference: str) -> tuple[Path, ModuleType]:
+    """The file of an application that `load` has run, and its module."""
+    path = _file_of(reference)
+    return path, sys.modules[_module_name(path)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +124,14 @@ def _module_name(path: Path) -> str:
 
 
 def _no_file(reference: str) -> ApplicationError:
-    text = _path_text(reference)
-    if _file_of(reference).is_dir():
+    text, path = _path_text(reference), _file_of(reference)
+    if path.is_dir():
         return ApplicationError(
             f"application {text!r} is a folder: name the file in it, such as {text}/app.py"
         )
-    return ApplicationError(f"application {text!r}: there is no such file")
+    near = difflib.get_close_matches(path.name, [each.name for each in path.parent.glob("*.py")], n=1)
+    meant = f"; is {Path(text).with_name(near[0])} meant?" if near else ""
+    return ApplicationError(f"application {text!r}: there is no such file{meant}")
 
 
 def _run(specification: ModuleSpec, reference: str) -> ModuleType:

@@ -52,6 +52,12 @@ def computation_lines(
     return [_line(key, times[key], line) for key, line in counts.items() if key in times]
 
 
+def busy_share(record: Record) -> float | None:
+    """How busy who folds a partition is with it, of late: 1, if it did nothing else. None where nobody knows."""
+    times = _times_in(record)
+    return sum(each.busy_share for each in times.values()) if times else None
+
+
 def _times_in(record: Record) -> Mapping[str, ComputationTimes]:
     """Nothing where it has none, or what another version of Bettong wrote."""
     try:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong import metrics, queue_metrics
+from bettong.inspection.computations import busy_share
 from bettong.inspection.deployment import DeploymentAnswers, Inspection
 from bettong.inspection.flow_measures import (
     FlowMeasures,
@@ -18,6 +19,7 @@ from bettong.inspection.flow_measures import (
     services_held_share,
 )
 from bettong.inspection.latency_curves import p999_ms
+from bettong.inspection.latency_parts import SinkParts
 from bettong.inspection.overview import PartitionRow, Record, StageSummary, number_of, service_of
 from bettong.inspection.trends import PartitionTrend, StageTrend, Trends, rate, stage_trend
 from bettong.metric_series import Metric
@@ -37,7 +39,8 @@ class TimedInspection:
 class PartitionMeasures:
     """One partition. `share`: of its stage's messages now, 0 to 1. `lag_s`: how long its next record has waited.
 
-    `p50_ms` and `p99_ms` are None while it rests. `unsaved_records`: folded since its newest snapshot.
+    `p50_ms` and `p99_ms` are None while it rests. `unsaved_records`: folded since its newest snapshot. `busy_share`: of
+    the core that folds it, of late.
     """
 
     row: PartitionRow
@@ -48,6 +51,7 @@ class PartitionMeasures:
     share: float | None
     unsaved_records: int | None
     cpus: int | None
+    busy_share: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,7 @@ class SourceMeasures:
 class Measures:
     """All of it. `p50_ms` and its like: end to end, of the worst receiver; None when nothing came of late.
 
+    `latency_parts`: by sink, of the last minute; none where nobody measures them.
     `senders_held_share`: the part of the time in which a sender took nobody's frames, for it had no room.
     """
 
@@ -131,6 +136,7 @@ class Measures:
     partitions: tuple[PartitionMeasures, ...]
     flows: tuple[FlowMeasures, ...]
     senders_held_share: float | None
+    latency_parts: tuple[SinkParts, ...]
 
 
 def measures(now: TimedInspection, before: TimedInspection | None, known: Trends) -> Measures:
@@ -160,6 +166,7 @@ def measures(now: TimedInspection, before: TimedInspection | None, known: Trends
         senders_held_share=services_held_share(
             senders, _records(earlier, SENDER.name) if earlier is not None else {}, passed_s
         ),
+        latency_parts=overview.latency_parts,
     )
 
 
@@ -173,7 +180,7 @@ def _partitions(now: TimedInspection, known: Trends) -> tuple[PartitionMeasures,
 def _partition(
     now: TimedInspection, row: PartitionRow, trend: PartitionTrend, total: float
 ) -> PartitionMeasures:
-    own = trend.messages_per_s
+    own, record = trend.messages_per_s, now.answers.partitions.get(row.id, {})
     # What its record says of latencies was true when it folded last.
     rests = own == 0.0
     return PartitionMeasures(
@@ -184,7 +191,8 @@ def _partition(
         lag_s=trend.lag.seconds if trend.lag is not None else None,
         share=own / total if own is not None and total else None,
         unsaved_records=max(0, row.offset - row.snapshot_offset) if row.snapshot_offset is not None else None,
-        cpus=_count(now.answers.partitions.get(row.id, {}), metrics.CPUS),
+        cpus=_count(record, metrics.CPUS),
+        busy_share=busy_share(record),
     )
 
 

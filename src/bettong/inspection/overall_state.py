@@ -233,7 +233,8 @@ def _of_messages(found: Inspection) -> Iterator[Need]:
         yield Need(
             Level.NOTICE,
             "dead letters",
-            f"{found.overview.dead_letters:,} messages could not be processed{last}",
+            f"{found.overview.dead_letters:,} message{'s' if found.overview.dead_letters > 1 else ''} could not be"
+            f" processed{last}",
             "see the dead letters; bettong dead-letters retry sends them again",
         )
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from bettong.inspection.measures import Measures, PartitionMeasures, StageMeasures
 from bettong.inspection.overview import stands_still
+from bettong.latency_parts import LatencyPart
+from bettong.topics import DEAD_LETTERS
 
 # A lag of less than this is what the log holds anyway while frames travel.
 _LAG_S_MIN = 1.0
@@ -20,7 +22,10 @@ _SKEWED_PER_S_MIN = 10.0
 
 @dataclass(frozen=True, slots=True)
 class SlowestPart:
-    """`kind`: stage or sink. `why`: with numbers; `remedy`: what would make it faster, or "" when nothing is wrong."""
+    """`kind`: source, stage or sink; sources have one `name` together.
+
+    `why`: with numbers; `remedy`: what would make it faster, or "" when nothing is wrong.
+    """
 
     kind: str
     name: str
@@ -39,10 +44,16 @@ class HeavyPartition:
 
 
 def slowest_part(measured: Measures) -> SlowestPart | None:
-    """What stands still comes first, then who is furthest behind, then a sink that lets its receiver wait, then the
-    greatest latency. None: nothing measured.
+    """What stands still comes first, then who is furthest behind, then a sink that lets its receiver wait, then where
+    results spend most of their time, or else the greatest latency. None: nothing measured.
     """
-    return _still(measured) or _behind(measured) or _slow_sink(measured) or _latest(measured)
+    return (
+        _still(measured)
+        or _behind(measured)
+        or _slow_sink(measured)
+        or _longest(measured)
+        or _latest(measured)
+    )
 
 
 def heavy_partitions(measured: Measures) -> list[HeavyPartition]:
@@ -96,6 +107,25 @@ def _slow_sink(measured: Measures) -> SlowestPart | None:
         f"its receiver waits for it {sink.held_share:.0%} of the time{behind}",
         "see how its destination does: it takes all that it can, or is away",
     )
+
+
+def _longest(measured: Measures) -> SlowestPart | None:
+    """By the parts of the latency. All that lies before a worker, and in it, is of the slowest stage."""
+    sinks = [each for each in measured.latency_parts if each.sink != DEAD_LETTERS]
+    if not sinks:
+        return None
+    sink = max(sinks, key=lambda each: each.mean_ms)
+    part, share = sink.largest.part, sink.largest.share
+    why = (
+        f"results of {sink.sink} take {sink.mean_ms:,.1f} ms in the mean from client to delivery, {share:.0%} of it"
+        f" {part.words}"
+    )
+    if part in {LatencyPart.LOG_TO_RECEIVER, LatencyPart.RECEIVER_TO_SINK}:
+        return SlowestPart("sink", sink.sink, why, "")
+    if part is LatencyPart.CLIENT_TO_LOG:
+        return SlowestPart("source", ", ".join(each.source for each in measured.sources), why, "")
+    stage = max(measured.stages, key=lambda each: each.p99_ms or 0.0, default=None)
+    return SlowestPart("stage", stage.row.stage, why, "") if stage is not None else None
 
 
 def _latest(measured: Measures) -> SlowestPart | None:

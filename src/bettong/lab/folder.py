@@ -69,5 +69,8 @@ def results(
         asked["faults"] = ", ".join(f"{each.label} at {each.at_s:g} s" for each in spec.planned_faults)
     asked.update(spec.settings)
     return BenchmarkResults(
-        date=now.isoformat(timespec="seconds"), machine=machine, asked=asked, measurements=measured
+        date=now.isoformat(timespec="seconds"),
+        machine={**machine, **repeats[0].facts},
+        asked=asked,
+        measurements=measured,
     )

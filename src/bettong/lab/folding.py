@@ -1,8 +1,9 @@
-"""Waits for the fold, of a suite that is measured."""
+"""Waits for the fold, of what is measured."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from bettong import metrics
 from bettong.edges.redis_store import LiveMetrics
@@ -13,9 +14,18 @@ _POLL_S = 0.02
 
 
 def await_folded(live: LiveMetrics, messages: int) -> None:
-    """Returns when the processor has folded so many messages. Raises LateError after S_MAX."""
+    """Returns when the processor of a suite has folded so many messages. Raises LateError after S_MAX."""
+    await_count(
+        lambda: sum(int(each[metrics.MESSAGES.name]) for each in live.partitions().values()),
+        messages,
+        poll_s=_POLL_S,
+    )
+
+
+def await_count(folded: Callable[[], int], messages: int, *, poll_s: float) -> None:
+    """Returns when it says that so many are folded. Raises LateError after S_MAX."""
     deadline = time.monotonic() + S_MAX
-    while sum(int(each[metrics.MESSAGES.name]) for each in live.partitions().values()) < messages:
+    while folded() < messages:
         if time.monotonic() > deadline:
             raise LateError(f"{messages:,} messages are not folded after {S_MAX:g} s")
-        time.sleep(_POLL_S)
+        time.sleep(poll_s)

@@ -13,7 +13,7 @@ from bettong.chaos.growth import Sample
 from bettong.chaos.nemeses import Injected
 from bettong.lab.gc_pauses import GcPause
 from bettong.lab.reading import ResultReading
-from bettong.lab.sampling import FAULT, GC_PAUSE, LAG, LATENCY, SeriesPoint, UsageSampling
+from bettong.lab.sampling import FAULT, GC_PAUSE, LAG, LATENCY, SeriesPoint, Usage
 from bettong.lab.spec import LoadStep
 from bettong.services import PROCESSOR
 
@@ -67,7 +67,7 @@ def course(
         yield SeriesPoint(each.begun_s - begin_s, f"{each.fault.label}: {FAULT}", lasting_s)
 
 
-def usages(usage: UsageSampling, gc_pauses: Sequence[GcPause], messages: int) -> list[Measured]:
+def usages(usage: Usage, gc_pauses: Sequence[GcPause], messages: int) -> list[Measured]:
     """CPU, memory, pauses of collectors and bytes sent; what is 0 is no metric, for nothing can be compared with it."""
     cpu = [
         Measured(f"CPU of {target}, a million messages", "s", spent_s * 1e6 / messages)
@@ -83,7 +83,7 @@ def usages(usage: UsageSampling, gc_pauses: Sequence[GcPause], messages: int) ->
     pauses = [Measured(f"GC pauses of {target}, all", "s", each) for target, each in paused_s.items()]
     sent = Measured("network, a million messages", "MB", usage.network_mb * 1e6 / messages)
     return [
-        Measured("CPU of all, a million messages", "s", sum(each.value for each in cpu)),
+        *([Measured("CPU of all, a million messages", "s", sum(each.value for each in cpu))] if cpu else []),
         *cpu,
         *memory,
         *pauses,

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psutil
 
@@ -33,11 +33,32 @@ class SeriesPoint:
     value: float
 
 
-class UsageSampling(BlockThread):
-    """A context manager; inside, a thread samples all processes of a kind together. Read what it has afterwards.
+@dataclass(slots=True)
+class Usage:
+    """What was used while a run was measured, by kind of process, or by component on a cluster.
 
-    `cpu_s`: of each kind, since entering. `memory_mb`: the most that a kind held. `network_mb`: what the machine sent,
-    to itself too. `points`: all samples; `begin_s`, Unix time, is when the run began.
+    `cpu_s`: of all of a kind together. `memory_mb`: the most that a kind held. `network_mb`: what the machine sent, to
+    itself too. `points`: all samples.
+    """
+
+    cpu_s: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    memory_mb: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    network_mb: float = 0.0
+    points: list[SeriesPoint] = field(default_factory=list)
+
+    def note(self, kind: str, at_s: float, *, memory_mb: float, cpu_s: float, passed_s: float) -> None:
+        """A sample of a kind: what it holds, and what it has spent since the one before; the first passes no time."""
+        self.memory_mb[kind] = max(self.memory_mb[kind], memory_mb)
+        self.points.append(SeriesPoint(at_s, f"{kind}: {MEMORY}", memory_mb))
+        if passed_s:
+            self.cpu_s[kind] += cpu_s
+            self.points.append(SeriesPoint(at_s, f"{kind}: {CORES}", cpu_s / passed_s))
+
+
+class UsageSampling(BlockThread):
+    """A context manager; inside, a thread samples all processes of a kind together. Read `usage` afterwards.
+
+    `begin_s`, Unix time, is when the run began.
     """
 
     def __init__(self, services: Callable[[], Mapping[str, ServiceRecord]], begin_s: float) -> None:
@@ -45,11 +66,8 @@ class UsageSampling(BlockThread):
         self._services = services
         self._begin_s = begin_s
         self._spent_s: dict[psutil.Process, float] = {}
-        self.cpu_s: dict[str, float] = defaultdict(float)
-        self.memory_mb: dict[str, float] = defaultdict(float)
-        self.network_mb = 0.0
+        self.usage = Usage()
         self._sent = psutil.net_io_counters().bytes_sent
-        self.points: list[SeriesPoint] = []
 
     def _run(self) -> None:
         before_s = time.monotonic()
@@ -64,11 +82,11 @@ class UsageSampling(BlockThread):
         """The first one, after no time, is what others are counted from."""
         services, within = self._services(), families()
         at_s = time.time() - self._begin_s
-        sent_mb, before_mb = (psutil.net_io_counters().bytes_sent - self._sent) / _MEBIBYTE, self.network_mb
-        self.network_mb = sent_mb
+        sent_mb = (psutil.net_io_counters().bytes_sent - self._sent) / _MEBIBYTE
+        before_mb, self.usage.network_mb = self.usage.network_mb, sent_mb
         if passed_s:
             rate_mb = (sent_mb - before_mb) / passed_s
-            self.points.append(SeriesPoint(at_s, f"{MACHINE}: {NETWORK}", rate_mb))
+            self.usage.points.append(SeriesPoint(at_s, f"{MACHINE}: {NETWORK}", rate_mb))
         for target in TARGETS:
             cpu_s, memory_mb = 0.0, 0.0
             for process in processes(target, services, within):
@@ -78,10 +96,5 @@ class UsageSampling(BlockThread):
                     cpu_s += max(0.0, spent_s - known_s)
                     self._spent_s[process] = spent_s
                     memory_mb += process.memory_info().rss / _MEBIBYTE
-            if not memory_mb:
-                continue
-            self.memory_mb[target] = max(self.memory_mb[target], memory_mb)
-            self.points.append(SeriesPoint(at_s, f"{target}: {MEMORY}", memory_mb))
-            if passed_s:
-                self.cpu_s[target] += cpu_s
-                self.points.append(SeriesPoint(at_s, f"{target}: {CORES}", cpu_s / passed_s))
+            if memory_mb:
+                self.usage.note(target, at_s, memory_mb=memory_mb, cpu_s=cpu_s, passed_s=passed_s)

@@ -53,12 +53,29 @@ class Objective(_Table):
     p999_ms: Rate | None = None
 
 
+class KubernetesTable(_Table):
+    """Where on a cluster a run deploys its release, and of what. Paths are those of the working directory.
+
+    `context`: of the kubeconfig; by default the current one. `namespace`: made for the run and removed with it.
+    `images`: FOLDER:TAG, by default the chart's. `values`: a file on top of the chart's values-dev.yaml. `application`:
+    where the images hold it; without it the chart puts the run's file in, which then stands alone.
+    """
+
+    context: str | None = None
+    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = "bettong-lab"
+    images: str | None = None
+    values: Path | None = None
+    chart: Path | None = None
+    application: str | None = None
+    ready_s_max: Seconds = 600.0
+
+
 class RunSpec(_Table):
     """All of it. Either `steps`, or `messages`, which go as fast as they can.
 
     `processes`: of the client; each source's messages go from one of them. `frame_messages`: into a topic, at a rate,
     each message goes by itself. `warm_up_s`: so much of the first step is fed and not measured. `faults`: those of
-    `bettong chaos` that need nothing but the suite.
+    `bettong chaos` that need nothing but the suite. `kubernetes`: it runs there, and not on this machine.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
@@ -77,6 +94,7 @@ class RunSpec(_Table):
     messages: Annotated[int, Field(ge=1, le=10_000_000_000)] | None = None
     objective: Objective = Objective()
     faults: Annotated[list[Fault], Field(max_length=100)] = []
+    kubernetes: KubernetesTable | None = None
 
     @property
     def lasting_s(self) -> float:
@@ -105,6 +123,10 @@ class RunSpec(_Table):
         if self.messages is not None and self.faults:
             raise ValueError(
                 "faults come at times of a run: give steps, not messages, which end when they end"
+            )
+        if self.kubernetes is not None and self.faults:
+            raise ValueError(
+                "faults are done to processes of this machine: leave them out, or the table kubernetes"
             )
         _check_faults(self.faults, self.lasting_s)
         return self

@@ -48,6 +48,14 @@ class RunTopics:
         return ClientOptions(_NAME, {"bootstrap_servers": self.bootstrap})
 
 
+def topics_of(plan: Plan) -> tuple[dict[str, KafkaTopic], dict[str, KafkaTopic]]:
+    """What its sources read, and what its sinks write, by their names."""
+    return (
+        {each.name: each.from_ for each in plan.sources if isinstance(each.from_, KafkaTopic)},
+        {each.name: each.to for each in plan.sinks if isinstance(each.to, KafkaTopic)},
+    )
+
+
 @contextmanager
 def run_topics(
     plan: Plan, partitions: int, folder: Path, *, connections: str | None
@@ -56,8 +64,7 @@ def run_topics(
 
     `connections`: a file of others that the application has.
     """
-    sources = {each.name: each.from_ for each in plan.sources if isinstance(each.from_, KafkaTopic)}
-    sinks = {each.name: each.to for each in plan.sinks if isinstance(each.to, KafkaTopic)}
+    sources, sinks = topics_of(plan)
     if not sources and not sinks:
         yield None
         return

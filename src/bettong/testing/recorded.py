@@ -71,7 +71,9 @@ def case_from(
             now_ns = max(now_ns, frame.ingest_ns)
             steps += found
     if not any(isinstance(step, ClientFrame) for step in steps):
-        raise CaseError(f"the log holds no message of key {key!r} in that span")
+        what = f" of key {key!r}" if key is not None else ""
+        when = " in that span" if any(each is not None for each in span) else ""
+        raise CaseError(f"the log holds no message{what} for a source of {planned.application!r}{when}")
     return steps
 
 

@@ -25,6 +25,7 @@ _LOOP = re.compile(r"^<string>$|kernel_[0-9a-f]+\.py$|\bnumba_types/\w+\.py$")
 # What our extensions of Numba say where Numba looks for one that fits.
 _REFUSED = re.compile(r"NumbaTypeError: (.+)\n\s*raised from \S*\bnumba_types/")
 _RESULT = re.compile(r"(?:result|each)\.(\w+)")
+_NO_MESSAGE = "is read where there is no message; ask for it before, as `if right is None`"
 
 _REWORDED = (
     # Of an operator that changes an array in place, where Numba finds no form of it for the array's own type.
@@ -36,7 +37,7 @@ _REWORDED = (
     # Of a join's function whose partner may be missing.
     (
         re.compile(r"^Unknown attribute '(\w+)' of type none$"),
-        r"\1 is read where there is no message; ask for it before, as `if right is None`",
+        rf"\1 {_NO_MESSAGE}",
     ),
     (re.compile(r"^Numba has no bool\((\w+)\(.*\)\)$"), r"a \1 is neither true nor false; ask `is None`"),
     (re.compile(r"of type (\w+)\(.*\)$"), r"of type \1"),
@@ -64,7 +65,12 @@ def explain(function: Callable[..., Any], source: str, error: Exception) -> Appl
     # The first location that is named is the innermost: it may be in a function that this one calls.
     users = next((location for location in locations if not _LOOP.search(location[0])), None)
     if users is None and locations and (field := _field_stored(source, locations[0][1])):
-        reason = f"field {field!r} of what it returns: {reason}"
+        is_none = reason == f"{field} {_NO_MESSAGE}"
+        reason = (
+            "it returns None, where a result is expected"
+            if is_none
+            else f"field {field!r} of what it returns: {reason}"
+        )
     file, line = users or (None, named_line)
     own = function.__code__.co_filename
     file = own if file is not None and own.endswith(file) else file  # Numba cuts off the working directory

@@ -1,7 +1,9 @@
 """The kernels of an application's compiled computations."""
 
+import dis
 from collections.abc import Callable, Mapping
 from inspect import isgeneratorfunction
+from itertools import pairwise
 from typing import Any, get_type_hints
 
 from bettong.application.execution_mode import ExecutionMode, refusal
@@ -92,6 +94,21 @@ def _form(
 ) -> KernelForm:
     if node.returns is Returns.WHETHER:
         return KernelForm(takes, state, Returns.WHETHER, None)
-    returns = Returns.NOTHING if get_type_hints(function).get("return") is type(None) else node.returns
+    is_silent = get_type_hints(function).get("return") is type(None) or (
+        isinstance(node, Stateful) and node.returns is Returns.ONE and _returns_none(function)
+    )
+    returns = Returns.NOTHING if is_silent else node.returns
     deletes = isinstance(node, Stateful) and node.delete_when is not None
     return KernelForm(takes, state, returns, node.schema, deletes)
+
+
+def _returns_none(function: Callable[..., Any]) -> bool:
+    """Whether all that it returns is None as its code stands: for Numba that is of no type that has fields."""
+    for before, step in pairwise(dis.get_instructions(function)):
+        if step.opname == "RETURN_CONST" and step.argval is not None:
+            return False
+        if step.opname == "RETURN_VALUE" and (
+            step.is_jump_target or before.opname != "LOAD_CONST" or before.argval is not None
+        ):
+            return False
+    return True

@@ -3,10 +3,16 @@
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
+from bettong.schema.forms.enums import text_of_member
+from bettong.schema.forms.times import DatetimeForm, TimedeltaForm
 from bettong.schema.json_values import text_of
 
 # A state that holds itself ends here.
@@ -14,12 +20,17 @@ _DEPTH_MAX = 20
 
 
 def to_jsonable(value: Any, depth: int = 0) -> Any:
-    """Objects become dicts of what they hold, sequences and sets lists, bytes text (`frames.text.text_of`).
+    """Objects become dicts of what they hold, sequences and sets lists, bytes text (`json_values.text_of`).
 
+    What fields of messages may be has the text that it has there: datetimes, members of an Enum, Decimals, UUIDs.
     A copy: later changes of the value do not show. What cannot be taken apart becomes its `repr`.
     """
+    if isinstance(value, Enum):
+        return text_of_member(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, date | time | timedelta | Decimal | UUID):
+        return _scalar_text(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return text_of(bytes(value))
     if isinstance(value, np.ndarray | np.generic):
@@ -36,6 +47,15 @@ def to_jsonable(value: Any, depth: int = 0) -> Any:
     return (
         repr(value) if held is None else {name: to_jsonable(each, depth + 1) for name, each in held.items()}
     )
+
+
+def _scalar_text(value: date | time | timedelta | Decimal | UUID) -> str:
+    """As of a field; a state may hold a datetime without a zone, and Decimals of any size, too."""
+    if isinstance(value, datetime) and value.utcoffset() is not None:
+        return DatetimeForm().to_json(value)
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return TimedeltaForm().to_json(value) if isinstance(value, timedelta) else str(value)
 
 
 def _name(key: object) -> str:

@@ -8,7 +8,9 @@ const HEAD = 50; // of a stage: its name and two lines of numbers
 const HEIGHTS = { source: 50, computation: 90, sink: 90 };
 // From roomy to tight: the width of a box, and the room between those that follow each other, which arrows label.
 const ACROSS = [[230, 130], [196, 108], [172, 100]];
-const DOWNWARDS = [[190, HEAD + 92], [172, HEAD + 88]];
+const DOWNWARDS = [[230, HEAD + 92], [190, HEAD + 92], [172, HEAD + 88]];
+// Of a phone, on which two sources have room beside each other.
+const SOURCE_WIDTH_NARROW = 120;
 // Of the time. Less back-pressure than this nobody feels.
 const HELD_MIN = 0.01;
 
@@ -30,7 +32,7 @@ function laidOut(description, { narrow, box: width, between, nodesep }) {
   graph.setDefaultEdgeLabel(() => ({}));
   for (const stage of description.stages) graph.setNode(`stage:${stage}`, {});
   for (const box of description.boxes) {
-    graph.setNode(box.id, { width, height: HEIGHTS[box.kind] });
+    graph.setNode(box.id, { width: narrow && box.kind === "source" ? SOURCE_WIDTH_NARROW : width, height: HEIGHTS[box.kind] });
     if (box.stage) graph.setParent(box.id, `stage:${box.stage}`);
   }
   for (const arrow of description.arrows) graph.setEdge(arrow.start, arrow.end, {});
@@ -201,7 +203,7 @@ function times(box, view) {
 function marks(box, view) {
   const found = box.kind === "computation" ? accountOf(box, view) : view && view.flows.find((each) => each.name === box.name && each.kind === (box.kind === "sink" ? "output" : "input"));
   if (!found) return null;
-  const shown = [[found.late, "late"], [found.partly_late, "partly late"], [found.dead_letters, "dead letters"]].filter(([value]) => value > 0);
+  const shown = [[found.late, "late"], [found.partly_late, "partly late"], [found.dead_letters, found.dead_letters === 1 ? "dead letter" : "dead letters"]].filter(([value]) => value > 0);
   return shown.length > 0 && h("span", { class: "marks" }, shown.map(([value, name]) => h("span", { class: "badge notice", title: `${value.toLocaleString("en")} ${name}` }, digits(value, { whole: true }), ` ${name}`)));
 }
 

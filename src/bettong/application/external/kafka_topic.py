@@ -57,7 +57,8 @@ class KafkaTopic(Transport, Destination):
         _check_topic(f"source {source!r}", self.topic, characters_max=_SOURCE_CHARACTERS_MAX)
         if not decodes:
             raise ApplicationError(
-                f"source {source!r}: records of Kafka are bytes; give the source a decoder, such as each(function)"
+                f"source {source!r}: records of Kafka are bytes; give the source format='json', or a decoder, such as"
+                " each(function)"
             )
         if self.key is not None or self.positions is not None:
             raise ApplicationError(

@@ -50,7 +50,7 @@ def aggregate(result: type[Result], **aggregates: Aggregate) -> Aggregated[Resul
     except SchemaError as error:
         raise ApplicationError(f"{owner}: {error}") from None
     for field, each in aggregates.items():
-        if not isinstance(each, Aggregate):
+        if isinstance(each, type) or not isinstance(each, Aggregate):
             raise ApplicationError(
                 f"{owner}: {field}={each!r} is no aggregate; expected bettong.Count(), Sum('field'), ..."
             )

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from bettong.cluster.trial import ClusterTrial
 
 _POLL_S = 5.0  # between two checks whether something went wrong
+_IMAGES = typer.Option(
+    metavar="FOLDER:TAG", help="Where the images are: FOLDER/sender and so on; by default the chart's."
+)
 
 
 def try_out(
@@ -29,13 +32,7 @@ def try_out(
     *,
     namespace: NamespaceFlag = None,
     context: ContextFlag = None,
-    images: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER:TAG",
-            help="Where the images are: FOLDER/sender and so on; by default the chart's.",
-        ),
-    ] = None,
+    images: Annotated[str | None, _IMAGES] = None,
     values: Annotated[
         list[Path] | None, typer.Option("--values", "-f", metavar="FILE", help="More values of the chart.")
     ] = None,
@@ -51,7 +48,8 @@ def try_out(
     """
     from rich.console import Console
 
-    from bettong.cluster.trial import ClusterTrial, chart_of, install, namespace_of, open_namespace, remove
+    from bettong.cluster.helm import chart_of
+    from bettong.cluster.trial import ClusterTrial, install, namespace_of, open_namespace, remove
     from bettong.inspection.live.application import loaded_plan
     from bettong.local.interrupts import Terminated, terminable
 

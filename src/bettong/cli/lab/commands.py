@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json as json_lines
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +13,13 @@ import typer
 from bettong.cli.exit_codes import BROKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
+
+    from bettong.lab.comparison import Comparison
+    from bettong.lab.growing import SeriesGrowth
+    from bettong.lab.history import MetricHistory
 
 lab = typer.Typer(help="Measurements that can be trusted: what distorts them here, and whether two differ.")
 
@@ -59,15 +64,18 @@ def run(
         int | None, typer.Option(min=1, max=100, help="How often each; by default as the first file says.")
     ] = None,
     out: Annotated[Path, _OUT] = _RUNS,
+    json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Measure applications under a load, with checked results, and write all that was measured into folders.
 
+    They run on this machine, or on a cluster that the run file names; all that was started goes at the end.
     Exit code 10 when a step misses its objective; 1 when results are wrong, and then nothing was measured.
     """
     from datetime import UTC, datetime
 
     from rich.console import Console
 
+    from bettong.cli.fitting_tables import print_fitting
     from bettong.cli.lab.tables import results_table
     from bettong.lab.facts import facts
     from bettong.lab.folder import results, save
@@ -75,22 +83,26 @@ def run(
     from bettong.lab.run import Repeat, once
     from bettong.lab.spec import read_all
 
-    terminal = Console(highlight=False)
+    terminal = Console(highlight=False, stderr=json)
     specs, machine = read_all(files), facts()
     repeated: list[list[Repeat]] = [[] for _ in specs]
     count = repeats or specs[0].repeats
     for number in range(count):
         for spec, found in zip(specs, repeated, strict=True):
-            with Console(stderr=True).status(f"{spec.name}, repeat {number + 1} of {count} ..."):
-                found.append(once(spec))
-    faults = []
+            with _saying(f"{spec.name}, repeat {number + 1} of {count}") as say:
+                found.append(once(spec, say=say))
+    faults, rows = [], []
     for file, spec, found in zip(files, specs, repeated, strict=True):
         now = datetime.now(UTC)
         made = save(out, file, spec, found, machine, now)
         measured = results(spec, found, machine, now)
-        terminal.print(results_table(measured))
+        rows.append(measured.model_dump(mode="json"))
+        if not json:
+            print_fitting(terminal, results_table(measured))
         _say_where(terminal, made)
         faults += missed(spec.objective, measured.latencies_ms)
+    if json:
+        typer.echo(json_lines.dumps(rows, indent=2))
     _end_with(terminal, "missed", faults)
 
 
@@ -102,6 +114,7 @@ def soak(
     *,
     hours: Annotated[float, typer.Option(min=0.01, max=1000, help="How long it takes in all.")] = 1.0,
     out: Annotated[Path, _OUT] = _RUNS,
+    json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Hold a rate for hours and say whether memory, latency or lag grow.
 
@@ -111,6 +124,7 @@ def soak(
 
     from rich.console import Console
 
+    from bettong.cli.fitting_tables import print_fitting
     from bettong.cli.lab.tables import growth_table
     from bettong.lab.facts import facts
     from bettong.lab.folder import save
@@ -119,13 +133,16 @@ def soak(
     from bettong.lab.spec import lasting
     from bettong.lab.spec import read as read_spec
 
-    terminal = Console(highlight=False)
+    terminal = Console(highlight=False, stderr=json)
     spec = lasting(read_spec(file), hours * 3600)
-    with Console(stderr=True).status(f"{spec.name}, {hours:g} hours ..."):
-        repeat = once(spec)
+    with _saying(f"{spec.name}, {hours:g} hours") as say:
+        repeat = once(spec, say=say)
     found = grown(repeat.series, hours * 3600)
     made = save(out, file, spec, [repeat], facts(), datetime.now(UTC))
-    terminal.print(growth_table(found))
+    if json:
+        _print_json(found)
+    else:
+        print_fitting(terminal, growth_table(found))
     _say_where(terminal, made)
     faults = [each.fault for each in found if each.fault]
     _end_with(terminal, "BROKEN", faults)
@@ -155,8 +172,8 @@ def find(
     spec = read_spec(file)
     probes: list[Probe] = []
     while (rate := next_rate(probes, first, precision / 100)) is not None:
-        with Console(stderr=True).status(f"{spec.name}: {rate:,.0f} messages/s ..."):
-            probes.append(probe(spec, rate, seconds))
+        with _saying(f"{spec.name}: {rate:,.0f} messages/s") as say:
+            probes.append(probe(spec, rate, seconds, say=say))
         said = f"missed: {probes[-1].why}" if probes[-1].why else "sustained"
         terminal.print(f"{rate:>15,.0f} messages/s  {said}", markup=False, soft_wrap=True)
     if (found := sustained(probes)) is None:
@@ -192,16 +209,21 @@ def history(
         str | None, typer.Option(help="The run's name; needed where the folder holds several.")
     ] = None,
     least: Annotated[float, _LEAST] = 2.0,
+    json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Show each metric of a run through all its results, and from which one on it is better or worse."""
     from rich.console import Console
 
+    from bettong.cli.fitting_tables import print_fitting
     from bettong.cli.lab.tables import history_table
     from bettong.lab.history import histories
     from bettong.lab.results import read_all
 
     found = histories(read_all(folder, run), least=least / 100)
-    Console(highlight=False).print(history_table(found))
+    if json:
+        _print_json(found)
+    else:
+        print_fitting(Console(highlight=False), history_table(found))
 
 
 @lab.command()
@@ -218,6 +240,7 @@ def compare(
     """
     from rich.console import Console
 
+    from bettong.cli.fitting_tables import print_fitting
     from bettong.cli.lab.tables import comparison_table, notes
     from bettong.lab.comparison import ChangeVerdict, compare
     from bettong.lab.results import differences, read
@@ -225,14 +248,27 @@ def compare(
     one, other = read(before), read(after)
     found = compare(one.metrics, other.metrics, least=least / 100)
     if json:
-        typer.echo(json_lines.dumps([dataclasses.asdict(each) for each in found], indent=2))
+        _print_json(found)
     else:
         terminal = Console(highlight=False)
-        terminal.print(comparison_table(found))
+        print_fitting(terminal, comparison_table(found))
         for line in notes(found, differences(one, other)):
             terminal.print(line, markup=False, soft_wrap=True)
     if any(each.verdict is ChangeVerdict.WORSE for each in found):
         raise typer.Exit(BROKEN)
+
+
+@contextmanager
+def _saying(what: str) -> Iterator[Callable[[str], None]]:
+    """Shows on a terminal what is done, and of that what it is told."""
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} ...") as status:
+        yield lambda text: status.update(f"{what}: {text} ...")
+
+
+def _print_json(rows: Sequence[Comparison | MetricHistory | SeriesGrowth]) -> None:
+    typer.echo(json_lines.dumps([dataclasses.asdict(each) for each in rows], indent=2))
 
 
 def _say_where(terminal: Console, made: Path) -> None:

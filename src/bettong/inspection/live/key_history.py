@@ -11,7 +11,7 @@ from bettong.edges.log_stretch import stretch
 from bettong.edges.partitioning_log import partitions_in_use
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
-from bettong.errors import LogTruncatedError
+from bettong.errors import LogTruncatedError, StoreError
 from bettong.garbage import CollectionPaused
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.key_history import Event, KeyHistory
@@ -91,6 +91,21 @@ def stretch_of(
         f" between there and {until} (there are: {offsets}): how the state came about is not known any more; give a"
         " higher --until"
     )
+
+
+def kept_snapshots(plan: Plan, found: Stretch, where: Locations) -> list[int]:
+    """The offsets of the snapshots in the stretch: the one that it begins with, and those that are kept.
+
+    Without the latter where the store is away: who folds from the beginning needs none.
+    """
+    offsets = {found.first} if found.snapshot is not None else set[int]()
+    try:
+        with RedisStore(where.redis, plan.application) as redis:
+            known = snapshot_store(where.snapshots, plan.application, redis).increments(found.log.id)
+    except StoreError:
+        known = []
+    offsets |= {each[-1].offset for each in chains(known)}
+    return sorted(each for each in offsets if found.first <= each <= found.until)
 
 
 def history_of(plan: Plan, key: KeyValue, where: Locations, found: Stretch) -> KeyHistory:

@@ -99,12 +99,18 @@ class EnumForm(Form):
             raise UnfitValueError(
                 f"{shown(value)} is no {self.enum.__name__}; give a member, such as {first!s}"
             )
-        return _texts(self.enum)[value]
+        return text_of_member(value)
 
     def _unknown(self, value: object) -> str:
         more = ", ..." if len(self.texts) > _SHOWN_MEMBERS else ""
         name = self.enum.__name__ if self.enum is not None else "member"
         return f"{shown(value)} is no {name}; expected {', '.join(self.texts[:_SHOWN_MEMBERS])}{more}"
+
+
+def text_of_member(member: Enum) -> str:
+    """The text of a member, or of several of a Flag."""
+    found = _texts(type(member)).get(member)
+    return str(member) if found is None else found
 
 
 @lru_cache(maxsize=1024)

@@ -67,9 +67,12 @@ def layout_of(node: Stateful) -> ObjectMember:
     """What the computation's states hold. Raises ApplicationError for what no record can."""
     owner = f"{node.mode.value} {node.name!r}"
     failed = ""
+    if not is_dataclass(node.state):
+        name = getattr(node.state, "__name__", node.state)
+        raise ApplicationError(f"{owner}: state={name}: expected a dataclass; keep it in a field of one")
     try:
         _check_made("", node.state)
-        if node.mode is ExecutionMode.VECTORIZED or not is_dataclass(node.state):
+        if node.mode is ExecutionMode.VECTORIZED:
             check_fixed(node.mode.value, node.name, schema_of(node.state))
         new, failed = _new(node)
         layout = layout_of_class(node.state, new)

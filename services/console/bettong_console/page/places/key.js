@@ -97,8 +97,17 @@ function timeline(found) {
     found.stopped && h("p", { class: "refused" }, `The fold stops here: ${found.stopped}`),
     events.length === 0
       ? h("p", { class: "body empty" }, found.total > 0 ? "The last message of this key is too large to be shown here; bettong replay shows it." : found.from_snapshot ? "No message of this key since the newest snapshot. Ask since the log begins to see what came before." : "No message of this key is in the log. See that it is written as messages have it.")
-      : h("ol", { class: "timeline" }, events.map(entry)));
+      : h("ol", { class: "timeline" }, withSnapshots(found, events)));
 }
+
+/** Entries, the newest first; a snapshot stands above the messages that are in it. */
+function withSnapshots({ snapshots, total }, events) {
+  const oldest = total > events.length ? events.at(-1).offset : -1;
+  const marks = snapshots.filter((offset) => offset > oldest).map((offset) => [offset - 0.5, snapshot(offset)]);
+  return [...events.map((event) => [event.offset, entry(event)]), ...marks].sort(([a], [b]) => b - a).map(([, element]) => element);
+}
+
+const snapshot = (offset) => h("li", { class: "snapshot" }, h("div", { class: "when" }, `offset ${offset.toLocaleString("en")}`), h("div", { class: "quiet" }, h("span", { class: "badge" }, "snapshot"), " has all that lies before"));
 
 function entry(event) {
   const kind = KINDS[event.verdict] === undefined ? event.verdict : KINDS[event.verdict];

@@ -19,7 +19,7 @@ export function overviewPlace(root, description) {
         tile("Results out", rate(measures.out_per_s), h("span", {}, count(view.totals.results), " delivered"), "out_per_s", "second"),
         latency(measures, description.objective_p99_ms),
         tile("Lag", count(measures.lag, "records"), waiting(measures), "lag_records", "", behind(measures)),
-        tile("Could not be processed", count(view.totals.dead_letters, "dead letters"),
+        tile("Could not be processed", count(view.totals.dead_letters, view.totals.dead_letters === 1 ? "dead letter" : "dead letters"),
           h("span", {}, count(view.totals.skipped), " skipped as told"), null, "", view.totals.dead_letters ? "notice" : "")),
       h("div", { class: "columns" },
         needs(view.needs),
@@ -72,6 +72,14 @@ function verdict(status, services) {
     Number.isFinite(began) && h("span", { class: "quiet small" }, "up for ", since(began, status.now_s)));
 }
 
+// By the first word of what is about: where one sees more of it.
+const SHOWN_AT = { dead: "/events?dead-letters=1", accounts: "/accounts", skew: "/partitions?sort=hot", more: "/partitions?trouble=1", lag: "/application", objective: "/application" };
+
+function remedy(need) {
+  const href = SHOWN_AT[need.about.split(" ")[0]];
+  return h("p", { class: "remedy small" }, need.remedy, href && [" ", h("a", { href, "data-go": true }, "Show")]);
+}
+
 function needs(found) {
   return h("section", { class: "card half" },
     h("header", {}, h("h2", {}, "Needs a person"), found.length > 0 && h("span", { class: `badge ${found[0].level}` }, String(found.length))),
@@ -79,7 +87,7 @@ function needs(found) {
       found.length === 0
         ? h("p", { class: "empty" }, "Nothing. Services that stop, partitions that stand still, lost frames, accounts that do not add up and messages that could not be processed would stand here.")
         : h("ul", { class: "needs ages" }, found.map((need) =>
-          h("li", {}, h("span", { class: `dot ${need.level}` }), h("p", {}, need.what), h("p", { class: "remedy small" }, need.remedy))))));
+          h("li", {}, h("span", { class: `dot ${need.level}` }), h("p", {}, need.what), remedy(need))))));
 }
 
 const LEVELS = { running: "good", standby: "good", starting: "notice", waiting: "notice", stopping: "notice" };

@@ -3,7 +3,7 @@ import { addressWith, choose, chosen } from "../address.js";
 import { elsewhere, reset, SCALE } from "../changes.js";
 import { Changing } from "../changing.js";
 import { h, morphChildren, on } from "../dom.js";
-import { amount, bytes, count, digits, duration, durationText, milliseconds, rate, since, utc } from "../format.js";
+import { amount, bytes, count, digits, duration, durationText, milliseconds, percent, rate, since, utc } from "../format.js";
 import { openWindows } from "../open_windows.js";
 
 const SHOWN_MAX = 200;
@@ -17,6 +17,7 @@ const COLUMNS = [
   ["slot", ["Slot", "of worker"], true, by("slot"), (row) => number(row.slot === null ? amount(null) : String(row.slot)), "of the resident processor that holds it"],
   ["rate", ["Messages", "a second"], true, by("messages_per_s"), (row) => number(count(row.messages_per_s)), "folded a second, of the last 10 s"],
   ["share", ["Share", "of its stage"], true, by("share"), shareCell, "of its stage's messages now"],
+  ["offset", ["Offset", "of its log"], true, by("offset"), (row) => h("td", { class: "number roomy" }, count(row.offset)), "the next record that is folded"],
   ["lag", ["Lag", "records"], true, by("lag"), (row) => number(count(row.lag)), "in the log, not yet folded"],
   ["behind", ["Behind", "oldest record"], true, by("lag_s"), (row) => number(duration(row.lag_s)), "how long the record that is folded next has waited"],
   ["p50", ["p50", "of latency"], true, by("p50_ms"), (row) => h("td", { class: "number roomy" }, milliseconds(row.p50_ms)), "sender's stamp to durable output"],
@@ -32,6 +33,9 @@ const COLUMNS = [
   ["late", ["Late", "messages"], true, (row) => row.late + row.partly_late, (row) => number(row.partly_late ? [count(row.late), h("span", { class: "unit" }, `+ ${digits(row.partly_late, { whole: true })} partly`)] : count(row.late)), "messages whose windows were over"],
   ["dead", ["Dead", "letters"], true, by("dead_letters"), (row) => number(count(row.dead_letters)), "put out by it"],
 ];
+
+// Left out where the page is narrow.
+const ROOMY = ["offset", "p50"];
 
 const number = (content) => h("td", { class: "number" }, content);
 
@@ -106,7 +110,7 @@ export function partitionsPlace(root, description) {
     const known = view.rows.some((row) => row.hot_keys.length > 0);
     const columns = COLUMNS.filter(([id]) => (timed || !["watermark", "holder", "late"].includes(id)) && (known || id !== "hot"));
     const found = rows(columns);
-    morphChildren(root, h("div", {}, heavy(view.heavy), workers(view.workers, scaling, description.elsewhere.scale), table(columns, found), openWindows(windows()), description.changes && states()));
+    morphChildren(root, h("div", {}, heavy(view), workers(view.workers, scaling, description.elsewhere.scale), table(columns, found), openWindows(windows()), description.changes && states()));
   }
 
   function states() {
@@ -136,7 +140,7 @@ export function partitionsPlace(root, description) {
         ? h("p", { class: "body empty" }, view.rows.length === 0 ? "No partition has been folded yet." : "No partition is like that. Take the filter away to see all.")
         : h("div", { class: "scroll" }, h("table", { class: "ages pinned" },
           h("thead", {}, h("tr", {}, columns.map(([id, head, numeric, , , title]) =>
-            h("th", { scope: "col", class: `${numeric ? "number" : ""}${id === "p50" ? " roomy" : ""}`, title, "aria-sort": id === column && (order === "desc" ? "descending" : "ascending") },
+            h("th", { scope: "col", class: `${numeric ? "number" : ""}${ROOMY.includes(id) ? " roomy" : ""}`, title, "aria-sort": id === column && (order === "desc" ? "descending" : "ascending") },
               h("button", { type: "button", "data-sort": id }, [head].flat()[0]), Array.isArray(head) && h("small", {}, head[1]))))),
           h("tbody", {}, found.slice(0, SHOWN_MAX).map((row) =>
             h("tr", { class: row.stands_still ? "bad" : row.lag_s >= 10 ? "notice" : "" },
@@ -168,10 +172,12 @@ export function partitionsPlace(root, description) {
   };
 }
 
-function heavy(found) {
+function heavy({ heavy: found, rows }) {
+  const hottest = (each) => rows.find((row) => row.stage === each.stage && row.partition === each.partition)?.hot_keys ?? [];
+  const named = (keys) => (keys.length === 0 ? "A few keys may be hot" : `Its hottest keys: ${keys.map((each) => `${each.key} ${(each.share * 100).toFixed(0)} %`).join(", ")}`);
   return found.map((each) => h("div", { class: "card callout notice ages" }, h("p", {},
     h("strong", {}, `${each.stage}/${each.partition}`), ` takes ${digits(each.share * 100)} % of its stage's messages, ${digits(each.times)} times its share. `,
-    h("span", { class: "quiet" }, "A few keys may be hot: a key with more fields divides them, or local=True of a window combines them before they travel."))));
+    h("span", { class: "quiet" }, `${named(hottest(each))}. Remedy: a key with more fields divides them, or local=True of a window combines them before they travel.`))));
 }
 
 function workers(found, scaling, insteadOfScaling) {
@@ -183,9 +189,9 @@ function workers(found, scaling, insteadOfScaling) {
     found.length === 0
       ? h("p", { class: "body empty" }, "No slot holds a partition. Under the micro-batch schedule there are none: Spark gives each batch to whichever process is free.")
       : h("div", { class: "scroll" }, h("table", { class: "ages" },
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Slot"), ["Partitions", "Messages", "Lag", "p99", "Keys", "CPUs"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Slot"), [["Partitions"], ["Messages"], ["Busy", "of the time, with frames"], ["Lag"], ["p99"], ["Keys"], ["CPUs"]].map(([name, title]) => h("th", { scope: "col", class: "number", title: title ?? null }, name)))),
         h("tbody", {}, found.map((row) => h("tr", {},
           h("td", { class: "name" }, h("a", { href: addressWith({ filter: `slot:${row.slot}` }), "data-go": true }, `slot ${row.slot}`)),
-          number(count(row.partitions)), number(rate(row.messages_per_s)), number(count(row.lag, "records")), number(milliseconds(row.p99_ms)), number(count(row.keys)), number(count(row.cpus))))))),
+          number(count(row.partitions)), number(rate(row.messages_per_s)), number(percent(row.busy_share)), number(count(row.lag, "records")), number(milliseconds(row.p99_ms)), number(count(row.keys)), number(count(row.cpus))))))),
     elsewhere(insteadOfScaling));
 }

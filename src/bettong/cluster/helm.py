@@ -1,0 +1,64 @@
+"""The program `helm`, and the chart that it installs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from bettong.errors import ClusterError
+
+_CALL_S_MAX = 300.0
+_SMALL = "values-dev.yaml"
+_HERE = Path(__file__).resolve().parents[3] / "deploy" / "helm" / "bettong"
+
+
+def chart_of(given: Path | None, *, named_by: str = "--chart FOLDER") -> Path:
+    """The folder of the chart. Raises ClusterError when there is none. `named_by`: how it is given."""
+    chart = given or _HERE
+    if not small_values(chart).is_file():
+        raise ClusterError(f"no chart in {chart}: give {named_by}, that of deploy/helm/bettong")
+    return chart
+
+
+def small_values(chart: Path) -> Path:
+    """The chart's own values for trying out: all is bundled, small, and nothing is kept."""
+    return chart / _SMALL
+
+
+def image_values(images: str) -> dict[str, str]:
+    """The value `image` for FOLDER:TAG of the three images; without a tag the chart's."""
+    folder, _, tag = images.rpartition(":")
+    if not folder or "/" in tag:  # what follows the last colon is a port, or there is none
+        folder, tag = images, ""
+    return {"repository": folder, "tag": tag}
+
+
+def helm_program() -> str:
+    """Its path. Raises ClusterError when it is not installed."""
+    program = shutil.which("helm")
+    if program is None:
+        raise ClusterError("helm is not on the PATH: it installs the chart; install helm 4 or 3")
+    return program
+
+
+def call_helm(words: Sequence[str], *, context: str | None, given: str = "") -> None:
+    """Runs helm and blocks until it ends. `given`: for its standard input. Raises ClusterError with what it said."""
+    chosen = ["--kube-context", context] if context is not None else []
+    try:
+        done = subprocess.run(
+            [helm_program(), *words, *chosen],
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_CALL_S_MAX,
+            env=dict(os.environ),
+            start_new_session=True,  # a Ctrl-C is ours: what helm has begun it ends
+        )
+    except subprocess.TimeoutExpired:
+        raise ClusterError(f"helm {words[0]} did not end within {_CALL_S_MAX:g} s") from None
+    if done.returncode:
+        raise ClusterError(f"helm {words[0]}: {done.stderr.strip()}")

@@ -1,0 +1,111 @@
+"""A run on this machine: a suite of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bettong.application.plan import Plan
+from bettong.chaos.injecting import inject, restarts
+from bettong.chaos.lag import LagWatch
+from bettong.chaos.nemeses import Arena, Injected, Nemesis
+from bettong.chaos.spec import OtherProcess
+from bettong.chaos.timetable import PlannedFault
+from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.lab.folding import await_folded
+from bettong.lab.gc_pauses import logging_pauses, pauses
+from bettong.lab.sampling import UsageSampling
+from bettong.lab.spec import RunSpec
+from bettong.lab.target import Collected
+from bettong.lab.topics import RunTopics, run_topics
+from bettong.local.options import SuiteOptions
+from bettong.local.suite import Suite
+from bettong.services import PROCESSOR
+
+_CONNECTIONS = "connections"
+_GC_LOG = "gc_log"
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTarget:
+    """See `RunTarget`; made by `suite_target`."""
+
+    suite: Suite
+    topics: RunTopics | None
+    plan: Plan
+    faults: Sequence[PlannedFault]
+    nemesis: Nemesis
+    folder: Path
+
+    @property
+    def sender(self) -> str:
+        """See `RunTarget`."""
+        return self.suite.record.sender
+
+    @property
+    def receiver(self) -> str:
+        """See `RunTarget`."""
+        return self.suite.record.receiver
+
+    def await_folded(self, messages: int) -> None:
+        """See `RunTarget`."""
+        record = self.suite.record
+        with RedisStore(record.redis_connection, record.name) as store:
+            await_folded(LiveMetrics(store), messages)
+
+    @contextmanager
+    def collecting(self, begin_s: float) -> Iterator[Collected]:
+        """See `RunTarget`."""
+        found = Collected()
+        with (
+            UsageSampling(lambda: self.suite.record.services, begin_s) as sampling,
+            LagWatch(self.plan, lambda: self.suite.record) as lag,
+        ):
+            yield found
+        found.usage, found.lag = sampling.usage, lag.samples
+        found.gc_pauses = [each for each in pauses(self.folder) if each.at_s >= begin_s]
+
+    def disturb(self, begin_s: float) -> list[Injected]:
+        """See `RunTarget`."""
+        injected: list[Injected] = []
+        inject(self.faults, self.nemesis, self.suite, start_s=begin_s, injected=injected)
+        return injected
+
+    def rest(self, seconds: float) -> None:
+        """See `RunTarget`."""
+        self.suite.wait_with_all(seconds)
+
+
+@contextmanager
+def suite_target(spec: RunSpec, plan: Plan) -> Iterator[SuiteTarget]:
+    """Starts a suite, and a Kafka for the topics of the application; stops both when it is left."""
+    faults = spec.planned_faults
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(TemporaryDirectory(prefix="bettong-lab-")))
+        topics = opened.enter_context(
+            run_topics(plan, spec.partitions, folder, connections=spec.settings.get(_CONNECTIONS))
+        )
+        suite = opened.enter_context(Suite(_options(spec, topics, faults, folder)))
+        nemesis = opened.enter_context(Nemesis(Arena(lambda: suite.record, {})))
+        yield SuiteTarget(suite, topics, plan, faults, nemesis, folder)
+
+
+def _options(
+    spec: RunSpec, topics: RunTopics | None, faults: Sequence[PlannedFault], folder: Path
+) -> SuiteOptions:
+    ours = {_GC_LOG: str(folder)} | ({} if topics is None else {_CONNECTIONS: str(topics.connections)})
+    return SuiteOptions(
+        application=spec.application,
+        partitions=spec.partitions,
+        schedule=spec.schedule,
+        compiled=spec.compiled,
+        settings=spec.settings | ours,
+        environment={
+            PROCESSOR.name: logging_pauses(folder, OtherProcess.JVM),
+            OtherProcess.KAFKA: logging_pauses(folder, OtherProcess.KAFKA),
+        },
+        restarts=restarts(faults),
+    )

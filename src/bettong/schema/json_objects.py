@@ -1,0 +1,97 @@
+"""JSON objects as messages: lines of JSON files, and what clients send to a source with `format="json"`.
+
+A field that a line lacks has its default; None, where it may be that. Further ones are left out. Values are as Bettong
+writes them (`bettong.schema.json_values`).
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from bettong.errors import SchemaError
+from bettong.schema.annotations import field_of_arrow
+from bettong.schema.decoded import Decoded
+from bettong.schema.defaults import has_default, json_default
+from bettong.schema.fields import kind_name_of, may_be_left_out
+from bettong.schema.json_values import Reader, reader_of
+from bettong.schema.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class FieldReader:
+    """Reads one field of objects. `lacks`: what stands for it in one without it, where it `may_lack`."""
+
+    name: str
+    read: Reader
+    may_lack: bool
+    lacks: Any
+
+    def values(self, records: Iterable[dict[str, Any]]) -> list[Any]:
+        """The field's value in each. Raises SchemaError that names it."""
+        name, values = self.name, []
+        for record in records:
+            if not self.may_lack and name not in record:
+                raise SchemaError(f"no field {name!r}; it has {', '.join(record)}")
+            try:
+                values.append(self.read(record.get(name, self.lacks)))
+            except SchemaError as error:
+                raise SchemaError(f"field {name!r}: {error}") from None
+        return values
+
+
+def reader_by_arrow(field: pa.Field) -> FieldReader:
+    """The reader of a field as the sender says it, for who has not its class.
+
+    An older sender does not say which kind it is (`bettong.kind`); then its type decides, and true is 1.
+    """
+    return _field_reader(field, reader_of(field_of_arrow(field.name, field), bools=not kind_name_of(field)))
+
+
+def _field_reader(field: pa.Field, read: Reader) -> FieldReader:
+    may_lack = has_default(field) or may_be_left_out(field)
+    return FieldReader(field.name, read, may_lack, json_default(field))
+
+
+def record_of(line: bytes) -> dict[str, Any]:
+    """The object of a line of JSON. Raises SchemaError."""
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise SchemaError(str(error)) from None
+    except RecursionError:
+        raise SchemaError("nested too deeply; expected an object of fields") from None
+    if not isinstance(record, dict):
+        raise SchemaError(f"{type(record).__name__}, expected an object")
+    return record
+
+
+@dataclass(frozen=True, slots=True)
+class JsonObjects:
+    """The decoder of `format="json"`: an object a message, fields by their names."""
+
+    def check(self, source: str, schema: Schema) -> None:
+        """See Decoder. Every kind of field has a form in JSON."""
+
+    def decode(self, schema: Schema, rows: Sequence[bytes]) -> Decoded:
+        """See Decoder."""
+        messages: list[Any] = []
+        refused: dict[int, str] = {}
+        readers = _readers(schema)
+        for index, row in enumerate(rows):
+            try:
+                records = [record_of(row)]
+                values = [reader.values(records)[0] for reader in readers]
+            except SchemaError as error:
+                refused[index] = str(error)
+            else:
+                messages.append(schema.make(*values))
+        return Decoded(messages=messages, refused=refused)
+
+
+@lru_cache(maxsize=64)
+def _readers(schema: Schema) -> tuple[FieldReader, ...]:
+    return tuple(_field_reader(field.arrow_field, reader_of(field)) for field in schema.fields)
