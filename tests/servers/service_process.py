@@ -10,6 +10,7 @@ from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
+from tests.servers.fork_server import started
 from tests.servers.service_program import program_of
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -53,6 +54,12 @@ class ServiceProcess(Server):
             answers=answers,
             start_s_max=start_s_max,
         )
+
+    def launch(self) -> None:
+        """See Server."""
+        if not self.runs():
+            self.prepare()
+            self.process = started(self.command)
 
     def application(self) -> str:
         """The text of the application's file, written before each launch."""

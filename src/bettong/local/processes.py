@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, Protocol
 
 import psutil
 
@@ -49,6 +50,17 @@ class Ending:
         return f"signal {-self.status}"
 
 
+class Child(Protocol):
+    """A process that has been started, as `subprocess.Popen` is one."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+
+    def wait(self) -> int:
+        """Waits for its end: the exit code, or minus the number of the signal that killed it."""
+
+
 class Process:
     """A running child in a session of its own, so that a Ctrl-C in the terminal reaches only us.
 
@@ -63,19 +75,8 @@ class Process:
         self._log_start = command.log.stat().st_size if command.log.exists() else 0
         self._ending: Ending | None = None
         with command.log.open("ab") as log:
-            try:
-                self._popen = subprocess.Popen(
-                    [*_tethered(), *command.arguments],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env={**os.environ, **command.environment},
-                    cwd=command.directory,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise LocalError(f"{command.name} cannot be started: {error}") from error
-        self.pid = self._popen.pid
+            self._child = self._start(log)
+        self.pid = self._child.pid
         try:
             self.started_s = psutil.Process(self.pid).create_time()
         except (psutil.Error, OSError):  # gone already, or no more files can be opened: it runs all the same
@@ -89,7 +90,7 @@ class Process:
             died = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if died is not None:
                 self._signal_group(signal.SIGKILL)
-                self._ending = Ending(self._popen.wait())
+                self._ending = Ending(self._child.wait())
         return self._ending
 
     def wait(self, seconds_max: float) -> Ending | None:
@@ -139,6 +140,20 @@ class Process:
         """One line about its end: how, the last it wrote, and where its log is."""
         last = " | ".join(self.tail()) or "nothing"
         return f"{self.ending or 'still running'}; its last lines: {last}; its log: {self.command.log}"
+
+    def _start(self, log: IO[bytes]) -> Child:
+        try:
+            return subprocess.Popen(
+                [*_tethered(), *self.command.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **self.command.environment},
+                cwd=self.command.directory,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise LocalError(f"{self.command.name} cannot be started: {error}") from error
 
     def _signal_group(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: EPERM for a group of zombies
