@@ -12,7 +12,7 @@ import numpy as np
 from bettong.frames.columns import Array
 from bettong.worker.state.item_tables import LOADED as ITEMS_LOADED
 from bettong.worker.state.item_tables import WORD, add_item, give_back, join_items, make_room
-from bettong.worker.state.pane_pool import MESSAGES, VALUES
+from bettong.worker.state.pane_pool import MESSAGES
 from bettong.worker.windows.top_kernels import LOADED, add_ranked, join_ranked
 
 # What becomes of two words, that of the older accumulator first. A float is told from an integer by its operation. Sums
@@ -108,25 +108,18 @@ def gathers_more(folds: Any) -> Any:
 
 
 @numba.njit(cache=True, inline="always")
-def fold_row(row: Any, values: Any, folds: Any, panes: Any, floats: Any, at: Any, items: Any) -> None:
-    """Adds a row to the messages and accumulators of a pane, in whose tables is room for it."""
-    panes[at, MESSAGES] += 1
-    for operation in range(len(folds.operations)):
-        word = VALUES + operation
-        if panes[at, MESSAGES] == 1:
-            panes[at, word] = values[0][operation, row]
-        else:
-            fold_word(
-                folds.operations[operation],
-                panes,
-                floats,
-                at,
-                word,
-                values[0][operation, row],
-                values[1][operation, row],
-            )
-    if gathers_more(folds):
-        gather(row, values, folds, panes, at, MESSAGES, items)
+def fold_value(
+    operation: Any, panes: Any, floats: Any, at: Any, word: Any, value: Any, value_float: Any
+) -> None:
+    """An accumulator of a pane, whose messages have just been counted, takes in a row's value.
+
+    Kernels loop over operations themselves: each array that an inlined function is given is counted as a reference
+    once more, for each row.
+    """
+    if panes[at, MESSAGES] == 1:
+        panes[at, word] = value
+    else:
+        fold_word(operation, panes, floats, at, word, value, value_float)
 
 
 @numba.njit(cache=True)

@@ -12,8 +12,14 @@ import numpy as np
 from bettong.application.timers import NEVER
 from bettong.worker.prefetching import CACHED_BYTES
 from bettong.worker.state.pane_links import ask_ahead, remove_pane
-from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, SOONER
-from bettong.worker.windows.fold_kernels import copy_accumulators, fold_row, gathers_more, make_room_for
+from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, SOONER, VALUES
+from bettong.worker.windows.fold_kernels import (
+    copy_accumulators,
+    fold_value,
+    gather,
+    gathers_more,
+    make_room_for,
+)
 from bettong.worker.windows.pane_kernels import BEYOND, LATE, REFUSED, open_pane
 
 
@@ -50,6 +56,7 @@ def add_to_groups(
     """
     panes, floats, free, counts, items = pool
     found_rows, words = found
+    ints, value_floats, operations = values[0], values[1], folds.operations
     is_large, gathers = keys.nbytes > CACHED_BYTES, gathers_more(folds)
     for row in range(np.uint64(start), np.uint64(len(slots))):
         if is_large:
@@ -66,7 +73,12 @@ def add_to_groups(
         at = np.uint64(pane)
         if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
             return np.int64(row), count
-        fold_row(row, values, folds, panes, floats, at, items)
+        panes[at, MESSAGES] += 1
+        for each in range(len(operations)):
+            value, value_float = ints[each, row], value_floats[each, row]
+            fold_value(operations[each], panes, floats, at, VALUES + each, value, value_float)
+        if gathers:
+            gather(row, values, folds, panes, at, MESSAGES, items)
         if panes[at, MESSAGES] >= full:
             found_rows[count] = row
             copy_accumulators(folds.words, words, count, 0, panes, at, MESSAGES)
@@ -96,6 +108,7 @@ def add_to_opened(
     """
     times, watermarks, opened, marks = rows
     panes, floats, _, counts, items = pool
+    ints, value_floats, operations = values[0], values[1], folds.operations
     is_large, gathers = keys.nbytes > CACHED_BYTES, gathers_more(folds)
     for row in range(np.uint64(start), np.uint64(len(slots))):
         if is_large:
@@ -124,5 +137,10 @@ def add_to_opened(
         at = np.uint64(pane)
         if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
             return np.int64(row)
-        fold_row(row, values, folds, panes, floats, at, items)
+        panes[at, MESSAGES] += 1
+        for each in range(len(operations)):
+            value, value_float = ints[each, row], value_floats[each, row]
+            fold_value(operations[each], panes, floats, at, VALUES + each, value, value_float)
+        if gathers:
+            gather(row, values, folds, panes, at, MESSAGES, items)
     return len(slots)

@@ -39,7 +39,8 @@ from bettong.worker.state.pane_pool import (
 )
 from bettong.worker.windows.fold_kernels import (
     copy_accumulators,
-    fold_row,
+    fold_value,
+    gather,
     gathers_more,
     give_back_tables,
     join_accumulators,
@@ -137,7 +138,8 @@ def add_rows(
     """
     numbers, dues, marks = rows
     panes, panes_as_floats, _, counts, items = pool
-    gathers = gathers_more(folds)
+    ints, value_floats, operations = values[0], values[1], folds.operations
+    front, gathers = fronts[0], gathers_more(folds)
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
         if is_large:
@@ -156,12 +158,17 @@ def add_rows(
                     keys[slot, DUE] = dues[row]
                     sooner[counts[SOONER]] = slot
                     counts[SOONER] += 1
-        if marks[row] and len(fronts[0]):
-            fronts[0][slot, BLOCK] = NO_BLOCK
+        if marks[row] and len(front):
+            front[slot, BLOCK] = NO_BLOCK
         at = np.uint64(pane)
         if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
             return np.int64(row)
-        fold_row(row, values, folds, panes, panes_as_floats, at, items)
+        panes[at, MESSAGES] += 1
+        for each in range(len(operations)):
+            value, value_float = ints[each, row], value_floats[each, row]
+            fold_value(operations[each], panes, panes_as_floats, at, VALUES + each, value, value_float)
+        if gathers:
+            gather(row, values, folds, panes, at, MESSAGES, items)
     return len(slots)
 
 

@@ -15,7 +15,8 @@ from bettong.worker.state.pane_links import ask_ahead, pane_at_or_before, remove
 from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, NUMBER, OLDER, OLDEST, SOONER, VALUES
 from bettong.worker.windows.fold_kernels import (
     copy_accumulators,
-    fold_row,
+    fold_value,
+    gather,
     gathers_more,
     give_back_tables,
     join_accumulators,
@@ -64,6 +65,7 @@ def add_to_sessions(
     """
     times, _, refused = rows
     panes, floats, _, _, items = pool
+    ints, value_floats, operations = values[0], values[1], folds.operations
     gathers, last = gathers_more(folds), VALUES + folds.words
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
@@ -87,7 +89,12 @@ def add_to_sessions(
         at = np.uint64(pane)
         if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
             return np.int64(row)
-        fold_row(row, values, folds, panes, floats, at, items)
+        panes[at, MESSAGES] += 1
+        for each in range(len(operations)):
+            value, value_float = ints[each, row], value_floats[each, row]
+            fold_value(operations[each], panes, floats, at, VALUES + each, value, value_float)
+        if gathers:
+            gather(row, values, folds, panes, at, MESSAGES, items)
     return len(slots)
 
 
