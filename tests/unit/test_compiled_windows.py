@@ -340,7 +340,7 @@ class Twice(bettong.Sum):
         (of(count=bettong.Count(where=lambda _: True)), "count=Count(...): where= is a function"),
         (of(count=bettong.Mean("value")), "it gives float, and the field is int"),
         (of(KINDS[0], Named), "Named.key has no fixed width"),
-        (of(KINDS[0], Wrong), "key: int is no text"),
+        (of(KINDS[0], Wrong), "Wrong.key is text, and 'in' is keyed by integers"),
         (of(key=lambda amount: amount.key), "is a function; key by fields"),
         (lambda: windowed(KINDS[0], late="later"), "late='later'"),
         (lambda: bettong.vectorized(bettong.aggregate(Count, **COUNTS)), "is no plain function"),  # type: ignore[type-var]
