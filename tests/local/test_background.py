@@ -48,8 +48,10 @@ class Shell:
         )
 
     def right(self, *arguments: object) -> str:
+        """Nothing else is in the terminal: no lines of gRPC, librdkafka or Java."""
         done = self(*arguments)
         assert done.returncode == 0, done.stdout + done.stderr
+        assert not done.stderr
         return done.stdout
 
 

@@ -146,7 +146,7 @@ def test_a_topic_that_cannot_be_read_is_refused_by_name(from_: Any, words: str) 
 
 
 def test_a_source_that_reads_a_topic_needs_a_decoder() -> None:
-    with pytest.raises(ApplicationError, match="give the source a decoder"):
+    with pytest.raises(ApplicationError, match="give the source format='json', or a decoder"):
         source(bettong.KafkaTopic("t"), decodes=False)
 
 
