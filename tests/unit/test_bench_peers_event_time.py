@@ -30,12 +30,13 @@ from benchmarks.peers.events import (
     WINDOW_MS,
     on_step,
 )
-from benchmarks.peers.load import INPUT, Load
-from benchmarks.peers.race import RaceError, check
+from benchmarks.peers.load import INPUT
+from benchmarks.peers.race import RaceError
 from benchmarks.peers.roster import HERE, PEERS
 from benchmarks.peers.workloads import MARKET_SPREAD, WORKLOADS, PeerWorkload
 from bettong.edges.application_file import load as load_application
 from bettong.testing import run
+from tests.samples.peer_loads import judged, load_frames
 
 BY_EVENT_TIME = [name for name, of in WORKLOADS.items() if name != MARKET_SPREAD.name and not of.query]
 STARTERS = 400
@@ -176,25 +177,11 @@ def test_the_bell_of_the_timers_lets_nobody_wait() -> None:
     assert set(last.values()) == {EVENT.unpack(of.timed[-1])[1]}
 
 
-def judged(of: Load, outputs: Sequence[bytes]) -> None:
-    check(of.split(outputs), of.expected)
-
-
-def inputs(of: Load) -> Iterator[tuple[str, list[bytes]]]:
-    """The records as frames, in their order; both topics of a join side by side."""
-    records = of.opening + of.timed
-    for start in range(0, len(records), FRAME_MESSAGES):
-        for topic in of.topics:
-            values = [each.value for each in records[start : start + FRAME_MESSAGES] if each.topic == topic]
-            if values:
-                yield topic, values
-
-
 @pytest.mark.parametrize("name", BY_EVENT_TIME)
 def test_bettongs_application_gives_the_right_answer(name: str) -> None:
     of = WORKLOADS[name].load(10_000)
     app = load_application(str(BETTONG / f"{WORKLOADS[name].module}.py"))
-    outcome = run(app, list(inputs(of)))
+    outcome = run(app, list(load_frames(of, FRAME_MESSAGES)))
     (results,) = (each for sink, each in outcome.outputs.items() if sink != "dead-letters")
     judged(of, results)
     assert not outcome.dead_letters

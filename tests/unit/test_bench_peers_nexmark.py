@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -17,11 +17,12 @@ from benchmarks.peers.entries import entries_of, left_out
 from benchmarks.peers.load import Load
 from benchmarks.peers.nexmark import rules
 from benchmarks.peers.nexmark.queries import QUERIES
-from benchmarks.peers.race import RaceError, check
+from benchmarks.peers.race import RaceError
 from benchmarks.peers.workloads import NAMES, WORKLOADS
 from bettong.edges.application_file import load as load_application
 from bettong.testing import run
 from tests.samples.nexmark import COMPILED
+from tests.samples.peer_loads import judged, load_frames
 
 MESSAGES = 2000
 FRAME_MESSAGES = 500
@@ -30,20 +31,6 @@ STARTERS = 400
 
 def load_of(query: str) -> Load:
     return WORKLOADS[f"nexmark-{query}"].load(MESSAGES)
-
-
-def judged(of: Load, values: list[bytes]) -> None:
-    check(of.split(values), of.expected)
-
-
-def frames(of: Load) -> Iterator[tuple[str, list[bytes]]]:
-    """The records as frames, in their order; all topics side by side."""
-    records = of.opening + of.timed
-    for begin in range(0, len(records), FRAME_MESSAGES):
-        for topic in of.topics:
-            values = [each.value for each in records[begin : begin + FRAME_MESSAGES] if each.topic == topic]
-            if values:
-                yield topic, values
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -65,7 +52,7 @@ def test_a_load_has_starters_generated_events_and_a_bell(query: str) -> None:
 def test_bettongs_application_gives_the_models_answer_from_json_to_json(query: str) -> None:
     of = load_of(query)
     app = load_application(f"{BETTONG / 'nexmark.py'}:{query}")
-    outcome = run(app, list(frames(of)))
+    outcome = run(app, list(load_frames(of, FRAME_MESSAGES)))
     (results,) = (each for sink, each in outcome.outputs.items() if sink != "dead-letters")
     assert not outcome.dead_letters
     values = [json.dumps(asdict(each)).encode() for each in results]

@@ -11,14 +11,12 @@ from bettong.chaos.growth import Sample
 from bettong.cluster.api import Cluster
 from bettong.cluster.objects import RELEASE
 from bettong.errors import ClusterError
-from bettong.lab.sampling import Usage
+from bettong.lab.sampling import Sampling
 from bettong.metric_series import Metric, Scope
 from bettong.metrics import LAG, MESSAGES, SERIES
-from bettong.threads import BlockThread
 
 _SAMPLE_S = 5.0
 _ANSWER_S_MAX = 10.0
-_CLOSE_S_MAX = 20.0
 _MEBIBYTE = 1 << 20
 
 
@@ -50,34 +48,25 @@ class DriverPage:
         return sum(values) if values else None
 
 
-class ClusterSampling(BlockThread):
-    """A context manager; inside, a thread samples all pods of a component together. Read what it has afterwards.
+class ClusterSampling(Sampling):
+    """All pods of a component together.
 
     `usage`: as the cluster's metrics server says it, which is an average over some seconds that are over. `unmeasured`:
-    why it said nothing, the last time that it did. `lag`: records not yet folded, by Unix time. `begin_s`, Unix time,
-    is when the run began.
+    why it said nothing, the last time that it did. `lag`: records not yet folded, by Unix time.
     """
 
     def __init__(self, cluster: Cluster, release: str, page: DriverPage, begin_s: float) -> None:
         """`cluster`: says where; its connection is not used, for it is not for several threads."""
-        super().__init__("lab-cluster", close_s_max=_CLOSE_S_MAX)
+        super().__init__("lab-cluster", begin_s, every_s=_SAMPLE_S)
         self._cluster = Cluster(context=cluster.context, namespace=cluster.namespace)
         self._labels = f"{RELEASE}={release}"
         self._page = page
-        self._begin_s = begin_s
-        self.usage = Usage()
         self.lag: list[Sample] = []
         self.unmeasured = ""
 
     def _run(self) -> None:
-        before_s = time.monotonic()
         with self._cluster:
-            self._sample(0.0)
-            while not self._stopping.wait(_SAMPLE_S):
-                now_s = time.monotonic()
-                self._sample(now_s - before_s)
-                before_s = now_s
-            self._sample(time.monotonic() - before_s)
+            super()._run()
 
     def _sample(self, passed_s: float) -> None:
         if (lag := self._page.lag()) is not None:

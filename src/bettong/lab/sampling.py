@@ -55,31 +55,42 @@ class Usage:
             self.points.append(SeriesPoint(at_s, f"{kind}: {CORES}", cpu_s / passed_s))
 
 
-class UsageSampling(BlockThread):
-    """A context manager; inside, a thread samples all processes of a kind together. Read `usage` afterwards.
+class Sampling(BlockThread):
+    """A context manager; inside, a thread samples `usage` each `every_s`. Read it afterwards.
 
     `begin_s`, Unix time, is when the run began.
     """
 
-    def __init__(self, services: Callable[[], Mapping[str, ServiceRecord]], begin_s: float) -> None:
-        super().__init__("lab-usage", close_s_max=_CLOSE_S_MAX)
-        self._services = services
+    def __init__(self, name: str, begin_s: float, *, every_s: float) -> None:
+        super().__init__(name, close_s_max=_CLOSE_S_MAX)
         self._begin_s = begin_s
-        self._spent_s: dict[psutil.Process, float] = {}
+        self._every_s = every_s
         self.usage = Usage()
-        self._sent = psutil.net_io_counters().bytes_sent
 
     def _run(self) -> None:
         before_s = time.monotonic()
         self._sample(0.0)
-        while not self._stopping.wait(_SAMPLE_S):
+        while not self._stopping.wait(self._every_s):
             now_s = time.monotonic()
             self._sample(now_s - before_s)
             before_s = now_s
         self._sample(time.monotonic() - before_s)
 
     def _sample(self, passed_s: float) -> None:
-        """The first one, after no time, is what others are counted from."""
+        """Adds to `usage`. The first one, after no time, is what others are counted from."""
+        raise NotImplementedError
+
+
+class UsageSampling(Sampling):
+    """All processes of a kind together."""
+
+    def __init__(self, services: Callable[[], Mapping[str, ServiceRecord]], begin_s: float) -> None:
+        super().__init__("lab-usage", begin_s, every_s=_SAMPLE_S)
+        self._services = services
+        self._spent_s: dict[psutil.Process, float] = {}
+        self._sent = psutil.net_io_counters().bytes_sent
+
+    def _sample(self, passed_s: float) -> None:
         services, within = self._services(), families()
         at_s = time.time() - self._begin_s
         sent_mb = (psutil.net_io_counters().bytes_sent - self._sent) / _MEBIBYTE
