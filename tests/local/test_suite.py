@@ -83,10 +83,15 @@ class Running:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def folders(self) -> list[Path]:
-        """Folders that must be gone at the end: the run's own, and its part of shared memory."""
+        """Folders that must be gone at the end: the run's own, and its part of shared memory.
+
+        A process that was just started has no environment yet: exec closes the pipe that `Popen` waits for before the
+        kernel says where the environment stands.
+        """
         record = self.record
         assert record is not None
-        state = psutil.Process(record.services["processor"].pid).environ()["BETTONG_STATE_DIR"]
+        processor = psutil.Process(record.services["processor"].pid)
+        state = eventually(lambda: processor.environ().get("BETTONG_STATE_DIR"), what="the processor's environment")
         return [record.directory, Path(state).parent]
 
     def output(self) -> str:
