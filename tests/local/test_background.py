@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,6 @@ from bettong.edges.kafka_log.secured import python_options
 from bettong.local.background import down
 from bettong.local.record import SuiteRecord, find
 from bettong.topics import stage_topic
-from tests.samples.application import COUNTING
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # whole suites, also on a busy machine
@@ -102,7 +102,10 @@ def served(record: SuiteRecord) -> str | None:
 
 
 def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell, asked: Asked) -> None:
-    printed = shell.right("up", APPLICATION, "--partitions", "2")
+    """Between two runs it cannot go on, for a while: no suite is started for that alone."""
+    program = shell.folder / "app.py"
+    program.write_text(APPLICATION.read_text())
+    printed = shell.right("up", "app.py", "--partitions", "2")
     record = find(shell.folder / ".bettong")
     assert record is not None
     assert f"console       {record.console}\n" in printed
@@ -113,7 +116,7 @@ def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell,
     assert record.services.keys() == {"kafka", "redis", "sender", "processor", "receiver", "console"}
     family = psutil.Process(record.owner.pid).children(recursive=True)
 
-    again = asked("up", APPLICATION)
+    again = asked("up", "app.py")
     assert again.returncode == 6
     assert "word-count runs in .bettong already" in again.stderr
 
@@ -142,12 +145,15 @@ def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell,
     assert unknown.stderr.startswith("bettong: error: sender ")
     assert unknown.stderr.count("\n") == 1
 
+    ends = trim(record, asked)
     assert "word-count stopped" in shell.right("down")
     assert not [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
     assert not (shell.folder / ".bettong" / "suite.json").exists()
     assert asked("status").returncode == 7
 
-    assert "console" not in shell.right("up", APPLICATION, "--partitions", "2", "--no-console")
+    fails_with_the_reason_where_the_application_cannot_go_on(shell, asked, program, ends)
+
+    assert "console" not in shell.right("up", "app.py", "--partitions", "2", "--no-console")
     asked.right("send", "lines", words, "--stream", "hamlet")  # already in the log: counts nothing
     (shell.folder / "more.json").write_text('{"text": "to sleep"}\n')
     asked.right("send", "lines", "more.json")
@@ -158,6 +164,56 @@ def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell,
 
     shell.right("down", "--remove")
     assert not (shell.folder / ".bettong").exists()
+
+
+def trim(record: SuiteRecord, asked: Asked) -> set[int]:
+    """Deletes what the second stage has folded from its log, once that is saved; where its partitions begin then."""
+    topic = stage_topic("word-count", "words-by-word")
+
+    def saved() -> bool:
+        listed = [json.loads(line) for line in asked("state", "list", "app.py", "--json").stdout.splitlines()]
+        return bool(listed) and all((each["snapshot_offset"] or 0) == each["log_end"] for each in listed)
+
+    eventually(saved, seconds=60, what="all is saved, though nothing follows")
+    eventually(lambda: "lag 0, " in asked("status").stdout, seconds=60)
+    with LogAdmin(record.kafka_connection) as admin:
+        ends = {TopicPartition(*each): end for each, end in admin.ends([topic]).items() if end}
+    deleting = KafkaAdminClient(bootstrap_servers=record.kafka, **python_options(record.kafka_connection))
+    deleting.delete_records(ends)
+    deleting.close()
+    assert ends
+    return set(ends.values())
+
+
+def fails_with_the_reason_where_the_application_cannot_go_on(
+    shell: Shell, asked: Asked, program: Path, ends: set[int]
+) -> None:
+    """Another shape of the state, and a log that was trimmed beyond its snapshots: nothing is left running."""
+    folder = shell.folder / ".bettong"
+    program.write_text(APPLICATION.read_text().replace("total: int = 0", "total: float = 0.0"))
+    done = shell("up", "app.py", "--partitions", "2")
+    assert done.returncode == 3, done.stderr
+    assert (
+        "processor cannot go on (exit code 3), everything is stopped: snapshot of word-count/" in done.stderr
+    )
+    assert "migrate=" in done.stderr, "the remedy"
+    assert find(folder) is None
+
+    program.write_text(APPLICATION.read_text())
+    (folder / "redis").rename(shell.folder / "redis")
+    done = shell("up", "app.py", "--partitions", "2")
+    assert done.returncode == 9, done.stderr
+    found = re.search(
+        r"no state reaches offset (\d+), where its log begins now; it has no snapshot", done.stderr
+    )
+    assert found is not None, done.stderr
+    assert int(found[1]) in ends
+    assert find(folder) is None
+    shutil.copytree(folder, shell.folder / "stopped")
+    shell.right("down", "--remove", "--dir", "stopped")
+    assert not (shell.folder / "stopped").exists()
+    shutil.rmtree(folder / "redis")
+    (shell.folder / "redis").rename(folder / "redis")
 
 
 def test_an_application_with_a_mistake_is_refused_at_once(shell: Shell) -> None:
@@ -197,45 +253,3 @@ def test_a_folder_that_cannot_be_made_is_reported_in_one_line(
     assert done.returncode == 6
     assert done.stderr.startswith("bettong: error: /proc/foo cannot be used:")
     assert done.stderr.count("\n") == 1
-
-
-def test_up_fails_with_the_reason_where_the_application_cannot_go_on(shell: Shell, asked: Asked) -> None:
-    """Another shape of the state, and a log that was trimmed beyond its snapshots: nothing is left running."""
-    program, folder = shell.folder / "app.py", shell.folder / ".bettong"
-    program.write_text(COUNTING.format(field="count: int = 0"))
-    (shell.folder / "notes.json").write_text('{"text": "a"}\n')
-    shell.right("up", "app.py", "--partitions", "1", "--no-console")
-    shell.right("send", "notes", "notes.json")
-    record = find(folder)
-    assert record is not None
-    topic = stage_topic("kept", "notes")
-    with LogAdmin(record.kafka_connection) as admin:
-        end = next(iter(admin.ends([topic]).values()))
-
-    def saved() -> bool:
-        listed = json.loads(asked("state", "list", program, "--json").stdout)
-        return bool(listed["snapshot_offset"] == end)
-
-    eventually(saved, seconds=60, what="it is saved, though nothing follows")
-    eventually(lambda: "lag 0, " in asked("status").stdout, seconds=60)
-    deleting = KafkaAdminClient(bootstrap_servers=record.kafka, **python_options(record.kafka_connection))
-    deleting.delete_records({TopicPartition(topic, 0): end})
-    deleting.close()
-    shell.right("down")
-
-    program.write_text(COUNTING.format(field="total: float = 0.0"))
-    done = shell("up", "app.py", "--partitions", "1")
-    assert done.returncode == 3, done.stderr
-    assert (
-        "processor cannot go on (exit code 3), everything is stopped: snapshot of kept/notes/0" in done.stderr
-    )
-    assert "migrate=" in done.stderr, "the remedy"
-    assert find(folder) is None
-
-    program.write_text(COUNTING.format(field="count: int = 0"))
-    shutil.rmtree(folder / "redis")
-    done = shell("up", "app.py", "--partitions", "1")
-    assert done.returncode == 9, done.stderr
-    assert f"no state reaches offset {end}, where its log begins now; it has no snapshot" in done.stderr
-    assert find(folder) is None
-    shell.right("down", "--remove")
