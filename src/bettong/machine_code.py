@@ -26,6 +26,6 @@ def inlined(function: _Function) -> _Function:
 
 
 def allocating(function: _Function) -> _Function:
-    """A kernel that makes arrays, so references are counted: one that others call seldom, or that Python calls."""
+    """A kernel that makes arrays or copies parts of one into another, so references are counted."""
     compiled: _Function = numba.njit(cache=True, _nrt=True)(function)  # type: ignore[call-overload]
     return compiled

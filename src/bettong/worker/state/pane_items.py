@@ -15,7 +15,7 @@ import numpy as np
 
 from bettong.application.windows.approx_distinct import REGISTERS
 from bettong.frames.columns import Array
-from bettong.machine_code import kernel
+from bettong.machine_code import allocating, kernel
 from bettong.worker.state.item_tables import (
     DENSE,
     DENSE_POWER,
@@ -129,7 +129,7 @@ def _put_all(start: Any, owners: Any, rows: Any, words: Any, at: Any, kind: Any,
     return len(rows)
 
 
-@kernel
+@allocating
 def _put_dense(start: Any, owners: Any, rows: Any, words: Any, word: Any, items: Any) -> Any:
     """See above."""
     for row in range(start, len(rows)):

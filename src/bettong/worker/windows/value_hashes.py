@@ -142,7 +142,7 @@ def _put(bits: Any, count: Any, block: Any) -> None:
         block[count - index] = np.uint8(bits >> np.uint64(8 * index) & np.uint64(255))
 
 
-@kernel
+@allocating
 def _hash(words: Any, length: Any, work: Any) -> Any:
     """Of so many bytes, of which `words` hold whole blocks, NULs behind the last one. `work`: room for 24 words."""
     state, vector = work[:8], work[8:]
