@@ -1,5 +1,6 @@
 """Kernels count no references to arrays, and those that make arrays say so."""
 
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -46,3 +47,9 @@ def test_an_array_with_more_rows_has_its_own_and_behind_them_zeros() -> None:
     found = with_rows(np.array([[1, 2], [3, 4]], np.int32), 3)
     assert found.tolist() == [[1, 2], [3, 4], [0, 0]]
     assert found.dtype == np.int32
+
+
+def test_only_users_functions_are_compiled_otherwise() -> None:
+    sources = Path(__file__).parents[2] / "src" / "bettong"
+    found = {path.stem for path in sources.rglob("*.py") if "numba.njit(" in path.read_text()}
+    assert found == {"machine_code", "kernel", "kept_fractions"}
