@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from bettong.application.key import Key
 from bettong.frames.columns import Array, Columns
 from bettong.frames.key_values import key_bytes
+from bettong.machine_code import allocating, kernel
 from bettong.schema.fields import Kind
 from bettong.schema.key_types import KeyValue
 
@@ -118,7 +118,7 @@ def _read_only(array: Array) -> Array:
     return view
 
 
-@numba.njit(cache=True)
+@kernel
 def _finish(state: Any) -> Any:
     state ^= state >> _SHIFT
     state *= _MIX_1
@@ -127,7 +127,7 @@ def _finish(state: Any) -> Any:
     return state ^ (state >> _SHIFT)
 
 
-@numba.njit(cache=True)
+@allocating
 def _hash_fixed(matrix: Any, partitions: Any, padded: Any) -> Any:
     rows, width = matrix.shape
     result = np.empty(rows, np.uint16)
@@ -142,7 +142,7 @@ def _hash_fixed(matrix: Any, partitions: Any, padded: Any) -> Any:
     return result
 
 
-@numba.njit(cache=True)
+@allocating
 def _hash_ranges(content: Any, offsets: Any, partitions: Any, padded: Any) -> Any:
     rows = len(offsets) - 1
     result = np.empty(rows, np.uint16)
@@ -157,14 +157,14 @@ def _hash_ranges(content: Any, offsets: Any, partitions: Any, padded: Any) -> An
     return result
 
 
-@numba.njit(cache=True)
+@kernel
 def _add_length(state: Any, length: Any) -> Any:
     for shift in range(0, 32, 8):
         state = (state ^ np.uint64((length >> shift) & 0xFF)) * _FNV_PRIME
     return state
 
 
-@numba.njit(cache=True)
+@kernel
 def _add_fixed(states: Any, matrix: Any, padded: Any) -> None:
     rows, width = matrix.shape
     for row in range(rows):
@@ -177,7 +177,7 @@ def _add_fixed(states: Any, matrix: Any, padded: Any) -> None:
         states[row] = state
 
 
-@numba.njit(cache=True)
+@kernel
 def _add_ranges(states: Any, content: Any, offsets: Any, padded: Any) -> None:
     for row in range(len(offsets) - 1):
         stop = offsets[row + 1]
@@ -189,7 +189,7 @@ def _add_ranges(states: Any, content: Any, offsets: Any, padded: Any) -> None:
         states[row] = state
 
 
-@numba.njit(cache=True)
+@allocating
 def _finish_all(states: Any, partitions: Any) -> Any:
     result = np.empty(len(states), np.uint16)
     for row in range(len(states)):
@@ -197,7 +197,7 @@ def _finish_all(states: Any, partitions: Any) -> Any:
     return result
 
 
-@numba.njit(cache=True)
+@allocating
 def _counting_sort(assignment: Any, partitions: Any) -> Any:
     bounds = np.zeros(partitions + 1, np.int64)
     for partition in assignment:

@@ -91,7 +91,9 @@ class Running:
         record = self.record
         assert record is not None
         processor = psutil.Process(record.services["processor"].pid)
-        state = eventually(lambda: processor.environ().get("BETTONG_STATE_DIR"), what="the processor's environment")
+        state = eventually(
+            lambda: processor.environ().get("BETTONG_STATE_DIR"), what="the processor's environment"
+        )
         return [record.directory, Path(state).parent]
 
     def output(self) -> str:

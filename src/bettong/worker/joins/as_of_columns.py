@@ -11,7 +11,7 @@ from bettong.application.joins.kinds import AsOf
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
-from bettong.worker.array_types import in_both_types
+from bettong.worker.arrays import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.joins.as_of import beyond
 from bettong.worker.joins.as_of_kernels import (

@@ -9,10 +9,10 @@ NEVER without one.
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from bettong.application.timers import NEVER
+from bettong.machine_code import inlined, kernel
 from bettong.worker.joins.as_of import SPARE_VERSIONS
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES
 from bettong.worker.state.kept_pool import (
@@ -43,7 +43,7 @@ PAIRS, SOONER, PAST, WAITED, FIRINGS = range(5)
 NO_VERSION = -1
 
 
-@numba.njit(cache=True)
+@kernel
 def take_rows(
     start: Any,
     slots: Any,
@@ -106,7 +106,7 @@ def take_rows(
     return len(slots)
 
 
-@numba.njit(cache=True)
+@kernel
 def close_keys(
     slots: Any,
     dues: Any,
@@ -167,7 +167,7 @@ def close_keys(
         keys[slot, DUE] = due_ns
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _after(entries: Any, begin: Any, end: Any, at_ns: Any) -> Any:
     """The first entry of a later time; `end` where there is none."""
     if begin == end or entries[end - 1, TIME] <= at_ns:
@@ -175,7 +175,7 @@ def _after(entries: Any, begin: Any, end: Any, at_ns: Any) -> Any:
     return at_or_after(entries, begin, end, at_ns + 1)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _valid(entries: Any, begin: Any, end: Any, at_ns: Any, reached_ns: Any, tolerance_ns: Any) -> Any:
     """The version that was valid then; NO_VERSION if there is none, or that of an earlier time may be gone."""
     found = _after(entries, begin, end, reached_ns) - 1
@@ -184,14 +184,14 @@ def _valid(entries: Any, begin: Any, end: Any, at_ns: Any, reached_ns: Any, tole
     return found
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _is_of_no_use(entries: Any, begin: Any, end: Any, at_ns: Any, reached_ns: Any, tolerance_ns: Any) -> Any:
     """Whether nobody can ask for a version of that time any more."""
     found = _after(entries, begin, end, reached_ns) - 1
     return at_ns < reached_ns - tolerance_ns or (found >= begin and entries[found, TIME] > at_ns)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _of_no_use_ns(slot: Any, tolerance_ns: Any, keys: Any, entries: Any) -> Any:
     """When versions can be thrown away, if nothing comes until then: all, or all but the last one."""
     kept = keys[slot, VERSIONS + KEPT]
@@ -201,7 +201,7 @@ def _of_no_use_ns(slot: Any, tolerance_ns: Any, keys: Any, entries: Any) -> Any:
     return last_ns if tolerance_ns == NEVER else last_ns + tolerance_ns + 1
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _insert(slot: Any, side: Any, at_ns: Any, message: Any, keys: Any, entries: Any) -> None:
     """Behind all of that side which are not later; there is room."""
     first = keys[slot, side + FIRST]
@@ -212,7 +212,7 @@ def _insert(slot: Any, side: Any, at_ns: Any, message: Any, keys: Any, entries: 
     keys[slot, side + KEPT] += 1
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _put_version(
     slot: Any, at_ns: Any, message: Any, keys: Any, entries: Any, past: Any, counts: Any
 ) -> None:
@@ -229,7 +229,7 @@ def _put_version(
     _insert(slot, VERSIONS, at_ns, message, keys, entries)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _forget_before(slot: Any, at_ns: Any, keys: Any, entries: Any, past: Any, counts: Any) -> None:
     """Nobody asks for a version of an earlier time: the last one at or before it stays."""
     first = keys[slot, VERSIONS + FIRST]
@@ -238,7 +238,7 @@ def _forget_before(slot: Any, at_ns: Any, keys: Any, entries: Any, past: Any, co
         _drop_first(slot, _after(entries, first, end, at_ns) - 1, keys, entries, past, counts)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _drop_first(slot: Any, until: Any, keys: Any, entries: Any, past: Any, counts: Any) -> None:
     """The versions before that entry are gone."""
     first = keys[slot, VERSIONS + FIRST]

@@ -7,9 +7,9 @@ application.
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from bettong.machine_code import kernel
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
 from bettong.worker.state.latest_table import KEPT, NONE
 
@@ -22,7 +22,7 @@ RENEWED, ENDED, UNKNOWN = range(3)
 _DELETED, _NOTED = -2, -3
 
 
-@numba.njit(cache=True)
+@kernel
 def look_up(slots: Any, does: Any, held: Any, found: Any) -> None:
     """By row, in their order. `found`: filled with what the slot held, for rows that look up."""
     is_large, count = 8 * len(held) > CACHED_BYTES, np.uint64(len(slots))
@@ -41,7 +41,7 @@ def look_up(slots: Any, does: Any, held: Any, found: Any) -> None:
             held[slot] = _DELETED
 
 
-@numba.njit(cache=True)
+@kernel
 def settle(slots: Any, rows: Any, held: Any, renewed: Any, dropped: Any, counts: Any) -> None:
     """Behind the last row of a batch; `rows`: those of the table, whose slots are known.
 

@@ -10,7 +10,7 @@ from bettong.application.joins.kinds import How, Within
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
-from bettong.worker.array_types import in_both_types
+from bettong.worker.arrays import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.joins.column_join import FiredKeys, TakenRows, keep_messages
 from bettong.worker.joins.pair_columns import PairColumns, interleaved

@@ -7,10 +7,10 @@ Numba compiles this when the library is first run, not for each application, so 
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from bettong.application.timers import NEVER
+from bettong.machine_code import allocating, inlined, kernel
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES
 from bettong.worker.state.kept_pool import (
     COUNT,
@@ -43,7 +43,7 @@ NO_MESSAGE = -1
 LEFT_GONE, RIGHT_GONE, FIRED, ALONE = range(4)
 
 
-@numba.njit(cache=True)
+@kernel
 def judge_rows(times: Any, watermarks: Any, of_right: Any, reaches: Any, latest_ns: Any, marks: Any) -> Any:
     """By row, what becomes of it; returns how many are not kept. Bounds of times after `latest_ns` end too late."""
     others = 0
@@ -62,7 +62,7 @@ def judge_rows(times: Any, watermarks: Any, of_right: Any, reaches: Any, latest_
     return others
 
 
-@numba.njit(cache=True)
+@kernel
 def pair_rows(
     start: Any,
     slots: Any,
@@ -125,7 +125,7 @@ def pair_rows(
     return len(slots)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _between(begin: Any, end: Any, from_ns: Any, until_ns: Any, entries: Any) -> Any:
     """The first entry of these times, and the one behind the last."""
     low = high = end
@@ -136,7 +136,7 @@ def _between(begin: Any, end: Any, from_ns: Any, until_ns: Any, entries: Any) ->
     return low, high
 
 
-@numba.njit(cache=True)
+@allocating
 def _put_in_order(first: Any, low: Any, high: Any, entries: Any, pairs: Any) -> None:
     """The pairs of a row with these entries, from `first` on, in the log's order."""
     order = np.argsort(entries[low:high, NUMBER])
@@ -144,7 +144,7 @@ def _put_in_order(first: Any, low: Any, high: Any, entries: Any, pairs: Any) -> 
         pairs[1, first + index] = entries[low + order[index], MESSAGE]
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _keep(slot: Any, own: Any, at_ns: Any, number: Any, message: Any, keys: Any, entries: Any) -> None:
     """An entry more of a side, whose words begin `own` in the key's. There is room for it."""
     at = keys[slot, own + FIRST] + keys[slot, own + KEPT]
@@ -155,7 +155,7 @@ def _keep(slot: Any, own: Any, at_ns: Any, number: Any, message: Any, keys: Any,
     keys[slot, COUNT] += 1
 
 
-@numba.njit(cache=True)
+@allocating
 def drop_past(
     slots: Any,
     dues: Any,
@@ -191,7 +191,7 @@ def drop_past(
     return counts
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _fire(
     slot: Any,
     due_ns: Any,
@@ -237,7 +237,7 @@ def _fire(
     return end_ns if alone_ns == NEVER else alone_ns
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _first_alone(entries: Any, begin: Any, end: Any) -> Any:
     """The first entry of a message that had no partner yet; `end` where there is none."""
     while begin < end and entries[begin, NUMBER] >= 0:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array
+from bettong.machine_code import allocating, kernel
 
 _BLOCK_BITS = 10
 _BLOCK = 1 << _BLOCK_BITS
@@ -55,20 +55,20 @@ class BlockBounds:
         return found
 
 
-@numba.njit(cache=True)
+@kernel
 def _find_bounds(times: Any, bounds: Any) -> None:
     for slot in range(np.uint64(len(times))):
         bounds[slot >> _SHIFT] = min(bounds[slot >> _SHIFT], times[slot])
 
 
-@numba.njit(cache=True)
+@kernel
 def _lower_bounds(times: Any, bounds: Any, slots: Any) -> None:
     for row in range(len(slots)):
         slot = np.uint64(slots[row])
         bounds[slot >> _SHIFT] = min(bounds[slot >> _SHIFT], times[slot])
 
 
-@numba.njit(cache=True)
+@kernel
 def _find_again(times: Any, bounds: Any, slots: Any) -> None:
     last = -1
     for row in range(len(slots)):
@@ -81,7 +81,7 @@ def _find_again(times: Any, bounds: Any, slots: Any) -> None:
         bounds[block] = least
 
 
-@numba.njit(cache=True)
+@allocating
 def _due(times: Any, bounds: Any, until_ns: Any) -> Any:
     """Also brings the bounds of the blocks that were read to the earliest of the other times."""
     found, count = np.empty(16, np.int32), 0

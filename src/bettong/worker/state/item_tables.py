@@ -14,11 +14,12 @@ segment that nobody has holds where the next one of its size begins, -1 for none
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from bettong.application.windows.approx_distinct import REGISTERS, SPARSE_MAX
 from bettong.frames.columns import Array
+from bettong.machine_code import allocating, inlined, kernel
+from bettong.worker.arrays import with_rows
 from bettong.worker.state.key_table import mixed
 
 # What becomes of the number of an item that is there already. Of those that keep it, each is how many came before. In a
@@ -62,10 +63,10 @@ class ItemSegments:
 
     def grow(self) -> None:
         """Twice as many words."""
-        self.words = np.concatenate([self.words, np.zeros_like(self.words)])
+        self.words = with_rows(self.words, 2 * len(self.words))
 
 
-@numba.njit(cache=True)
+@kernel
 def make_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
     """Makes room in the table of a pane for one item more; `at`: where its words begin.
 
@@ -96,7 +97,7 @@ def make_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
     return True
 
 
-@numba.njit(cache=True)
+@kernel
 def add_item(
     kind: Any, row_words: Any, row: Any, at: Any, items: Any, loaded: Any, first: Any, step: Any
 ) -> None:
@@ -124,7 +125,7 @@ def add_item(
         words[entry] = max(words[entry], number)
 
 
-@numba.njit(cache=True)
+@allocating
 def join_items(
     kind: Any, row_words: Any, row: Any, at: Any, other: Any, other_row: Any, other_at: Any, items: Any
 ) -> Any:
@@ -158,7 +159,7 @@ def join_items(
     return True
 
 
-@numba.njit(cache=True)
+@allocating
 def _entries(kind: Any, segment: Any, count: Any, words: Any) -> Any:
     """Where the items of a table are; those that are numbered in the order in which they came."""
     start, entry, listed = segment >> 6, 1 + kind[ITEM_WORDS], 0
@@ -170,7 +171,7 @@ def _entries(kind: Any, segment: Any, count: Any, words: Any) -> Any:
     return found
 
 
-@numba.njit(cache=True)
+@kernel
 def list_items(segment: Any, count: Any, item_words: Any, words: Any, found: Any) -> Any:
     """Fills the first rows of `found` with the items of a table, number first; returns how many they are."""
     start, listed = segment >> 6, 0
@@ -189,7 +190,7 @@ def list_items(segment: Any, count: Any, item_words: Any, words: Any, found: Any
     return listed
 
 
-@numba.njit(cache=True)
+@kernel
 def give_back(segment: Any, items: Any) -> None:
     """Nobody has this segment any more, if it is one."""
     if segment:
@@ -197,7 +198,7 @@ def give_back(segment: Any, items: Any) -> None:
         items.spare[segment & 63] = segment >> 6
 
 
-@numba.njit(cache=True)
+@kernel
 def take_segment(power: Any, items: Any) -> Any:
     """A segment of so many words, all 0; 0 where there are too few."""
     start = items.spare[power]
@@ -212,7 +213,7 @@ def take_segment(power: Any, items: Any) -> Any:
     return (start << 6) + power
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _room(segment: Any, entry: Any) -> Any:
     """How many items a table has room for: a power of two."""
     power = segment & 63
@@ -221,14 +222,14 @@ def _room(segment: Any, entry: Any) -> Any:
     return 1 << power
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _has_room(kind: Any, segment: Any, count: Any) -> Any:
     """Whether a table that has so many items takes one more."""
     room = _room(segment, 1 + kind[ITEM_WORDS])
     return count < room if kind[NUMBERS] == LISTED else 4 * count < 3 * room
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _find(segment: Any, entry: Any, words: Any, loaded: Any, first: Any, step: Any) -> Any:
     """Where an item is in a table, or would be."""
     start, mask = segment >> 6, np.uint64(_room(segment, entry) - 1)
@@ -249,7 +250,7 @@ def _find(segment: Any, entry: Any, words: Any, loaded: Any, first: Any, step: A
         state += np.uint64(1)
 
 
-@numba.njit(cache=True)
+@kernel
 def _move(kind: Any, segment: Any, taken: Any, words: Any) -> None:
     """The items of a table into an empty one."""
     start, entry = segment >> 6, 1 + kind[ITEM_WORDS]
@@ -262,7 +263,7 @@ def _move(kind: Any, segment: Any, taken: Any, words: Any) -> None:
                 words[to + index] = words[at + index]
 
 
-@numba.njit(cache=True)
+@kernel
 def _make_dense(row_words: Any, row: Any, word: Any, items: Any) -> Any:
     """Registers one by one become bytes; False where there are too few words."""
     taken = take_segment(DENSE_POWER, items)
@@ -273,7 +274,7 @@ def _make_dense(row_words: Any, row: Any, word: Any, items: Any) -> Any:
     return taken != 0
 
 
-@numba.njit(cache=True)
+@kernel
 def _spread(segment: Any, taken: Any, words: Any) -> None:
     """The registers of a table into bytes."""
     start = segment >> 6
@@ -282,12 +283,12 @@ def _spread(segment: Any, taken: Any, words: Any) -> None:
             _raise_register(taken >> 6, words[at + 1], words[at], words)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _number_of(start: Any, register: Any, words: Any) -> Any:
     return words[start + register // _BYTES] >> register % _BYTES * _BYTES & _BYTE
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _raise_register(start: Any, register: Any, number: Any, words: Any) -> None:
     """The number of a register is at least that. Numbers are less than 64, so the sign bit stays as it is."""
     at, shift = start + register // _BYTES, register % _BYTES * _BYTES

@@ -16,11 +16,12 @@ yet, is turned over, `~number`: below 0.
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 
 from bettong.frames.columns import Array, Columns
+from bettong.machine_code import inlined, kernel
 from bettong.schema.schema import Schema
+from bettong.worker.arrays import with_rows
 from bettong.worker.prefetching import AHEAD, prefetch
 
 DUE, COUNT, SIDES = range(3)
@@ -59,7 +60,7 @@ class KeptPool:
 
     def grow(self) -> None:
         """Twice as many entries."""
-        self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
+        self.entries = with_rows(self.entries, 2 * len(self.entries))
 
     def kept(self, words: Array, side: int) -> Array:
         """The entries of one side of keys, given by their words: key after key, each by time."""
@@ -112,7 +113,7 @@ class MessageColumns:
         """These messages are gone."""
         stop = self._free_count + len(rows)
         if stop > len(self._free):
-            self._free = np.concatenate([self._free, np.zeros(stop, np.int64)])
+            self._free = with_rows(self._free, 2 * stop)
         self._free[self._free_count : stop] = rows
         self._free_count = stop
 
@@ -124,12 +125,12 @@ class MessageColumns:
         taken[again:] = self._used + np.arange(count - again)
         self._used += count - again
         if self._used > (room := len(self.columns[0])):
-            more = max(room, self._used - room)
-            self.columns = [np.concatenate([each, np.zeros(more, each.dtype)]) for each in self.columns]
+            room = max(2 * room, self._used)
+            self.columns = [with_rows(each, room) for each in self.columns]
         return taken
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def is_full(slot: Any, at: Any, keys: Any) -> Any:
     """Whether there is no room behind the entries of a side, whose words begin `at` in the key's."""
     segment = keys[slot, at + SEGMENT]
@@ -137,7 +138,7 @@ def is_full(slot: Any, at: Any, keys: Any) -> Any:
     return segment == 0 or end == (segment >> 6) + (1 << (segment & 63))
 
 
-@numba.njit(cache=True)
+@kernel
 def make_room(slot: Any, at: Any, keys: Any, pool: Any) -> Any:
     """Makes room behind the entries of a side that has none.
 
@@ -159,7 +160,7 @@ def make_room(slot: Any, at: Any, keys: Any, pool: Any) -> Any:
     return True
 
 
-@numba.njit(cache=True)
+@kernel
 def shrink(slot: Any, at: Any, keys: Any, pool: Any) -> None:
     """Gives back the segment of a side that keeps nothing; one that is nearly empty becomes a shorter one."""
     entries, spare, used = pool
@@ -176,7 +177,7 @@ def shrink(slot: Any, at: Any, keys: Any, pool: Any) -> None:
             keys[slot, at + FIRST], keys[slot, at + SEGMENT] = taken >> 6, taken
 
 
-@numba.njit(cache=True)
+@kernel
 def give_back(segment: Any, entries: Any, spare: Any) -> None:
     """Nobody has this segment any more, if it is one."""
     if segment:
@@ -184,7 +185,7 @@ def give_back(segment: Any, entries: Any, spare: Any) -> None:
         spare[segment & 63] = segment >> 6
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def ask_for(later: Any, sooner: Any, keys: Any, entries: Any) -> None:
     """Prefetches a later row's key, whose words lie in two lines of the caches, and for the entries of a sooner one."""
     prefetch(keys, later)
@@ -195,7 +196,7 @@ def ask_for(later: Any, sooner: Any, keys: Any, entries: Any) -> None:
         prefetch(entries, np.uint64(keys[sooner, at + FIRST] + keys[sooner, at + KEPT]))
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def at_or_after(entries: Any, begin: Any, end: Any, at_ns: Any) -> Any:
     """The first entry of that time or a later one; `end` where there is none."""
     while begin < end:
@@ -207,7 +208,7 @@ def at_or_after(entries: Any, begin: Any, end: Any, at_ns: Any) -> Any:
     return begin
 
 
-@numba.njit(cache=True)
+@kernel
 def hole_for(first: Any, end: Any, at_ns: Any, entries: Any) -> Any:
     """Makes room among entries for one of that time, behind all that are not later, and returns where that is."""
     hole = at_or_after(entries, first, end, at_ns + 1)
@@ -217,7 +218,7 @@ def hole_for(first: Any, end: Any, at_ns: Any, entries: Any) -> Any:
     return hole
 
 
-@numba.njit(cache=True)
+@kernel
 def _take_segment(power: Any, entries: Any, spare: Any, used: Any) -> Any:
     """A segment of so many rows; 0 where there are too few entries."""
     start = spare[power]
@@ -231,7 +232,7 @@ def _take_segment(power: Any, entries: Any, spare: Any, used: Any) -> Any:
     return (start << 6) + power
 
 
-@numba.njit(cache=True)
+@kernel
 def _move(start: Any, to: Any, count: Any, entries: Any) -> None:
     """Entries of which none is where a later one comes to lie."""
     for index in range(count):
@@ -239,7 +240,7 @@ def _move(start: Any, to: Any, count: Any, entries: Any) -> None:
             entries[to + index, word] = entries[start + index, word]
 
 
-@numba.njit(cache=True)
+@kernel
 def _put(start: Any, words: Any, at: Any, counts: Any, kept: Any, pool: Any) -> Any:
     """See KeptPool.keep; stops before the first key for which there are too few entries, and returns it."""
     begin = counts[:start].sum()
@@ -260,7 +261,7 @@ def _put(start: Any, words: Any, at: Any, counts: Any, kept: Any, pool: Any) -> 
     return len(words)
 
 
-@numba.njit(cache=True)
+@kernel
 def _give_back_all(segments: Any, entries: Any, spare: Any) -> None:
     for index in range(len(segments)):
         give_back(segments[index], entries, spare)

@@ -13,10 +13,11 @@ table is prefetched some rows ahead.
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from bettong.frames.columns import Array
+from bettong.machine_code import inlined, kernel
+from bettong.worker.arrays import with_rows
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
 
 _FIRST_CAPACITY = 1024
@@ -75,7 +76,7 @@ class KeyTable:
         _remove(slots, self._keys, self._table)
         stop = self._free_count + len(slots)
         if stop > len(self._free):
-            self._free = np.concatenate([self._free, np.zeros(stop, np.int32)])
+            self._free = with_rows(self._free, 2 * stop)
         self._free[self._free_count : stop] = slots
         self._free_count = stop
 
@@ -95,9 +96,7 @@ class KeyTable:
         return self._keys[: self.count]
 
     def _grow(self) -> None:
-        bigger = np.zeros((2 * len(self._keys), self.words), np.uint64)
-        bigger[: self.count] = self.keys
-        self._keys = bigger
+        self._keys = with_rows(self._keys, 2 * len(self._keys))
         # It grows where all slots are in use.
         self._table = np.zeros((2 * len(self._keys), 2), np.uint64)
         _insert_all(self._keys, self._table, self.count)
@@ -140,14 +139,14 @@ def words_of(column: Array) -> Array:
 # row is inlined by Numba: a call counts references to the arrays, which makes a search five to ten times as slow.
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def mixed(state: Any, word: Any) -> Any:
     """A hash of words so far, with one word more."""
     state = (state ^ word) * _MIX
     return state ^ (state >> _FOLD)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _tag(words: Any, row: Any) -> Any:
     """The word of a key that has one, else a hash of all."""
     if words.shape[1] == 1:
@@ -158,7 +157,7 @@ def _tag(words: Any, row: Any) -> Any:
     return state
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _home(tag: Any, shift: Any) -> Any:
     """Where probing starts: the high bits of a product, which every bit of the tag has a part in."""
     state = tag * _MIX
@@ -166,7 +165,7 @@ def _home(tag: Any, shift: Any) -> Any:
     return (state * _MIX) >> shift
 
 
-@numba.njit(cache=True)
+@kernel
 def _shift(table: Any) -> Any:
     """How far a hash is shifted to give a bucket of a table, whose size is a power of two."""
     bits = 64
@@ -175,7 +174,7 @@ def _shift(table: Any) -> Any:
     return np.uint64(bits)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _same(left: Any, left_row: Any, right: Any, right_row: Any) -> Any:
     """Whether keys with the same tag are the same."""
     if left.shape[1] > 1:
@@ -185,7 +184,7 @@ def _same(left: Any, left_row: Any, right: Any, right_row: Any) -> Any:
     return True
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _bucket(words: Any, row: Any, keys: Any, table: Any, shift: Any) -> Any:
     """Where in the table a key is, or would be."""
     mask, tag = np.uint64(len(table) - 1), _tag(words, row)
@@ -197,7 +196,7 @@ def _bucket(words: Any, row: Any, keys: Any, table: Any, shift: Any) -> Any:
     return bucket
 
 
-@numba.njit(cache=True)
+@kernel
 def _find(words: Any, keys: Any, table: Any, slots: Any) -> None:
     """The slot of each key, or -1."""
     shift = _shift(table)
@@ -205,7 +204,7 @@ def _find(words: Any, keys: Any, table: Any, slots: Any) -> None:
         slots[row] = np.int64(table[_bucket(words, row, keys, table, shift), 1]) - 1
 
 
-@numba.njit(cache=True)
+@kernel
 def _find_or_add(
     words: Any, keys: Any, table: Any, slots: Any, start: Any, count: Any, free: Any, free_count: Any
 ) -> Any:
@@ -234,7 +233,7 @@ def _find_or_add(
     return len(words), count, free_count
 
 
-@numba.njit(cache=True)
+@kernel
 def _remove(slots: Any, keys: Any, table: Any) -> None:
     """Empties the buckets of keys, and moves what was probed past them back: Knuth, TAOCP 3, 6.4, algorithm R."""
     mask, shift = np.uint64(len(table) - 1), _shift(table)
@@ -250,7 +249,7 @@ def _remove(slots: Any, keys: Any, table: Any) -> None:
         table[hole, 0], table[hole, 1] = np.uint64(0), np.uint64(0)
 
 
-@numba.njit(cache=True)
+@kernel
 def _insert_all(keys: Any, table: Any, count: Any) -> None:
     mask, shift = np.uint64(len(table) - 1), _shift(table)
     for slot in range(count):
@@ -261,7 +260,7 @@ def _insert_all(keys: Any, table: Any, count: Any) -> None:
         table[bucket, 0], table[bucket, 1] = tag, slot + 1
 
 
-@numba.njit(cache=True)
+@kernel
 def _number(slots: Any, numbers: Any, found: Any, indexes: Any) -> Any:
     """Numbers slots as they come; `numbers` is all -1 before and after."""
     count = 0

@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterable
 from operator import itemgetter
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 
 from bettong.frames.columns import Array
 from bettong.frames.frame import CLOCK_NS_MAX
+from bettong.machine_code import allocating, inlined, kernel
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.batch import Batch, NoKey
 
@@ -292,13 +292,13 @@ def _no_ring(slots: int) -> Array:
     return np.repeat(np.arange(slots + 1, dtype=np.uint32), 2).reshape(-1, 2)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _unlink(node: Any, ring: Any) -> Any:
     before, after = np.uint64(ring[node, 0]), np.uint64(ring[node, 1])
     ring[before, 1], ring[after, 0] = after, before
 
 
-@numba.njit(cache=True)
+@kernel
 def _move_to_end(slots: Any, ring: Any) -> None:
     for row in range(len(slots)):
         node = np.uint64(slots[row]) + _ONE
@@ -308,7 +308,7 @@ def _move_to_end(slots: Any, ring: Any) -> None:
         ring[node, 1], ring[0, 0] = 0, node
 
 
-@numba.njit(cache=True)
+@kernel
 def _take_out(slots: Any, ring: Any) -> None:
     for row in range(len(slots)):
         node = np.uint64(slots[row]) + _ONE
@@ -316,7 +316,7 @@ def _take_out(slots: Any, ring: Any) -> None:
         ring[node, 0], ring[node, 1] = node, node
 
 
-@numba.njit(cache=True)
+@allocating
 def _first_until(until_ns: Any, ring: Any, last_ns: Any) -> Any:
     """The slots at the beginning of the list whose last message is not later than `until_ns`."""
     count, node = 0, np.uint64(ring[0, 1])

@@ -11,11 +11,11 @@ as large as the tables themselves. See `item_tables`.
 from itertools import islice
 from typing import Any
 
-import numba
 import numpy as np
 
 from bettong.application.windows.approx_distinct import REGISTERS
 from bettong.frames.columns import Array
+from bettong.machine_code import allocating, kernel
 from bettong.worker.state.item_tables import (
     DENSE,
     DENSE_POWER,
@@ -108,7 +108,7 @@ def _are_registers(rows: Array) -> bool:
     return bool((numbers < NUMBER_LIMIT).all() and ((registers >= 0) & (registers < REGISTERS)).all())
 
 
-@numba.njit(cache=True)
+@kernel
 def list_all(accumulators: Any, kind: Any, words: Any, found: Any) -> None:
     """Fills rows with the items of one kind, number first, of one pane after the other."""
     listed = 0
@@ -118,7 +118,7 @@ def list_all(accumulators: Any, kind: Any, words: Any, found: Any) -> None:
             listed += list_items(segment, count, kind[ITEM_WORDS], words, found[listed:])
 
 
-@numba.njit(cache=True)
+@kernel
 def _put_all(start: Any, owners: Any, rows: Any, words: Any, at: Any, kind: Any, items: Any) -> Any:
     """Stops before the first row for which there is no room, and returns it."""
     flat, width = rows.reshape(-1), rows.shape[1]
@@ -129,7 +129,7 @@ def _put_all(start: Any, owners: Any, rows: Any, words: Any, at: Any, kind: Any,
     return len(rows)
 
 
-@numba.njit(cache=True)
+@allocating
 def _put_dense(start: Any, owners: Any, rows: Any, words: Any, word: Any, items: Any) -> Any:
     """See above."""
     for row in range(start, len(rows)):

@@ -2,17 +2,19 @@
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from bettong.machine_code import kernel
 from bettong.worker.prefetching import AHEAD, prefetch
 from bettong.worker.state.pane_pool import FREE, MESSAGES, NEWER, NEWEST, NUMBER, OLDER, OLDEST, USED
 
 # Rows between asking for a pane and needing it: half of those for its key, which says where it is.
 _PANES_AHEAD = AHEAD // np.uint64(2)
+# And for the panes that this one is linked to.
+_LINKED_AHEAD = AHEAD // np.uint64(4)
 
 
-@numba.njit(cache=True)
+@kernel
 def ask_ahead(row: Any, slots: Any, keys: Any, panes: Any) -> None:
     """Asks memory for the key of a row that comes later, and for the newest pane of one that was asked for before."""
     if row + AHEAD < np.uint64(len(slots)):
@@ -20,7 +22,20 @@ def ask_ahead(row: Any, slots: Any, keys: Any, panes: Any) -> None:
         prefetch(panes, np.uint64(max(keys[np.uint64(slots[row + _PANES_AHEAD]), NEWEST], 0)))
 
 
-@numba.njit(cache=True)
+@kernel
+def ask_ahead_of_closing(row: Any, slots: Any, keys: Any, panes: Any) -> None:
+    """Likewise for the key, for its oldest and newest panes, and then for those that are linked to these."""
+    if row + AHEAD < np.uint64(len(slots)):
+        prefetch(keys, np.uint64(slots[row + AHEAD]))
+        slot = np.uint64(slots[row + _PANES_AHEAD])
+        prefetch(panes, np.uint64(max(keys[slot, OLDEST], 0)))
+        prefetch(panes, np.uint64(max(keys[slot, NEWEST], 0)))
+        slot = np.uint64(slots[row + _LINKED_AHEAD])
+        prefetch(panes, np.uint64(max(panes[np.uint64(max(keys[slot, OLDEST], 0)), NEWER], 0)))
+        prefetch(panes, np.uint64(max(panes[np.uint64(max(keys[slot, NEWEST], 0)), OLDER], 0)))
+
+
+@kernel
 def pane_at_or_before(oldest: Any, newest: Any, number: Any, panes: Any) -> Any:
     """The last pane of a key whose number is not greater, -1 where there is none: looked for from the nearer end."""
     if newest < 0 or panes[oldest, NUMBER] > number:
@@ -36,7 +51,7 @@ def pane_at_or_before(oldest: Any, newest: Any, number: Any, panes: Any) -> Any:
     return pane
 
 
-@numba.njit(cache=True)
+@kernel
 def new_pane(slot: Any, before: Any, number: Any, keys: Any, panes: Any, free: Any, counts: Any) -> Any:
     """A pane without messages, behind another one of its key or as its first; -1 where none is free."""
     if counts[FREE]:
@@ -61,7 +76,7 @@ def new_pane(slot: Any, before: Any, number: Any, keys: Any, panes: Any, free: A
     return pane
 
 
-@numba.njit(cache=True)
+@kernel
 def remove_pane(slot: Any, pane: Any, keys: Any, panes: Any, free: Any, counts: Any) -> None:
     """A pane is in use no more. Its items are not given back."""
     before, behind = panes[pane, OLDER], panes[pane, NEWER]

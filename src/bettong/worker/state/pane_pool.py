@@ -15,10 +15,11 @@ pane had when they were given last: it has changed since where it has more. Othe
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from bettong.frames.columns import Array
+from bettong.machine_code import kernel
+from bettong.worker.arrays import with_rows
 from bettong.worker.state.item_tables import PANE_WORDS, WORD, ItemArrays, ItemSegments, give_back
 from bettong.worker.state.pane_items import put_items, saved_items
 
@@ -89,8 +90,8 @@ class PanePool:
 
     def grow(self) -> None:
         """Twice as many panes."""
-        self.words = np.concatenate([self.words, np.zeros_like(self.words)])
-        self.free = np.concatenate([self.free, np.zeros_like(self.free)])
+        self.words = with_rows(self.words, 2 * len(self.words))
+        self.free = with_rows(self.free, len(self.words))
 
     def make_room(self) -> None:
         """Compiled code stopped for want of room: twice as many panes where none is free, else as many items."""
@@ -152,14 +153,14 @@ class PanePool:
         return np.ascontiguousarray(self.words[panes][:, VALUES : VALUES + self.values])
 
 
-@numba.njit(cache=True)
+@kernel
 def _give_back_items(accumulators: Any, kinds: Any, items: Any) -> None:
     for row in range(len(accumulators)):
         for kind in kinds:
             give_back(accumulators[row, kind[WORD]], items)
 
 
-@numba.njit(cache=True)
+@kernel
 def _listed(keys: Any, words: Any, found: Any, counts: Any) -> Any:
     total = 0
     for row in range(len(keys)):

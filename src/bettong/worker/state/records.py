@@ -15,6 +15,7 @@ from bettong.frames.composite_keys import packed_key, unpacked
 from bettong.routing import partitions_of_keys
 from bettong.schema.fields import Field, Kind
 from bettong.schema.key_types import KeyValue
+from bettong.worker.arrays import with_rows
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
 from bettong.worker.fired import DueTimers, fired_of_parts, fired_schema, rows_of_column
@@ -321,7 +322,7 @@ class RecordTable:
             fresh = self._fresh(len(self.states))
             self.states = np.concatenate([self.states, fresh])
             if self._changed is not None:
-                self._changed = np.concatenate([self._changed, np.zeros(len(fresh), np.bool_)])
+                self._changed = with_rows(self._changed, len(self.states))
         if self._lifetimes is not None:
             self._lifetimes.grow(len(self.states))
 

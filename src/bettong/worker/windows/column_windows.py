@@ -10,6 +10,7 @@ import numpy as np
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
+from bettong.worker.arrays import with_rows
 from bettong.worker.batch import Batch
 from bettong.worker.state.pane_pool import OLDEST, SOONER
 from bettong.worker.state.pane_table import PaneTable
@@ -276,6 +277,5 @@ class FoundWindows:
     def grow(self) -> None:
         """Twice as much."""
         self.keys, self.starts, self.dues, self.words = (
-            np.concatenate([each, np.empty_like(each)])
-            for each in (self.keys, self.starts, self.dues, self.words)
+            with_rows(each, 2 * len(each)) for each in (self.keys, self.starts, self.dues, self.words)
         )

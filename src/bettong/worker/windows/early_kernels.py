@@ -6,15 +6,15 @@ tables of items included: the pane keeps its own.
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from bettong.machine_code import kernel
 from bettong.worker.state.pane_pool import MESSAGES, NEWER, NUMBER, OLDEST, SHOWN
 from bettong.worker.windows.fold_kernels import join_accumulators
 from bettong.worker.windows.pane_kernels import first_end, join_all_tables
 
 
-@numba.njit(cache=True)
+@kernel
 def show_windows(
     start: Any, slots: Any, ends: Any, grid: Any, folds: Any, keys: Any, pool: Any, found: Any, count: Any
 ) -> Any:
@@ -52,7 +52,7 @@ def show_windows(
     return len(slots), count
 
 
-@numba.njit(cache=True)
+@kernel
 def show_panes(
     start: Any, slots: Any, last: Any, wait_ns: Any, folds: Any, keys: Any, pool: Any, found: Any, count: Any
 ) -> Any:
@@ -75,7 +75,7 @@ def show_panes(
     return len(slots), count
 
 
-@numba.njit(cache=True)
+@kernel
 def _put(
     pane: Any,
     stop: Any,

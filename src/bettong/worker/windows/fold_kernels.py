@@ -6,13 +6,13 @@ items are (see `state.item_tables`).
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from bettong.frames.columns import Array
+from bettong.machine_code import inlined, kernel
 from bettong.worker.state.item_tables import LOADED as ITEMS_LOADED
 from bettong.worker.state.item_tables import WORD, add_item, give_back, join_items, make_room
-from bettong.worker.state.pane_pool import MESSAGES
+from bettong.worker.state.pane_pool import MESSAGES, VALUES
 from bettong.worker.windows.top_kernels import LOADED, add_ranked, join_ranked
 
 # What becomes of two words, that of the older accumulator first. A float is told from an integer by its operation. Sums
@@ -33,7 +33,7 @@ class Folds(NamedTuple):
     own_words: int
 
 
-@numba.njit(cache=True)
+@kernel
 def make_room_for(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, items: Any) -> Any:
     """Whether there is room for the items of a row in tables of accumulators, behind column `at`; it is made."""
     loaded, rows = values[2], np.uint64(values[0].shape[1])
@@ -44,7 +44,7 @@ def make_room_for(row: Any, values: Any, folds: Any, words: Any, into: Any, at: 
     return True
 
 
-@numba.njit(cache=True)
+@kernel
 def gather(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, items: Any) -> None:
     """Adds a row to values of `Top` and to items, for which there is room."""
     loaded, rows = values[2], np.uint64(values[0].shape[1])
@@ -58,7 +58,7 @@ def gather(row: Any, values: Any, folds: Any, words: Any, into: Any, at: Any, it
             add_item(kind, words, into, at + 1, items, loaded, first, rows)
 
 
-@numba.njit(cache=True)
+@kernel
 def join_tables(
     folds: Any, words: Any, row: Any, at: Any, newer: Any, newer_row: Any, newer_at: Any, items: Any
 ) -> Any:
@@ -69,7 +69,7 @@ def join_tables(
     return True
 
 
-@numba.njit(cache=True)
+@kernel
 def give_back_tables(folds: Any, words: Any, row: Any, at: Any, items: Any) -> None:
     """Accumulators, behind column `at`, have no tables any more."""
     for kind in folds.items:
@@ -77,7 +77,7 @@ def give_back_tables(folds: Any, words: Any, row: Any, at: Any, items: Any) -> N
         words[row, at + 1 + kind[WORD]] = words[row, at + 2 + kind[WORD]] = 0
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def fold_word(
     operation: Any, words: Any, floats: Any, at: Any, word: Any, newer: Any, newer_float: Any
 ) -> None:
@@ -101,28 +101,35 @@ def fold_word(
         words[at, word] = newer
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def gathers_more(folds: Any) -> Any:
     """Whether accumulators have words that are of no operation."""
     return folds.words > len(folds.operations)
 
 
-@numba.njit(cache=True, inline="always")
-def fold_value(
-    operation: Any, panes: Any, floats: Any, at: Any, word: Any, value: Any, value_float: Any
-) -> None:
-    """An accumulator of a pane, whose messages have just been counted, takes in a row's value.
+@inlined
+def fold_row(row: Any, values: Any, folds: Any, panes: Any, floats: Any, at: Any, items: Any) -> None:
+    """Adds a row to the messages and accumulators of a pane, in whose tables is room for it."""
+    panes[at, MESSAGES] += 1
+    for operation in range(len(folds.operations)):
+        word = VALUES + operation
+        if panes[at, MESSAGES] == 1:
+            panes[at, word] = values[0][operation, row]
+        else:
+            fold_word(
+                folds.operations[operation],
+                panes,
+                floats,
+                at,
+                word,
+                values[0][operation, row],
+                values[1][operation, row],
+            )
+    if gathers_more(folds):
+        gather(row, values, folds, panes, at, MESSAGES, items)
 
-    Kernels loop over operations themselves: each array that an inlined function is given is counted as a reference
-    once more, for each row.
-    """
-    if panes[at, MESSAGES] == 1:
-        panes[at, word] = value
-    else:
-        fold_word(operation, panes, floats, at, word, value, value_float)
 
-
-@numba.njit(cache=True)
+@kernel
 def copy_accumulators(
     values: Any, into: Any, row: Any, at: Any, words: Any, other_row: Any, other_at: Any
 ) -> None:
@@ -131,7 +138,7 @@ def copy_accumulators(
         into[row, at + word] = words[other_row, other_at + word]
 
 
-@numba.njit(cache=True)
+@kernel
 def join_accumulators(
     folds: Any,
     words: Any,
@@ -168,7 +175,7 @@ def join_accumulators(
         )
 
 
-@numba.njit(cache=True)
+@kernel
 def add_each(start: Any, values: Any, folds: Any, words: Any, items: Any) -> Any:
     """Folds each row from `start` on into messages and accumulators of its own, which are those of none.
 

@@ -11,7 +11,7 @@ from bettong.application.timers import NEVER
 from bettong.application.windows.kinds import Counts, Ephemeral
 from bettong.application.windows.windowing import Late
 from bettong.frames.columns import Array, Columns
-from bettong.worker.array_types import in_both_types
+from bettong.worker.arrays import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.state.group_tables import FIRST, LAST, CountTable
 from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, NUMBER, OLDEST, VALUES

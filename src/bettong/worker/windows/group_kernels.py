@@ -6,20 +6,14 @@ An ephemeral window that has fired is a key without a pane that is still due: th
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from bettong.application.timers import NEVER
+from bettong.machine_code import kernel
 from bettong.worker.prefetching import CACHED_BYTES
 from bettong.worker.state.pane_links import ask_ahead, remove_pane
-from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, SOONER, VALUES
-from bettong.worker.windows.fold_kernels import (
-    copy_accumulators,
-    fold_value,
-    gather,
-    gathers_more,
-    make_room_for,
-)
+from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, SOONER
+from bettong.worker.windows.fold_kernels import copy_accumulators, fold_row, gathers_more, make_room_for
 from bettong.worker.windows.pane_kernels import BEYOND, LATE, REFUSED, open_pane
 
 
@@ -35,7 +29,7 @@ class EphemeralTimes(NamedTuple):
     late_fires: bool
 
 
-@numba.njit(cache=True)
+@kernel
 def add_to_groups(
     start: Any,
     slots: Any,
@@ -56,7 +50,6 @@ def add_to_groups(
     """
     panes, floats, free, counts, items = pool
     found_rows, words = found
-    ints, value_floats, operations = values[0], values[1], folds.operations
     is_large, gathers = keys.nbytes > CACHED_BYTES, gathers_more(folds)
     for row in range(np.uint64(start), np.uint64(len(slots))):
         if is_large:
@@ -73,12 +66,7 @@ def add_to_groups(
         at = np.uint64(pane)
         if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
             return np.int64(row), count
-        panes[at, MESSAGES] += 1
-        for each in range(len(operations)):
-            value, value_float = ints[each, row], value_floats[each, row]
-            fold_value(operations[each], panes, floats, at, VALUES + each, value, value_float)
-        if gathers:
-            gather(row, values, folds, panes, at, MESSAGES, items)
+        fold_row(row, values, folds, panes, floats, at, items)
         if panes[at, MESSAGES] >= full:
             found_rows[count] = row
             copy_accumulators(folds.words, words, count, 0, panes, at, MESSAGES)
@@ -88,7 +76,7 @@ def add_to_groups(
     return len(slots), count
 
 
-@numba.njit(cache=True)
+@kernel
 def add_to_opened(
     start: Any,
     slots: Any,
@@ -108,7 +96,6 @@ def add_to_opened(
     """
     times, watermarks, opened, marks = rows
     panes, floats, _, counts, items = pool
-    ints, value_floats, operations = values[0], values[1], folds.operations
     is_large, gathers = keys.nbytes > CACHED_BYTES, gathers_more(folds)
     for row in range(np.uint64(start), np.uint64(len(slots))):
         if is_large:
@@ -137,10 +124,5 @@ def add_to_opened(
         at = np.uint64(pane)
         if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
             return np.int64(row)
-        panes[at, MESSAGES] += 1
-        for each in range(len(operations)):
-            value, value_float = ints[each, row], value_floats[each, row]
-            fold_value(operations[each], panes, floats, at, VALUES + each, value, value_float)
-        if gathers:
-            gather(row, values, folds, panes, at, MESSAGES, items)
+        fold_row(row, values, folds, panes, floats, at, items)
     return len(slots)

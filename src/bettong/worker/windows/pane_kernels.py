@@ -17,13 +17,13 @@ Numba compiles this when the library is first run, not for each application, so 
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array
+from bettong.machine_code import kernel
 from bettong.worker.prefetching import CACHED_BYTES
-from bettong.worker.state.pane_links import ask_ahead, new_pane, pane_at_or_before
+from bettong.worker.state.pane_links import ask_ahead, ask_ahead_of_closing, new_pane, pane_at_or_before
 from bettong.worker.state.pane_pool import (
     DUE,
     FREE,
@@ -39,8 +39,7 @@ from bettong.worker.state.pane_pool import (
 )
 from bettong.worker.windows.fold_kernels import (
     copy_accumulators,
-    fold_value,
-    gather,
+    fold_row,
     gathers_more,
     give_back_tables,
     join_accumulators,
@@ -88,13 +87,13 @@ class DueKeys(NamedTuple):
         return DueKeys(self.slots[keys], self.dues[keys], np.full(len(keys), until_ns), self.fired[keys])
 
 
-@numba.njit(cache=True)
+@kernel
 def first_end(at_ns: Any, grid: Any) -> Any:
     """The end of the first window that covers a time."""
     return at_ns + grid.slide_ns - (at_ns - grid.offset_ns - grid.size_ns) % grid.slide_ns
 
 
-@numba.njit(cache=True)
+@kernel
 def find_panes(times: Any, watermarks: Any, grid: Any, numbers: Any, dues: Any, marks: Any) -> Any:
     """By row its pane, when the first of its windows that are open is due, and its mark; returns how many have one.
 
@@ -126,7 +125,7 @@ def find_panes(times: Any, watermarks: Any, grid: Any, numbers: Any, dues: Any, 
     return marked
 
 
-@numba.njit(cache=True)
+@kernel
 def add_rows(
     start: Any, slots: Any, rows: Any, values: Any, folds: Any, keys: Any, pool: Any, fronts: Any, sooner: Any
 ) -> Any:
@@ -138,8 +137,7 @@ def add_rows(
     """
     numbers, dues, marks = rows
     panes, panes_as_floats, _, counts, items = pool
-    ints, value_floats, operations = values[0], values[1], folds.operations
-    front, gathers = fronts[0], gathers_more(folds)
+    gathers = gathers_more(folds)
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
         if is_large:
@@ -158,21 +156,16 @@ def add_rows(
                     keys[slot, DUE] = dues[row]
                     sooner[counts[SOONER]] = slot
                     counts[SOONER] += 1
-        if marks[row] and len(front):
-            front[slot, BLOCK] = NO_BLOCK
+        if marks[row] and len(fronts[0]):
+            fronts[0][slot, BLOCK] = NO_BLOCK
         at = np.uint64(pane)
         if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
             return np.int64(row)
-        panes[at, MESSAGES] += 1
-        for each in range(len(operations)):
-            value, value_float = ints[each, row], value_floats[each, row]
-            fold_value(operations[each], panes, panes_as_floats, at, VALUES + each, value, value_float)
-        if gathers:
-            gather(row, values, folds, panes, at, MESSAGES, items)
+        fold_row(row, values, folds, panes, panes_as_floats, at, items)
     return len(slots)
 
 
-@numba.njit(cache=True)
+@kernel
 def open_pane(slot: Any, before: Any, number: Any, folds: Any, keys: Any, pool: Any) -> Any:
     """A pane without messages, behind another one of its key or as its first; -1 where none is free."""
     panes, _, free, counts, _ = pool
@@ -185,7 +178,7 @@ def open_pane(slot: Any, before: Any, number: Any, folds: Any, keys: Any, pool: 
     return pane
 
 
-@numba.njit(cache=True)
+@kernel
 def close_windows(
     start: Any, due: Any, grid: Any, folds: Any, keys: Any, pool: Any, fronts: Any, found: Any, count: Any
 ) -> Any:
@@ -195,8 +188,10 @@ def close_windows(
     """
     panes, floats, _, _, items = pool
     found_keys, found_starts, found_dues, words, word_floats = found
-    dues = due.dues
+    dues, is_large = due.dues, keys.nbytes > CACHED_BYTES
     for index in range(start, len(due.slots)):
+        if is_large:
+            ask_ahead_of_closing(np.uint64(index), due.slots, keys, panes)
         slot = np.uint64(due.slots[index])
         while dues[index] <= due.untils[index]:
             if count == len(found_keys):
@@ -236,7 +231,7 @@ def close_windows(
     return len(due.slots), count
 
 
-@numba.njit(cache=True)
+@kernel
 def join_all_tables(stop: Any, folds: Any, oldest: Any, panes: Any, words: Any, row: Any, items: Any) -> Any:
     """The tables of a key's panes before `stop`, in tables of a window. Without room for all it has none: False."""
     if folds.own_words == folds.words:
@@ -252,7 +247,7 @@ def join_all_tables(stop: Any, folds: Any, oldest: Any, panes: Any, words: Any, 
     return True
 
 
-@numba.njit(cache=True)
+@kernel
 def _go_on(slot: Any, first: Any, end: Any, grid: Any, folds: Any, keys: Any, pool: Any, fills: Any) -> Any:
     """The window that ends there has fired: when the next one is due; NEVER where none is open.
 
@@ -279,7 +274,7 @@ def _go_on(slot: Any, first: Any, end: Any, grid: Any, folds: Any, keys: Any, po
     return next_end + grid.delay_ns
 
 
-@numba.njit(cache=True)
+@kernel
 def _combine(
     slot: Any, first: Any, count: Any, folds: Any, oldest: Any, panes: Any, floats: Any, fronts: Any
 ) -> Any:
@@ -304,7 +299,7 @@ def _combine(
     return edge
 
 
-@numba.njit(cache=True)
+@kernel
 def _combine_block(slot: Any, folds: Any, oldest: Any, panes: Any, floats: Any, ints: Any) -> None:
     """Each pane of a key's block with those behind it."""
     stop, combined = ints[slot, STOP], VALUES + folds.words

@@ -12,7 +12,7 @@ from bettong.application.windows.kinds import Ranges
 from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array, Columns
 from bettong.worker import firing_bounds
-from bettong.worker.array_types import in_both_types
+from bettong.worker.arrays import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.state.pane_pool import DUE
 from bettong.worker.state.pane_table import PaneTable

@@ -10,7 +10,7 @@ from bettong.application.timers import NEVER
 from bettong.application.windows.kinds import Sessions
 from bettong.application.windows.windowing import Late
 from bettong.frames.columns import Array, Columns
-from bettong.worker.array_types import in_both_types
+from bettong.worker.arrays import in_both_types
 from bettong.worker.batch import Batch
 from bettong.worker.state.pane_pool import OLDEST, VALUES
 from bettong.worker.state.pane_table import PaneTable

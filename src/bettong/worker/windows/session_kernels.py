@@ -6,17 +6,16 @@ the last one. A key's sessions are further apart than the gap, so a row is near 
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from bettong.application.timers import NEVER
+from bettong.machine_code import kernel
 from bettong.worker.prefetching import CACHED_BYTES
 from bettong.worker.state.pane_links import ask_ahead, pane_at_or_before, remove_pane
 from bettong.worker.state.pane_pool import DUE, MESSAGES, NEWEST, NUMBER, OLDER, OLDEST, SOONER, VALUES
 from bettong.worker.windows.fold_kernels import (
     copy_accumulators,
-    fold_value,
-    gather,
+    fold_row,
     gathers_more,
     give_back_tables,
     join_accumulators,
@@ -43,7 +42,7 @@ class SessionTimes(NamedTuple):
     late: int
 
 
-@numba.njit(cache=True)
+@kernel
 def add_to_sessions(
     start: Any,
     slots: Any,
@@ -65,7 +64,6 @@ def add_to_sessions(
     """
     times, _, refused = rows
     panes, floats, _, _, items = pool
-    ints, value_floats, operations = values[0], values[1], folds.operations
     gathers, last = gathers_more(folds), VALUES + folds.words
     is_large, count = keys.nbytes > CACHED_BYTES, np.uint64(len(slots))
     for row in range(np.uint64(start), count):
@@ -89,16 +87,11 @@ def add_to_sessions(
         at = np.uint64(pane)
         if gathers and not make_room_for(row, values, folds, panes, at, MESSAGES, items):
             return np.int64(row)
-        panes[at, MESSAGES] += 1
-        for each in range(len(operations)):
-            value, value_float = ints[each, row], value_floats[each, row]
-            fold_value(operations[each], panes, floats, at, VALUES + each, value, value_float)
-        if gathers:
-            gather(row, values, folds, panes, at, MESSAGES, items)
+        fold_row(row, values, folds, panes, floats, at, items)
     return len(slots)
 
 
-@numba.njit(cache=True)
+@kernel
 def _session_of(
     row: Any,
     slot: Any,
@@ -147,7 +140,7 @@ def _session_of(
     return pane
 
 
-@numba.njit(cache=True)
+@kernel
 def _join_newer(older: Any, newer: Any, folds: Any, pool: Any, joined: Any) -> Any:
     """A session takes in all that the next one of its key keeps. Without room for its items it has none: False."""
     panes, floats, _, _, items = pool
@@ -161,7 +154,7 @@ def _join_newer(older: Any, newer: Any, folds: Any, pool: Any, joined: Any) -> A
     return True
 
 
-@numba.njit(cache=True)
+@kernel
 def close_sessions(
     start: Any, due: Any, spans: Any, folds: Any, keys: Any, pool: Any, found: Any, count: Any
 ) -> Any:

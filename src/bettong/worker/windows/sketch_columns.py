@@ -8,7 +8,6 @@ from functools import cache
 from math import ceil
 from typing import Any
 
-import numba
 import numpy as np
 
 from bettong.application.windows.approx_distinct import HASH_BITS, REGISTER_BITS, REGISTERS, ApproxDistinct
@@ -21,6 +20,7 @@ from bettong.application.windows.quantile import (
     middle,
 )
 from bettong.frames.columns import Array
+from bettong.machine_code import allocating, inlined, kernel
 from bettong.schema.fields import Kind
 from bettong.worker.state.item_tables import DENSE, NUMBER_LIMIT, list_items
 from bettong.worker.windows.value_hashes import hashes_of
@@ -85,7 +85,7 @@ def items_in(table: Array, item_words: int, items: Array) -> Array:
     return found[:listed]
 
 
-@numba.njit(cache=True)
+@kernel
 def _rank(hashes: Any, ranks: Any) -> None:
     """How many bits a hash begins with that are 0, and one more: of those that do not choose a register."""
     for row in range(len(hashes)):
@@ -96,7 +96,7 @@ def _rank(hashes: Any, ranks: Any) -> None:
         ranks[row] = rank
 
 
-@numba.njit(cache=True)
+@allocating
 def _count_registers(tables: Any, items: Any, counts: Any) -> None:
     """How many registers each window has that are not 0."""
     room = np.empty((REGISTERS, 2), np.int64)
@@ -106,7 +106,7 @@ def _count_registers(tables: Any, items: Any, counts: Any) -> None:
             counts[row] = list_items(tables[row, 0], DENSE, 1, items, room)
 
 
-@numba.njit(cache=True)
+@allocating
 def _find_buckets(targets: Any, tables: Any, items: Any, room: Any, found: Any) -> None:
     """Of each window the bucket of its so many-th number, and how often buckets were halved in number."""
     for row in range(len(tables)):
@@ -123,7 +123,7 @@ def _find_buckets(targets: Any, tables: Any, items: Any, room: Any, found: Any) 
                 break
 
 
-@numba.njit(cache=True)
+@kernel
 def _touched(room: Any, order: Any, halvings: Any) -> Any:
     """How many buckets these are when there are so many times half as many."""
     if len(order) <= BUCKETS_MAX:
@@ -136,6 +136,6 @@ def _touched(room: Any, order: Any, halvings: Any) -> Any:
     return touched
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _wider(bucket: Any, halvings: Any) -> Any:
     return bucket >> halvings if bucket >= 0 else -(-bucket >> halvings)

@@ -8,7 +8,7 @@ are compared one after the other.
 
 from typing import Any
 
-import numba
+from bettong.machine_code import inlined, kernel
 
 # Of a row of `Folds.tops`: which word, from the accumulators on, says how many there are; which row of what is loaded
 # says whether a message is added (its rank and its value follow); how many there may be; how many words a rank has, and
@@ -16,7 +16,7 @@ import numba
 WORD, LOADED, COUNT_MAX, RANK_WORDS, ENTRY_WORDS = range(5)
 
 
-@numba.njit(cache=True)
+@kernel
 def add_ranked(top: Any, words: Any, row: Any, at: Any, loaded: Any, first: Any, step: Any) -> None:
     """Adds a value to those of accumulators that begin at `at`.
 
@@ -36,7 +36,7 @@ def add_ranked(top: Any, words: Any, row: Any, at: Any, loaded: Any, first: Any,
         words[row, begin + index * entry + word] = loaded[first + step * word]
 
 
-@numba.njit(cache=True)
+@kernel
 def join_ranked(top: Any, words: Any, row: Any, at: Any, newer: Any, newer_row: Any, newer_at: Any) -> None:
     """Adds the values of other accumulators, which are newer."""
     begin = newer_at + top[WORD] + 1
@@ -44,7 +44,7 @@ def join_ranked(top: Any, words: Any, row: Any, at: Any, newer: Any, newer_row: 
         add_ranked(top, words, row, at, newer[newer_row], begin + index * top[ENTRY_WORDS], 1)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _is_before(top: Any, words: Any, row: Any, at: Any, loaded: Any, first: Any, step: Any) -> Any:
     """Whether a loaded rank is less than the one at `at`."""
     for index in range(top[RANK_WORDS]):

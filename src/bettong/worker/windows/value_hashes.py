@@ -6,10 +6,10 @@ result of 8 bytes (RFC 7693).
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from bettong.frames.columns import Array
+from bettong.machine_code import allocating, inlined, kernel
 from bettong.schema.fields import Kind
 
 # RFC 7693, 2.6 and 2.7: the first 64 bits of the fractions of the square roots of the first eight primes, as SHA-512
@@ -65,7 +65,7 @@ def hashes_of(kind: Kind, column: Array) -> Array:
     return found
 
 
-@numba.njit(cache=True)
+@allocating
 def _hash_integers(values: Any, are_unsigned: Any, found: Any) -> None:
     block, work = np.zeros(_BLOCK_BYTES, np.uint8), np.empty(24, np.uint64)
     for row in range(len(values)):
@@ -74,7 +74,7 @@ def _hash_integers(values: Any, are_unsigned: Any, found: Any) -> None:
         found[row] = _hash(block.view(np.uint64), length, work)
 
 
-@numba.njit(cache=True)
+@allocating
 def _hash_floats(values: Any, found: Any) -> None:
     block, work, bits = np.zeros(_BLOCK_BYTES, np.uint8), np.empty(24, np.uint64), values.view(np.uint64)
     for row in range(len(values)):
@@ -92,7 +92,7 @@ def _hash_floats(values: Any, found: Any) -> None:
         found[row] = _hash(block.view(np.uint64), length, work)
 
 
-@numba.njit(cache=True)
+@allocating
 def _hash_bytes(values: Any, are_text: Any, found: Any) -> None:
     width = values.shape[1]
     room = (width + 3 + _BLOCK_BYTES - 1) // _BLOCK_BYTES * _BLOCK_BYTES
@@ -116,7 +116,7 @@ def _hash_bytes(values: Any, are_text: Any, found: Any) -> None:
         found[row] = _hash(block.view(np.uint64), head + length, work)
 
 
-@numba.njit(cache=True)
+@kernel
 def _pack_integer(value: Any, is_negative: Any, block: Any) -> Any:
     """Writes an integer, whose bits are those of `value`; returns how many bytes it has."""
     bits = np.uint64(value)
@@ -135,14 +135,14 @@ def _pack_integer(value: Any, is_negative: Any, block: Any) -> Any:
     return 1 + (1 << size)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _put(bits: Any, count: Any, block: Any) -> None:
     """The last bytes of a number, the highest first, behind the first byte."""
     for index in range(count):
         block[count - index] = np.uint8(bits >> np.uint64(8 * index) & np.uint64(255))
 
 
-@numba.njit(cache=True)
+@allocating
 def _hash(words: Any, length: Any, work: Any) -> Any:
     """Of so many bytes, of which `words` hold whole blocks, NULs behind the last one. `work`: room for 24 words."""
     state, vector = work[:8], work[8:]
@@ -170,7 +170,7 @@ def _hash(words: Any, length: Any, work: Any) -> Any:
             return state[0]
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _mix(vector: Any, a: Any, b: Any, c: Any, d: Any, words: Any, order: Any, at: Any) -> None:
     """RFC 7693, 3.1."""
     one, two, three, four = vector[a], vector[b], vector[c], vector[d]
@@ -185,7 +185,7 @@ def _mix(vector: Any, a: Any, b: Any, c: Any, d: Any, words: Any, order: Any, at
     vector[a], vector[b], vector[c], vector[d] = one, two, three, four
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _turned(word: Any, bits: Any) -> Any:
     """Its bits moved to the right; those that fall out come in at the left."""
     return word >> np.uint64(bits) | word << np.uint64(64 - bits)
