@@ -133,12 +133,7 @@ def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell,
         ("not", 1),
     }
 
-    (shell.folder / "bad.bin").write_bytes(b"\0\0\0\2\xff\xfe")
-    assert "1 of them could not be decoded" in asked.right("send", "lines", "bad.bin")
-    assert "UnicodeDecodeError" in asked.right("tail", "dead-letters", "--count", "1")
-    dead_letters = "1 dead letters, the last: lines: UnicodeDecodeError"
-    eventually(lambda: dead_letters in asked("status").stdout, seconds=30)
-    assert dead_letters in shell.right("status")
+    refuses_what_cannot_be_decoded(shell, asked)
 
     unknown = shell("send", "nothing", words)
     assert unknown.returncode == 1
@@ -164,6 +159,16 @@ def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell,
 
     shell.right("down", "--remove")
     assert not (shell.folder / ".bettong").exists()
+
+
+def refuses_what_cannot_be_decoded(shell: Shell, asked: Asked) -> None:
+    """A dead letter, of which `tail` and `status` tell."""
+    (shell.folder / "bad.bin").write_bytes(b"\0\0\0\2\xff\xfe")
+    assert "1 of them could not be decoded" in asked.right("send", "lines", "bad.bin")
+    assert "UnicodeDecodeError" in asked.right("tail", "dead-letters", "--count", "1")
+    dead_letters = "1 dead letters, the last: lines: UnicodeDecodeError"
+    eventually(lambda: dead_letters in asked("status").stdout, seconds=30)
+    assert dead_letters in shell.right("status")
 
 
 def trim(record: SuiteRecord, asked: Asked) -> set[int]:
