@@ -5,8 +5,8 @@ python -m tests.console.pictures docs/images [http://127.0.0.1:7400]
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -58,10 +58,19 @@ def take_pictures(browser: Browser, url: str, folder: Path, renew: Callable[[], 
         context.close()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Into a folder, of a suite of its own or of a console that runs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where pictures are written")
+    parser.add_argument("address", nargs="?", help="of a console that runs (else a recorded suite's)")
+    chosen = parser.parse_args()
     with chromium() as found:
-        if len(sys.argv) > 2:
-            take_pictures(found, sys.argv[2], Path(sys.argv[1]))
+        if chosen.address is not None:
+            take_pictures(found, chosen.address, chosen.folder)
         else:
             with fresh_recording() as (address, look_again):
-                take_pictures(found, address, Path(sys.argv[1]), look_again)
+                take_pictures(found, address, chosen.folder, look_again)
+
+
+if __name__ == "__main__":
+    main()

@@ -10,9 +10,11 @@ from bettong.cli.exit_codes import TERMINATED
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
-# In place of the Python that runs `bettong chaos`: notes that it begins, and that it is told to end.
+# In place of the Python that runs `bettong chaos`: notes that it runs, and that it is told to end. Not at once: whoever
+# starts it cannot tell it anything before `Popen` returns.
 STAND_IN = """#!/bin/sh
 trap 'echo told to end >> {notes}; exit 0' TERM
+sleep 0.3
 echo begun > {notes}
 while :; do sleep 0.05; done
 """
