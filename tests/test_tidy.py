@@ -47,9 +47,18 @@ REGISTRIES = re.compile(
 )
 MACHINE_PATH = re.compile(r"(?<![\w.}~-])/(?:work|root)/")
 BROAD = {"Exception", "BaseException"}
-# What makes objects of any class out of bytes, and the one module that may: behind a signature of ours.
-UNPICKLERS = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jsonpickle"}
+# What makes objects of any class out of bytes, and the modules that may: one behind a signature of ours, the others of
+# what their own children write.
+UNPICKLERS = {
+    *("pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jsonpickle"),
+    "multiprocessing",
+}
 UNPICKLING = PurePosixPath("src/bettong/worker/state/pickles.py")
+WITH_CHILDREN = {
+    PurePosixPath("src/bettong/lab/clients.py"),
+    PurePosixPath("services/console/bettong_console/answering.py"),
+    PurePosixPath("services/console/bettong_console/questions.py"),
+}
 REASONED = re.compile(r"# noqa: BLE001 - \S.{8,}")
 
 
@@ -133,8 +142,10 @@ def nothing_from_outside_is_unpickled(source: Source) -> Iterator[Finding]:
         return
     for node in source.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            modules = {node.module or ""} if isinstance(node, ast.ImportFrom) else _names(node)
-            for module in sorted({module.split(".")[0] for module in modules} & UNPICKLERS):
+            modules = _names(node) | ({node.module or ""} if isinstance(node, ast.ImportFrom) else set())
+            parts = {part for module in modules for part in module.split(".")}
+            allowed = {"multiprocessing"} if source.path in WITH_CHILDREN else set()
+            for module in sorted(parts & UNPICKLERS - allowed):
                 yield node.lineno, f"imports {module}: only signed states are unpickled"
         elif (
             isinstance(node, ast.keyword)
@@ -289,6 +300,18 @@ SAMPLES = [
     Sample(nothing_from_outside_is_unpickled, "src/a.py", "import pickle", "import json"),
     Sample(
         nothing_from_outside_is_unpickled, "services/a.py", "from dill import load", "from json import load"
+    ),
+    Sample(
+        nothing_from_outside_is_unpickled,
+        "src/a.py",
+        "from pyspark import cloudpickle",
+        "from pyspark import SparkConf",
+    ),
+    Sample(
+        nothing_from_outside_is_unpickled,
+        "src/a.py",
+        "from multiprocessing.connection import Connection",
+        "from threading import Thread",
     ),
     Sample(
         nothing_from_outside_is_unpickled,

@@ -17,6 +17,7 @@ import pytest
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.errors import LocalError
+from bettong.local.log_files import LOG_BYTES_MAX, numbered
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord, find
 from bettong.local.suite import Suite
@@ -251,6 +252,11 @@ def test_a_service_that_dies_is_started_again_until_it_dies_too_often_and_the_ot
     again = again_all["receiver"]
     assert again.restarts == 1
     assert again.pid != record.services["receiver"].pid
+
+    with again.log.open("ab") as log:
+        log.truncate(LOG_BYTES_MAX)
+    eventually(numbered(again.log, 1).exists, what="the log of a service that runs is rotated")
+    assert again.log.stat().st_size < LOG_BYTES_MAX
 
     def kill_the_sender() -> bool:
         now = running.ready().services["sender"]

@@ -1,8 +1,11 @@
-"""Whose call it is, by its address."""
+"""Whose call it is: by its token, its certificate, its address."""
+
+import contextvars
+from typing import Any
 
 import pytest
 
-from bettong.edges.grpc_server.callers import address
+from bettong.edges.grpc_server.callers import HOLDER, address, caller
 
 
 @pytest.mark.parametrize(
@@ -21,3 +24,28 @@ from bettong.edges.grpc_server.callers import address
 )
 def test_a_client_is_its_address_without_the_port_and_loopback_is_one(peer: str, expected: str) -> None:
     assert address(peer) == expected
+
+
+class Call:
+    """A call's context, of a certificate with these names."""
+
+    def __init__(self, *names: bytes) -> None:
+        self._names = names
+
+    def auth_context(self) -> dict[str, tuple[bytes, ...]]:
+        return {"x509_common_name": self._names} if self._names else {}
+
+    def peer(self) -> str:
+        return "ipv4:10.0.0.7:51234"
+
+
+def test_a_client_is_whose_token_it_has_else_the_name_of_its_certificate_else_its_address() -> None:
+    calls: list[Any] = [Call(), Call(b"feed"), Call(b"\xff" + b"x" * 1000)]
+    assert [caller(call) for call in calls] == [
+        "address 10.0.0.7",
+        "certificate feed",
+        "certificate \ufffd" + "x" * 127,
+    ]
+    held = contextvars.copy_context()
+    held.run(HOLDER.set, "desk")
+    assert held.run(caller, calls[1]) == "token desk"
