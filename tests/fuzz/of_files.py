@@ -19,6 +19,7 @@ from bettong.client.message_files import Format, portions
 from bettong.client.message_input import Wanted
 from bettong.config import access
 from bettong.config.connections import read_connections
+from bettong.config.console import ConsoleSettings
 from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
@@ -27,6 +28,7 @@ from bettong.config.service import PREFIX
 from bettong.errors import BettongError, SettingsError
 from bettong.frames.columns import Columns
 from bettong.frames.text import json_line
+from bettong.lab import spec as lab_spec
 from bettong.schema.decoded import Decoder
 from bettong.schema.schema import schema_of
 from tests.fuzz.harness import Harness
@@ -89,7 +91,7 @@ def read_settings(data: bytes) -> None:
         if equals and name.isidentifier() and name.isascii():
             given[PREFIX + name.upper()] = value
     clean = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    for kind in (SenderSettings, ProcessorSettings, ReceiverSettings):
+    for kind in (SenderSettings, ProcessorSettings, ReceiverSettings, ConsoleSettings):
         with patch.dict(os.environ, clean | given, clear=True), contextlib.suppress(SettingsError):
             read(kind)
 
@@ -98,6 +100,12 @@ def read_spec(data: bytes) -> None:
     """A chaos spec in TOML."""
     with contextlib.suppress(SettingsError):
         _in_a_file(data, spec.read)
+
+
+def read_run(data: bytes) -> None:
+    """A run file of the lab, in TOML."""
+    with contextlib.suppress(SettingsError):
+        _in_a_file(data, lab_spec.read)
 
 
 def read_tokens(data: bytes) -> None:
@@ -156,6 +164,11 @@ def _specs() -> Iterator[bytes]:
         yield path.read_bytes()
 
 
+def _runs() -> Iterator[bytes]:
+    for path in sorted((_ROOT / "benchmarks" / "lab").glob("*.toml")):
+        yield path.read_bytes()
+
+
 def _tokens() -> Iterator[bytes]:
     yield f'[feed]\nsha256 = "{access.digest("a token")}"\nwrite = ["orders/feed-*"]\nread = ["rejected"]\n'.encode()
 
@@ -191,6 +204,7 @@ HARNESSES = (
         "settings", read_settings, _settings, (b"=", b"\n", b"://", b":", b"-1", b"[", b"\xc3\xa9", b"%")
     ),
     Harness("chaos-specs", read_spec, _specs, _TOML),
+    Harness("lab-runs", read_run, _runs, _TOML),
     Harness("tokens", read_tokens, _tokens, _TOML),
     Harness("connections", read_connection, _connections, _JSON),
 )
