@@ -255,8 +255,10 @@ def test_a_service_that_dies_is_started_again_until_it_dies_too_often_and_the_ot
 
     with again.log.open("ab") as log:
         log.truncate(LOG_BYTES_MAX)
-    eventually(numbered(again.log, 1).exists, what="the log of a service that runs is rotated")
-    assert again.log.stat().st_size < LOG_BYTES_MAX
+    eventually(
+        lambda: again.log.stat().st_size < LOG_BYTES_MAX, what="the log of a service that runs is rotated"
+    )
+    assert numbered(again.log, 1).stat().st_size == LOG_BYTES_MAX
 
     def kill_the_sender() -> bool:
         now = running.ready().services["sender"]
