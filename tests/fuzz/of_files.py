@@ -96,16 +96,14 @@ def read_settings(data: bytes) -> None:
             read(kind)
 
 
-def read_spec(data: bytes) -> None:
-    """A chaos spec in TOML."""
-    with contextlib.suppress(SettingsError):
-        _in_a_file(data, spec.read)
+def _read_by(read_path: Callable[[Path], object]) -> Callable[[bytes], None]:
+    """A file that a function reads, or refuses with SettingsError."""
 
+    def read_file(data: bytes) -> None:
+        with contextlib.suppress(SettingsError):
+            _in_a_file(data, read_path)
 
-def read_run(data: bytes) -> None:
-    """A run file of the lab, in TOML."""
-    with contextlib.suppress(SettingsError):
-        _in_a_file(data, lab_spec.read)
+    return read_file
 
 
 def read_tokens(data: bytes) -> None:
@@ -113,12 +111,6 @@ def read_tokens(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         grants = access.parse(data.decode("utf-8", "replace"))
         grants.holder("a token")
-
-
-def read_connection(data: bytes) -> None:
-    """The file of connections, in JSON."""
-    with contextlib.suppress(SettingsError):
-        _in_a_file(data, read_connections)
 
 
 def _json() -> Iterator[bytes]:
@@ -159,14 +151,8 @@ def _settings() -> Iterator[bytes]:
     yield b"REDIS=redis://user:word@host:6379/0\nSNAPSHOTS=s3://bucket/folder\nSENDER_LISTEN=[::]:7100\n"
 
 
-def _specs() -> Iterator[bytes]:
-    for path in sorted((_ROOT / "tests" / "faults").rglob("*.toml")):
-        yield path.read_bytes()
-
-
-def _runs() -> Iterator[bytes]:
-    for path in sorted((_ROOT / "benchmarks" / "lab").glob("*.toml")):
-        yield path.read_bytes()
+def _toml_below(folder: Path) -> Callable[[], Iterator[bytes]]:
+    return lambda: (path.read_bytes() for path in sorted(folder.rglob("*.toml")))
 
 
 def _tokens() -> Iterator[bytes]:
@@ -203,8 +189,8 @@ HARNESSES = (
     Harness(
         "settings", read_settings, _settings, (b"=", b"\n", b"://", b":", b"-1", b"[", b"\xc3\xa9", b"%")
     ),
-    Harness("chaos-specs", read_spec, _specs, _TOML),
-    Harness("lab-runs", read_run, _runs, _TOML),
+    Harness("chaos-specs", _read_by(spec.read), _toml_below(_ROOT / "tests" / "faults"), _TOML),
+    Harness("lab-runs", _read_by(lab_spec.read), _toml_below(_ROOT / "benchmarks" / "lab"), _TOML),
     Harness("tokens", read_tokens, _tokens, _TOML),
-    Harness("connections", read_connection, _connections, _JSON),
+    Harness("connections", _read_by(read_connections), _connections, _JSON),
 )

@@ -1,7 +1,7 @@
 """Prefetches memory in compiled code: with many keys, most of a message's time is the wait for memory.
 
-Only a hint to the processor: results never depend on it. Numba keeps machine code of key_table.py, and does not
-see when something changes here: then touch that file.
+Only a hint to the processor: results never depend on it. Numba keeps machine code of the kernels that ask, and does not
+see when something changes here: then touch their files.
 """
 
 from typing import Any

@@ -136,7 +136,7 @@ def words_of(column: Array) -> Array:
 
 
 # Buckets are unsigned below: Numba would make each signed one ready to count from the end. And what is called for each
-# row is inlined by Numba: a call counts references to the arrays, which makes a search five to ten times as slow.
+# row is inlined by Numba.
 
 
 @inlined

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bettong.machine_code import kernel
+from bettong.machine_code import inlined, kernel
 from bettong.worker.prefetching import AHEAD, prefetch
 from bettong.worker.state.pane_pool import FREE, MESSAGES, NEWER, NEWEST, NUMBER, OLDER, OLDEST, USED
 
@@ -14,12 +14,18 @@ _PANES_AHEAD = AHEAD // np.uint64(2)
 _LINKED_AHEAD = AHEAD // np.uint64(4)
 
 
+@inlined
+def _ask_for(pane: Any, panes: Any) -> None:
+    """Asks memory for a pane; for the first one where there is none."""
+    prefetch(panes, np.uint64(max(pane, 0)))
+
+
 @kernel
 def ask_ahead(row: Any, slots: Any, keys: Any, panes: Any) -> None:
     """Asks memory for the key of a row that comes later, and for the newest pane of one that was asked for before."""
     if row + AHEAD < np.uint64(len(slots)):
         prefetch(keys, np.uint64(slots[row + AHEAD]))
-        prefetch(panes, np.uint64(max(keys[np.uint64(slots[row + _PANES_AHEAD]), NEWEST], 0)))
+        _ask_for(keys[np.uint64(slots[row + _PANES_AHEAD]), NEWEST], panes)
 
 
 @kernel
@@ -28,11 +34,11 @@ def ask_ahead_of_closing(row: Any, slots: Any, keys: Any, panes: Any) -> None:
     if row + AHEAD < np.uint64(len(slots)):
         prefetch(keys, np.uint64(slots[row + AHEAD]))
         slot = np.uint64(slots[row + _PANES_AHEAD])
-        prefetch(panes, np.uint64(max(keys[slot, OLDEST], 0)))
-        prefetch(panes, np.uint64(max(keys[slot, NEWEST], 0)))
+        _ask_for(keys[slot, OLDEST], panes)
+        _ask_for(keys[slot, NEWEST], panes)
         slot = np.uint64(slots[row + _LINKED_AHEAD])
-        prefetch(panes, np.uint64(max(panes[np.uint64(max(keys[slot, OLDEST], 0)), NEWER], 0)))
-        prefetch(panes, np.uint64(max(panes[np.uint64(max(keys[slot, NEWEST], 0)), OLDER], 0)))
+        _ask_for(panes[np.uint64(max(keys[slot, OLDEST], 0)), NEWER], panes)
+        _ask_for(panes[np.uint64(max(keys[slot, NEWEST], 0)), OLDER], panes)
 
 
 @kernel

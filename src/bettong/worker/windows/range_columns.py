@@ -12,7 +12,7 @@ from bettong.application.windows.kinds import Ranges
 from bettong.application.windows.windowing import Windowing
 from bettong.frames.columns import Array, Columns
 from bettong.worker import firing_bounds
-from bettong.worker.arrays import in_both_types
+from bettong.worker.arrays import in_both_types, with_rows
 from bettong.worker.batch import Batch
 from bettong.worker.state.pane_pool import DUE
 from bettong.worker.state.pane_table import PaneTable
@@ -144,9 +144,8 @@ class RangeColumns(ColumnWindows):
 
     def _two_fronts(self) -> tuple[Array, Array]:
         """Those of as many keys as there are records, where windows slide: as integers and as floats."""
-        more = len(self._table.states) - len(self._fronts)
-        if self._kind.panes > 1 and more > 0:
-            fresh = np.zeros((more, self._fronts.shape[1]), np.int64)
-            fresh[:, BLOCK] = NO_BLOCK
-            self._fronts = np.concatenate([self._fronts, fresh])
+        known, keys = len(self._fronts), len(self._table.states)
+        if self._kind.panes > 1 and keys > known:
+            self._fronts = with_rows(self._fronts, keys)
+            self._fronts[known:, BLOCK] = NO_BLOCK
         return self._fronts, self._fronts.view(np.float64)
