@@ -4,6 +4,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import structlog
 from bettong import metrics
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin, LogReader
+from bettong.errors import LogError
 from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.identifiers import Origin, PartitionId, TopicPartition
 from bettong.local.broker import KafkaBroker
@@ -57,7 +59,15 @@ def await_rest(world: World, *, soon_ns: int | None = None, is_saved: bool = Tru
 
 
 def _is_at_rest(world: World, admin: LogAdmin, soon_ns: int | None, *, is_saved: bool) -> bool:
-    """Whether it was all the time that this looked."""
+    """Whether it was all the time that this looked. A broker that is busy with hundreds of partitions may not answer in
+    time, and is asked again.
+    """
+    with suppress(LogError):
+        return _was_at_rest(world, admin, soon_ns, is_saved=is_saved)
+    return False
+
+
+def _was_at_rest(world: World, admin: LogAdmin, soon_ns: int | None, *, is_saved: bool) -> bool:
     before, reported = ends(world, admin), world.metrics.partitions()
     soon_ns = time.time_ns() + SOON_NS if soon_ns is None else soon_ns
     for each, end in before.items():

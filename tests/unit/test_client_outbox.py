@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong import Width, f64, i16, u8
@@ -63,27 +63,69 @@ def test_a_lost_session_makes_frames_unsent_and_they_are_sent_as_credits_allow()
     assert (outbox.is_empty, outbox.acknowledged, outbox.dead_letters) == (True, 7, 3)
 
 
-@given(st.lists(st.sampled_from(["put", "next", "receipt", "lost", "opened"])))
-def test_every_frame_is_in_flight_once_a_session_and_never_beyond_the_credits(steps: list[str]) -> None:
-    outbox, last, sent, credits_ = Outbox(0), 0, list[int](), 0
+def test_a_receipt_for_frames_that_the_session_has_not_sent_yet_leaves_the_others_in_their_order() -> None:
+    """An earlier session sent them, and the sender knew them to be durable before the client heard of it."""
+    outbox = Outbox(37)
+    outbox.opened(10)
+    for sequence in (38, 39, 40, 41, 42):
+        outbox.put(request(sequence))
+    assert in_flight(outbox) == [38, 39, 40, 41, 42]
+    outbox.lost()
+    outbox.opened(10)
+    assert (outbox.next() or request(0)).frame.sequence == 38
+    outbox.received(Receipt(acknowledged=40, credits=1))
+    assert in_flight(outbox) == [41, 42]
+
+
+class Stream:
+    """What a sender has of a stream: `durable`, of all its sessions; `newest`, `credits` of the one that lasts."""
+
+    def __init__(self) -> None:
+        self.sent = self.durable = self.newest = self.credits = self.spent = 0
+        self.is_open = False
+
+    def take(self, sequence: int, acknowledged: int) -> None:
+        """A frame of the session, as `Session` checks it; none that has no receipt yet is left out."""
+        assert self.credits > 0
+        assert sequence == max(self.newest, acknowledged) + 1
+        self.newest, self.sent = sequence, max(self.sent, sequence)
+        self.credits, self.spent = self.credits - 1, self.spent + 1
+
+    def receipt(self) -> Receipt:
+        """For all that is durable, whichever session it came in, with the credits that were spent."""
+        self.credits, given, self.spent = self.credits + self.spent, self.spent, 0
+        return Receipt(acknowledged=self.durable, credits=given)
+
+
+# Some more often than others, so that there is most often something to lose.
+STEPS = [*["put", "next"] * 3, *["durable"] * 2, "receipt", "lost", "open", "open without credit"]
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(STEPS), min_size=30, max_size=60))
+def test_a_session_sends_each_frame_without_a_receipt_once_in_order_and_none_beyond_the_credits(
+    steps: list[str],
+) -> None:
+    outbox, stream, last = Outbox(0), Stream(), 0
     for step in steps:
         if step == "put" and outbox.has_room:
             last += 1
             outbox.put(request(last))
         elif step == "next" and (each := outbox.next()) is not None:
-            assert credits_ > 0
-            credits_ -= 1
-            sent.append(each.frame.sequence)
-            assert sent == list(range(sent[0], sent[0] + len(sent)))
-        elif step == "receipt" and len(sent) and sent[-1] > outbox.acknowledged:
-            outbox.received(Receipt(acknowledged=outbox.acknowledged + 1, credits=1))
-            credits_ += 1
-        elif step == "lost":
+            stream.take(each.frame.sequence, outbox.acknowledged)
+        elif step == "durable" and stream.durable < stream.sent:
+            stream.durable += 1
+        elif step == "receipt" and stream.is_open:
+            outbox.received(stream.receipt())
+            assert outbox.acknowledged == stream.durable
+        elif step == "lost" and stream.is_open:
             outbox.lost()
-            sent, credits_ = [], 0
-        elif step == "opened" and not credits_ and not sent:
-            outbox.opened(3)
-            credits_ = 3
+            stream.is_open, stream.credits, stream.newest = False, 0, 0
+        elif step.startswith("open") and not stream.is_open:
+            # The sender's buffer may be full: the credits come with a receipt then.
+            held = 0 if step.endswith("without credit") else 4
+            outbox.opened(held)
+            stream.is_open, stream.credits, stream.spent = True, held, 4 - held
     assert outbox.is_empty == (outbox.acknowledged == last)
 
 

@@ -175,6 +175,7 @@ def test_all_threads_may_report_at_once_and_none_is_lost_uncounted(collector: tu
 _FORKS = """
 import os, sys
 from tests.unit.test_trace_export import REPORTER, SILENT, TraceExport, span
+from tests.waiting import eventually
 
 with TraceExport(sys.argv[1], REPORTER, SILENT) as export:
     for index in range(60):
@@ -186,6 +187,8 @@ with TraceExport(sys.argv[1], REPORTER, SILENT) as export:
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     export.report(span(3))
+    # Leaving waits for 2 s, which a busy machine may take to ask the collector.
+    eventually(lambda: export.exported == 61, what="all is exported")
 """
 
 

@@ -61,4 +61,5 @@ class Outbox:
         self._credits += receipt.credits
         while self._frames and self._frames[0].frame.sequence <= self.acknowledged:
             self._frames.popleft()
-            self._in_flight -= 1
+            # The sender may know more to be durable, from an earlier session, than this one has sent again.
+            self._in_flight = max(0, self._in_flight - 1)
