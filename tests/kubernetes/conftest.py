@@ -24,7 +24,7 @@ def _has_its_programs(item: pytest.Item) -> bool:
     if item.get_closest_marker("cluster"):
         wanted.append(CONTROL_PLANE)
     asks_prometheus = item.get_closest_marker("prometheus") is not None
-    return all(tools.are_built() for tools in wanted) and (is_installed() or not asks_prometheus)
+    return all(tools.are_built() for tools in wanted) and (not asks_prometheus or is_installed())
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import ast
 import io
 import math
 import struct
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -67,7 +68,13 @@ def _header(file: io.BytesIO) -> tuple[tuple[int, ...], Literal["C", "F"], np.dt
     (length,) = struct.unpack(length_format, file.read(struct.calcsize(length_format)))
     if length > _HEADER_BYTES_MAX:
         raise ValueError(f"it has {length} bytes, at most {_HEADER_BYTES_MAX}")
-    header = ast.literal_eval(file.read(length).decode(encoding))
+    return _described(file.read(length).decode(encoding))
+
+
+# Python's parser takes as long as the reading of a small array, and many arrays have one shape.
+@lru_cache(maxsize=1024)
+def _described(text: str) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[Any]]:
+    header = ast.literal_eval(text)
     shape, by_column = header["shape"], header["fortran_order"]
     if header.keys() != _HEADER or type(by_column) is not bool or type(shape) is not tuple:
         raise ValueError("it is none that was saved")

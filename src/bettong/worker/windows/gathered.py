@@ -180,19 +180,15 @@ class ItemValues:
             found = found[np.argsort(found[:, 0])]
             values = python_values(self.of.kind, values_in(self.of, np.ascontiguousarray(found[:, 1:])))
             return dict.fromkeys([*values, *(float("nan") for _ in range(nans))]) or None
-        joined = None
-        for number, item in found.tolist():
-            joined = _with_item(self.aggregate, joined, item, number)
-        return joined
+        numbers = {item: number for number, item in found.tolist()}
+        if not numbers:
+            return None
+        if isinstance(self.aggregate, Quantile):
+            return self.aggregate.join([0, {}], [0, numbers])
+        return self.aggregate.join({}, numbers)
 
 
 Gathered: TypeAlias = RankedValues | ItemValues
-
-
-def _with_item(aggregate: ApproxDistinct | Quantile, joined: Any, item: int, number: int) -> Any:
-    """What plain Python keeps, with a register or a bucket more."""
-    own: Any = [0, {item: number}] if isinstance(aggregate, Quantile) else {item: number}
-    return own if joined is None else aggregate.join(joined, own)
 
 
 def _column(columns: Columns, field: Field) -> Array:
