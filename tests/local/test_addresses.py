@@ -1,12 +1,16 @@
 """Free ports: taken where the kernel gives none to outgoing connections, as far as it leaves room."""
 
+import json
 import random
 import socket
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
 
 from bettong.errors import LocalError
+from bettong.local import addresses
 from bettong.local.addresses import LOOPBACK, candidates, free_ports, is_free
 
 
@@ -36,6 +40,39 @@ def test_a_port_that_was_given_is_not_given_again_before_its_server_listens() ->
     first = free_ports(20)
     random.seed(7)
     assert not set(first) & set(free_ports(20))
+
+
+# Prints the ports that it is given, and lives until it hears of its end.
+_OTHER = """
+import sys
+from bettong.local.addresses import free_ports
+print(free_ports(8), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process knows of the ports of others")
+def test_no_port_is_given_that_another_process_was_given_and_may_start_a_server_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _OTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        ports = json.loads(other.stdout.readline())
+        monkeypatch.setattr(addresses, "candidates", lambda _: ports)
+        with pytest.raises(LocalError, match="no 1 free ports found"):
+            free_ports(1)
+        other.stdin.close()
+        other.wait(30)
+    assert set(free_ports(8)) == set(ports)
+
+
+def test_a_process_holds_its_newest_ports_alone() -> None:
+    for _ in range(3):
+        free_ports(50)
+    assert len(addresses._HELD) == addresses._HELD_MAX == 100
 
 
 def test_a_port_with_a_listener_is_not_free() -> None:

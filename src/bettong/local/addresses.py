@@ -3,6 +3,7 @@
 import errno
 import random
 import socket
+import sys
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,30 +22,36 @@ _TRIES_MAX = 200
 # Ports that this process was given last: a server that has not started yet, or starts again, does not listen on its
 # own.
 _GIVEN: deque[int] = deque(maxlen=500)
+# What tells other processes of the last of these: a socket with a name that ends with this process.
+_HELD: deque[socket.socket] = deque()
+_HELD_MAX = 100
 
 
 def free_ports(count: int) -> list[int]:
     """Different TCP ports of the loopback interface that nobody listens on now.
 
-    None of the last 500 that this process was given. Chosen at random, so that two processes at the same time rarely
-    get the same; the second one fails to start.
+    None of the last 500 that this process was given, and on Linux none of the last 100 of another one that lives.
+    Elsewhere two processes at the same time rarely get the same, for ports are chosen at random; the second server
+    fails to start.
     """
     room = candidates(_RANGE.read_text() if _RANGE.exists() else "")
     found: list[int] = []
     for port in random.sample(room, min(_TRIES_MAX, len(room))):
         if len(found) == count:
             break
-        if port not in _GIVEN and is_free(port):
+        if port not in _GIVEN and is_free(port) and _hold(port):
             found.append(port)
             _GIVEN.append(port)
     if len(found) < count:
-        raise LocalError(f"no {count} free ports found between {room.start} and {room.stop - 1}")
+        raise LocalError(f"no {count} free ports found between {room[0]} and {room[-1]}")
     return found
 
 
 def give(ports: Iterable[int]) -> None:
     """Takes these for given: `free_ports` gives none of them."""
-    _GIVEN.extend(ports)
+    for port in ports:
+        _hold(port)
+        _GIVEN.append(port)
 
 
 def candidates(outgoing: str) -> range:
@@ -71,4 +78,20 @@ def is_free(port: int) -> bool:
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
                 return False
             raise LocalError(f"the loopback interface cannot be used: {error}") from error
+    return True
+
+
+def _hold(port: int) -> bool:
+    """Whether no other process holds the port; this one does from here on. True where nobody can tell."""
+    if sys.platform != "linux":
+        return True
+    held = socket.socket(socket.AF_UNIX)
+    try:
+        held.bind(f"\0bettong-port-{port}")
+    except OSError as error:
+        held.close()
+        return error.errno != errno.EADDRINUSE
+    _HELD.append(held)
+    if len(_HELD) > _HELD_MAX:
+        _HELD.popleft().close()
     return True
