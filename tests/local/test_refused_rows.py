@@ -240,6 +240,18 @@ def test_parquet_is_not_read_from_a_pipe() -> None:
         list(portions(piped(b"", 1), Format.PARQUET, wanted()))
 
 
+def test_an_input_that_never_rests_is_left_when_somebody_says_so() -> None:
+    """Of blank lines, say, which are nothing to send: nobody else would look whether to stop."""
+    reading, writing = os.pipe()
+    with io.FileIO(reading) as descriptor, io.FileIO(writing, "wb") as writer:
+        writer.write(b"\n" * 10)
+        source = InterruptibleInput(descriptor)
+        assert source.read(4) == b"\n" * 4
+        source.stop()
+        with pytest.raises(ClientError, match="not read any further"):
+            source.read(4)
+
+
 def test_a_pipe_that_is_silent_is_left_when_somebody_says_so() -> None:
     reading, writing = os.pipe()
     with io.FileIO(reading) as descriptor, io.FileIO(writing, "wb") as writer:

@@ -77,6 +77,20 @@ def test_a_receipt_for_frames_that_the_session_has_not_sent_yet_leaves_the_other
     assert in_flight(outbox) == [41, 42]
 
 
+def test_what_another_program_has_sent_of_the_stream_is_not_sent_by_this_one() -> None:
+    """The other was further when this one took the stream: see `Sender`."""
+    outbox = Outbox(37)
+    outbox.opened(10)
+    for sequence in (38, 39):
+        outbox.put(request(sequence))
+    assert in_flight(outbox) == [38, 39]
+    outbox.received(Receipt(acknowledged=45, credits=1))
+    outbox.put(request(40))
+    assert (in_flight(outbox), outbox.is_empty) == ([], True)
+    outbox.put(request(46))
+    assert in_flight(outbox) == [46]
+
+
 class Stream:
     """What a sender has of a stream: `durable`, of all its sessions; `newest`, `credits` of the one that lasts."""
 
@@ -84,10 +98,15 @@ class Stream:
         self.sent = self.durable = self.newest = self.credits = self.spent = 0
         self.is_open = False
 
+    def open(self, acknowledged: int, credits_: int) -> None:
+        """By a hello."""
+        self.is_open, self.newest = True, acknowledged
+        self.credits, self.spent = credits_, WINDOW - credits_
+
     def take(self, sequence: int, acknowledged: int) -> None:
-        """A frame of the session, as `Session` checks it; none that has no receipt yet is left out."""
+        """A frame of the session, as `Session` checks it; none that has no receipt is left out before it."""
         assert self.credits > 0
-        assert sequence == max(self.newest, acknowledged) + 1
+        assert self.newest < sequence <= max(self.newest, acknowledged) + 1
         self.newest, self.sent = sequence, max(self.sent, sequence)
         self.credits, self.spent = self.credits - 1, self.spent + 1
 
@@ -97,8 +116,18 @@ class Stream:
         return Receipt(acknowledged=self.durable, credits=given)
 
 
-# Some more often than others, so that there is most often something to lose.
-STEPS = [*["put", "next"] * 3, *["durable"] * 2, "receipt", "lost", "open", "open without credit"]
+WINDOW = 4
+# Some more often than others, so that there is most often something to lose. Another program of the stream's name may
+# have been further.
+STEPS = [
+    *["put", "next"] * 4,
+    *["durable"] * 2,
+    "receipt",
+    "lost",
+    "open",
+    "open without credit",
+    "durable by others",
+]
 
 
 @settings(max_examples=500)
@@ -115,18 +144,20 @@ def test_a_session_sends_each_frame_without_a_receipt_once_in_order_and_none_bey
             stream.take(each.frame.sequence, outbox.acknowledged)
         elif step == "durable" and stream.durable < stream.sent:
             stream.durable += 1
+        elif step == "durable by others" and not stream.is_open:
+            stream.durable += 3
         elif step == "receipt" and stream.is_open:
             outbox.received(stream.receipt())
             assert outbox.acknowledged == stream.durable
         elif step == "lost" and stream.is_open:
             outbox.lost()
-            stream.is_open, stream.credits, stream.newest = False, 0, 0
+            stream.is_open = False
         elif step.startswith("open") and not stream.is_open:
             # The sender's buffer may be full: the credits come with a receipt then.
-            held = 0 if step.endswith("without credit") else 4
-            outbox.opened(held)
-            stream.is_open, stream.credits, stream.spent = True, held, 4 - held
-    assert outbox.is_empty == (outbox.acknowledged == last)
+            credits_ = 0 if step.endswith("without credit") else WINDOW
+            outbox.opened(credits_)
+            stream.open(outbox.acknowledged, credits_)
+    assert not outbox.is_empty or outbox.acknowledged >= last
 
 
 @dataclass

@@ -77,6 +77,8 @@ class Courier:
         # Counts sessions; the generator of an earlier one sees that it is over.
         self._session = 0
         self._finishing = False
+        # A session is owed that ends well: the sender marks the end of the stream in the log then.
+        self._owes_end = hello.ephemeral or hello.finite
         self._ended = threading.Event()
         self._call: grpc.Call | None = None
         self._thread = threading.Thread(target=self._run, name="bettong-courier", daemon=True)
@@ -89,7 +91,7 @@ class Courier:
 
     @property
     def dead_letters(self) -> int:
-        """Messages that the sender refused one by one, of the frames with a receipt."""
+        """Messages that the sender refused one by one, of the frames with a receipt; at least: see `Receipt`."""
         return self._outbox.dead_letters
 
     @property
@@ -116,11 +118,17 @@ class Courier:
             self._changed.notify_all()
 
     def flush(self, wait_s: float) -> None:
-        """Blocks until every frame has its receipt. Raises ClientError, also after `wait_s`."""
+        """Blocks until every frame has its receipt. Raises ClientError, also after `wait_s`.
+
+        A sender that has gone since is no error; that the stream is another's now, or was refused, is.
+        """
+        with self._changed:
+            if self._outbox.is_empty and not isinstance(self._failure, RefusedError):
+                return
         self._await(lambda: self._outbox.is_empty, wait_s, "frames without a receipt")
 
     def finish(self, wait_s: float) -> None:
-        """Flushes and ends the session. Raises ClientError."""
+        """Flushes and ends the session; for its end, at most `_JOIN_S_MAX`. Raises ClientError."""
         try:
             self.flush(wait_s)
             with self._changed:
@@ -177,7 +185,7 @@ class Courier:
         self._changed.notify_all()
 
     def _is_over(self) -> bool:
-        return self._ended.is_set() or (self._finishing and self._outbox.is_empty)
+        return self._ended.is_set() or (self._finishing and self._outbox.is_empty and not self._owes_end)
 
     def _converse(self, stub: IngestServiceStub) -> None:
         """One session; returns when it was of some use and has ended, else raises ClientError."""
@@ -189,16 +197,25 @@ class Courier:
                 metadata += self._tracing.sampling.metadata
             call = stub.Ingest(self._requests(self._session), metadata=metadata)
             self._call, self._asked_s = call, time.monotonic()
+        # A connection that lives says nothing of a source whose function hangs, nor of a log that does.
+        overdue = threading.Timer(self._reconnect_s, call.cancel)
+        overdue.daemon = True
+        overdue.start()
         welcomed = fruitful = False
         try:
             for response in call:
+                overdue.cancel()
                 fruitful = welcomed
                 welcomed = True
                 self._take(response)
             self._trouble = "the sender ended the session"
+            if not welcomed:
+                raise ClientError(f"{self._trouble_text} before it began; is there a sender at that address?")
+            self._owes_end = self._owes_end and not self._finishing
         except grpc.RpcError as error:
             self._judge(error, welcomed=welcomed, fruitful=fruitful)
         finally:
+            overdue.cancel()
             with self._changed:
                 self._outbox.lost()
                 self._session += 1
@@ -221,17 +238,25 @@ class Courier:
         """Raises RefusedError for what is final, ClientError for a session that came to nothing; else it is lost."""
         code = error.code()
         complaint, hopeless = self._credentials.complaint(error.details() or "")
+        lasted_s = time.monotonic() - self._asked_s
+        if code is grpc.StatusCode.CANCELLED and not welcomed and lasted_s >= self._reconnect_s:
+            complaint = "no Welcome; does a function of the source hang, or Kafka?"
         self._trouble = f"{code.name}: {complaint}"
-        text = f"sender {self._target}, source {self._hello.source!r}: {self._trouble}"
         too_large = welcomed and code is grpc.StatusCode.RESOURCE_EXHAUSTED
         # Certificates may be renewed while a stream waits; one that never began has most likely the wrong settings.
         stranger = hopeless and self._welcome is None
         # To connect again would take the stream from the session that has taken it, and so on for ever.
         replaced = self._yields_to_itself and welcomed and code is grpc.StatusCode.ABORTED
         if code in _FINAL or too_large or stranger or replaced or self._is_held(error):
-            raise RefusedError(text) from None
-        if not welcomed or (code in _BROKEN and not fruitful):
-            raise ClientError(f"{text}; tried for {self._reconnect_s:.0f} s") from None
+            raise RefusedError(self._trouble_text) from None
+        # What a frame does to a sender it does at once; a long session had nothing to send, and is only lost.
+        broken = code in _BROKEN and not fruitful and lasted_s < self._reconnect_s
+        if not welcomed or broken:
+            raise ClientError(f"{self._trouble_text}; tried for {self._reconnect_s:.0f} s") from None
+
+    @property
+    def _trouble_text(self) -> str:
+        return f"sender {self._target}, source {self._hello.source!r}: {self._trouble}"
 
     def _is_held(self, error: grpc.RpcError) -> bool:
         """Whether another client holds the stream and is alive; one that is dead loses its lease in a while.

@@ -85,10 +85,10 @@ class InterruptibleInput(io.RawIOBase):
 
     def readinto(self, buffer: bytearray | memoryview) -> int | None:  # type: ignore[override]
         """See RawIOBase. Blocks until there is something, the input ends, or `stop`."""
-        while not select.select([self._input], [], [], _POLL_S)[0]:
-            if self._stopped.is_set():
-                raise ClientError("the input is not read any further")
-        return self._input.readinto(buffer)
+        while not self._stopped.is_set():
+            if select.select([self._input], [], [], _POLL_S)[0]:
+                return self._input.readinto(buffer)
+        raise ClientError("the input is not read any further")
 
 
 def opened(file: MessageFile) -> AbstractContextManager[BufferedReader]:

@@ -18,6 +18,7 @@ class Outbox:
         self._frames: deque[IngestRequest] = deque()
         self._in_flight = 0
         self._credits = 0
+        self._newest = 0
 
     @property
     def is_empty(self) -> bool:
@@ -34,15 +35,21 @@ class Outbox:
         self.acknowledged = max(self.acknowledged, acknowledged)
 
     def put(self, frame: IngestRequest) -> None:
-        """Takes a frame, numbered above all before it, when there is room."""
-        self._frames.append(frame)
+        """Takes a frame, numbered above all before it, when there is room.
+
+        One that has its receipt already is done: another program fed the stream further than this one.
+        """
+        sequence = frame.frame.sequence
+        if not self._newest < sequence <= self.acknowledged:
+            self._frames.append(frame)
+        self._newest = max(self._newest, sequence)
 
     def opened(self, credits_: int) -> None:
         """A session has started."""
         self._in_flight, self._credits = 0, credits_
 
     def lost(self) -> None:
-        """The session has ended: all frames are unsent again."""
+        """The session has ended: all frames without a receipt are unsent again."""
         self._in_flight, self._credits = 0, 0
 
     def next(self) -> IngestRequest | None:

@@ -81,7 +81,7 @@ class Sender:
         time_ns: Callable[[], int] = time.time_ns,
         new_name: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
-        """Connects, and blocks until the sender has answered, at most `reconnect_s`.
+        """Connects, and blocks until the sender has answered, at most twice `reconnect_s`.
 
         `target` is host:port. `stream` names this stream among all clients of the source; by default a new name.
         `client`: who feeds it, over all runs of the program, at most 128 characters; by default this object alone. Of
@@ -136,7 +136,10 @@ class Sender:
 
     @property
     def dead_letters(self) -> int:
-        """How many messages of the acknowledged frames the sender could not read; they are dead letters."""
+        """How many messages of the acknowledged frames the sender could not read; they are dead letters.
+
+        At least: where a receipt was lost with its connection, nobody tells those of its frames again.
+        """
         return self._courier.dead_letters
 
     def send_rows(

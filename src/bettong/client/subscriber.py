@@ -99,7 +99,14 @@ class Subscriber(Closing):
         return self
 
     def __next__(self) -> Result:
-        return next(self._results)
+        try:
+            return next(self._results)
+        except StopIteration:
+            raise
+        except BaseException:
+            # A generator that raised is over: who asks again, after Ctrl-C or an error, goes on behind the last result.
+            self._results = self._read()
+            raise
 
     def close(self) -> None:
         """Ends the subscription: the iterator stops, also one that waits in another thread."""
@@ -125,12 +132,16 @@ class Subscriber(Closing):
                     self._served = True
                     backoff.reset()
                     failing_since_s = None
+                    # Made before its position counts: an interrupt here must not leave that behind it.
+                    result = Result(list(response.messages), response.position, response.sent_ns)
                     self._positions[response.position.partition] = response.position
-                    if response.messages:
-                        yield Result(list(response.messages), response.position, response.sent_ns)
+                    if result.messages:
+                        yield result
             except grpc.RpcError:
                 if self._closed.is_set():
                     return
+            finally:
+                call.cancel()
             failure = self._failure(call)
             now_s = time.monotonic()
             failing_since_s = now_s if failing_since_s is None else failing_since_s

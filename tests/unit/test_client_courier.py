@@ -1,0 +1,232 @@
+"""Sessions that break at bad moments, by a real server that plays a sender as each test says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import grpc
+import pytest
+
+from bettong.client.courier import Courier
+from bettong.client.credentials import Credentials
+from bettong.errors import ClientError, RefusedError
+from bettong.local.addresses import LOOPBACK
+from bettong.v1.ingest_pb2 import (
+    Hello,
+    IngestFrame,
+    IngestRequest,
+    IngestResponse,
+    ListSourcesRequest,
+    ListSourcesResponse,
+    Receipt,
+    Welcome,
+)
+from bettong.v1.ingest_pb2_grpc import IngestServiceServicer, add_IngestServiceServicer_to_server
+from tests.waiting import eventually
+
+RECONNECT_S = 0.6
+WELCOME = IngestResponse(welcome=Welcome(credits=4))
+
+# What a session does, by its requests, of which the first is the hello, and its context.
+Session = Callable[[Iterator[IngestRequest], Any], Iterator[IngestResponse]]
+
+
+class ScriptedSender(IngestServiceServicer):
+    """Sessions do what `script` says, one after the other; the last one again and again."""
+
+    def __init__(self, *script: Session) -> None:
+        self.script = script
+        self.sessions = 0
+
+    def Ingest(  # noqa: N802 - the name in the proto
+        self, request_iterator: Iterator[IngestRequest], context: grpc.ServicerContext
+    ) -> Iterator[IngestResponse]:
+        """See the proto."""
+        session = self.script[min(self.sessions, len(self.script) - 1)]
+        self.sessions += 1
+        yield from session(request_iterator, context)
+
+    def ListSources(  # noqa: N802 - the name in the proto
+        self, request: ListSourcesRequest, context: grpc.ServicerContext
+    ) -> ListSourcesResponse:
+        """It has none."""
+        del request, context
+        return ListSourcesResponse()
+
+
+@contextmanager
+def fed_by(sender: ScriptedSender, **hello: Any) -> Iterator[Courier]:
+    """A courier that is connected to it, or tries."""
+    with ExitStack() as stack:
+        server = grpc.server(stack.enter_context(futures.ThreadPoolExecutor(4)))
+        add_IngestServiceServicer_to_server(sender, server)
+        port = server.add_insecure_port(f"{LOOPBACK}:0")
+        server.start()
+        stack.callback(lambda: server.stop(0).wait(10))
+        courier = Courier(
+            f"{LOOPBACK}:{port}",
+            Hello(source="orders", stream="feed", client="feeder", **hello),
+            reconnect_s=RECONNECT_S,
+            credentials=Credentials(),
+        )
+        stack.callback(courier.abandon)
+        yield courier
+
+
+def frame(sequence: int) -> IngestRequest:
+    return IngestRequest(frame=IngestFrame(sequence=sequence))
+
+
+def broken(code: grpc.StatusCode) -> Session:
+    """A session that ends before its Welcome."""
+
+    def session(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
+        next(requests)
+        context.abort(code, "away")
+        yield WELCOME
+
+    return session
+
+
+def served(requests: Iterator[IngestRequest], _: Any) -> Iterator[IngestResponse]:
+    """A session that goes well: a receipt for each frame, until the client ends it."""
+    next(requests)
+    yield WELCOME
+    for each in requests:
+        yield IngestResponse(receipt=Receipt(acknowledged=each.frame.sequence, credits=1))
+
+
+def cut_after(frames: int) -> Session:
+    """A session that breaks behind so many receipts."""
+
+    def session(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
+        next(requests)
+        yield WELCOME
+        for _ in range(frames):
+            yield IngestResponse(receipt=Receipt(acknowledged=next(requests).frame.sequence, credits=1))
+        context.abort(grpc.StatusCode.UNAVAILABLE, "it stops")
+
+    return session
+
+
+@pytest.mark.parametrize("code", [grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN])
+def test_a_long_session_in_which_nothing_was_sent_is_opened_again_when_it_breaks(
+    code: grpc.StatusCode,
+) -> None:
+    """Such as by a proxy that ends what is silent."""
+    lasts = threading.Event()
+
+    def quiet(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
+        next(requests)
+        yield WELCOME
+        lasts.wait(1.5 * RECONNECT_S)
+        context.abort(code, "a proxy has ended it")
+
+    sender = ScriptedSender(quiet, served)
+    with fed_by(sender) as courier:
+        courier.welcome()
+        eventually(lambda: sender.sessions == 2, what="another session")
+        courier.put(frame(1), 10)
+        courier.flush(10)
+        assert courier.acknowledged == 1
+
+
+def test_a_sender_that_breaks_at_once_again_and_again_is_given_up_and_named() -> None:
+    def breaks(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
+        next(requests)
+        yield WELCOME
+        context.abort(grpc.StatusCode.INTERNAL, "a frame that it cannot bear")
+
+    with fed_by(ScriptedSender(breaks)) as courier:
+        courier.welcome()
+        eventually(lambda: courier._failure is not None, what="it has given up")
+        with pytest.raises(ClientError, match=r"INTERNAL.*tried for 1 s"):
+            courier.put(frame(1), 10)
+
+
+def test_a_sender_that_gives_no_welcome_is_given_up_in_time() -> None:
+    """Its connection lives, and a function of the source hangs."""
+    ends = threading.Event()
+
+    def mute(requests: Iterator[IngestRequest], _: Any) -> Iterator[IngestResponse]:
+        next(requests)
+        ends.wait(30)
+        yield WELCOME
+
+    begun_s = time.monotonic()
+    with fed_by(ScriptedSender(mute)) as courier:
+        with pytest.raises(ClientError, match="no Welcome; does a function of the source hang, or Kafka"):
+            courier.welcome()
+        ends.set()
+    assert time.monotonic() - begun_s < 20
+
+
+def test_a_server_that_ends_sessions_before_they_begin_is_given_up() -> None:
+    def empty(requests: Iterator[IngestRequest], _: Any) -> Iterator[IngestResponse]:
+        next(requests)
+        yield from ()
+
+    with (
+        fed_by(ScriptedSender(empty)) as courier,
+        pytest.raises(
+            ClientError, match="ended the session before it began; is there a sender at that address"
+        ),
+    ):
+        courier.welcome()
+
+
+def test_who_has_all_receipts_ends_well_though_the_sender_is_gone() -> None:
+    """The program would send again what is durable, under another name."""
+    with fed_by(ScriptedSender(cut_after(1), broken(grpc.StatusCode.UNAVAILABLE))) as courier:
+        courier.welcome()
+        courier.put(frame(1), 10)
+        courier.flush(10)
+        eventually(lambda: courier._failure is not None, what="it has given up")
+        courier.flush(1)
+        courier.finish(1)
+        with pytest.raises(ClientError, match="UNAVAILABLE"):
+            courier.put(frame(2), 1)
+        courier.finish(1)
+
+
+def test_who_has_all_receipts_hears_that_the_stream_was_refused_since() -> None:
+    with fed_by(ScriptedSender(cut_after(1), broken(grpc.StatusCode.PERMISSION_DENIED))) as courier:
+        courier.welcome()
+        courier.put(frame(1), 10)
+        eventually(lambda: courier._failure is not None, what="it was refused")
+        with pytest.raises(RefusedError, match="PERMISSION_DENIED"):
+            courier.finish(1)
+
+
+@pytest.mark.parametrize("kind", ["ephemeral", "finite"])
+def test_a_stream_that_ends_while_its_sender_is_away_is_ended_when_that_is_back(kind: str) -> None:
+    """Event time would wait for it."""
+    is_ended = threading.Event()
+
+    def ending(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
+        yield from served(requests, context)
+        is_ended.set()
+
+    away = broken(grpc.StatusCode.UNAVAILABLE)
+    with fed_by(ScriptedSender(cut_after(1), away, away, ending), **{kind: True}) as courier:
+        courier.welcome()
+        courier.put(frame(1), 10)
+        courier.flush(10)
+        courier.finish(10)
+        assert is_ended.wait(5)
+
+
+def test_a_stream_that_is_neither_ends_at_once_though_its_sender_is_away() -> None:
+    sender = ScriptedSender(cut_after(1), broken(grpc.StatusCode.UNAVAILABLE))
+    with fed_by(sender) as courier:
+        courier.welcome()
+        courier.put(frame(1), 10)
+        courier.flush(10)
+        begun_s = time.monotonic()
+        courier.finish(10)
+        assert time.monotonic() - begun_s < 3
