@@ -26,7 +26,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "bettong"))
 
 _TESTS = Path(__file__).parent
 # Folders of tests by what their files do; those of all others wait for what they have started.
-_LONG = ("e2e", "faults")
+_LONG = ("e2e", "faults", "local")
 _COMPUTING = ("unit", "")
 # Files that run soon: twice as many as run at a time.
 _FILES_AHEAD = 6
