@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
+from bettong.client import courier as courier_module
 from bettong.client.courier import Courier
 from bettong.client.credentials import Credentials
 from bettong.errors import ClientError, RefusedError
@@ -31,6 +32,13 @@ from tests.waiting import eventually
 
 RECONNECT_S = 0.6
 WELCOME = IngestResponse(welcome=Welcome(credits=4))
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session has as long to begin as there is to connect again."""
+    monkeypatch.setattr(courier_module, "_SESSION_S_MIN", 0.0)
+
 
 # What a session does, by its requests, of which the first is the hello, and its context.
 Session = Callable[[Iterator[IngestRequest], Any], Iterator[IngestResponse]]
@@ -164,6 +172,17 @@ def test_a_sender_that_gives_no_welcome_is_given_up_in_time() -> None:
             courier.welcome()
         ends.set()
     assert time.monotonic() - begun_s < 20
+
+
+def test_who_tries_once_gives_a_sender_time_for_its_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(courier_module, "_SESSION_S_MIN", 10.0)
+
+    def slow(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
+        threading.Event().wait(2 * RECONNECT_S)
+        yield from served(requests, context)
+
+    with fed_by(ScriptedSender(slow)) as courier:
+        assert courier.welcome().credits == 4
 
 
 def test_a_server_that_ends_sessions_before_they_begin_is_given_up() -> None:

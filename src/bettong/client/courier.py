@@ -37,6 +37,8 @@ _LEASE_METADATA = "bettong-lease-ms"
 _BACKOFF_S = 0.05
 _BACKOFF_S_MAX = 1.0
 _JOIN_S_MAX = 5.0
+# A session has so long to begin, also for who tries once; a shorter one may have broken by what was sent.
+_SESSION_S_MIN = 10.0
 _CONNECTED = "connected"  # what the trouble is where there is none
 # The sender's Welcome says how large a frame may be.
 _OPTIONS = (("grpc.max_send_message_length", -1),)
@@ -62,6 +64,7 @@ class Courier:
         self._target = target
         self._hello = hello
         self._reconnect_s = reconnect_s
+        self._session_s = max(reconnect_s, _SESSION_S_MIN)
         self._credentials = credentials
         self._yields_to_itself = yields_to_itself
         self._tracing = tracing
@@ -77,8 +80,8 @@ class Courier:
         # Counts sessions; the generator of an earlier one sees that it is over.
         self._session = 0
         self._finishing = False
-        # A session is owed that ends well: the sender marks the end of the stream in the log then.
-        self._owes_end = hello.ephemeral or hello.finite
+        # Until a session has ended well: the sender marks the end of the stream in the log then.
+        self._end_is_pending = hello.ephemeral or hello.finite
         self._ended = threading.Event()
         self._call: grpc.Call | None = None
         self._thread = threading.Thread(target=self._run, name="bettong-courier", daemon=True)
@@ -185,7 +188,9 @@ class Courier:
         self._changed.notify_all()
 
     def _is_over(self) -> bool:
-        return self._ended.is_set() or (self._finishing and self._outbox.is_empty and not self._owes_end)
+        return self._ended.is_set() or (
+            self._finishing and self._outbox.is_empty and not self._end_is_pending
+        )
 
     def _converse(self, stub: IngestServiceStub) -> None:
         """One session; returns when it was of some use and has ended, else raises ClientError."""
@@ -198,7 +203,7 @@ class Courier:
             call = stub.Ingest(self._requests(self._session), metadata=metadata)
             self._call, self._asked_s = call, time.monotonic()
         # A connection that lives says nothing of a source whose function hangs, nor of a log that does.
-        overdue = threading.Timer(self._reconnect_s, call.cancel)
+        overdue = threading.Timer(self._session_s, call.cancel)
         overdue.daemon = True
         overdue.start()
         welcomed = fruitful = False
@@ -211,7 +216,7 @@ class Courier:
             self._trouble = "the sender ended the session"
             if not welcomed:
                 raise ClientError(f"{self._trouble_text} before it began; is there a sender at that address?")
-            self._owes_end = self._owes_end and not self._finishing
+            self._end_is_pending = self._end_is_pending and not self._finishing
         except grpc.RpcError as error:
             self._judge(error, welcomed=welcomed, fruitful=fruitful)
         finally:
@@ -239,7 +244,7 @@ class Courier:
         code = error.code()
         complaint, hopeless = self._credentials.complaint(error.details() or "")
         lasted_s = time.monotonic() - self._asked_s
-        if code is grpc.StatusCode.CANCELLED and not welcomed and lasted_s >= self._reconnect_s:
+        if code is grpc.StatusCode.CANCELLED and not welcomed and lasted_s >= self._session_s:
             complaint = "no Welcome; does a function of the source hang, or Kafka?"
         self._trouble = f"{code.name}: {complaint}"
         too_large = welcomed and code is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -250,7 +255,7 @@ class Courier:
         if code in _FINAL or too_large or stranger or replaced or self._is_held(error):
             raise RefusedError(self._trouble_text) from None
         # What a frame does to a sender it does at once; a long session had nothing to send, and is only lost.
-        broken = code in _BROKEN and not fruitful and lasted_s < self._reconnect_s
+        broken = code in _BROKEN and not fruitful and lasted_s < self._session_s
         if not welcomed or broken:
             raise ClientError(f"{self._trouble_text}; tried for {self._reconnect_s:.0f} s") from None
 

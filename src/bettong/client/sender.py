@@ -81,7 +81,7 @@ class Sender:
         time_ns: Callable[[], int] = time.time_ns,
         new_name: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
-        """Connects, and blocks until the sender has answered, at most twice `reconnect_s`.
+        """Connects, and blocks until the sender has answered, at most twice `reconnect_s`, or 10 s.
 
         `target` is host:port. `stream` names this stream among all clients of the source; by default a new name.
         `client`: who feeds it, over all runs of the program, at most 128 characters; by default this object alone. Of
