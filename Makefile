@@ -23,7 +23,7 @@ packages:
 demo: setup  ## Run Market Spread end to end on this machine and check its results (ARGS=...)
 	@exec $(BIN)/python -m examples.demo $(ARGS)
 
-# Three files at a time, for tests wait as much as they compute; in the order that tests/conftest.py gives them.
+# Three files at a time, for tests wait as much as they compute; in the order of names, which puts the longest first.
 test: setup  ## Run every test (ARGS="-k word" for some)
 	@$(PYTHON) -m deploy.bootstrap --tests
 	@exec $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)

@@ -24,11 +24,6 @@ settings.register_profile("bettong", deadline=None, print_blob=True)
 settings.register_profile("ci", settings.get_profile("bettong"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "bettong"))
 
-_TESTS = Path(__file__).parent
-# Folders of tests by what their files do most of the time; those of all others wait for what they have started.
-_KINDS = {"e2e": "suites", "faults": "suites", "local": "suites", "unit": "computes", "": "computes"}
-# Of all files, so that no long one is the last.
-_SUITES_UNTIL = 0.85
 # Files that run soon: twice as many as run at a time.
 _FILES_AHEAD = 6
 _KAFKA = pytest.StashKey[KafkaBroker]()
@@ -47,31 +42,6 @@ def pytest_report_header() -> list[str]:
         ),
         f"prometheus: {'installed' if is_installed() else prometheus}",
     ]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that wait run among those that compute, as evenly as there are of each, and whole suites not at the end.
-
-    In the order of names three suites at a time held each other up, and what waits left a third of the cores idle.
-    """
-    files: dict[Path, list[pytest.Item]] = {}
-    for item in items:
-        files.setdefault(item.path, []).append(item)
-    kinds: dict[str, list[Path]] = {}
-    for path in files:
-        kinds.setdefault(_KINDS.get(_folder(path), "waits"), []).append(path)
-    placed = [
-        (_SUITES_UNTIL * number / len(each) if kind == "suites" else number / len(each), path)
-        for kind, each in kinds.items()
-        for number, path in enumerate(each)
-    ]
-    items[:] = [item for _, path in sorted(placed) for item in files[path]]
-
-
-def _folder(path: Path) -> str:
-    """Of this one, in which a file of tests is; empty for others."""
-    parts = path.relative_to(_TESTS).parts if path.is_relative_to(_TESTS) else ()
-    return parts[0] if len(parts) > 1 else ""
 
 
 def pytest_sessionstart() -> None:
