@@ -1,9 +1,12 @@
 """Waiting for a condition with a deadline: the one place of the tests that may sleep."""
 
+import os
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
+# Whether other tests run at the same time: what a process does then, it does later.
+AMONG_OTHERS = "PYTEST_XDIST_WORKER" in os.environ
 # Between two looks; a twentieth of what was waited, and some times the CPU time of a look, within these: a look may
 # cost as much as what it waits for.
 _POLL_S_MIN, _POLL_S_MAX = 0.02, 0.25

@@ -1,7 +1,6 @@
 """Messages that kill the worker, with every service a process: dead letters; all others have their results, once."""
 
 import json
-import os
 import re
 import sys
 import time
@@ -27,7 +26,7 @@ from bettong.topics import dead_letter_topic, sink_topic, stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from tests.e2e.deadly import HARMLESS, Number
-from tests.waiting import eventually
+from tests.waiting import AMONG_OTHERS, eventually
 
 PROGRAM = Path(__file__).with_name("deadly.py")
 GROUPS = "abcdefgh"
@@ -42,7 +41,7 @@ REASONS = {
 }
 # From when it was sent: deaths, and new workers. By itself it takes 1 to 2 s (micro-batch) and 7 s (resident); tests
 # that run side by side share the cores.
-NAMED_S_MAX = 30.0 if "PYTEST_XDIST_WORKER" in os.environ else 10.0
+NAMED_S_MAX = 30.0 if AMONG_OTHERS else 10.0
 LEFT_OUT = re.compile("partitions left out of late what killed workers: ")
 NAMED = re.compile(
     LEFT_OUT.pattern + r".*numbers/\d: offset \d+, origin numbers/feed, sequence \d+,"

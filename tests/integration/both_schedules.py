@@ -4,7 +4,6 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -54,20 +53,19 @@ def await_rest(world: World, *, soon_ns: int | None = None, is_saved: bool = Tru
     before `soon_ns`, or for a while (logs grow by TICKs, too); and, if it is to be, saved.
     """
     with LogAdmin(world.kafka) as admin:
-        at_rest = partial(_is_at_rest, world, admin, soon_ns, is_saved=is_saved)
+
+        def at_rest() -> bool:
+            try:
+                return _is_at_rest(world, admin, soon_ns, is_saved=is_saved)
+            except LogError:
+                # A broker that is busy with hundreds of partitions may not answer in time, and is asked again.
+                return False
+
         eventually(at_rest, what="all is folded and saved, and nothing due")
 
 
 def _is_at_rest(world: World, admin: LogAdmin, soon_ns: int | None, *, is_saved: bool) -> bool:
-    """Whether it was all the time that this looked. A broker that is busy with hundreds of partitions may not answer in
-    time, and is asked again.
-    """
-    with suppress(LogError):
-        return _was_at_rest(world, admin, soon_ns, is_saved=is_saved)
-    return False
-
-
-def _was_at_rest(world: World, admin: LogAdmin, soon_ns: int | None, *, is_saved: bool) -> bool:
+    """Whether it was all the time that this looked."""
     before, reported = ends(world, admin), world.metrics.partitions()
     soon_ns = time.time_ns() + SOON_NS if soon_ns is None else soon_ns
     for each, end in before.items():

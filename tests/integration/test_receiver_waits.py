@@ -1,6 +1,5 @@
 """A receiver that cannot start, or cannot open a sink, says why within 2 s, and never that it runs."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,12 +15,12 @@ from bettong.local.redis_server import RedisServer
 from tests.integration.log_parts import NOBODY
 from tests.servers.postgres import PostgresServer
 from tests.servers.receiver_process import ReceiverProcess, Store
-from tests.waiting import eventually
+from tests.waiting import AMONG_OTHERS, eventually
 
 pytestmark = pytest.mark.slow
 
 # Beside other tests the process waits for a core as well.
-TRUE_S = 10.0 if "PYTEST_XDIST_WORKER" in os.environ else 2.0
+TRUE_S = 10.0 if AMONG_OTHERS else 2.0
 START_S = 60.0
 
 Start = Callable[..., ReceiverProcess]

@@ -5,9 +5,9 @@ It keeps what it gets. `refuse` has it answer with a status instead, as one does
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import grpc
@@ -18,6 +18,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.servers.grpc_service import serving
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,7 @@ def _value(value: AnyValue) -> Any:
 @contextmanager
 def collecting(port: int = 0) -> Iterator[tuple[Collector, str]]:
     """A collector that serves, and its endpoint."""
-    collector, server = Collector(), grpc.server(futures.ThreadPoolExecutor(2))
-    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(collector, server)  # type: ignore[no-untyped-call]
-    bound = server.add_insecure_port(f"127.0.0.1:{port}")
-    server.start()
-    try:
-        yield collector, f"http://127.0.0.1:{bound}"
-    finally:
-        server.stop(0).wait(10)
+    collector = Collector()
+    add = partial(trace_service_pb2_grpc.add_TraceServiceServicer_to_server, collector)
+    with serving(add, port=port) as address:
+        yield collector, f"http://{address}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent import futures
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import grpc
@@ -16,7 +16,6 @@ from bettong.client import courier as courier_module
 from bettong.client.courier import Courier
 from bettong.client.credentials import Credentials
 from bettong.errors import ClientError, RefusedError
-from bettong.local.addresses import LOOPBACK
 from bettong.v1.ingest_pb2 import (
     Hello,
     IngestFrame,
@@ -28,6 +27,7 @@ from bettong.v1.ingest_pb2 import (
     Welcome,
 )
 from bettong.v1.ingest_pb2_grpc import IngestServiceServicer, add_IngestServiceServicer_to_server
+from tests.servers.grpc_service import serving
 from tests.waiting import eventually
 
 RECONNECT_S = 0.6
@@ -70,20 +70,17 @@ class ScriptedSender(IngestServiceServicer):
 @contextmanager
 def fed_by(sender: ScriptedSender, **hello: Any) -> Iterator[Courier]:
     """A courier that is connected to it, or tries."""
-    with ExitStack() as stack:
-        server = grpc.server(stack.enter_context(futures.ThreadPoolExecutor(4)))
-        add_IngestServiceServicer_to_server(sender, server)
-        port = server.add_insecure_port(f"{LOOPBACK}:0")
-        server.start()
-        stack.callback(lambda: server.stop(0).wait(10))
+    with serving(partial(add_IngestServiceServicer_to_server, sender)) as address:
         courier = Courier(
-            f"{LOOPBACK}:{port}",
+            address,
             Hello(source="orders", stream="feed", client="feeder", **hello),
             reconnect_s=RECONNECT_S,
             credentials=Credentials(),
         )
-        stack.callback(courier.abandon)
-        yield courier
+        try:
+            yield courier
+        finally:
+            courier.abandon()
 
 
 def frame(sequence: int) -> IngestRequest:

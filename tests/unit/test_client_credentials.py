@@ -1,6 +1,5 @@
 """Channels of clients, and proxies that are meant for other machines."""
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
@@ -9,6 +8,7 @@ import pytest
 from bettong.client import Credentials, credentials
 from bettong.config.endpoints import is_loopback
 from bettong.errors import SettingsError
+from tests.servers.grpc_service import serving
 
 
 @pytest.mark.parametrize("target", ["127.0.0.1:7100", "127.8.9.1:1", "localhost:7100", "[::1]:7100"])
@@ -28,14 +28,8 @@ def test_a_proxy_is_left_out_for_this_machine(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     for name in ("no_proxy", "NO_PROXY", "no_grpc_proxy"):
         monkeypatch.delenv(name, raising=False)
-    server = grpc.server(ThreadPoolExecutor(1))
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        with Credentials().channel(f"127.0.0.1:{port}") as here:
-            grpc.channel_ready_future(here).result(timeout=10)
-    finally:
-        server.stop(None).wait()
+    with serving(lambda _: None) as address, Credentials().channel(address) as here:
+        grpc.channel_ready_future(here).result(timeout=10)
 
 
 def test_no_option_of_a_channel_is_given_twice() -> None:

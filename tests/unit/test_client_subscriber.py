@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent import futures
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import grpc
@@ -14,9 +14,9 @@ from bettong.client import subscriber as subscriber_module
 from bettong.client.credentials import Credentials
 from bettong.client.subscriber import Position, Result, Subscriber
 from bettong.errors import ClientError
-from bettong.local.addresses import LOOPBACK
 from bettong.v1.subscribe_pb2 import SubscribeRequest, SubscribeResponse
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceServicer, add_SubscribeServiceServicer_to_server
+from tests.servers.grpc_service import serving
 
 
 class Numbers(SubscribeServiceServicer):
@@ -40,14 +40,10 @@ class Numbers(SubscribeServiceServicer):
 
 @contextmanager
 def reading(numbers: Numbers) -> Iterator[Subscriber]:
-    with ExitStack() as stack:
-        server = grpc.server(stack.enter_context(futures.ThreadPoolExecutor(4)))
-        add_SubscribeServiceServicer_to_server(numbers, server)
-        port = server.add_insecure_port(f"{LOOPBACK}:0")
-        server.start()
-        stack.callback(lambda: server.stop(0).wait(10))
-        one = Subscriber(f"{LOOPBACK}:{port}", "numbers", reconnect_s=0.4, credentials=Credentials())
-        stack.callback(one.close)
+    with (
+        serving(partial(add_SubscribeServiceServicer_to_server, numbers)) as address,
+        Subscriber(address, "numbers", reconnect_s=0.4, credentials=Credentials()) as one,
+    ):
         yield one
 
 

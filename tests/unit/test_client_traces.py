@@ -7,11 +7,10 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from concurrent import futures
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-import grpc
 import pyarrow as pa
 import pytest
 
@@ -19,11 +18,11 @@ from bettong.client.sender import Sender
 from bettong.client.tracing import StreamTracing
 from bettong.errors import ClientError
 from bettong.identifiers import Origin
-from bettong.local.addresses import LOOPBACK
 from bettong.v1.ingest_pb2 import IngestResponse
 from bettong.v1.ingest_pb2_grpc import IngestServiceServicer, add_IngestServiceServicer_to_server
 from tests.servers.closed_port import closed_port
 from tests.servers.collector import collecting
+from tests.servers.grpc_service import serving
 from tests.waiting import eventually
 
 
@@ -56,16 +55,13 @@ class Grudging(IngestServiceServicer):
 
 
 @contextmanager
-def serving() -> Iterator[tuple[Grudging, str]]:
-    service, server = Grudging(), grpc.server(futures.ThreadPoolExecutor(2))
-    add_IngestServiceServicer_to_server(service, server)
-    address = f"{LOOPBACK}:{server.add_insecure_port(f'{LOOPBACK}:0')}"
-    server.start()
-    try:
-        yield service, address
-    finally:
-        service.may_answer.set()
-        server.stop(0).wait()
+def grudging() -> Iterator[tuple[Grudging, str]]:
+    service = Grudging()
+    with serving(partial(add_IngestServiceServicer_to_server, service)) as address:
+        try:
+            yield service, address
+        finally:
+            service.may_answer.set()
 
 
 @pytest.fixture
@@ -78,7 +74,7 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def test_a_frame_that_waited_for_a_credit_in_vain_and_is_sent_again_has_one_span(
     traced: pytest.MonkeyPatch,
 ) -> None:
-    with collecting() as (collector, endpoint), serving() as (service, address):
+    with collecting() as (collector, endpoint), grudging() as (service, address):
         traced.setenv("BETTONG_CLIENT_TRACE_ENDPOINT", endpoint)
         with Sender(address, "orders", credit_wait_s=0.01) as sender:
             sender.send_rows([b"a"])
@@ -121,7 +117,7 @@ def test_a_client_says_once_that_nobody_takes_its_traces_and_opentelemetry_says_
 
 
 def test_a_client_that_is_abandoned_waits_for_no_collector(traced: pytest.MonkeyPatch) -> None:
-    with serving() as (service, address), socket.create_server(("127.0.0.1", 0)) as hanging:
+    with grudging() as (service, address), socket.create_server(("127.0.0.1", 0)) as hanging:
         service.may_answer.set()
         traced.setenv("BETTONG_CLIENT_TRACE_ENDPOINT", f"http://127.0.0.1:{hanging.getsockname()[1]}")
         sender = Sender(address, "orders")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from concurrent import futures
+from functools import partial
 from typing import Any
 
 import grpc
@@ -13,9 +13,9 @@ import pytest
 from bettong.client.courier import Courier
 from bettong.client.credentials import Credentials
 from bettong.errors import RefusedError
-from bettong.local.addresses import LOOPBACK
 from bettong.v1.ingest_pb2 import Hello, IngestResponse
 from bettong.v1.ingest_pb2_grpc import IngestServiceServicer, add_IngestServiceServicer_to_server
+from tests.servers.grpc_service import serving
 from tests.waiting import eventually
 
 LEASE_S = 0.4
@@ -49,17 +49,13 @@ class Holds(IngestServiceServicer):
 
 def welcomed(service: Holds) -> None:
     """Raises RefusedError where the client gives up."""
-    server = grpc.server(futures.ThreadPoolExecutor(2))
-    add_IngestServiceServicer_to_server(service, server)
-    address = f"{LOOPBACK}:{server.add_insecure_port(f'{LOOPBACK}:0')}"
-    server.start()
     hello = Hello(source="orders", stream="feed")
-    courier = Courier(address, hello, reconnect_s=10.0, credentials=Credentials())
-    try:
-        courier.welcome()
-    finally:
-        courier.abandon()
-        server.stop(0).wait()
+    with serving(partial(add_IngestServiceServicer_to_server, service)) as address:
+        courier = Courier(address, hello, reconnect_s=10.0, credentials=Credentials())
+        try:
+            courier.welcome()
+        finally:
+            courier.abandon()
 
 
 def test_an_answer_that_takes_longer_than_the_lease_has_left_does_not_say_that_its_holder_is_alive() -> None:

@@ -63,6 +63,8 @@ class Courier:
         """
         self._target = target
         self._hello = hello
+        # What it feeds, as its errors name it.
+        self._feeds = f"sender {target}, source {hello.source!r}"
         self._reconnect_s = reconnect_s
         self._session_s = max(reconnect_s, _SESSION_S_MIN)
         self._credentials = credentials
@@ -157,7 +159,7 @@ class Courier:
                 raise self._failure
             if not done:
                 raise ClientError(
-                    f"sender {self._target}, source {self._hello.source!r}: {lacking} after {wait_s} s"
+                    f"{self._feeds}: {lacking} after {wait_s} s"
                     f" ({self._trouble}); is the sender running, and does it reach Kafka?"
                 )
 
@@ -215,7 +217,9 @@ class Courier:
                 self._take(response)
             self._trouble = "the sender ended the session"
             if not welcomed:
-                raise ClientError(f"{self._trouble_text} before it began; is there a sender at that address?")
+                raise ClientError(
+                    f"{self._feeds}: {self._trouble} before it began; is there a sender at that address?"
+                )
             self._end_is_pending = self._end_is_pending and not self._finishing
         except grpc.RpcError as error:
             self._judge(error, welcomed=welcomed, fruitful=fruitful)
@@ -247,21 +251,18 @@ class Courier:
         if code is grpc.StatusCode.CANCELLED and not welcomed and lasted_s >= self._session_s:
             complaint = "no Welcome; does a function of the source hang, or Kafka?"
         self._trouble = f"{code.name}: {complaint}"
+        text = f"{self._feeds}: {self._trouble}"
         too_large = welcomed and code is grpc.StatusCode.RESOURCE_EXHAUSTED
         # Certificates may be renewed while a stream waits; one that never began has most likely the wrong settings.
         stranger = hopeless and self._welcome is None
         # To connect again would take the stream from the session that has taken it, and so on for ever.
         replaced = self._yields_to_itself and welcomed and code is grpc.StatusCode.ABORTED
         if code in _FINAL or too_large or stranger or replaced or self._is_held(error):
-            raise RefusedError(self._trouble_text) from None
+            raise RefusedError(text) from None
         # What a frame does to a sender it does at once; a long session had nothing to send, and is only lost.
         broken = code in _BROKEN and not fruitful and lasted_s < self._session_s
         if not welcomed or broken:
-            raise ClientError(f"{self._trouble_text}; tried for {self._reconnect_s:.0f} s") from None
-
-    @property
-    def _trouble_text(self) -> str:
-        return f"sender {self._target}, source {self._hello.source!r}: {self._trouble}"
+            raise ClientError(f"{text}; tried for {self._reconnect_s:.0f} s") from None
 
     def _is_held(self, error: grpc.RpcError) -> bool:
         """Whether another client holds the stream and is alive; one that is dead loses its lease in a while.

@@ -43,7 +43,7 @@ def free_ports(count: int) -> list[int]:
             found.append(port)
             _GIVEN.append(port)
     if len(found) < count:
-        raise LocalError(f"no {count} free ports found between {room[0]} and {room[-1]}")
+        raise LocalError(f"no {count} free ports found between {room.start} and {room.stop - 1}")
     return found
 
 
