@@ -5,14 +5,23 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-# Whether other tests run at the same time: what a process does then, it does later.
-AMONG_OTHERS = "PYTEST_XDIST_WORKER" in os.environ
+# Other tests run at the same time, on the same cores.
+_IS_AMONG_OTHERS = "PYTEST_XDIST_WORKER" in os.environ
+_AMONG_OTHERS_TIMES = 5.0
 # Between two looks; a twentieth of what was waited, and some times the CPU time of a look, within these: a look may
 # cost as much as what it waits for.
 _POLL_S_MIN, _POLL_S_MAX = 0.02, 0.25
 _PER_LOOK = 4
 
 _Found = TypeVar("_Found")
+
+
+def bound_s(alone_s: float) -> float:
+    """What takes at most so many seconds on a machine that does nothing else may take; beside other tests five times.
+
+    Mark such a test `timely`: `make faults` runs it by itself.
+    """
+    return alone_s * (_AMONG_OTHERS_TIMES if _IS_AMONG_OTHERS else 1.0)
 
 
 def eventually(condition: Callable[[], _Found | None], *, seconds: float = 30.0, what: str = "") -> _Found:

@@ -47,6 +47,7 @@ app.source("notes", schema=Note, key="text").map(same).sink("rows")
 
 
 # As tests/e2e/test_poison.py has it of the resident schedule: an interrupt, and a message that takes long.
+@pytest.mark.timely
 def test_a_lost_frame_is_an_alarm_though_no_batch_follows_and_whoever_folds_next_and_a_long_message_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def test_a_key_has_a_history_and_a_state(run: Run) -> None:
 
 
 # Under micro-batch: tests/e2e/test_lost_frame.py.
+@pytest.mark.timely
 def test_an_interrupt_is_nothing_and_status_names_a_message_that_takes_long(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,9 +108,12 @@ def test_a_delay_is_felt_both_ways_and_ends(proxy: Proxy) -> None:
         assert asked(client, b"slow") == b"slow"
         assert time.monotonic() - begun >= 0.6
         proxy.heal()
-        begun = time.monotonic()
-        assert asked(client, b"fast") == b"fast"
-        assert time.monotonic() - begun < 0.6
+
+        def is_fast() -> bool:
+            begun_s = time.monotonic()
+            return asked(client, b"fast") == b"fast" and time.monotonic() - begun_s < 0.6
+
+        eventually(is_fast, seconds=WAIT_S)
 
 
 def test_a_client_that_sends_on_into_a_delay_is_held_back(proxy: Proxy) -> None:
