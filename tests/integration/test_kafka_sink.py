@@ -150,7 +150,7 @@ def test_a_transaction_that_was_open_in_a_crash_is_seen_by_nobody(kafka: KafkaBr
     created(kafka.bootstrap, name, partitions=1)
     with closing(topic(kafka.bootstrap, name)) as dead:
         dead.open()
-        dead.append([Outgoing(0, None, b"first")], {b"k": b"1"})
+        dead.append([Outgoing(0, [(None, b"first")])], {b"k": b"1"})
         producer = dead._producer
         producer.begin_transaction()
         producer.produce(name, b"lost", partition=0)
@@ -158,7 +158,7 @@ def test_a_transaction_that_was_open_in_a_crash_is_seen_by_nobody(kafka: KafkaBr
         assert producer.flush(20) == 0
         with closing(topic(kafka.bootstrap, name)) as alive:
             assert alive.open() == {b"k": b"1"}
-            alive.append([Outgoing(0, None, b"second")], {b"k": b"2"})
+            alive.append([Outgoing(0, [(None, b"second")])], {b"k": b"2"})
             with pytest.raises(LogUnavailableError, match="another process has taken over"):
                 dead._answered("committing", lambda: producer.commit_transaction(20))
     assert [value for _, _, value in committed(kafka.bootstrap, name)] == [b"first", b"second"]
@@ -184,7 +184,7 @@ def test_one_that_is_shut_out_says_so_however_much_it_appends_and_nothing_of_it_
     kafka: KafkaBroker, name: str
 ) -> None:
     created(kafka.bootstrap, name, partitions=1)
-    records = [Outgoing(0, None, b"%d" % each) for each in range(20_000)]
+    records = [Outgoing(0, [(None, b"%d" % each) for each in range(20_000)])]
     errors = []
     with closing(topic(kafka.bootstrap, name)) as alive:
         threads = Process().num_threads()
@@ -206,7 +206,7 @@ def test_a_key_s_records_go_to_the_partition_that_other_clients_choose(kafka: Ka
     keys = [b"", b"k", "K\u00f6ln".encode(), bytes(range(256)), *(b"%d" % each for each in range(60))]
     with closing(topic(kafka.bootstrap, name)) as one:
         one.open()
-        one.append([Outgoing(3, key, b"v") for key in keys], {b"k": b"1"})
+        one.append([Outgoing(3, [(key, b"v") for key in keys])], {b"k": b"1"})
     chosen = {key: partition for partition, key, _ in committed(kafka.bootstrap, name)}
     assert chosen == {key: (murmur2(key) & 0x7FFFFFFF) % 7 for key in keys}
 
@@ -225,13 +225,11 @@ def test_a_record_that_is_small_enough_when_compressed_is_taken_and_others_are_n
         TransactionalTopic(options, topic=name, positions=f"{name}.positions", transactional_id=name)
     ) as one:
         one.open()
-        fitting = bisect_left(
-            range(len(text)), 1, key=lambda size: len(one.too_large([Outgoing(0, None, text[:size])]))
-        )
+        fitting = bisect_left(range(len(text)), 1, key=lambda size: len(one.too_large([(None, text[:size])])))
         assert 200_000 < fitting < len(text)
-        records = [Outgoing(0, None, each) for each in (b"small", bytes(700_000), text[: fitting - 1], text)]
+        records = [(None, each) for each in (b"small", bytes(700_000), text[: fitting - 1], text)]
         assert one.too_large(records) == [3]
-        one.append(records[:3], {b"k": b"1"})
+        one.append([Outgoing(0, records[:3])], {b"k": b"1"})
         assert one.open() == {b"k": b"1"}
     with closing(TopicReader(options, name)) as reader:
         reader.assign({0: 0})
@@ -243,7 +241,7 @@ def test_a_record_that_is_small_enough_when_compressed_is_taken_and_others_are_n
             return len(found) == 3
 
         eventually(complete)
-    assert found == [each.value for each in records[:3]]
+    assert found == [value for _, value in records[:3]]
 
 
 def test_a_record_that_is_too_large_is_refused_and_commits_nothing(kafka: KafkaBroker, name: str) -> None:
@@ -251,7 +249,7 @@ def test_a_record_that_is_too_large_is_refused_and_commits_nothing(kafka: KafkaB
     with closing(topic(kafka.bootstrap, name)) as one:
         one.open()
         with pytest.raises(LogError, match="large"):
-            one.append([Outgoing(0, None, b"small"), Outgoing(0, None, bytes(900_000))], {b"k": b"1"})
+            one.append([Outgoing(0, [(None, b"small"), (None, bytes(900_000))])], {b"k": b"1"})
     with closing(topic(kafka.bootstrap, name)) as one:
         assert one.open() == {}
     assert committed(kafka.bootstrap, name) == []

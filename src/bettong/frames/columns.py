@@ -24,7 +24,7 @@ from bettong.immutable import immutable
 from bettong.schema.fields import Field
 from bettong.schema.form import UnfitValueError
 from bettong.schema.schema import Schema
-from bettong.schema.values import arrow_of, column_of_values, values_of, view_of, wrong_value
+from bettong.schema.values import arrow_of, column_of_values, joined, values_of, view_of, wrong_value
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Column: TypeAlias = Array | pa.Array
@@ -64,10 +64,7 @@ class Columns:
         """The rows of all parts, one part after the other."""
         if len(parts) < 2:
             return parts[0] if parts else cls.of_messages(schema, [])
-        columns = tuple(
-            np.concatenate(column) if isinstance(column[0], np.ndarray) else pa.concat_arrays(column)
-            for column in zip(*(part.columns for part in parts), strict=True)
-        )
+        columns = tuple(map(joined, zip(*(part.columns for part in parts), strict=True)))
         return cls(schema, sum(part.length for part in parts), columns)
 
     @classmethod

@@ -161,7 +161,7 @@ def may_be_left_out(field: pa.Field) -> bool:
 
 def not_utf8(column: np.ndarray[Any, Any]) -> list[int]:
     """The rows of a column of fixed-width text that are not UTF-8."""
-    if not (column.view(np.uint8) >= 0x80).any():
+    if column.tobytes().isascii():
         return []
     return [row for row, value in enumerate(column.tolist()) if _is_not_utf8(value)]
 

@@ -6,6 +6,7 @@ writes them (`bettong.schema.json_values`).
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,8 +18,13 @@ from bettong.schema.annotations import field_of_arrow
 from bettong.schema.decoded import Decoded
 from bettong.schema.defaults import has_default, json_default
 from bettong.schema.fields import kind_name_of, may_be_left_out
+from bettong.schema.json_columns import ROWS_MIN, ColumnReader, column_reader
 from bettong.schema.json_values import Reader, reader_of
 from bettong.schema.schema import Schema
+from bettong.schema.values import Column, column_of_values, joined
+
+# How often all rows are given to Arrow in vain, in parts: to find one odd one takes twice.
+_IN_VAIN_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +83,58 @@ class JsonObjects:
         """See Decoder. Every kind of field has a form in JSON."""
 
     def decode(self, schema: Schema, rows: Sequence[bytes]) -> Decoded:
-        """See Decoder."""
-        messages: list[Any] = []
-        refused: dict[int, str] = {}
-        readers = _readers(schema)
-        for index, row in enumerate(rows):
-            try:
-                records = [record_of(row)]
-                values = [reader.values(records)[0] for reader in readers]
-            except SchemaError as error:
-                refused[index] = str(error)
-            else:
-                messages.append(schema.make(*values))
-        return Decoded(messages=messages, refused=refused)
+        """See Decoder. Many rows are read at once as far as that goes, else one by one."""
+        reader = column_reader(schema) if len(rows) >= ROWS_MIN else None
+        if reader is not None:
+            with suppress(SchemaError):
+                return _many(reader, schema, rows)
+        return _each(schema, rows)
+
+
+def _many(reader: ColumnReader, schema: Schema, rows: Sequence[bytes]) -> Decoded:
+    """All rows as columns. Parts with odd rows are halved: those, and a few beside them, are read one by one.
+
+    Raises SchemaError where a value that was read does not fit its field.
+    """
+    parts: list[Sequence[Column]] = []
+    refused: dict[int, str] = {}
+    in_vain = 0
+    left = [range(len(rows))]
+    while left:
+        part = left.pop()
+        tried = len(part) >= ROWS_MIN and in_vain < _IN_VAIN_MAX * len(rows)
+        columns: Sequence[Column] | None = reader.columns(rows[part.start : part.stop]) if tried else None
+        if columns is None and tried:
+            in_vain += len(part)
+            middle = len(part) // 2
+            left += [part[middle:], part[:middle]]
+            continue
+        if columns is None:
+            found = _each(schema, rows[part.start : part.stop])
+            messages = found.messages or []
+            columns = [
+                column_of_values(field, list(map(schema.getter(field.name), messages)))
+                for field in schema.fields
+            ]
+            refused |= {part.start + index: reason for index, reason in found.refused.items()}
+        parts.append(columns)
+    return Decoded(columns=[joined(column) for column in zip(*parts, strict=True)], refused=refused)
+
+
+def _each(schema: Schema, rows: Sequence[bytes]) -> Decoded:
+    """All rows as messages, one by one."""
+    messages: list[Any] = []
+    refused: dict[int, str] = {}
+    readers = _readers(schema)
+    for index, row in enumerate(rows):
+        try:
+            records = [record_of(row)]
+            values = [reader.values(records)[0] for reader in readers]
+        except SchemaError as error:
+            refused[index] = str(error)
+        else:
+            messages.append(schema.make(*values))
+    return Decoded(messages=messages, refused=refused)
 
 
 @lru_cache(maxsize=64)

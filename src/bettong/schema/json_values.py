@@ -17,7 +17,7 @@ from bettong.schema.form import UnfitValueError, shown
 
 Reader: TypeAlias = Callable[[Any], Any]
 
-_BASE64 = "base64:"
+BASE64 = "base64:"
 _NO_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 # Kinds whose values are text in JSON.
 JSON_TEXTS = frozenset({Kind.TEXT, Kind.BYTES})
@@ -52,16 +52,16 @@ def text_of(data: bytes) -> str:
     """Bytes as text that can be turned back: printable UTF-8 as it is, else `base64:` and the encoded bytes."""
     with contextlib.suppress(UnicodeDecodeError):
         text = data.decode()
-        if text.isprintable() and not text.startswith(_BASE64):
+        if text.isprintable() and not text.startswith(BASE64):
             return text
-    return _BASE64 + base64.b64encode(data).decode()
+    return BASE64 + base64.b64encode(data).decode()
 
 
 def bytes_of(text: str) -> bytes:
     """What `text_of` wrote as text. Raises ValueError for `base64:` and something else behind it."""
-    if not text.startswith(_BASE64):
+    if not text.startswith(BASE64):
         return text.encode()
-    return base64.b64decode(text.removeprefix(_BASE64), validate=True)
+    return base64.b64decode(text.removeprefix(BASE64), validate=True)
 
 
 def float_word(value: float) -> str:

@@ -4,6 +4,7 @@ A value that does not fit its field is refused; nothing is rounded or cut but a 
 """
 
 from array import array as PythonArray  # noqa: N812 - beside numpy's and Arrow's
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -52,6 +53,13 @@ def view_of(field: Field, column: pa.Array) -> Column:
     if data is None:
         return np.empty(0, field.dtype)
     return np.frombuffer(data, field.dtype, len(column), column.offset * field.dtype.itemsize)
+
+
+def joined(parts: Sequence[Column]) -> Column:
+    """The parts of one column, one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
 
 
 def arrow_of(field: Field, column: Column) -> pa.Array:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from bettong.application.external.kafka_topic import KafkaTopic
-from bettong.edges.external_kafka import ClientOptions, Outgoing, TransactionalTopic
+from bettong.edges.external_kafka import ClientOptions, KeyValue, Outgoing, TransactionalTopic
 from bettong.errors import FrameError, LogError, LogUnavailableError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
@@ -20,10 +20,8 @@ from bettong_receiver.json_lines import JsonLines
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.sink_context import SinkContext
 
-Keyed = tuple[bytes | None, bytes]
 
-
-def route(context: SinkContext, to: KafkaTopic) -> Route[Keyed]:
+def route(context: SinkContext, to: KafkaTopic) -> Route[KeyValue]:
     """See `bettong_receiver.connectors`."""
     application, name = context.plan.application, context.name
     options = ClientOptions(context.connection(to), context.options(to, needs="bootstrap_servers"))
@@ -42,17 +40,17 @@ def route(context: SinkContext, to: KafkaTopic) -> Route[Keyed]:
     return context.route(read_without_key(context.messages), make)
 
 
-def read_without_key(messages: Callable[[Frame], Sequence[bytes]]) -> Callable[[Frame], list[Keyed]]:
+def read_without_key(messages: Callable[[Frame], Sequence[bytes]]) -> Callable[[Frame], list[KeyValue]]:
     """Reads frames as records without a key, their values as `messages` gives them."""
     return lambda frame: [(None, message) for message in messages(frame)]
 
 
-def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[Keyed]]:
+def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[KeyValue]]:
     """Reads frames of a sink as records of JSON, with a field as their key: text as UTF-8, integers as digits."""
     index = schema.position(key)
     kind = schema.fields[index].kind
 
-    def read(frame: Frame) -> list[Keyed]:
+    def read(frame: Frame) -> list[KeyValue]:
         if frame.columns is None or frame.schema != schema.fingerprint:
             raise FrameError(f"it does not follow {schema.name}: the application was another one then")
         columns = Columns.of_external_payload(schema, frame.columns)
@@ -63,7 +61,7 @@ def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[Keyed]]:
     return read
 
 
-class KafkaConnector(SinkConnector[Keyed]):
+class KafkaConnector(SinkConnector[KeyValue]):
     """See SinkConnector. Positions are kept under the key `{application}/{sink}/{partition}`."""
 
     def __init__(self, topic: TransactionalTopic, *, application: str, sink: str) -> None:
@@ -77,25 +75,25 @@ class KafkaConnector(SinkConnector[Keyed]):
             found = self._topic.open()
         return {key: found.get(self._position_key(key)) for key in beginnings}
 
-    def deliver(self, batches: Sequence[SinkBatch[Keyed]]) -> Refused:
+    def deliver(self, batches: Sequence[SinkBatch[KeyValue]]) -> Refused:
         """See SinkConnector."""
-        records: list[Outgoing] = []
+        outgoing: list[Outgoing] = []
         positions: dict[bytes, bytes] = {}
         refused: dict[SinkPartition, dict[int, str]] = {}
         for batch in batches:
-            mine = [Outgoing(batch.partition, key, value) for key, value in batch.messages]
+            records = batch.messages
             position = batch.position()
-            oversized = self._topic.too_large(mine)
+            oversized = self._topic.too_large(records)
             if oversized and batch.refusing is not None:
-                reasons = refused[batch.key] = {index: _reason(mine[index]) for index in oversized}
+                reasons = refused[batch.key] = {index: _reason(records[index]) for index in oversized}
                 position = batch.refusing(reasons)
-                mine = [record for index, record in enumerate(mine) if index not in reasons]
+                records = [record for index, record in enumerate(records) if index not in reasons]
             elif oversized:
-                raise SinkError(f"{self._name}: {_reason(mine[oversized[0]])}")
-            records += mine
+                raise SinkError(f"{self._name}: {_reason(records[oversized[0]])}")
+            outgoing.append(Outgoing(batch.partition, records))
             positions[self._position_key(batch.key)] = position
         with self._mapping_errors():
-            self._topic.append(records, positions)
+            self._topic.append(outgoing, positions)
         return refused
 
     def close(self) -> None:
@@ -115,6 +113,7 @@ class KafkaConnector(SinkConnector[Keyed]):
             raise SinkError(f"{self._name}: {error}") from None
 
 
-def _reason(record: Outgoing) -> str:
-    size = len(record.key or b"") + len(record.value)
+def _reason(record: KeyValue) -> str:
+    key, value = record
+    size = len(key or b"") + len(value)
     return f"a record of {size} bytes, larger than the topic takes (its max.message.bytes)"

@@ -10,7 +10,8 @@ Kafka's own errors stay inside: `LogUnavailableError` when the same may go well 
 """
 
 from bettong.edges.external_kafka.client_options import ClientOptions
+from bettong.edges.external_kafka.record_sizes import KeyValue
 from bettong.edges.external_kafka.topic_reader import TopicReader
 from bettong.edges.external_kafka.transactional_topic import Outgoing, TransactionalTopic
 
-__all__ = ["ClientOptions", "Outgoing", "TopicReader", "TransactionalTopic"]
+__all__ = ["ClientOptions", "KeyValue", "Outgoing", "TopicReader", "TransactionalTopic"]

@@ -4,6 +4,7 @@ Kafka refuses a whole batch, at the cost of its transaction, and does not say wh
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
 from kafka import KafkaAdminClient
@@ -21,6 +22,9 @@ _BATCH_BYTES_UNKNOWN = 16 * 1024
 # The levels of librdkafka. Its lz4 divides a batch into blocks, so it is larger than Arrow's by up to a twentieth.
 _LEVELS = {"gzip": 6, "zstd": 3}
 _COMPRESSED_MORE = 1.1
+
+# A record: key and value.
+KeyValue: TypeAlias = tuple[bytes | None, bytes]
 
 
 def batch_limit(admin: KafkaAdminClient, topic: str) -> int | None:
@@ -46,9 +50,16 @@ class RecordSizes:
         codec = str(options.get("compression.type", "none"))
         self._codec = None if codec == "none" else pa.Codec(codec, _LEVELS.get(codec))
 
-    def too_large(self, records: Sequence[tuple[bytes | None, bytes]]) -> list[int]:
-        """The indexes of the (key, value) that the client cannot send, or the topic would not take."""
-        return [index for index, record in enumerate(records) if self._is_too_large(*record)]
+    def too_large(self, records: Sequence[KeyValue]) -> list[int]:
+        """The indexes of those that the client cannot send, or the topic would not take."""
+        limit = self.record_bytes_max if self._limit is None else min(self.record_bytes_max, self._limit)
+        fits = limit - _OVERHEAD_BYTES
+        return [
+            index
+            for index, (key, value) in enumerate(records)
+            if (len(value) > fits if key is None else len(key) + len(value) > fits)
+            and self._is_too_large(key, value)
+        ]
 
     def _is_too_large(self, key: bytes | None, value: bytes) -> bool:
         size_max = len(key or b"") + len(value) + _OVERHEAD_BYTES

@@ -20,7 +20,7 @@ from kafka.errors import NoError, TopicAlreadyExistsError, UnknownTopicOrPartiti
 
 from bettong.closing import Closing
 from bettong.edges.external_kafka.client_options import ClientOptions
-from bettong.edges.external_kafka.record_sizes import RecordSizes, batch_limit
+from bettong.edges.external_kafka.record_sizes import KeyValue, RecordSizes, batch_limit
 from bettong.edges.external_kafka.topic_reader import AT_END, committed_consumer
 from bettong.edges.kafka_log.connecting import translated
 from bettong.edges.kafka_log.librdkafka import connect, fault, may_pass, polled
@@ -56,11 +56,10 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One record. `slot` chooses the partition, modulo their number, when there is no key."""
+    """Records, in order: key and value. `slot` chooses the partition, modulo their number, of those without a key."""
 
     slot: int
-    key: bytes | None
-    value: bytes
+    records: Sequence[KeyValue]
 
 
 class TransactionalTopic(Closing):
@@ -104,16 +103,16 @@ class TransactionalTopic(Closing):
         self._answered("reading positions", lambda: found.update(self._read_positions(end)))
         return found
 
-    def too_large(self, records: Sequence[Outgoing]) -> list[int]:
+    def too_large(self, records: Sequence[KeyValue]) -> list[int]:
         """The indexes of the records that the topic does not take, as far as it is known; after `open`."""
-        return self._sizes.too_large([(record.key, record.value) for record in records])
+        return self._sizes.too_large(records)
 
-    def append(self, records: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
+    def append(self, outgoing: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
         """Appends all of it, or nothing; blocks until that is durable, for less than a minute.
 
         Raises LogUnavailableError when another writer has opened since: then nothing is appended.
         """
-        self._answered("appending", lambda: self._append(records, positions))
+        self._answered("appending", lambda: self._append(outgoing, positions))
 
     def close(self) -> None:
         """Drops the producer; the next one aborts what is under way, or the broker does after 30 s. Never raises."""
@@ -129,6 +128,8 @@ class TransactionalTopic(Closing):
             "allow.auto.create.topics": False,
             # As kafka-python and Java choose a partition by a record's key.
             "partitioner": "murmur2",
+            # To call into Python for each record takes as long as to send it.
+            "delivery.report.only.error": True,
             # All of a transaction is here at once: there is nothing to wait for.
             "linger.ms": 0,
             "enable.idempotence": True,
@@ -147,22 +148,21 @@ class TransactionalTopic(Closing):
             "queue.buffering.max.kbytes": 2**31 - 1,
         }
 
-    def _append(self, records: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
+    def _append(self, outgoing: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
         refused: list[KafkaError] = []
 
-        def answered(error: KafkaError | None, _: object) -> None:
-            if error is not None:
-                refused.append(error)
+        def answered(error: KafkaError, _: object) -> None:
+            refused.append(error)
 
+        produce, topic = self._producer.produce, self._topic
         self._producer.begin_transaction()
         try:
-            for record in records:
-                partition = _BY_KEY if record.key is not None else record.slot % self._partitions
-                self._producer.produce(
-                    self._topic, record.value, key=record.key, partition=partition, on_delivery=answered
-                )
+            for each in outgoing:
+                partition = each.slot % self._partitions
+                for key, value in each.records:
+                    produce(topic, value, key, partition if key is None else _BY_KEY, answered)
             for key, position in positions.items():
-                self._producer.produce(self._positions, position, key=key, partition=0, on_delivery=answered)
+                produce(self._positions, position, key, 0, answered)
             # `flush` goes on to call `answered` after it has found that this producer is shut out, and breaks.
             deadline_s = time.monotonic() + _ANSWER_WAIT_S_MAX
             while len(self._producer) and (left_s := deadline_s - time.monotonic()) > 0:
@@ -173,9 +173,9 @@ class TransactionalTopic(Closing):
         else:
             if len(self._producer):
                 raise LogUnavailableError(f"{self._name}: no answer to records for {_ANSWER_WAIT_MS_MAX} ms")
-        for each in refused:
-            if each.code() not in _PURGED:
-                raise KafkaException(each)  # nothing is committed
+        for reason in refused:
+            if reason.code() not in _PURGED:
+                raise KafkaException(reason)  # nothing is committed
         self._producer.commit_transaction(_ANSWER_WAIT_S_MAX)
 
     def _check_topics(self) -> None:
