@@ -34,6 +34,8 @@ _COMPILED = (
 )
 # Parsers, and what they are made of.
 _SEEN = (
+    "bettong.schema.json_columns",
+    "bettong.schema.json_objects",
     "bettong.schema.layouts",
     "bettong.chaos.spec",
     "bettong.client",

@@ -32,7 +32,7 @@ from bettong.lab import spec as lab_spec
 from bettong.schema.decoded import Decoder
 from bettong.schema.schema import schema_of
 from tests.fuzz.harness import Harness
-from tests.fuzz.of_frames import SCHEMAS, Fixed, samples
+from tests.fuzz.of_frames import JSON_PARTS, SCHEMAS, Fixed, samples
 from tests.fuzz.rich import Rich
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -163,7 +163,6 @@ def _connections() -> Iterator[bytes]:
     yield json.dumps({"warehouse": {"url": "postgresql://host/db"}, "peer": {"port": 1}}).encode()
 
 
-_JSON = (b'"', b"[", b"{", b"null", b"true", b"NaN", b"1e999", b"-1", b"\\ud800", b"base64:", b'"number":')
 _TOML = (
     b"[",
     b"[[",
@@ -180,7 +179,7 @@ _TOML = (
     b"true",
 )
 HARNESSES = (
-    Harness("json", _portions(Format.JSON), _json, _JSON),
+    Harness("json", _portions(Format.JSON), _json, JSON_PARTS),
     Harness(
         "csv", _portions(Format.CSV), _csv, (b",", b'"', b"\n", b"nan", b"1e999", b"99999999999999999999")
     ),
@@ -192,5 +191,5 @@ HARNESSES = (
     Harness("chaos-specs", _read_by(spec.read), _toml_below(_ROOT / "tests" / "faults"), _TOML),
     Harness("lab-runs", _read_by(lab_spec.read), _toml_below(_ROOT / "benchmarks" / "lab"), _TOML),
     Harness("tokens", read_tokens, _tokens, _TOML),
-    Harness("connections", _read_by(read_connections), _connections, _JSON),
+    Harness("connections", _read_by(read_connections), _connections, JSON_PARTS),
 )

@@ -327,12 +327,24 @@ def _positions() -> Iterator[bytes]:
     yield request.SerializeToString()
 
 
-_JSON = (b'"', b"[", b"{", b"null", b"true", b"NaN", b"1e999", b"-1", b"\\ud800", b"base64:", b'"number":')
+JSON_PARTS = (
+    b'"',
+    b"[",
+    b"{",
+    b"null",
+    b"true",
+    b"NaN",
+    b"1e999",
+    b"-1",
+    b"\\ud800",
+    b"base64:",
+    b'"number":',
+)
 HARNESSES = (
     Harness("frames", read_frame, _frames, (b"varying/", b"\xff\xff\xff\xff\x0f")),
     Harness("columns", read_columns, _columns, (b"\xff\xff\xff\xff", *floats())),
     Harness("records", read_record, _frames, (b"varying/", b"\xff\xff\xff\xff", *floats())),
     Harness("results", read_results, _results, (b"\xff\xff\xff\xff", b"dead-letters/")),
-    Harness("messages", read_message, _messages, _JSON),
+    Harness("messages", read_message, _messages, JSON_PARTS),
     Harness("positions", read_positions, _positions, (b"totals/varying/0", b"\xff\xff\xff\xff\x0f")),
 )

@@ -1,19 +1,26 @@
-"""A harness of what strangers send to a sender: the first bytes of a session, and those behind a hello."""
+"""Harnesses of what strangers send to a sender: the first bytes of a session, those behind a hello, rows of JSON."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 
+from bettong.frames.columns import Columns
+from bettong.frames.fitting import fitting
 from bettong.frames.frame import decode
+from bettong.frames.text import json_line
 from bettong.identifiers import Origin, SequenceNumber
 from bettong.ingest.refusal import Refusal
 from bettong.ingest.requests import HELLO_BYTES_MAX, NAME_CHARACTERS_MAX, check_sent, read_frame, read_hello
 from bettong.ingest.session import Session
+from bettong.schema.json_columns import ROWS_MIN
+from bettong.schema.json_objects import JsonObjects
+from bettong.schema.schema import Schema, schema_of
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest
 from tests.fuzz.harness import Harness
 from tests.fuzz.mutating import floats
+from tests.fuzz.of_frames import JSON_PARTS, Fixed, Varying, samples
 from tests.samples.sender import (
     PARTITIONS,
     columns_frame,
@@ -26,6 +33,12 @@ from tests.samples.sender import (
 
 _MESSAGES_MAX = 10_000
 _NOW_NS = 1_700_000_000_000_000_000
+_ROWS_MAX = 8
+# Schemas of plain fields, and as many rows of each as are read at once.
+_BESIDE = [
+    (schema, [json_line(schema, each) for each in samples(schema, ROWS_MIN).messages()])
+    for schema in (schema_of(Fixed), schema_of(Varying))
+]
 # A source by a key, whose columns are read and whose rows are decoded; and one whose messages have a time.
 _ROUTES = (route(), readings())
 
@@ -69,6 +82,37 @@ def _requests() -> Iterator[bytes]:
     yield IngestRequest(frame=readings_frame(4, (1, _NOW_NS), (2, _NOW_NS - 5))).SerializeToString()
 
 
+def read_json_rows(data: bytes) -> None:
+    """Rows among others, which are read at once, are what each is alone; the first byte says of which schema."""
+    if not data:
+        return
+    schema, beside = _BESIDE[data[0] % len(_BESIDE)]
+    rows = data[1:].split(b"\xfe")[:_ROWS_MAX]
+    assert _read_json(schema, [*beside, *rows]) == _read_json(schema, beside) + [
+        text for row in rows for text in _read_json(schema, [row])
+    ]
+
+
+def _read_json(schema: Schema, rows: list[bytes]) -> list[str]:
+    """What each row is: a message, or why it is none."""
+    decoded = JsonObjects().decode(schema, rows)
+    columns, unfit = fitting(schema, decoded.messages or [])
+    if decoded.columns is not None:
+        columns = Columns(schema, len(decoded.columns[0]), tuple(decoded.columns))
+    refused = iter([unfit[index] for index in sorted(unfit)])
+    messages = iter(columns.messages())
+    read = len(rows) - len(decoded.refused)
+    fits = iter([next(refused) if index in unfit else repr(next(messages)) for index in range(read)])
+    return [decoded.refused[index] if index in decoded.refused else next(fits) for index in range(len(rows))]
+
+
+def _json_rows() -> Iterator[bytes]:
+    for index, (_, beside) in enumerate(_BESIDE):
+        yield bytes([index]) + b"\xfe".join(beside[:3])
+        yield bytes([index]) + beside[0][:-1] + b', "more":\xfe{"a": 1}}\xfe' + beside[1] + beside[2]
+
+
 HARNESSES = (
+    Harness("json-rows", read_json_rows, _json_rows, JSON_PARTS),
     Harness("requests", read_request, _requests, (b"\x0a", b"\x12", b"\xff\xff\xff\xff", *floats())),
 )

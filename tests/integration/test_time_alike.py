@@ -45,6 +45,7 @@ SEED = 20_261_126
 TURNS = max(len(case.turns) for case in CASES)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("partitions", "compiled", "cases"),
     [

@@ -250,7 +250,7 @@ def test_a_late_end_does_not_end_a_session_that_goes_on() -> None:
 
 def test_two_hundred_thousand_streams_that_come_and_go_do_not_stay() -> None:
     """In 50 minutes of the log's time: the table holds the streams of ten minutes, not of a day."""
-    table, largest, began_s = DeliveryTable(), 0, time.perf_counter()
+    table, largest, began_s = DeliveryTable(), 0, time.thread_time()
     for number in range(200_000):
         origin, now_ns = f"orders/{number}", START_NS + number * 15_000_000
         table.open(Origin(origin), acknowledged=SequenceNumber(0), now_ns=now_ns)
@@ -260,9 +260,9 @@ def test_two_hundred_thousand_streams_that_come_and_go_do_not_stay() -> None:
         )
         table.end(Origin(origin), acknowledged=SequenceNumber(1), now_ns=now_ns)
         largest = max(largest, len(table.highest))
-    took_s = time.perf_counter() - began_s
+    took_s = time.thread_time() - began_s
     assert largest <= ENDED_TTL_NS // 15_000_000 * 17 // 16 + 1
-    assert took_s < 10, f"{took_s:.1f} s"  # 0.6 s on a machine of its own
+    assert took_s < 10, f"{took_s:.1f} s"  # of CPU; it takes 0.6 s
 
 
 def missed(table: DeliveryTable, sequence: int) -> None:

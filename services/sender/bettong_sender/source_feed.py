@@ -23,7 +23,6 @@ from bettong.edges.external_reader import ExternalReader, ExternalRecords
 from bettong.errors import LogError
 from bettong.identifiers import SequenceNumber
 from bettong.ingest.refusal import Refusal
-from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.batcher import BatchBoundaries, Batcher, ExternalBatch, bytes_that_fit
 from bettong_sender.beginning import begin, key_of
@@ -91,8 +90,8 @@ class _Stream:
             self._changed.clear()
             await self._changed.wait()
         self._credits -= 1
-        rows = Rows(messages=batch.values)
-        frame = IngestFrame(sequence=batch.end, sent_ns=batch.sent_ns, rows=rows)
+        frame = IngestFrame(sequence=batch.end, sent_ns=batch.sent_ns)
+        frame.rows.messages.extend(batch.values)
         # The sender that stored the boundaries has shut out all others: that is the lease.
         await self.feed.take(frame, lease=None, oversized=self._oversized(batch))
 
