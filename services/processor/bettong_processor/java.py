@@ -22,6 +22,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.config.service import PREFIX
 from bettong.errors import SettingsError
 from bettong.java import find_java
+from bettong.threads import SWITCH_S
 from bettong_processor.faults import fault_of
 from bettong_processor.java_command import java_command
 from bettong_processor.spark_options import options
@@ -35,7 +36,6 @@ DEATH_S_MAX = 1.0
 _START_S_MAX = 60.0
 _END_S_MAX = 5.0
 _POLL_S = 0.02
-_SWITCH_S = 0.0005
 _LAUNCHER = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
@@ -80,7 +80,7 @@ class Java:
     def _start(self, application: str) -> SparkContext:
         # Python gives its lock back after 5 ms: each of a hundred calls of Java would wait for who loads modules.
         interval_s = sys.getswitchinterval()
-        sys.setswitchinterval(_SWITCH_S)
+        sys.setswitchinterval(SWITCH_S)
         try:
             return self._started(application)
         finally:

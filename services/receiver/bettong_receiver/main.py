@@ -13,6 +13,7 @@ from bettong.edges.trace_export import exporting
 from bettong.garbage import collect_rarely, log_pauses
 from bettong.logs import Logger, configure
 from bettong.services import RECEIVER
+from bettong.threads import take_turns_often
 from bettong_receiver.service import Receiver
 
 
@@ -23,6 +24,7 @@ def main(overrides: Mapping[str, object]) -> None:
     log = configure(settings, RECEIVER.name)
     planned = plan(load(settings.application))
     collect_rarely()
+    take_turns_often()
     log_pauses(settings.gc_log, RECEIVER.name)
     asyncio.run(_run(settings, planned, log))
 

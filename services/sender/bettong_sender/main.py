@@ -10,6 +10,7 @@ from bettong.edges.application_file import load
 from bettong.garbage import collect_rarely, log_pauses
 from bettong.logs import configure
 from bettong.services import SENDER
+from bettong.threads import take_turns_often
 from bettong_sender.service import serve
 
 
@@ -19,5 +20,6 @@ def main(overrides: Mapping[str, object]) -> None:
     logger = configure(settings, SENDER.name)
     planned = plan(load(settings.application))
     collect_rarely()
+    take_turns_often()
     log_pauses(settings.gc_log, SENDER.name)
     asyncio.run(serve(settings, planned, logger))

@@ -1,6 +1,5 @@
 """What a resident Spark task does: makes a loop of its process's parts, and runs it until it is told to stop."""
 
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from bettong.edges.snapshot_stores import reference_store, snapshot_store
 from bettong.edges.trace_export import exporting
 from bettong.logs import configure
 from bettong.services import PROCESSOR
+from bettong.threads import take_turns_often
 from bettong.topics import stage_topic
 from bettong.worker.references.versions import ReferenceTables
 from bettong_processor import interrupts
@@ -36,8 +36,6 @@ TTL_MS = 2_000
 # The broker answers a question that it has no records for after this long; a partition that is acquired waits for it
 # where all those that the slot has are quiet. At 20 ms a broker with two idle slots took 4.7 % of a core, not 2.4.
 _FETCH_WAIT_MS = 100
-# Python hands its lock from thread to thread this often: the log's own threads wait behind a fold. Default 5 ms.
-_SWITCH_S = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ class SlotTask:
     def _fold_slot(self, slot: int) -> None:
         settings = self.settings
         log = configure(settings, "processor-worker").bind(slot=slot)
-        sys.setswitchinterval(_SWITCH_S)
+        take_turns_often()  # the log's own threads wait behind a fold
         ready = programs(settings)
         instance = f"{settings.instance}/{slot}"
         with (
