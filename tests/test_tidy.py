@@ -76,6 +76,16 @@ def functions_are_short(source: Source) -> Iterator[Finding]:
                 yield node.lineno, f"{node.name} has {length} lines, at most {FUNCTION_LINES_MAX}: split it"
 
 
+def bounds_hold_alone(source: Source) -> Iterator[Finding]:
+    """What a busy machine may take longer for is tried on one that does nothing else."""
+    if (
+        source.path.name.startswith("test_")
+        and "bound_s(" in source.text
+        and "mark.timely" not in source.text
+    ):
+        yield 1, "bound_s: mark the test timely, else nobody runs it by itself"
+
+
 def names_say_something(source: Source) -> Iterator[Finding]:
     if source.is_python:
         for part in (*source.path.parts[:-1], source.path.stem):
@@ -174,6 +184,7 @@ def no_path_of_one_machine(source: Source) -> Iterator[Finding]:
 
 
 RULES: list[Rule] = [
+    bounds_hold_alone,
     file_is_short,
     functions_are_short,
     names_say_something,
@@ -247,6 +258,12 @@ class Sample:
 
 SLASH = "/"
 SAMPLES = [
+    Sample(
+        bounds_hold_alone,
+        "tests/unit/test_a.py",
+        "assert 1 < bound_s(1.0)",
+        "@pytest.mark.timely\ndef test():\n    assert 1 < bound_s(1.0)",
+    ),
     Sample(file_is_short, "src/a.py", "x = 1\n" * 401, "x = 1\n" * 400, line=401),
     Sample(file_is_short, "Makefile", "x = 1\n" * 401, "x = 1\n" * 400, line=401),
     Sample(

@@ -334,6 +334,8 @@ JSON_PARTS = (
     b"null",
     b"true",
     b"NaN",
+    b"-NaN",
+    b"Inf",
     b"1e999",
     b"-1",
     b"\\ud800",

@@ -202,6 +202,7 @@ def test_a_stream_comes_back_by_its_name_with_what_it_holds_receipts_for(
     assert orders_in(own_broker, sender, "named") == orders([1, 2, 3])
 
 
+@pytest.mark.timely
 def test_a_client_that_is_started_again_takes_its_stream_from_one_that_hangs_and_waits_for_nobody(
     sender: SenderProcess, own_broker: KafkaBroker
 ) -> None:

@@ -15,6 +15,7 @@ from bettong_processor.reporting import PartitionMetrics
 from tests.waiting import bound_s, eventually
 
 
+@pytest.mark.timely
 def test_without_redis_metrics_are_left_out_for_a_while() -> None:
     now_s = [0.0]
     with RedisStore(f"redis://{LOOPBACK}:{free_ports(1)[0]}", "metrics") as store, capture_logs() as said:

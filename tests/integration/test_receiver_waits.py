@@ -19,7 +19,6 @@ from tests.waiting import bound_s, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timely]
 
-# Beside other tests the process waits for a core as well.
 TRUE_S = 2.0
 START_S = 60.0
 

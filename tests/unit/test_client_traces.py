@@ -122,6 +122,7 @@ def test_a_client_says_once_that_nobody_takes_its_traces_and_opentelemetry_says_
     assert caplog.messages[-1] == "of the user's own spans", "OpenTelemetry is the user's elsewhere"
 
 
+@pytest.mark.timely
 def test_a_client_that_is_abandoned_waits_for_no_collector(traced: pytest.MonkeyPatch) -> None:
     with grudging() as (service, address), socket.create_server(("127.0.0.1", 0)) as hanging:
         service.may_answer.set()

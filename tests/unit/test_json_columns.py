@@ -1,6 +1,7 @@
 """Rows of JSON that Arrow reads at once give what they give one by one, whatever stands beside them."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,8 +14,9 @@ from bettong.frames.columns import Columns
 from bettong.frames.fitting import fitting
 from bettong.schema.decoded import Decoded
 from bettong.schema.json_columns import ROWS_MIN, column_reader
-from bettong.schema.json_objects import JsonObjects, _each
+from bettong.schema.json_objects import JsonObjects, _each, parts_read
 from bettong.schema.schema import Schema, schema_of
+from bettong.schema.values import Column
 
 
 @dataclass
@@ -72,7 +74,10 @@ ODD = [
     ROWS[0].replace(b"{", b'{"more": Inf, '),
     ROWS[0].replace(b"{", b'{"more": [-Inf ], '),
     ROWS[0].replace(b"{", b'{"more": Infinity, '),
-    ROWS[0].replace(b"{", b'{"more": nan, '),
+    *(
+        ROWS[0].replace(b"{", b'{"more": %s, ' % token)
+        for token in (b"nan", b"-NaN", b"[-NaN]", b"NaN.5", b"-NaNe1", b"Infinity.5", b"Infe1", b"-Infinity")
+    ),
     ROWS[0].replace(b"{", b'{"more": 1' + b"0" * 5000 + b", "),
     ROWS[0].replace(b"{", MORE.encode()),
     ROWS[0].replace(b"{", b'{"more": "\xff", '),
@@ -89,7 +94,8 @@ ODD = [
 TOKENS = [
     *("null", "true", "1", "0", "-0", "-0.0", "0.0", "1.0", "1.5", "1e2", "1e999", "-1e-999", "0.1", "16777217"),
     *("32768", "-32769", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1" * 400),
-    *("NaN", "Infinity", "-Infinity", "Inf", "nan", "+1", ".5", "5.", "01", "0x1", "1_000", "{}", "[1]", "[", '"'),
+    *("1e300", "-1e39", "NaN", "-NaN", "Infinity", "-Infinity", "Inf", "nan"),
+    *("+1", ".5", "5.", "01", "0x1", "1_000", "{}", "[1]", "[", '"'),
     *('"1"', '"NaN"', '"Infinity"', '""', '"abcde"', '"äöü"', '"\\ud83d\\ude00"', '"\\ud800"', '"\\udc00"'),
     *('"base64:AAE="', '"base64:?"', '"a\\/b"', '"a\\qb"', '"a\nb"', '"\x7f"', '"Inf, "', '"\\u0000"'),
     *('"2026-11-27"', "1.7976931348623159e308"),
@@ -114,13 +120,38 @@ def test_rows_of_plain_fields_are_read_at_once() -> None:
     assert given_by(SCHEMA, decoded) == given_by(SCHEMA, _each(SCHEMA, ROWS))
 
 
-def test_one_that_is_odd_leaves_the_others_to_be_read_at_once() -> None:
+def test_an_odd_row_has_a_few_others_beside_it_read_one_by_one_and_no_more() -> None:
     rows = 8 * ROWS
     rows[300] = b"{"
+    reader = column_reader(SCHEMA)
+    assert reader is not None
+    found = [*parts_read(rows, reader.columns)]
+    assert [each for part, _ in found for each in part] == [*range(len(rows))]
+    one_by_one = [each for part, columns in found if columns is None for each in part]
+    assert 300 in one_by_one
+    assert len(one_by_one) <= ROWS_MIN
     decoded = JsonObjects().decode(SCHEMA, rows)
-    assert decoded.messages is None
     assert list(decoded.refused) == [300]
     assert given_by(SCHEMA, decoded) == given_by(SCHEMA, _each(SCHEMA, rows))
+
+
+@pytest.mark.parametrize(("odd", "in_vain_most"), [(0, 0), (1, 2), (8, 4), (1000, 4), (8000, 4)])
+def test_rows_are_read_in_vain_a_few_times_at_most(odd: int, in_vain_most: int) -> None:
+    rows = [b"{}"] * 8000
+    for number in range(odd):
+        rows[number * (8000 // odd)] = b"{"
+    in_vain: list[int] = []
+
+    def read(part: Sequence[bytes]) -> list[Column] | None:
+        if b"{" not in part:
+            return []
+        in_vain.append(len(part))
+        return None
+
+    found = [*parts_read(rows, read)]
+    assert [each for part, _ in found for each in part] == [*range(len(rows))]
+    assert all(b"{" not in rows[part.start : part.stop] for part, columns in found if columns is not None)
+    assert sum(in_vain) <= in_vain_most * len(rows)
 
 
 @pytest.mark.parametrize("row", ODD, ids=range(len(ODD)))

@@ -107,6 +107,7 @@ def test_spans_come_while_the_service_runs_and_many_in_one_request(collector: tu
         assert export.dropped == 0
 
 
+@pytest.mark.timely
 def test_without_a_collector_reporting_neither_waits_nor_fails_and_all_is_counted() -> None:
     log = Lines()
     with closed_port() as port:

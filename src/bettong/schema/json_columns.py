@@ -1,8 +1,8 @@
-"""JSON objects as columns, many rows at once, by Arrow: some times as fast as one by one.
+"""JSON objects as columns, many rows at once, by Arrow: several times as fast as one by one.
 
-Arrow reads objects one behind the other wherever a line ends, and takes some values that we do not, or otherwise. So it
-is given rows of plain fields alone, and believed only where both read the same; for all else there is no answer, and
-the rows are read one by one (`bettong.schema.json_objects`).
+Arrow takes objects one after the other and does not care where a line ends; it accepts some values that we refuse, and
+reads some differently. So it is given rows of plain fields alone, and believed only where both read the same; for all
+else there is no answer, and the rows are read one by one (`bettong.schema.json_objects`).
 """
 
 import re
@@ -24,13 +24,13 @@ from bettong.schema.values import Column, column_of_values, view_of
 
 # A call of Arrow's reader takes as long as some forty rows one by one.
 ROWS_MIN = 64
-# Python reads no objects within each other as deep as it has frames, and no number of more than 4300 digits. A row that
-# is shorter has neither.
-_SHORT_BYTES = 1000
+# Python reads no objects within each other as deep as its calls may go, and no whole number of more digits than its
+# limit, which is 640 at least. A row that is shorter has neither.
+_SHORT_BYTES = 600
 _OPENINGS_MAX = 500
-_MANY_DIGITS = re.compile(rb"\d{1000}")
-# A number for Arrow alone.
-_INF = re.compile(rb"[:,\[\s-]Inf\s*[,\]}]")
+_MANY_DIGITS = re.compile(rb"\d{600}")
+# Arrow reads more of this than Python does: Inf, -NaN, NaN.5.
+_NO_NUMBER = re.compile(rb"[:,\[\s]-?(?:NaN|Inf(?:inity)?)(?:\s*[,\]}]|\.|[eE][-+\d])")
 
 
 class _UnlikeError(Exception):
@@ -48,15 +48,13 @@ class ColumnReader:
         """A column a field; None for rows that must be read one by one."""
         try:
             table = self._table(rows)
-            return [
-                _column(field, found.chunk(0))
-                for field, found in zip(self.fields, table.columns, strict=True)
-            ]
+            return [_column(field, found) for field, found in zip(self.fields, table.columns, strict=True)]
         except (pa.ArrowException, SchemaError, _UnlikeError):
             return None
 
     def _table(self, rows: Sequence[bytes]) -> pa.Table:
-        # So none of them ends within another: behind a value that ends with } there is no { but in a next object.
+        # Each row is whole objects then: } is followed by { only between two of them, and no text has a line's end in
+        # it. As many objects as rows is one a row.
         _check(all(rows))
         _check(bytes(map(itemgetter(0), rows)) == b"{" * len(rows))
         _check(bytes(map(itemgetter(-1), rows)) == b"}" * len(rows))
@@ -66,7 +64,8 @@ class ColumnReader:
                 _check(_MANY_DIGITS.search(row) is None)
         block = b"\n".join(rows)
         _check(block.isascii() or _is_utf8(block))
-        _check(b"Inf" not in block or _INF.search(block) is None)
+        _check((b"Inf" not in block and b"NaN" not in block) or _NO_NUMBER.search(block) is None)
+        # A frame is far below the 2 GiB that a block may have.
         one_block = arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
         table = arrow_json.read_json(pa.BufferReader(block), one_block, self.options)
         _check(len(table) == len(rows))
@@ -94,11 +93,12 @@ def _arrow_type(field: Field) -> pa.DataType:
     return pa.string()
 
 
-def _column(field: Field, found: pa.Array) -> Column:
+def _column(field: Field, found: pa.ChunkedArray) -> Column:
     """Raises what `ColumnReader.columns` catches."""
+    _check(found.num_chunks == 1)
     # A field that is missing, too, of which there may be a default.
     _check(not found.null_count)
-    return _COLUMNS[field.kind](field, found)
+    return _COLUMNS[field.kind](field, found.chunk(0))
 
 
 def _whole(field: Field, found: pa.Array) -> Column:
@@ -110,11 +110,12 @@ def _whole(field: Field, found: pa.Array) -> Column:
 
 def _floats(field: Field, found: pa.Array) -> Column:
     numbers = found.to_numpy()
-    # -0 is a whole number, which has no sign.
+    # To Python -0 is the whole number 0, and -0.0 has a sign; Arrow reads both as -0.0.
     _check(np.isfinite(numbers).all() and not (np.signbit(numbers) & (numbers == 0)).any())
-    narrow = numbers.astype(field.dtype) if field.dtype == np.float32 else numbers
+    with np.errstate(over="ignore"):
+        narrow = np.ascontiguousarray(numbers, field.dtype)
     _check(np.isfinite(narrow).all())
-    return np.ascontiguousarray(narrow, field.dtype)
+    return narrow
 
 
 def _bools(field: Field, found: pa.Array) -> Column:

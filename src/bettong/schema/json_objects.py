@@ -5,7 +5,7 @@ writes them (`bettong.schema.json_values`).
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,7 +23,7 @@ from bettong.schema.json_values import Reader, reader_of
 from bettong.schema.schema import Schema
 from bettong.schema.values import Column, column_of_values, joined
 
-# How often all rows are given to Arrow in vain, in parts: to find one odd one takes twice.
+# Rows given to Arrow in vain, as a multiple of all: one odd row takes less than two.
 _IN_VAIN_MAX = 3
 
 
@@ -92,33 +92,47 @@ class JsonObjects:
 
 
 def _many(reader: ColumnReader, schema: Schema, rows: Sequence[bytes]) -> Decoded:
-    """All rows as columns. Parts with odd rows are halved: those, and a few beside them, are read one by one.
+    """All rows as columns.
 
-    Raises SchemaError where a value that was read does not fit its field.
+    Raises SchemaError where a value that was read does not fit its field, such as a text that is too long.
     """
-    parts: list[Sequence[Column]] = []
+    columns: list[Sequence[Column]] = []
     refused: dict[int, str] = {}
+    for part, found in parts_read(rows, reader.columns):
+        if found is not None:
+            columns.append(found)
+            continue
+        decoded = _each(schema, rows[part.start : part.stop])
+        messages = decoded.messages or []
+        columns.append(
+            [
+                column_of_values(field, list(map(schema.getter(field.name), messages)))
+                for field in schema.fields
+            ]
+        )
+        refused |= {part.start + index: reason for index, reason in decoded.refused.items()}
+    return Decoded(columns=[joined(column) for column in zip(*columns, strict=True)], refused=refused)
+
+
+def parts_read(
+    rows: Sequence[bytes], read: Callable[[Sequence[bytes]], list[Column] | None]
+) -> Iterator[tuple[range, list[Column] | None]]:
+    """All rows in parts, in order, each with its columns; None for one that must be read row by row.
+
+    A part that cannot be read is halved, as long as that pays: then few rows stand beside the odd ones.
+    """
     in_vain = 0
     left = [range(len(rows))]
     while left:
         part = left.pop()
-        tried = len(part) >= ROWS_MIN and in_vain < _IN_VAIN_MAX * len(rows)
-        columns: Sequence[Column] | None = reader.columns(rows[part.start : part.stop]) if tried else None
-        if columns is None and tried:
+        if len(part) < ROWS_MIN or in_vain >= _IN_VAIN_MAX * len(rows):
+            yield part, None
+        elif (columns := read(rows[part.start : part.stop])) is not None:
+            yield part, columns
+        else:
             in_vain += len(part)
             middle = len(part) // 2
             left += [part[middle:], part[:middle]]
-            continue
-        if columns is None:
-            found = _each(schema, rows[part.start : part.stop])
-            messages = found.messages or []
-            columns = [
-                column_of_values(field, list(map(schema.getter(field.name), messages)))
-                for field in schema.fields
-            ]
-            refused |= {part.start + index: reason for index, reason in found.refused.items()}
-        parts.append(columns)
-    return Decoded(columns=[joined(column) for column in zip(*parts, strict=True)], refused=refused)
 
 
 def _each(schema: Schema, rows: Sequence[bytes]) -> Decoded:

@@ -54,20 +54,18 @@ class RecordSizes:
         """The indexes of those that the client cannot send, or the topic would not take."""
         limit = self.record_bytes_max if self._limit is None else min(self.record_bytes_max, self._limit)
         fits = limit - _OVERHEAD_BYTES
+        # A call for each record would take as long as to send it.
         return [
             index
             for index, (key, value) in enumerate(records)
-            if (len(value) > fits if key is None else len(key) + len(value) > fits)
-            and self._is_too_large(key, value)
+            if (len(value) if key is None else len(key) + len(value)) > fits
+            and self._is_too_large(key or b"", value)
         ]
 
-    def _is_too_large(self, key: bytes | None, value: bytes) -> bool:
-        size_max = len(key or b"") + len(value) + _OVERHEAD_BYTES
-        if size_max > self.record_bytes_max:
+    def _is_too_large(self, key: bytes, value: bytes) -> bool:
+        """Of one that is larger than the client or the topic takes as it is."""
+        size = len(key) + len(value) + _OVERHEAD_BYTES
+        if size > self.record_bytes_max or self._limit is None or self._codec is None:
             return True
-        if self._limit is None or size_max <= self._limit:
-            return False
-        if self._codec is None:
-            return True
-        compressed = self._codec.compress((key or b"") + value, asbytes=True)
+        compressed = self._codec.compress(key + value, asbytes=True)
         return len(compressed) * _COMPRESSED_MORE + _OVERHEAD_BYTES > self._limit

@@ -56,7 +56,7 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Records, in order: key and value. `slot` chooses the partition, modulo their number, of those without a key."""
+    """Records, in order: without a key in partition `slot` modulo the number of partitions, with one where it says."""
 
     slot: int
     records: Sequence[KeyValue]
@@ -151,7 +151,7 @@ class TransactionalTopic(Closing):
     def _append(self, outgoing: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
         refused: list[KafkaError] = []
 
-        def answered(error: KafkaError, _: object) -> None:
+        def failed(error: KafkaError, _: object) -> None:
             refused.append(error)
 
         produce, topic = self._producer.produce, self._topic
@@ -160,10 +160,11 @@ class TransactionalTopic(Closing):
             for each in outgoing:
                 partition = each.slot % self._partitions
                 for key, value in each.records:
-                    produce(topic, value, key, partition if key is None else _BY_KEY, answered)
+                    produce(topic, value, key, partition if key is None else _BY_KEY, failed)
             for key, position in positions.items():
-                produce(self._positions, position, key, 0, answered)
-            # `flush` goes on to call `answered` after it has found that this producer is shut out, and breaks.
+                produce(self._positions, position, key, 0, failed)
+            # `flush` goes on to call `failed` after it has found that this producer is shut out, and breaks.
+            # Every record wakes `poll`, also one that went well: the client alone leaves out its call.
             deadline_s = time.monotonic() + _ANSWER_WAIT_S_MAX
             while len(self._producer) and (left_s := deadline_s - time.monotonic()) > 0:
                 self._producer.poll(left_s)
