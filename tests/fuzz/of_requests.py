@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from bettong.frames.columns import Columns
-from bettong.frames.fitting import fitting
 from bettong.frames.frame import decode
 from bettong.frames.text import json_line
 from bettong.identifiers import Origin, SequenceNumber
@@ -21,6 +19,7 @@ from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest
 from tests.fuzz.harness import Harness
 from tests.fuzz.mutating import floats
 from tests.fuzz.of_frames import JSON_PARTS, Fixed, Varying, samples
+from tests.samples.json_rows import rows_of
 from tests.samples.sender import (
     PARTITIONS,
     columns_frame,
@@ -94,16 +93,7 @@ def read_json_rows(data: bytes) -> None:
 
 
 def _read_json(schema: Schema, rows: list[bytes]) -> list[str]:
-    """What each row is: a message, or why it is none."""
-    decoded = JsonObjects().decode(schema, rows)
-    columns, unfit = fitting(schema, decoded.messages or [])
-    if decoded.columns is not None:
-        columns = Columns(schema, len(decoded.columns[0]), tuple(decoded.columns))
-    refused = iter([unfit[index] for index in sorted(unfit)])
-    messages = iter(columns.messages())
-    read = len(rows) - len(decoded.refused)
-    fits = iter([next(refused) if index in unfit else repr(next(messages)) for index in range(read)])
-    return [decoded.refused[index] if index in decoded.refused else next(fits) for index in range(len(rows))]
+    return rows_of(schema, JsonObjects().decode(schema, rows))
 
 
 def _json_rows() -> Iterator[bytes]:

@@ -10,13 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bettong import Width, f32, i16, u64
-from bettong.frames.columns import Columns
-from bettong.frames.fitting import fitting
-from bettong.schema.decoded import Decoded
 from bettong.schema.json_columns import ROWS_MIN, column_reader
 from bettong.schema.json_objects import JsonObjects, _each, parts_read
-from bettong.schema.schema import Schema, schema_of
+from bettong.schema.schema import schema_of
 from bettong.schema.values import Column
+from tests.samples.json_rows import rows_of
 
 
 @dataclass
@@ -102,22 +100,13 @@ TOKENS = [
 ]  # fmt: skip
 
 
-def given_by(schema: Schema, decoded: Decoded) -> tuple[str, dict[int, str]]:
-    """The messages, for NaN as text, and why each other row is none."""
-    if decoded.columns is not None:
-        columns = Columns(schema, len(decoded.columns[0]), tuple(decoded.columns))
-        return repr((columns.messages(), {})), decoded.refused
-    columns, unfit = fitting(schema, decoded.messages or [])
-    return repr((columns.messages(), unfit)), decoded.refused
-
-
 def test_rows_of_plain_fields_are_read_at_once() -> None:
     reader = column_reader(SCHEMA)
     assert reader is not None
     assert reader.columns(ROWS) is not None
     decoded = JsonObjects().decode(SCHEMA, ROWS)
     assert decoded.messages is None
-    assert given_by(SCHEMA, decoded) == given_by(SCHEMA, _each(SCHEMA, ROWS))
+    assert rows_of(SCHEMA, decoded) == rows_of(SCHEMA, _each(SCHEMA, ROWS))
 
 
 def test_an_odd_row_has_a_few_others_beside_it_read_one_by_one_and_no_more() -> None:
@@ -132,7 +121,7 @@ def test_an_odd_row_has_a_few_others_beside_it_read_one_by_one_and_no_more() -> 
     assert len(one_by_one) <= ROWS_MIN
     decoded = JsonObjects().decode(SCHEMA, rows)
     assert list(decoded.refused) == [300]
-    assert given_by(SCHEMA, decoded) == given_by(SCHEMA, _each(SCHEMA, rows))
+    assert rows_of(SCHEMA, decoded) == rows_of(SCHEMA, _each(SCHEMA, rows))
 
 
 @pytest.mark.parametrize(("odd", "in_vain_most"), [(0, 0), (1, 2), (8, 4), (1000, 4), (8000, 4)])
@@ -158,7 +147,7 @@ def test_rows_are_read_in_vain_a_few_times_at_most(odd: int, in_vain_most: int) 
 @pytest.mark.parametrize("copies", [1, 2, ROWS_MIN])
 def test_an_odd_row_is_read_as_if_it_were_alone(row: bytes, copies: int) -> None:
     rows = [*ROWS, *copies * [row]]
-    assert given_by(SCHEMA, JsonObjects().decode(SCHEMA, rows)) == given_by(SCHEMA, _each(SCHEMA, rows))
+    assert rows_of(SCHEMA, JsonObjects().decode(SCHEMA, rows)) == rows_of(SCHEMA, _each(SCHEMA, rows))
 
 
 @pytest.mark.parametrize("field", WHOLE)
@@ -166,8 +155,8 @@ def test_a_value_is_read_as_if_it_were_alone(field: str) -> None:
     text = json.dumps(WHOLE | {field: "?"})
     for token in TOKENS:
         rows = [*ROWS, text.replace('"?"', token).encode("utf-8", "surrogatepass")]
-        expected = given_by(SCHEMA, _each(SCHEMA, rows))
-        assert given_by(SCHEMA, JsonObjects().decode(SCHEMA, rows)) == expected, token
+        expected = rows_of(SCHEMA, _each(SCHEMA, rows))
+        assert rows_of(SCHEMA, JsonObjects().decode(SCHEMA, rows)) == expected, token
 
 
 @given(
@@ -204,7 +193,7 @@ def test_any_rows_are_read_as_if_each_were_alone(odd: list[tuple[int, bytes]]) -
     rows = list(ROWS)
     for index, row in odd:
         rows[index] = row
-    assert given_by(SCHEMA, JsonObjects().decode(SCHEMA, rows)) == given_by(SCHEMA, _each(SCHEMA, rows))
+    assert rows_of(SCHEMA, JsonObjects().decode(SCHEMA, rows)) == rows_of(SCHEMA, _each(SCHEMA, rows))
 
 
 @dataclass

@@ -50,8 +50,7 @@ class Columns:
     @classmethod
     def of_messages(cls, schema: Schema, messages: Sequence[Any]) -> Columns:
         """Columns of message objects. Raises SchemaError, naming the field, when a value does not fit."""
-        getter = schema.getter
-        return cls.of_values(schema, [list(map(getter(field.name), messages)) for field in schema.fields])
+        return cls.of_values(schema, schema.field_values(messages))
 
     @classmethod
     def of_values(cls, schema: Schema, values: Sequence[list[Any]]) -> Columns:

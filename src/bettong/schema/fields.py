@@ -163,12 +163,13 @@ def not_utf8(column: np.ndarray[Any, Any]) -> list[int]:
     """The rows of a column of fixed-width text that are not UTF-8."""
     if column.tobytes().isascii():
         return []
-    return [row for row, value in enumerate(column.tolist()) if _is_not_utf8(value)]
+    return [row for row, value in enumerate(column.tolist()) if not is_utf8(value)]
 
 
-def _is_not_utf8(value: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
+    """Whether these bytes are text."""
     try:
-        value.decode()
+        data.decode()
     except UnicodeDecodeError:
-        return True
-    return False
+        return False
+    return True

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from bettong.errors import SchemaError
-from bettong.schema.fields import Field, Kind
+from bettong.schema.fields import Field, Kind, is_utf8
 from bettong.schema.json_values import BASE64
 from bettong.schema.schema import Schema
 from bettong.schema.values import Column, column_of_values, view_of
@@ -63,7 +63,7 @@ class ColumnReader:
                 _check(row.count(b"{") + row.count(b"[") < _OPENINGS_MAX)
                 _check(_MANY_DIGITS.search(row) is None)
         block = b"\n".join(rows)
-        _check(block.isascii() or _is_utf8(block))
+        _check(block.isascii() or is_utf8(block))
         _check((b"Inf" not in block and b"NaN" not in block) or _NO_NUMBER.search(block) is None)
         # A frame is far below the 2 GiB that a block may have.
         one_block = arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
@@ -144,11 +144,3 @@ _COLUMNS: dict[Kind, Callable[[Field, pa.Array], Column]] = {
 def _check(alike: object) -> None:
     if not alike:
         raise _UnlikeError
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -103,13 +103,8 @@ def _many(reader: ColumnReader, schema: Schema, rows: Sequence[bytes]) -> Decode
             columns.append(found)
             continue
         decoded = _each(schema, rows[part.start : part.stop])
-        messages = decoded.messages or []
-        columns.append(
-            [
-                column_of_values(field, list(map(schema.getter(field.name), messages)))
-                for field in schema.fields
-            ]
-        )
+        values = schema.field_values(decoded.messages or [])
+        columns.append([*map(column_of_values, schema.fields, values)])
         refused |= {part.start + index: reason for index, reason in decoded.refused.items()}
     return Decoded(columns=[joined(column) for column in zip(*columns, strict=True)], refused=refused)
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from operator import attrgetter
@@ -61,6 +61,10 @@ class Schema:
     def getter(self) -> Getter:
         """`attrgetter`, or `itemgetter` where messages are dicts."""
         return attrgetter if dataclasses.is_dataclass(self.message) else record_class_of(self.message).getter
+
+    def field_values(self, messages: Sequence[Any]) -> list[list[Any]]:
+        """The values of messages, a list a field."""
+        return [list(map(self.getter(field.name), messages)) for field in self.fields]
 
     @cached_property
     def unreadable(self) -> tuple[type[Exception], ...]:
