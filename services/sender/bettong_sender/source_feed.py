@@ -39,6 +39,9 @@ _PARTITIONS_S = 30.0
 _RECEIPTS_WAIT_S = 2.0
 _RETRY_S = 0.5
 _RETRY_S_MAX = 30.0
+# A round of fewer records costs what its transaction, its frames and its wake-ups cost, however few they are.
+SMALL_ROUND_RECORDS = 1_000
+_REST_S_MAX = 0.05
 # What a row costs protobuf on top: a tag, and a length of at most 5 bytes.
 _ROW_BYTES = 6
 
@@ -195,7 +198,7 @@ class SourceFeed:
         """Reads and sends until `stopping`, or until there are other partitions.
 
         It reads on while what was read is sent, and no sooner: what comes while boundaries are stored is of the next
-        batch whole.
+        batch whole. Behind a small round it rests first: see `rest_s`.
         """
         clock = asyncio.get_running_loop().time
         next_moved_s = clock() + _MOVED_S
@@ -204,13 +207,19 @@ class SourceFeed:
         try:
             while not stopping.is_set():
                 polled, lag = await reading
-                moved = clock() >= next_moved_s
+                begun_s = clock()
+                moved = begun_s >= next_moved_s
                 if moved:
                     next_moved_s = clock() + _MOVED_S
                 batches = await self._divide(boundary_log, streams, polled, moved=moved)
-                reading = self._read(reader, streams)
+                is_small = sum(len(batch.values) for _, batch in batches) < SMALL_ROUND_RECORDS
+                if not is_small:
+                    reading = self._read(reader, streams)
                 for stream, batch in batches:
                     await stream.send(batch)
+                if is_small:
+                    await asyncio.sleep(rest_s(clock() - begun_s))
+                    reading = self._read(reader, streams)
                 self._well(lag)
                 if clock() >= next_check_s:
                     next_check_s = clock() + _PARTITIONS_S
@@ -276,6 +285,15 @@ class SourceFeed:
         status.source_lags[self._external.source] = lag
         if status.sources.pop(self._external.source, None) is not None:
             self._logger.info("a source goes on")
+
+
+def rest_s(took_s: float) -> float:
+    """How long a small round that took `took_s` is followed by none: as long, at most 50 ms.
+
+    Rounds that follow each other at once get smaller until they take all of the machine, and then each takes longer; a
+    record that comes alone after a while waits for no rest.
+    """
+    return min(took_s, _REST_S_MAX)
 
 
 def _on(thread: ThreadPoolExecutor, call: Callable[[], _Found]) -> asyncio.Future[_Found]:
