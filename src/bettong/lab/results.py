@@ -12,6 +12,8 @@ from bettong.lab.comparison import MetricRuns
 
 _BYTES_MAX = 64 << 20
 _FAULTS_SHOWN = 3
+# The names of facts that are others each time end so, and are no difference: the load, stolen time, hiccups.
+BEFORE = " before"
 
 
 class _Table(BaseModel):
@@ -103,7 +105,7 @@ def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:
     ):
         for name in sorted(one.keys() | other.keys()):
             old, new = one.get(name, "unknown"), other.get(name, "unknown")
-            if old != new and name != "load before":
+            if old != new and not name.endswith(BEFORE):
                 found.append(f"{kind}, {name}: {old} before, {new} after")
     return found
 
