@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 from bettong import Application, KafkaTopic, Width, each, f64, i64, packed, u8, u32
-from bettong.application.decoders import Decoder
 from bettong.application.key import Key
 from bettong.application.nodes.source import Source
 from bettong.application.on_error import OnError
@@ -17,6 +16,7 @@ from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.frames.refused import Refused, unpack
 from bettong.ingest.session import Append, SourceRoute
 from bettong.routing import partition_of
+from bettong.schema.decoded import Decoder
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
 
