@@ -59,7 +59,7 @@ def test_a_run_is_made_longer_by_its_last_step() -> None:
     spec = RunSpec(name="x", application="a", load="l", steps=steps)
     soak = lasting(spec, 3600)
     assert [step.seconds for step in soak.steps] == [60, 3540]
-    assert soak.name == "x, soak"  # so that `lab history` of the run goes on without it
+    assert soak.name == "x (soak)"  # so that `lab history` of the run goes on without it
     assert len(lasting(spec.model_copy(update={"name": "x" * 100}), 3600).name) == 100
     with pytest.raises(SettingsError, match="its first steps take longer than the 30 s"):
         lasting(spec, 30)

@@ -6,12 +6,14 @@ import json
 import random
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from bettong.cli.main import app
+from bettong.errors import LabError
 from bettong.lab.comparison import ChangeVerdict
 from bettong.lab.history import histories
-from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue
+from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue, read_all
 
 
 def result(
@@ -83,6 +85,18 @@ def test_results_that_were_asked_differently_are_left_out_and_named(tmp_path: Pa
     assert said.stderr.splitlines() == [
         "2 left out, not run as the newest is: settings, steps: 20/s for 60 s before, 10/s for 60 s after"
     ]
+
+
+def test_names_of_runs_are_told_apart_though_they_have_commas(tmp_path: Path) -> None:
+    for day, name in enumerate(["a, b", "c"], 1):
+        folder = tmp_path / f"{day}"
+        folder.mkdir()
+        named = result(day, [1.0]).model_copy(update={"asked": {"run": name}})
+        (folder / "results.json").write_text(named.model_dump_json())
+    with pytest.raises(LabError, match="holds the runs 'a, b', 'c': choose one by --run"):
+        read_all(tmp_path, None)
+    with pytest.raises(LabError, match="no results of d: there are 'a, b', 'c'"):
+        read_all(tmp_path, "d")
 
 
 def test_the_command_says_where_there_is_no_such_run(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def _chance(one: np.ndarray, other: np.ndarray) -> float:
     for alone in (one, other):
         if len(alone) == 1:  # scipy takes no run alone; there are as many ways as runs
             every = np.concatenate((one, other))
-            return float(min(1.0, 2 * min(np.mean(every <= alone), np.mean(every >= alone))))
+            return min(1.0, 2 * min(float(np.mean(every <= alone)), float(np.mean(every >= alone))))
     tested = permutation_test(
         (one, other),
         lambda first, second, axis: np.mean(second, axis=axis) - np.mean(first, axis=axis),

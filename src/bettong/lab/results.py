@@ -88,13 +88,12 @@ def read_all(folder: Path, run: str | None) -> list[BenchmarkResults]:
     """
     found = [read(file) for file in sorted(folder.glob("*/results.json"))]
     names = sorted({str(each.asked.get("run", "")) for each in found})
+    quoted = ", ".join(map(repr, names)) or "none"
     if run is None and len(names) > 1:
-        raise LabError(f"{folder} holds the runs {', '.join(names)}: choose one by --run")
+        raise LabError(f"{folder} holds the runs {quoted}: choose one by --run")
     chosen = [each for each in found if run is None or each.asked.get("run") == run]
     if not chosen:
-        raise LabError(
-            f"{folder} holds no results of {run or 'a run'}: there are {', '.join(names) or 'none'}"
-        )
+        raise LabError(f"{folder} holds no results of {run or 'a run'}: there are {quoted}")
     return chosen
 
 

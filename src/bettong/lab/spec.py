@@ -28,7 +28,7 @@ Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Fault = Annotated[Kill | Pause | Wipe | Starve, Field(discriminator="kind")]
 _FAULTS = ("kill", "pause", "wipe", "starve")
 _NAME_MAX = 100
-_SOAK = ", soak"
+_SOAK = " (soak)"
 
 
 class _Table(BaseModel):
