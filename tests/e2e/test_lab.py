@@ -107,12 +107,27 @@ def test_a_run_measures_latency_and_use_and_leaves_a_folder_of_which_a_page_is_m
     assert percentiles == sorted(percentiles)
     assert 0 < percentiles[0] < 10_000
     assert found["CPU of all, a million messages"][0] > 0
+    each_at_most = [values[0] for name, values in found.items() if name.startswith("memory of ")][1:]
+    assert max(each_at_most) < found["memory of all, at most"][0] <= sum(each_at_most)
     rows = pq.read_table(folder / "series.parquet").to_pylist()
     assert {"sender: cores", "kafka: memory MB", "python-worker: GC pause ms"} <= {
         row["metric"] for row in rows
     }
     assert lab("report", str(folder)).returncode == 0
     assert "p99.9" in (folder / "report.html").read_text()
+
+
+def test_a_run_without_messages_measures_what_an_idle_suite_takes(tmp_path: Path) -> None:
+    rest = STEADY.replace("2000", "0").replace("seconds = 4", "seconds = 5")
+    ended = lab("run", str(run_file(tmp_path / "run", rest)), "--out", str(tmp_path / "out"))
+    assert ended.returncode == 0, ended.stderr
+    (folder,) = (tmp_path / "out").iterdir()
+    found = {each.name: each.values[0] for each in read(folder).metrics}
+    assert 0 < found["CPU of kafka"] < found["CPU of all"]
+    assert found["memory of all, at most"] > found["memory of kafka, at most"]
+    assert not [name for name in found if "a million messages" in name or "p50" in name]
+    samples = [row["at_s"] for row in pq.read_table(folder / "series.parquet").to_pylist()]
+    assert max(samples) > 5
 
 
 def of_the_tree(folder: Path, name: str, rest: str) -> Path:
@@ -136,6 +151,7 @@ def test_words_go_from_topic_to_topic_while_a_worker_is_killed_and_the_page_says
     (folder,) = (tmp_path / "out").iterdir()
     found = {each.name: each.values[0] for each in read(folder).metrics}
     assert 0 < found["counts at 1,000/s, p50"] <= found["counts at 1,000/s, p99.9"] < 120_000
+    assert 0 < found["counts: longest pause of a partition"] < 120_000
     rows = pq.read_table(folder / "series.parquet").to_pylist()
     (fault,) = (row for row in rows if row["metric"] == "kill python-worker: fault")
     assert 4 <= fault["at_s"] < 8

@@ -230,7 +230,7 @@ def test_what_pods_use_is_summed_by_component(api: LabCluster) -> None:
             eventually(lambda: len(sampling.usage.points) > 4, seconds=20)
         assert dict(sampling.usage.memory_mb) == {"worker": 512}
         assert {each.value for each in sampling.usage.points if each.metric == "worker: cores"} == {1.5}
-        assert sampling.usage.cpu_s["worker"] > 0
+        assert sampling.usage.cpu_s()["worker"] > 0
         assert sampling.unmeasured == ""
 
 

@@ -18,7 +18,7 @@ from bettong.lab.gc_pauses import GcPause
 from bettong.lab.measures import latencies, usages
 from bettong.lab.reading import Lateness, ResultReading
 from bettong.lab.results import differences, read
-from bettong.lab.sampling import Usage
+from bettong.lab.sampling import KindSample, Usage
 from bettong.lab.spec import LoadStep, RunSpec
 
 NOISE = 0.03
@@ -117,8 +117,7 @@ def names_of_a_run() -> list[str]:
     lateness.begin_s = 0.0
     lateness.note(1.0, 1.5)
     usage = Usage(network_mb=1.0)
-    for kind in ("kafka", "sender"):
-        usage.note(kind, 1.0, memory_mb=1.0, cpu_s=1.0, passed_s=1.0)
+    usage.note({kind: KindSample(memory_mb=1.0, cpu_s=1.0) for kind in ("kafka", "sender")}, 1.0, 1.0)
     measured = [
         *latencies(steps, {"out": Unread("out", 0, lateness)}),
         *usages(usage, [GcPause("kafka", 1.0, 2.0)], 1000),
@@ -130,7 +129,7 @@ def test_what_a_user_looks_at_is_corrected_apart_from_details() -> None:
     names = names_of_a_run()
     assert [name.rpartition("/s, ")[2] for name in names if not is_detail(name)] == [
         *("throughput", "p50", "p99", "p99.9"),
-        "CPU of all, a million messages",
+        *("CPU of all, a million messages", "memory of all, at most"),
     ]
     assert [name.rpartition("/s, ")[2] for name in names if is_detail(name)] == [
         *("p90", "p99.99", "max"),
@@ -138,7 +137,7 @@ def test_what_a_user_looks_at_is_corrected_apart_from_details() -> None:
         *(f"memory of {kind}, at most" for kind in ("kafka", "sender")),
         *("GC pauses of kafka, all", "network, a million messages"),
     ]
-    assert families(names) == {"metrics": 5, "details": 9}
+    assert families(names) == {"metrics": 6, "details": 9}
     assert families(["worker, p99 of memory"]) == {"metrics": 1}
 
 
@@ -157,7 +156,7 @@ def test_two_runs_of_as_many_repeats_as_is_the_default_have_a_verdict() -> None:
 
 
 def test_details_that_changed_make_no_other_change_likelier() -> None:
-    """Corrected together with nine that did, this one would be a change; it is none of five."""
+    """Corrected together with nine that did, this one would be a change; it is none of six."""
     names = names_of_a_run()
     before, far = [100.0, 101.0, 102.0, 103.0, 104.0], [120.0, 121.0, 122.0, 123.0, 124.0]
     after = {name: far if is_detail(name) else before for name in names}
@@ -165,13 +164,13 @@ def test_details_that_changed_make_no_other_change_likelier() -> None:
     found = compare(of_all(names, before), [MetricRuns(name, "s", tuple(after[name])) for name in names])
     assert {each.verdict for each in found if is_detail(each.name)} == {ChangeVerdict.WORSE}
     assert found[0].name == "throughput"
-    assert 0.05 / 5 < found[0].chance <= 0.05 * 10 / 14
+    assert 0.05 / 6 < found[0].chance <= 0.05 * 10 / 15
     assert found[0].verdict is ChangeVerdict.NO_CHANGE
 
 
 def test_a_run_says_how_many_repeats_a_comparison_takes() -> None:
     names = names_of_a_run()
-    said = "to compare it with another run, each needs 5 repeats for its 5 metrics and 6 repeats for its 9 details"
+    said = "to compare it with another run, each needs 5 repeats for its 6 metrics and 6 repeats for its 9 details"
     assert repeats_note(names, 3) == f"{said}: this one has 3 (`--repeats`)"
     assert repeats_note(names, 5) == f"{said}: this one has 5 (`--repeats`)"
     assert repeats_note(names, 6) == ""

@@ -42,6 +42,21 @@ def test_as_fast_as_it_goes_all_is_due_at_once() -> None:
     assert (pace.due_s(0), pace.due_s(10**6), pace.messages) == (0.0, 0.0, 0)
 
 
+def test_nothing_is_due_in_a_step_without_messages() -> None:
+    pace = Pace([LoadStep(messages_per_s=rate, seconds=10) for rate in (0, 2, 0, 1, 0)])
+    assert pace.messages == 30
+    assert [pace.step_of(number) for number in (0, 19, 20, 29)] == [1, 1, 3, 3]
+    assert [pace.due_s(number) for number in (0, 19, 20, 29)] == [10.0, 19.5, 30.0, 39.0]
+    assert pace.due_s(-1) < 0.0
+    idle = Pace([LoadStep(messages_per_s=0, seconds=10)])
+    assert list(due_frames(iter([]), 10, idle)) == []
+
+
+def test_what_came_first_is_due_before_the_first_message() -> None:
+    for steps in ([], [LoadStep(messages_per_s=0, seconds=10), LoadStep(messages_per_s=2, seconds=10)]):
+        assert Pace(steps).due_s(-1) < 0.0
+
+
 def part(source: str, values: Sequence[int]) -> LoadPart:
     return LoadPart(source, {"value": np.array(values)})
 
@@ -141,7 +156,11 @@ RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
         (RUN, "needs steps, or messages"),
         (RUN + "messages = 1\n[[steps]]\nmessages_per_s = 1\nseconds = 1\n", "and not both"),
         (RUN + "messages = 1\n[objective]\np99_ms = 5\n", "an objective is about a rate"),
-        (RUN + "[[steps]]\nmessages_per_s = 0\nseconds = 1\n", r"steps\[0\]\.messages_per_s"),
+        (RUN + "[[steps]]\nmessages_per_s = -1\nseconds = 1\n", r"steps\[0\]\.messages_per_s"),
+        (
+            RUN + "[[steps]]\nmessages_per_s = 0\nseconds = 1\n[objective]\np99_ms = 5\n",
+            "an objective is about latency: give a step that has messages",
+        ),
         (
             RUN + "[[steps]]\nmessages_per_s = 9\nseconds = 5\n",
             "warm_up_s is 5 and the first step takes 5 s, so none of its latencies.*make that step longer",
@@ -192,6 +211,13 @@ def test_the_run_files_of_the_tree_are_right() -> None:
         spec = read(file)
         assert Path(spec.application).exists()
         assert Path(spec.load).exists()
+
+
+def test_an_objective_is_judged_where_one_step_has_messages(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(
+        RUN + STEP + STEP.replace("= 1\n", "= 0\n") + "[objective]\np99_ms = 5\n"
+    )
+    assert [each.messages for each in read(tmp_path / "run.toml").steps] == [8, 0]
 
 
 def test_two_run_files_of_one_name_do_not_take_turns(tmp_path: Path) -> None:

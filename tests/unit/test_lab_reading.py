@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bettong.garbage import PauseLog
 from bettong.lab.gc_pauses import GcPause, logging_pauses, pauses
-from bettong.lab.reading import Lateness
+from bettong.lab.reading import Lateness, SinkReading
 from bettong.lab.spec import LoadStep
 
 STEPS = [LoadStep(messages_per_s=10, seconds=10), LoadStep(messages_per_s=20, seconds=5)]
@@ -36,6 +36,12 @@ def test_a_result_counts_for_the_step_in_which_its_message_was_due() -> None:
         14: [500],
         20: [500],
     }
+
+
+def test_a_reading_of_which_nothing_is_expected_is_done_at_once() -> None:
+    for size, done in ((0, True), (1, False)):
+        reading = SinkReading("127.0.0.1:1", "sums", size, Lateness([], warm_up_s=0))
+        assert reading.done.is_set() is done
 
 
 def test_pauses_are_read_from_javas_logs_and_nothing_else_is(tmp_path: Path) -> None:

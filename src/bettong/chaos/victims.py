@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import psutil
 
-from bettong.chaos.spec import OtherProcess
+from bettong.chaos.spec import TARGETS, OtherProcess
 from bettong.local.record import ServiceRecord
 from bettong.local.services import SECOND
 from bettong.services import PROCESSOR
 
 # How Spark's Python processes are recognized: the module that the processor has them run.
 _DAEMON = "bettong_processor.daemon"
+
+# What stands behind the name of a service where there are several instances of it.
+_INSTANCE = re.compile(r"-\d+$")
 
 # The numbers of the children of each process, by its own.
 Families = Mapping[int, Sequence[int]]
@@ -56,6 +60,24 @@ def processes(
     return sorted(found, key=lambda each: each.pid)
 
 
+def all_processes(
+    services: Mapping[str, ServiceRecord], within: Families | None = None
+) -> dict[str, list[psutil.Process]]:
+    """Every running process of the suite once, by target.
+
+    What is no target's counts with the service that has started it: the daemons that fork Python's workers, for one.
+    """
+    within = families() if within is None else within
+    found = {target: processes(target, services, within) for target in TARGETS}
+    known = {each.pid for every in found.values() for each in every}
+    for name, record in services.items():
+        if (own := _running(record)) is not None:
+            others = [each for each in (own, *_descendants(own, within)) if each.pid not in known]
+            known.update(each.pid for each in others)
+            found.setdefault(_INSTANCE.sub("", name), []).extend(others)
+    return found
+
+
 def _leader(services: Mapping[str, ServiceRecord]) -> psutil.Process | None:
     """The processor that is at work: of two the older one, for one that dies and comes back stands by."""
     living = [
@@ -83,6 +105,12 @@ def _workers(parent: psutil.Process, within: Families) -> list[psutil.Process]:
     """The processor, and Spark's Java, start Python daemons, which fork a worker for each task at a time."""
     daemons = [each for each in _children(parent, within) if _DAEMON in _command(each)]
     return [worker for daemon in daemons for worker in _children(daemon, within)]
+
+
+def _descendants(parent: psutil.Process, within: Families) -> Iterator[psutil.Process]:
+    for child in _children(parent, within):
+        yield child
+        yield from _descendants(child, within)
 
 
 def _children(parent: psutil.Process, within: Families) -> list[psutil.Process]:

@@ -12,7 +12,7 @@ from bettong.chaos.log_position import LogPosition
 from bettong.cluster.api import Cluster
 from bettong.cluster.objects import RELEASE
 from bettong.errors import ClusterError
-from bettong.lab.sampling import Sampling
+from bettong.lab.sampling import KindSample, Sampling
 from bettong.metric_series import Metric, Scope
 from bettong.metrics import LAG, MESSAGES, OFFSET, SERIES
 
@@ -92,6 +92,5 @@ class ClusterSampling(Sampling):
         for each in found:
             cores[each.component] += each.cores
             memory_mb[each.component] += each.memory_bytes / _MEBIBYTE
-        at_s = time.time() - self._begin_s
-        for name, used in cores.items():
-            self.usage.note(name, at_s, memory_mb=memory_mb[name], cpu_s=used * passed_s, passed_s=passed_s)
+        kinds = {name: KindSample(memory_mb[name], used * passed_s) for name, used in cores.items()}
+        self.usage.note(kinds, time.time() - self._begin_s, passed_s)

@@ -7,6 +7,7 @@ next begins, so that a model knows in which order the log has them. A load whose
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,7 +95,7 @@ class Pace:
         return self._sent[-1]
 
     def step_of(self, number: int) -> int:
-        """Of the message, which counts from 0."""
+        """Of the message, which counts from 0; never one that has none, where another has."""
         if not self._steps:
             return 0
         return next(
@@ -102,11 +103,12 @@ class Pace:
         )
 
     def due_s(self, number: int) -> float:
-        """When it is due, after the beginning."""
-        if not self._steps:
-            return 0.0
+        """When it is due, after the beginning; before it, what came before the first message."""
+        if number < 0:
+            return -math.inf
         step = self.step_of(number)
-        return self._begun_s[step] + (number - self._sent[step]) / self._steps[step].messages_per_s
+        rate = self._steps[step].messages_per_s if self._steps else 0.0
+        return self._begun_s[step] + ((number - self._sent[step]) / rate if rate else 0.0)
 
 
 def due_frames(rounds: Iterator[Sequence[LoadPart]], frame_messages: int, pace: Pace) -> Iterator[DueFrame]:

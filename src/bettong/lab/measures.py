@@ -12,6 +12,7 @@ from hdrh.histogram import HdrHistogram
 from bettong.chaos.growth import Sample
 from bettong.chaos.nemeses import Injected
 from bettong.lab.gc_pauses import GcPause
+from bettong.lab.pauses import AssignmentChange, longest_pauses
 from bettong.lab.reading import ResultReading
 from bettong.lab.sampling import FAULT, GC_PAUSE, LAG, LATENCY, SeriesPoint, Usage
 from bettong.lab.spec import LoadStep
@@ -67,25 +68,49 @@ def course(
         yield SeriesPoint(each.begun_s - begin_s, f"{each.fault.label}: {FAULT}", lasting_s)
 
 
+def partition_pauses(
+    readings: Mapping[str, ResultReading], changes: Sequence[AssignmentChange], since_s: float
+) -> list[Measured]:
+    """The longest pause in the results of any partition that began from `since_s`, Unix time, on.
+
+    Of all, and of those around changes of the assignment, by why they were made. A partition without messages pauses
+    by itself: they say something of a load that has results of each partition all the time.
+    """
+    found = []
+    for sink, reading in readings.items():
+        for why, lasting_ms in longest_pauses(reading.pauses.since(since_s), changes).items():
+            name = f"{sink}: longest pause of a partition" + (f", {why}" if why else "")
+            found.append(Measured(name, "ms", lasting_ms))
+    return found
+
+
+def cpu_shares(usage: Usage, since_s: float, until_s: float) -> list[Measured]:
+    """CPU of all processes, and of each kind, on average over a time of the run."""
+    percent = {
+        target: 100 * spent_s / (until_s - since_s)
+        for target, spent_s in usage.cpu_s(since_s, until_s).items()
+        if spent_s > 0
+    }
+    shares = {"all": sum(percent.values()), **percent} if percent else {}
+    return [Measured(f"CPU of {target}", "% of a core", each) for target, each in shares.items()]
+
+
 def usages(usage: Usage, gc_pauses: Sequence[GcPause], messages: int) -> list[Measured]:
     """CPU, memory, pauses of collectors and bytes sent; what is 0 is no metric, for nothing can be compared with it."""
-    cpu = [
-        Measured(f"CPU of {target}, a million messages", "s", spent_s * 1e6 / messages)
-        for target, spent_s in usage.cpu_s.items()
-        if spent_s > 0
-    ]
-    memory = [
-        Measured(f"memory of {target}, at most", "MB", most) for target, most in usage.memory_mb.items()
-    ]
     paused_s: dict[str, float] = defaultdict(float)
     for each in gc_pauses:
         paused_s[each.target] += each.lasting_ms / 1e3
-    pauses = [Measured(f"GC pauses of {target}, all", "s", each) for target, each in paused_s.items()]
-    sent = Measured("network, a million messages", "MB", usage.network_mb * 1e6 / messages)
+    memory = {"all": usage.memory_of_all_mb, **usage.memory_mb} if usage.memory_mb else {}
+    sent_mb = usage.network_mb * 1e6 / messages if messages else 0.0
     return [
-        *([Measured("CPU of all, a million messages", "s", sum(each.value for each in cpu))] if cpu else []),
-        *cpu,
-        *memory,
-        *pauses,
-        *([sent] if sent.value > 0 else []),
+        *(_cpu_for_a_million(usage, messages) if messages else []),
+        *(Measured(f"memory of {target}, at most", "MB", most) for target, most in memory.items()),
+        *(Measured(f"GC pauses of {target}, all", "s", each) for target, each in paused_s.items()),
+        *([Measured("network, a million messages", "MB", sent_mb)] if sent_mb else []),
     ]
+
+
+def _cpu_for_a_million(usage: Usage, messages: int) -> list[Measured]:
+    cpu_s = {target: spent_s * 1e6 / messages for target, spent_s in usage.cpu_s().items() if spent_s > 0}
+    every = {"all": sum(cpu_s.values()), **cpu_s} if cpu_s else {}
+    return [Measured(f"CPU of {target}, a million messages", "s", each) for target, each in every.items()]

@@ -13,6 +13,7 @@ from hdrh.histogram import HdrHistogram
 from bettong.client.subscriber import Subscriber
 from bettong.edges.external_kafka import TopicReader
 from bettong.errors import BettongError
+from bettong.lab.pauses import PartitionPauses
 from bettong.lab.spec import LoadStep
 from bettong.lab.topics import RunTopics
 from bettong.threads import BlockThread
@@ -57,7 +58,7 @@ class Lateness:
 class ResultReading(BlockThread):
     """A context manager: inside, a thread reads the results of a sink. `done` is set when there are `size` bytes.
 
-    It reads on until it is left: what comes twice must be seen, too.
+    It reads on until it is left: what comes twice must be seen, too. `pauses`: in the results of each partition.
     """
 
     def __init__(self, sink: str, size: int, lateness: Lateness) -> None:
@@ -67,10 +68,15 @@ class ResultReading(BlockThread):
         self.done = threading.Event()
         self.failure: BettongError | None = None
         self.lateness = lateness
+        self.pauses = PartitionPauses()
         self._size = size
+        if size == 0:
+            self.done.set()
 
-    def _take(self, messages: Iterable[bytes]) -> None:
+    def _take(self, messages: Iterable[bytes], partitions: Iterable[int]) -> None:
         self.last_s = time.time()
+        for each in partitions:
+            self.pauses.note(each, self.last_s)
         self.content += b"".join(messages)
         if len(self.content) >= self._size:
             self.done.set()
@@ -90,7 +96,7 @@ class SinkReading(ResultReading):
     def _run(self) -> None:
         try:
             for result in self._subscriber:
-                self._take(result.messages)
+                self._take(result.messages, [result.position.partition])
                 self.lateness.note(result.sent_ns / 1e9, self.last_s)
         except BettongError as error:
             self._fail(error)
@@ -124,7 +130,7 @@ class TopicReading(ResultReading):
                     found = reader.poll(_POLL_MS, _RECORDS_MAX)
                     messages = [value or b"" for records in found.values() for value in records.values]
                     if messages:
-                        self._take(messages)
+                        self._take(messages, found)
                         self._arrived.append((self.last_s, messages))
             except BettongError as error:
                 self._fail(error)

@@ -20,7 +20,7 @@ from bettong.errors import LabError, LateError
 from bettong.lab.clients import Clients, clients, open_feed
 from bettong.lab.cluster_target import cluster_target
 from bettong.lab.load import LabLoad, Pace, TopicLoad, make_load
-from bettong.lab.measures import Measured, course, latencies, usages
+from bettong.lab.measures import Measured, course, cpu_shares, latencies, partition_pauses, usages
 from bettong.lab.progress import taken
 from bettong.lab.reading import Lateness, ResultReading, SinkReading, TopicReading
 from bettong.lab.sampling import SeriesPoint
@@ -33,6 +33,8 @@ from bettong.local.interrupts import terminable
 SETTLE_S_MAX = 600.0
 # After all is there: long enough for what is too much to come.
 _QUIET_S = 1.0
+# Fewer than a sender takes at once.
+_FIRST_FRAME_MESSAGES = 10_000
 
 
 @dataclass(slots=True)
@@ -84,6 +86,8 @@ def once(
         with running.target.collecting(begin_s, positions_every_s=positions_every_s) as collected:
             injected = running.target.disturb(begin_s)
             running.clients.finish(spec.lasting_s)
+            if (left_s := begin_s + spec.lasting_s - time.time()) > 0:
+                running.target.rest(left_s)  # of steps without messages
             say("the last results")
             _await(running.readings, settle_s_max)
         running.target.rest(_QUIET_S)
@@ -101,6 +105,10 @@ def once(
         end_s = max((each.last_s for each in running.readings.values()), default=time.time())
         repeat.measured.append(Measured("throughput", "messages/s", messages / (end_s - begin_s)))
     repeat.measured += latencies(spec.steps, running.readings)
+    if spec.faults:
+        repeat.measured += partition_pauses(running.readings, collected.changes, begin_s + spec.warm_up_s)
+    if spec.lasting_s > spec.warm_up_s:
+        repeat.measured += cpu_shares(collected.usage, spec.warm_up_s, spec.lasting_s)
     repeat.measured += usages(collected.usage, collected.gc_pauses, messages)
     return repeat
 
@@ -150,7 +158,8 @@ def _fold_first(target: RunTarget, load: LabLoad) -> None:
     parts = load.first()
     for part in parts:
         with open_feed(part.source, target.sender, target.topics) as feed:
-            feed.send_columns(dict(part.columns))
+            for start in range(0, part.messages, _FIRST_FRAME_MESSAGES):
+                feed.send_columns(dict(part.slice(start, start + _FIRST_FRAME_MESSAGES).columns))
     if parts:
         target.await_folded(sum(part.messages for part in parts))
 

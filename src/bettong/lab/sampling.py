@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import psutil
 
-from bettong.chaos.spec import TARGETS
-from bettong.chaos.victims import families, processes
+from bettong.chaos.victims import all_processes
 from bettong.local.record import ServiceRecord
 from bettong.threads import BlockThread
 
@@ -33,26 +33,56 @@ class SeriesPoint:
     value: float
 
 
+@dataclass(frozen=True, slots=True)
+class KindSample:
+    """What all processes of a kind hold now (RSS), and the CPU time that they have spent since the sample before."""
+
+    memory_mb: float
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpentCpu:
+    """CPU time of a kind of process between two samples, in seconds since the run began."""
+
+    kind: str
+    since_s: float
+    until_s: float
+    cpu_s: float
+
+
 @dataclass(slots=True)
 class Usage:
     """What was used while a run was measured, by kind of process, or by component on a cluster.
 
-    `cpu_s`: of all of a kind together. `memory_mb`: the most that a kind held. `network_mb`: what the machine sent, to
-    itself too. `points`: all samples.
+    `memory_mb`: the most that a kind held. `memory_of_all_mb`: the most that all held at one time; pages that processes
+    share count in each of them. `network_mb`: what the machine sent, to itself too. `points`: all samples.
     """
 
-    cpu_s: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     memory_mb: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    memory_of_all_mb: float = 0.0
     network_mb: float = 0.0
+    spent: list[SpentCpu] = field(default_factory=list)
     points: list[SeriesPoint] = field(default_factory=list)
 
-    def note(self, kind: str, at_s: float, *, memory_mb: float, cpu_s: float, passed_s: float) -> None:
-        """A sample of a kind: what it holds, and what it has spent since the one before; the first passes no time."""
-        self.memory_mb[kind] = max(self.memory_mb[kind], memory_mb)
-        self.points.append(SeriesPoint(at_s, f"{kind}: {MEMORY}", memory_mb))
-        if passed_s:
-            self.cpu_s[kind] += cpu_s
-            self.points.append(SeriesPoint(at_s, f"{kind}: {CORES}", cpu_s / passed_s))
+    def note(self, kinds: Mapping[str, KindSample], at_s: float, passed_s: float) -> None:
+        """A sample, so long after the one before; the first passes no time."""
+        self.memory_of_all_mb = max(self.memory_of_all_mb, sum(each.memory_mb for each in kinds.values()))
+        for kind, each in kinds.items():
+            self.memory_mb[kind] = max(self.memory_mb[kind], each.memory_mb)
+            self.points.append(SeriesPoint(at_s, f"{kind}: {MEMORY}", each.memory_mb))
+            if passed_s:
+                self.spent.append(SpentCpu(kind, at_s - passed_s, at_s, each.cpu_s))
+                self.points.append(SeriesPoint(at_s, f"{kind}: {CORES}", each.cpu_s / passed_s))
+
+    def cpu_s(self, since_s: float = -math.inf, until_s: float = math.inf) -> dict[str, float]:
+        """CPU time of each kind within a time; of a sample that is partly in it, that part."""
+        found: dict[str, float] = defaultdict(float)
+        for each in self.spent:
+            within_s = min(each.until_s, until_s) - max(each.since_s, since_s)
+            if within_s > 0:
+                found[each.kind] += each.cpu_s * within_s / (each.until_s - each.since_s)
+        return found
 
 
 class Sampling(BlockThread):
@@ -82,7 +112,7 @@ class Sampling(BlockThread):
 
 
 class UsageSampling(Sampling):
-    """All processes of a kind together."""
+    """All processes of a suite, those of a kind together."""
 
     def __init__(self, services: Callable[[], Mapping[str, ServiceRecord]], begin_s: float) -> None:
         super().__init__("lab-usage", begin_s, every_s=_SAMPLE_S)
@@ -91,21 +121,23 @@ class UsageSampling(Sampling):
         self._sent = psutil.net_io_counters().bytes_sent
 
     def _sample(self, passed_s: float) -> None:
-        services, within = self._services(), families()
+        services = self._services()
         at_s = time.time() - self._begin_s
         sent_mb = (psutil.net_io_counters().bytes_sent - self._sent) / _MEBIBYTE
         before_mb, self.usage.network_mb = self.usage.network_mb, sent_mb
         if passed_s:
             rate_mb = (sent_mb - before_mb) / passed_s
             self.usage.points.append(SeriesPoint(at_s, f"{MACHINE}: {NETWORK}", rate_mb))
-        for target in TARGETS:
-            cpu_s, memory_mb = 0.0, 0.0
-            for process in processes(target, services, within):
-                with suppress(psutil.NoSuchProcess):
-                    spent_s = sum(process.cpu_times()[:2])
-                    known_s = self._spent_s.get(process, 0.0 if passed_s else spent_s)
-                    cpu_s += max(0.0, spent_s - known_s)
-                    self._spent_s[process] = spent_s
-                    memory_mb += process.memory_info().rss / _MEBIBYTE
-            if memory_mb:
-                self.usage.note(target, at_s, memory_mb=memory_mb, cpu_s=cpu_s, passed_s=passed_s)
+        kinds = {kind: self._sampled(each, passed_s) for kind, each in all_processes(services).items()}
+        self.usage.note({kind: each for kind, each in kinds.items() if each.memory_mb}, at_s, passed_s)
+
+    def _sampled(self, processes: Iterable[psutil.Process], passed_s: float) -> KindSample:
+        cpu_s, memory_mb = 0.0, 0.0
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                spent_s = sum(process.cpu_times()[:2])
+                known_s = self._spent_s.get(process, 0.0 if passed_s else spent_s)
+                cpu_s += max(0.0, spent_s - known_s)
+                self._spent_s[process] = spent_s
+                memory_mb += process.memory_info().rss / _MEBIBYTE
+        return KindSample(memory_mb, cpu_s)

@@ -36,9 +36,9 @@ class _Table(BaseModel):
 
 
 class LoadStep(_Table):
-    """So many messages a second for so long."""
+    """So many messages a second for so long. 0: nothing is fed, and all that runs has nothing to do."""
 
-    messages_per_s: Rate
+    messages_per_s: Annotated[float, Field(ge=0, le=1e9)]
     seconds: Seconds
 
     @property
@@ -127,6 +127,8 @@ class RunSpec(_Table):
             raise ValueError("needs steps, or messages that go as fast as they can, and not both")
         if self.messages is not None and self.objective != Objective():
             raise ValueError("an objective is about a rate: give steps, not messages")
+        if self.objective != Objective() and not any(each.messages_per_s for each in self.steps):
+            raise ValueError("an objective is about latency: give a step that has messages")
         if self.messages is not None and self.faults:
             raise ValueError(
                 "faults come at times of a run: give steps, not messages, which end when they end"

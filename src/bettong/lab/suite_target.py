@@ -17,6 +17,7 @@ from bettong.chaos.timetable import PlannedFault
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.lab.folding import await_folded
 from bettong.lab.gc_pauses import logging_pauses, pauses
+from bettong.lab.pauses import assignment_changes
 from bettong.lab.sampling import UsageSampling
 from bettong.lab.spec import RunSpec
 from bettong.lab.target import Collected
@@ -67,6 +68,8 @@ class SuiteTarget:
             yield found
         found.usage, found.positions = sampling.usage, watch.positions
         found.gc_pauses = [each for each in pauses(self.folder) if each.at_s >= begin_s]
+        log = self.suite.record.services[PROCESSOR.name].log.read_text()
+        found.changes = [each for each in assignment_changes(log) if each.at_s >= begin_s]
 
     def disturb(self, begin_s: float) -> list[Injected]:
         """See `RunTarget`."""

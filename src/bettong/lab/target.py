@@ -11,6 +11,7 @@ from bettong.chaos.growth import Sample
 from bettong.chaos.log_position import LogPosition
 from bettong.chaos.nemeses import Injected
 from bettong.lab.gc_pauses import GcPause
+from bettong.lab.pauses import AssignmentChange
 from bettong.lab.sampling import Usage
 from bettong.lab.topics import RunTopics
 
@@ -19,12 +20,14 @@ from bettong.lab.topics import RunTopics
 class Collected:
     """What a target noted while a run was measured. Whole when `collecting` is left.
 
-    `positions`: how far the processor was, by Unix time. `facts`: what it is, beyond this machine.
+    `positions`: how far the processor was, by Unix time. `changes`: partitions were assigned anew. `facts`: what it is,
+    beyond this machine.
     """
 
     usage: Usage = field(default_factory=Usage)
     positions: Sequence[LogPosition] = ()
     gc_pauses: Sequence[GcPause] = ()
+    changes: Sequence[AssignmentChange] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -1,0 +1,79 @@
+"""All processes of a suite: each once, and what is no target of faults with the service that has started it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bettong.chaos.spec import OtherProcess
+from bettong.chaos.victims import all_processes, families, processes
+from bettong.lab.sampling import UsageSampling
+from bettong.local.record import ServiceRecord
+from bettong.services import PROCESSOR
+from tests.waiting import eventually
+
+# What it says is its command line: the processor starts a daemon, which starts a worker, and that a helper.
+TREE = """
+import subprocess, sys, time
+depth = sys.argv[1:]
+if len(depth) > 1:
+    subprocess.Popen([sys.executable, "-c", sys.orig_argv[2], *depth[1:]])
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def services() -> Iterator[dict[str, ServiceRecord]]:
+    """A processor with a daemon that has a worker, which has a helper; and a sender."""
+    kinds = {PROCESSOR.name: ["driver", "bettong_processor.daemon", "worker", "helper"], "sender": ["sender"]}
+    started = {name: subprocess.Popen([sys.executable, "-c", TREE, *words]) for name, words in kinds.items()}
+    every = [psutil.Process(each.pid) for each in started.values()]
+    eventually(lambda: len(every[0].children(recursive=True)) == 3)
+    yield {
+        name: ServiceRecord(
+            pid=each.pid, started_s=psutil.Process(each.pid).create_time(), log=Path(os.devnull)
+        )
+        for name, each in started.items()
+    }
+    for each in [*every[0].children(recursive=True), *every]:
+        each.kill()
+    for process in started.values():
+        process.wait()
+
+
+def last_words(found: list[psutil.Process]) -> list[str]:
+    """By which each of the tree is known."""
+    return sorted(each.cmdline()[3] for each in found)
+
+
+def test_a_daemon_counts_with_the_processor_and_is_no_target(services: dict[str, ServiceRecord]) -> None:
+    found = {kind: last_words(each) for kind, each in all_processes(services).items() if each}
+    assert found == {
+        PROCESSOR.name: ["bettong_processor.daemon", "driver", "helper"],
+        OtherProcess.WORKER: ["worker"],
+        "sender": ["sender"],
+    }
+    assert last_words(processes(PROCESSOR.name, services)) == ["driver"]
+    assert last_words(processes(OtherProcess.WORKER, services, families())) == ["worker"]
+
+
+def test_another_instance_counts_with_its_service(services: dict[str, ServiceRecord]) -> None:
+    renamed = {"sender-2": services["sender"], "console": services[PROCESSOR.name]}
+    found = {kind: last_words(each) for kind, each in all_processes(renamed).items() if each}
+    assert found["sender"] == ["sender"]
+    assert found["console"] == ["bettong_processor.daemon", "driver", "helper", "worker"]
+
+
+def test_usage_is_of_every_process(services: dict[str, ServiceRecord]) -> None:
+    with UsageSampling(lambda: services, 0.0) as sampling:
+        eventually(lambda: sampling.usage.memory_of_all_mb)
+    found = sampling.usage.memory_mb
+    assert found.keys() == {PROCESSOR.name, OtherProcess.WORKER, "sender"}
+    assert found[PROCESSOR.name] > 2 * found["sender"]  # of three processes as large as that one
+    assert sampling.usage.memory_of_all_mb > 4 * found["sender"]
