@@ -13,7 +13,7 @@ from bettong.edges.application_file import load
 from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import Frame, encode
 from bettong.identifiers import Origin, SequenceNumber
-from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
+from examples.market_spread_load import INITIAL_QUOTES, SYMBOLS, Round, further_quotes, rounds
 from examples.market_spread_oracle import Results, rejected, rows
 
 APPLICATION = Path(__file__).parents[1] / "examples" / "market_spread" / "risk_check.py"
@@ -26,14 +26,18 @@ _ORDER = struct.Struct(">IBBI6s4sdd21s")
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Generated load, and what a plain loop makes of it: result bytes by symbol."""
+    """Generated load, and what a plain loop makes of it: result bytes by symbol.
+
+    `further`: quotes that come first, beside the initial ones, where there are more symbols than these have.
+    """
 
     rounds: list[Round]
     rejected: Results
+    further: Round | None = None
 
     @property
     def messages(self) -> int:
-        """Generated messages; the initial quotes come on top."""
+        """Generated messages; the initial quotes, and the further ones, come on top."""
         return sum(each.messages for each in self.rounds)
 
     @property
@@ -42,10 +46,10 @@ class Workload:
         return sum(len(result) for results in self.rejected.values() for result in results)
 
 
-def workload(messages: int) -> Workload:
-    """The steady load with the 15 rejecting symbols in it, and its right answer."""
-    generated = list(rounds(messages, seed=SEED))
-    return Workload(generated, rejected(generated))
+def workload(messages: int, *, seed: int = SEED, symbols: int = SYMBOLS) -> Workload:
+    """The steady load with the rejecting symbols in it, 15 of 350, and its right answer."""
+    generated, further = list(rounds(messages, seed=seed, symbols=symbols)), further_quotes(symbols)
+    return Workload(generated, rejected([further, *generated]), further)
 
 
 def planned() -> Plan:

@@ -19,6 +19,9 @@ INITIAL_QUOTES = DATA / "350-symbols_initial-nbbo-fixish.msg"
 
 Columns = dict[str, np.ndarray[Any, Any]]
 
+# Those of the initial quotes. More are made of them, each with the price of one of these and a ticker of four digits.
+SYMBOLS, SYMBOLS_MAX = 350, 10_000
+
 # 80 % of the orders go to 20 % of the symbols.
 HOT_ORDERS, HOT_SYMBOLS = 0.8, 0.2
 _MILLISECONDS = 60_000
@@ -66,16 +69,50 @@ def instruments(*, rejecting: bool) -> Instruments:
     return Instruments(np.array(symbols, "S4"), np.array(prices), np.array(marks))
 
 
+def more_instruments(symbols: int) -> Instruments:
+    """So many, from 350 on: of 350 each 15 are rejecting, which come last."""
+    if not SYMBOLS <= symbols <= SYMBOLS_MAX:
+        raise ValueError(f"{symbols} symbols: expected {SYMBOLS} to {SYMBOLS_MAX}")
+    usual, numbers = instruments(rejecting=True), np.arange(symbols)
+    pick = numbers % SYMBOLS
+    made = np.array([f"{number:04}".encode() for number in range(SYMBOLS, symbols)], "S4")
+    order = np.argsort(usual.rejecting[pick], kind="stable")
+    return Instruments(
+        np.concatenate([usual.symbols, made])[order], usual.prices[pick][order], usual.rejecting[pick][order]
+    )
+
+
+def further_quotes(symbols: int) -> Round:
+    """A quote of each symbol that the initial quotes lack; of 350, none."""
+    of = more_instruments(symbols)
+    is_further = np.char.isdigit(of.symbols)
+    prices, rejecting = of.prices[is_further], of.rejecting[is_further]
+    random, times = np.random.default_rng(0), _times()
+    quotes = {
+        "symbol": of.symbols[is_further],
+        "time": times[: len(prices)],
+        "bid": prices,
+        "offer": prices + np.where(rejecting, 0.08, 0.01),
+    }
+    return Round(quotes, _orders(of, 0, random, times, first_id=0))
+
+
 def rounds(
-    messages: int, *, seed: int, rejecting: bool = True, round_messages: int = 131_072
+    messages: int,
+    *,
+    seed: int,
+    rejecting: bool = True,
+    round_messages: int = 131_072,
+    symbols: int = SYMBOLS,
 ) -> Iterator[Round]:
     """`messages` messages, half quotes and half orders, in rounds.
 
+    `symbols`: how many there are, where some are rejecting.
     With `rejecting`, 15 of the 350 symbols keep a spread that rejects (about 1 order in 100 is rejected); without,
     only cheap ones ever do: about 1 order in 70,000.
     """
     random = np.random.default_rng(seed)
-    everything = instruments(rejecting=rejecting)
+    everything = more_instruments(symbols) if rejecting else instruments(rejecting=False)
     times = _times()
     left, number, ordered = messages, 0, 0
     while left > 0:

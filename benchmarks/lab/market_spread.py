@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.workload import Workload, column_frames, workload
+from benchmarks.workload import SEED, Workload, column_frames, workload
 from bettong.lab.load import LoadPart
 from examples.market_spread_oracle import by_symbol
 
-SINK = "rejected"
+SOURCE, SINK = "nbbo", "rejected"
 
 
 class MarketSpreadLoad:
@@ -24,12 +24,14 @@ class MarketSpreadLoad:
         source, columns = next(column_frames(self._load, self._load.messages))
         assert source.schema is not None
         names = [field.name for field in source.schema.fields]
-        return [LoadPart(source.name, dict(zip(names, map(np.asarray, columns.columns), strict=True)))]
+        initial = LoadPart(SOURCE, dict(zip(names, map(np.asarray, columns.columns), strict=True)))
+        further = self._load.further
+        return [initial] if not further else [initial, LoadPart(SOURCE, further.quotes)]
 
     def rounds(self) -> Iterator[Sequence[LoadPart]]:
         """Quotes of one half of the symbols beside orders of the other."""
         for each in self._load.rounds:
-            yield LoadPart("nbbo", each.quotes), LoadPart("orders", each.orders)
+            yield LoadPart(SOURCE, each.quotes), LoadPart("orders", each.orders)
 
     def result_bytes(self) -> Mapping[str, int]:
         """Of the rejected orders."""
@@ -37,11 +39,16 @@ class MarketSpreadLoad:
 
     def wrong(self, results: Mapping[str, bytes]) -> str:
         """Against what a plain loop rejects."""
-        found, expected = by_symbol(results[SINK]), self._load.rejected
-        bad = [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
-        return f"those of {len(bad)} symbols, such as {min(bad)!r}" if bad else ""
+        return wrong_symbols(self._load, results[SINK])
 
 
-def load(messages: int, seed: int) -> MarketSpreadLoad:  # noqa: ARG001 - the workload has a seed of its own
-    """The steady load with its right answer."""
-    return MarketSpreadLoad(workload(messages))
+def wrong_symbols(load: Workload, results: bytes) -> str:
+    """What is wrong with the results, by what a plain loop rejects of each symbol, in its order."""
+    found, expected = by_symbol(results), load.rejected
+    bad = [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
+    return f"those of {len(bad)} symbols, such as {min(bad)!r}" if bad else ""
+
+
+def load(messages: int, seed: int) -> MarketSpreadLoad:
+    """The steady load with its right answer; seed 0 is the load of `make bench`."""
+    return MarketSpreadLoad(workload(messages, seed=SEED + seed))
