@@ -1,6 +1,5 @@
 """Numbers of keys, from the log of their stage to the last result in the log: what speed hangs on besides messages."""
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,15 +128,9 @@ def two_against_one(*, schedule: Schedule, partitions: int) -> Sample:
 
 
 def _volatilities(chosen: Array, values: Array) -> tuple[int, int]:
-    """By the same function in a plain loop, after `all_keys`, of which nothing comes."""
-    kept: defaultdict[int, implied_volatility.Guess] = defaultdict(implied_volatility.Guess)
-    pairs = zip(number_load.all_keys(_COSTLY_KEYS), (chosen, values), strict=True)
-    results = [
-        implied_volatility.imply(implied_volatility.Number(key, value), kept[key])
-        for key, value in zip(*(np.concatenate(pair).tolist() for pair in pairs), strict=True)
-    ]
-    totals = [each.total for each in results if each is not None]
-    return len(totals), sum(totals)
+    """How many there are, and their sum, after `all_keys`, of which nothing comes."""
+    _, totals = number_load.volatilities_of(chosen, values, keys=_COSTLY_KEYS)
+    return len(totals), int(totals.sum())
 
 
 def _results(reader: LogReader, count: int, feeder: Feeder) -> list[Frame]:

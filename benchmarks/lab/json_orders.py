@@ -1,6 +1,5 @@
 """Orders as JSON of ten fields, one a record, from topic to topic: each with its account's total so far."""
 
-import json
 from dataclasses import dataclass
 
 import bettong
@@ -46,11 +45,6 @@ class TotalledOrder:
     amount: float
 
 
-def read(value: bytes) -> JsonOrder:
-    """A record's value."""
-    return JsonOrder(**json.loads(value))
-
-
 def add(order: JsonOrder, total: AccountTotal) -> TotalledOrder:
     """The account's totals, with this order in them."""
     total.orders += 1
@@ -71,6 +65,6 @@ def add(order: JsonOrder, total: AccountTotal) -> TotalledOrder:
 
 app = bettong.Application("json-orders")
 orders = app.source(
-    "orders", schema=JsonOrder, key="account", decoder=bettong.each(read), from_=bettong.KafkaTopic("orders")
+    "orders", schema=JsonOrder, key="account", format="json", from_=bettong.KafkaTopic("orders")
 )
 orders.stateful(add, state=AccountTotal).sink("totals", to=bettong.KafkaTopic("totals"))

@@ -1,0 +1,16 @@
+"""Prices of options of 10,000 keys, of which one in a thousand has a result."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from benchmarks.lab.keyed_numbers import NumberLoad
+from benchmarks.number_load import volatilities_of
+
+KEYS = 10_000
+
+
+def load(messages: int, seed: int) -> NumberLoad:
+    """The prices with their results."""
+    results = partial(volatilities_of, keys=KEYS)
+    return NumberLoad(messages, seed, keys=KEYS, every=1000, sink="volatilities", results=results)

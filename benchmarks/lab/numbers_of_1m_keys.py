@@ -1,0 +1,10 @@
+"""Numbers of a million keys, of which one in a thousand has a result."""
+
+from __future__ import annotations
+
+from benchmarks.lab.keyed_numbers import NumberLoad
+
+
+def load(messages: int, seed: int) -> NumberLoad:
+    """The numbers with their results."""
+    return NumberLoad(messages, seed, keys=1_000_000, every=1000)
