@@ -14,7 +14,7 @@ _ALL = "all"
 _CPU, _CPU_END = "CPU of ", ", a million messages"
 
 
-def suite_speed(*, messages: int, schedule: Schedule, compiled: bool, partitions: int) -> Sample:
+def suite_speed(messages: int, *, schedule: Schedule, compiled: bool, partitions: int) -> Sample:
     """Messages a second of one run, from the first one after the initial quotes until a subscriber has all results."""
     spec = _spec("market_spread.toml", schedule, partitions)
     measured = once(spec.model_copy(update={"messages": messages, "compiled": compiled})).measured

@@ -97,6 +97,11 @@ MODES = (("compiled", True), ("Python", False))
 # From the log, compiled: ten million and more a second are folded, and a run has to outlast its own beginning.
 _COMPILED_MESSAGES_MIN = 32_000_000
 
+# A run of a million is over in a second, of which its beginning takes a part.
+_SUITE_MESSAGES_MIN = 8_000_000
+
+_FOR_SPEED, _FOR_LATENCY = 16, 2
+
 # Enough for some windows of 100,000 keys to be over.
 _WINDOW_EVENTS_MIN, _PYTHON_EVENTS_MIN = 16_000_000, 3_000_000
 _JOINED_MIN = 4_000_000
@@ -110,7 +115,12 @@ Planned = tuple[list[str], str, Callable[[], list[Sample]]]
 def main(
     messages: Annotated[int, typer.Option(help="Messages of a run.", min=10_000)] = 1_000_000,
     runs: Annotated[int, typer.Option(help="Runs of each; the median counts.", min=1)] = 3,
-    partitions: Annotated[int, typer.Option(help="Partitions of every topic.", min=1)] = 16,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            help="Partitions of every topic; by default 16, and for latencies 2, a slot each.", min=1
+        ),
+    ] = None,
     schedule: Annotated[Schedule, typer.Option(help="How Spark hands frames on.")] = Schedule.RESIDENT,
     only: Annotated[Part | None, typer.Option(help="Measure one part.")] = None,
     results: Annotated[Path, typer.Option(help="Folder for JSON and page.")] = Path("bench-results"),
@@ -135,14 +145,15 @@ def main(
         measurements += found
     console.print(report.table(measurements, f"{messages:,} messages, {runs} runs"))
     asked: dict[str, str | int] = {"run": f"make bench, {schedule}", "messages": messages, "runs": runs}
-    asked |= {"partitions": partitions, "schedule": str(schedule)}
+    asked |= {"partitions": partitions or "16, latencies 2", "schedule": str(schedule)}
     path = report.save(results, measurements, facts, asked)
     console.print(f"{path}, and a page beside it", highlight=False)
 
 
 def _measurements(
-    load: Workload, only: Part | None, *, schedule: Schedule, partitions: int
+    load: Workload, only: Part | None, *, schedule: Schedule, partitions: int | None
 ) -> Iterator[Planned]:
+    for_speed, for_latency = partitions or _FOR_SPEED, partitions or _FOR_LATENCY
     yield from _of_worker_alone(load, only)
     if only in (None, Part.STATE):
         for name, alone, from_log in (
@@ -153,14 +164,15 @@ def _measurements(
                 once = partial(alone, load.messages, compiled=compiled)
                 yield [f"{name}, {mode}, worker alone"], "%", partial(_one, once)
                 count = max(load.messages, _COMPILED_MESSAGES_MIN) if compiled else load.messages
-                once = partial(from_log, count, number_log.Processing(schedule, partitions, compiled))
+                once = partial(from_log, count, number_log.Processing(schedule, for_speed, compiled))
                 yield [f"{name}, {mode}, {schedule}"], "%", partial(_one, once)
+    count = max(load.messages, _SUITE_MESSAGES_MIN)
     for part, name, speed in (
-        (Part.LOG, "Kafka to Kafka", partial(log_to_log.speed, load)),
-        (Part.SUITE, "whole suite", partial(lab_runs.suite_speed, messages=load.messages)),
+        (Part.LOG, "Kafka to Kafka", partial(_log_speed, count)),
+        (Part.SUITE, "whole suite", partial(lab_runs.suite_speed, count)),
     ):
         for mode, compiled in MODES if only in (None, part) else ():
-            once = partial(speed, schedule=schedule, compiled=compiled, partitions=partitions)
+            once = partial(speed, schedule=schedule, compiled=compiled, partitions=for_speed)
             yield [f"{name}, {mode}, {schedule}"], "messages/s", partial(_one, once)
     if only in (None, Part.LATENCY):
         for name, samples in (
@@ -168,15 +180,19 @@ def _measurements(
             ("client to subscriber", lab_runs.suite_latency),
         ):
             names = [f"{name} at 100,000/s, {schedule}, p{each:g}" for each in PERCENTILES]
-            yield names, "ms", partial(samples, schedule=schedule, partitions=partitions)
+            yield names, "ms", partial(samples, schedule=schedule, partitions=for_latency)
     if only in (None, Part.EXECUTORS):
-        ratio = partial(number_log.two_against_one, schedule=schedule, partitions=partitions)
+        ratio = partial(number_log.two_against_one, schedule=schedule, partitions=for_speed)
         yield [f"two executors against one, {schedule}"], "x", partial(_one, ratio)
     if only in (None, Part.STANDING):
         names = [f"idle, {what}, {schedule}" for what in ("Python", "Java")]
-        yield names, "% of a core", partial(standing.idle, schedule=schedule, partitions=partitions)
+        yield names, "% of a core", partial(standing.idle, schedule=schedule, partitions=for_speed)
         start = partial(standing.first_result, schedule=schedule)
         yield [f"bettong run to first result, {schedule}"], "s", partial(_one, start)
+
+
+def _log_speed(messages: int, *, schedule: Schedule, compiled: bool, partitions: int) -> Sample:
+    return log_to_log.speed(workload(messages), schedule=schedule, compiled=compiled, partitions=partitions)
 
 
 def _of_worker_alone(load: Workload, only: Part | None) -> Iterator[Planned]:

@@ -9,15 +9,16 @@ import grpc
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
+from bettong import metrics
 from bettong.edges.kafka_log import LogAdmin
 from bettong.frames.columns import Columns
 from bettong.frames.refused import Refused
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.schema.schema import schema_of
-from bettong.topics import stage_topic
+from bettong.topics import boundaries_topic, stage_topic
 from tests.samples.sender import Order, as_row, orders, refused_in, rows_frame
-from tests.servers.external_topic import Producer
+from tests.servers.external_topic import Producer, committed
 from tests.servers.freezing import frozen
 from tests.servers.sender_process import (
     FRAME_BYTES_MAX,
@@ -62,7 +63,14 @@ def make(
     """Makes senders that read the topic; none is started, all are killed at the end."""
     made: list[SenderProcess] = []
 
-    def one(*, there: str = kafka.bootstrap, options: str = "", **settings: str) -> SenderProcess:
+    def one(
+        *,
+        there: str = kafka.bootstrap,
+        topic: str = external,
+        options: str = "",
+        sources: str = "",
+        **settings: str,
+    ) -> SenderProcess:
         folder = tmp_path / f"sender-{len(made)}"
         folder.mkdir()
         made.append(
@@ -71,7 +79,7 @@ def make(
                 folder,
                 kafka=kafka.bootstrap,
                 redis=redis_server.url,
-                sources=f"orders_from=bettong.KafkaTopic({external!r}, connection='partner', {options})",
+                sources=f"orders_from=bettong.KafkaTopic({topic!r}, connection='partner', {options}), {sources}",
                 connections=json.dumps({"partner": {"bootstrap_servers": there, "client_id": "mine"}}),
                 **settings,
             )
@@ -247,6 +255,67 @@ def test_records_that_were_deleted_unread_stop_the_source_or_are_skipped_with_a_
         wanted = [*range(10), *range(20, 30)]
         eventually(lambda: numbers(kafka, name, 0, external) == wanted, seconds=30)
         assert sender.said("records lost")
+
+
+def test_deleted_markers_and_aborted_records_are_no_records_that_were_lost(
+    make: Make, name: str, external: str, kafka: KafkaBroker
+) -> None:
+    sender = make()
+    sender.start()
+    producer = Producer(kafka.bootstrap, transactional_id=name)
+    producer.transaction(external, 0, rows(0, 10), commit=True)  # offsets 0 to 9, and 10 is its marker
+    producer.transaction(external, 0, rows(90, 93), commit=False)  # 11 to 13, and 14
+    eventually(lambda: numbers(kafka, name, 0, external) == list(range(10)), seconds=30)
+    stored = boundaries_topic(name, "orders")
+    eventually(
+        lambda: json.loads(committed(kafka.bootstrap, stored)[-1][2]) == {"durable": 15, "ends": []},
+        seconds=30,
+    )
+    sender.kill()
+    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+    admin.delete_records({TopicPartition(external, 0): 15})
+    admin.close()
+    producer.transaction(external, 0, rows(10, 20), commit=True)
+    producer.close()
+    sender.start()
+    eventually(lambda: numbers(kafka, name, 0, external) == list(range(20)), seconds=30)
+    assert not sender.said("deleted before they were read")
+
+
+def test_another_topic_is_read_from_its_own_beginning(
+    make: Make, name: str, external: str, kafka: KafkaBroker, producer: Producer
+) -> None:
+    first = make()
+    first.start()
+    producer.send(external, 0, rows(0, 10))
+    eventually(lambda: numbers(kafka, name, 0, external) == list(range(10)), seconds=30)
+    first.stop()
+    another = created(kafka, f"{name}.another")
+    producer.send(another, 0, rows(10, 35))
+    second = make(topic=another)
+    second.start()
+    eventually(lambda: numbers(kafka, name, 0, another) == list(range(10, 35)), seconds=30)
+    second.stop()
+    producer.send(external, 0, rows(50, 55))
+    back = make()
+    back.start()
+    wanted = [*range(10), *range(50, 55)]
+    eventually(lambda: numbers(kafka, name, 0, external) == wanted, seconds=30)
+
+
+def test_a_sender_whose_decoder_never_returns_ends_when_it_is_told_to(
+    make: Make, external: str, producer: Producer
+) -> None:
+    sender = make(sources="orders_decoder=bettong.each(lambda row: __import__('time').sleep(600))")
+    sender.start()
+    producer.send(external, 0, [b"anything"])
+    eventually(lambda: "source orders is busy" in sender.metrics().get(metrics.DETAIL.name, ""), seconds=30)
+    process = sender.process
+    assert process is not None
+    process.terminate()
+    ending = process.wait(60)
+    assert ending is not None
+    assert ending.status == 0
 
 
 def test_reading_may_begin_with_what_is_new(

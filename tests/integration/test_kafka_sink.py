@@ -9,6 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.partitioner.default import murmur2
 from psutil import Process
 
@@ -65,6 +67,21 @@ def delivered(broker: KafkaBroker, name: str, partition: int) -> list[int]:
     ]
     assert len({partition_of_record for partition_of_record, _ in mine}) <= 1
     return [json.loads(value)["number"] for _, value in mine]
+
+
+def test_the_topic_of_positions_is_compacted_before_a_start_would_read_much(
+    name: str, kafka: KafkaBroker
+) -> None:
+    positions = f"{name}.positions"
+    options = ClientOptions("test", {"bootstrap_servers": kafka.bootstrap})
+    with TransactionalTopic(options, topic=None, positions=positions, transactional_id=name) as topic:
+        assert topic.open() == {}
+    admin = options.connect(KafkaAdminClient)
+    with closing(admin):
+        answer = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, positions)])
+    configs = {key: each["value"] for key, each in answer["topic"][positions].items()}
+    assert configs["cleanup.policy"] == "compact"
+    assert int(configs["segment.bytes"]) <= 16 * 1024 * 1024, "some 100,000 positions"
 
 
 @pytest.mark.parametrize("seed", [4711])

@@ -159,7 +159,10 @@ def test_it_is_known_how_far_clients_and_external_topics_are(
     planned: Plan, kafka: KafkaBroker, parts: PartsAtRest
 ) -> None:
     application = planned.application
-    stored = {b"0": b'{"durable": 17, "ends": [20]}', b"4": b'{"durable": 0, "ends": []}'}
+    stored = {
+        b"kafka.theirs.0": b'{"durable": 17, "ends": [20]}',
+        b"kafka.theirs.4": b'{"durable": 0, "ends": []}',
+    }
     boundaries = TransactionalTopic(
         ClientOptions("BETTONG_KAFKA", {"bootstrap_servers": kafka.bootstrap}),
         topic=None,

@@ -47,6 +47,16 @@ def test_what_was_aborted_is_skipped_and_positions_go_behind_it(topic: str, kafk
         assert reader.lag() == 0
 
 
+def test_what_librdkafka_raises_about_a_partition_is_an_error_of_the_log(
+    topic: str, kafka: KafkaBroker
+) -> None:
+    with (
+        reader_of(kafka.bootstrap, topic) as reader,
+        pytest.raises(LogError, match=rf"topic {topic} .*beginning to read"),
+    ):
+        reader.assign({0: -17})
+
+
 def test_a_reader_that_was_full_goes_on_at_once(topic: str, kafka: KafkaBroker) -> None:
     count, size = 600, 64 * 1024  # more than twice what is read ahead
     producer = Producer(kafka.bootstrap)

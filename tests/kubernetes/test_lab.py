@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bettong.cli.exit_codes import INTERRUPTED
+from bettong.lab import spec
 from bettong.lab.results import BenchmarkResults
 from bettong.local.options import SuiteOptions
 from bettong.local.processes import Command, Process
@@ -82,7 +83,7 @@ def test_a_run_on_a_cluster_leaves_a_folder_and_nothing_else_and_so_does_one_tha
     assert found.latencies_ms["sums at 2,000/s, p50"][0] > 0
     series = pq.read_table(made / "series.parquet").to_pylist()
     assert {"sums: latency ms", "processor: lag records"} <= {row["metric"] for row in series}
-    assert (made / "run.toml").read_text() == (tmp_path / "run.toml").read_text()
+    assert spec.read(made / "run.toml") == spec.read(tmp_path / "run.toml")
 
     run = lab_run(plane, tmp_path, "interrupted.log")
     try:

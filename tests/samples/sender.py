@@ -16,6 +16,7 @@ from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.frames.refused import Refused, unpack
 from bettong.ingest.session import Append, SourceRoute
 from bettong.routing import partition_of
+from bettong.schema.decoded import Decoder
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
 
@@ -41,14 +42,17 @@ class Line:
     text: str
 
 
-def application(name: str, *, orders_from: KafkaTopic | None = None) -> Application:
+def application(
+    name: str, *, orders_from: KafkaTopic | None = None, orders_decoder: Decoder | None = None
+) -> Application:
     """Sources of each kind: `orders` by a key, `lines` without one, `quotes` without a decoder; and those that
     skip or refuse what they cannot read.
     """
     app = Application(name)
-    app.source(
-        "orders", schema=Order, key="symbol", decoder=packed(LAYOUT, prefix=b"\x01"), from_=orders_from
-    ).sink("all-orders")
+    orders_decoder = orders_decoder or packed(LAYOUT, prefix=b"\x01")
+    app.source("orders", schema=Order, key="symbol", decoder=orders_decoder, from_=orders_from).sink(
+        "all-orders"
+    )
     app.source("lines", schema=Line, decoder=each(lambda row: Line(row.decode()))).sink("all-lines")
     app.source("quotes", schema=Order, key=lambda order: order.number).sink("all-quotes")
     decoder = packed(LAYOUT, prefix=b"\x01")

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, get_type_hints
 
@@ -16,7 +17,7 @@ from bettong.application.plan import plan
 from bettong.cli.check import tree
 from bettong.config.reading import read
 from bettong.config.sender import SenderSettings
-from bettong.errors import ApplicationError
+from bettong.errors import ApplicationError, LogError, SettingsError
 from bettong_sender.external_sources import external_sources
 from tests.samples.result_frames import Note
 
@@ -202,3 +203,23 @@ def test_a_transport_of_a_new_kind_is_a_description_and_a_reader(monkeypatch: py
     assert "reads tape A7" in str(tree(plan(app)).children[0].children[0].label)
     settings = read(SenderSettings, {"application": "app.py", "sender_topics": "none"})
     assert external_sources(plan(app), settings) == []
+
+
+def test_each_session_reads_the_password_of_our_own_kafka_anew(tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("first")
+    app = source(bettong.KafkaTopic("trades"))
+    bettong.Stream[Any](app, app.sources[0]).sink("out")
+    connections = tmp_path / "connections.json"
+    connections.write_text('{"in": {"bootstrap_servers": "elsewhere:9092"}}')
+    secured = {"kafka_security": "sasl_plaintext", "kafka_user": "me", "kafka_password_file": str(password)}
+    settings = read(SenderSettings, {"application": "app.py", "connections": str(connections), **secured})
+    (found,) = external_sources(plan(app), settings)
+    password.write_text("second")
+    options = found.open_boundary_log()._options.for_librdkafka()
+    assert options["sasl.password"] == "second"
+    password.unlink()
+    with pytest.raises(LogError, match="BETTONG_KAFKA_PASSWORD_FILE"):
+        found.open_boundary_log()
+    with pytest.raises(SettingsError, match="BETTONG_KAFKA_PASSWORD_FILE"):
+        external_sources(plan(app), settings)

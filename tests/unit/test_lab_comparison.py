@@ -112,6 +112,27 @@ def test_what_cannot_be_compared_is_named(before: MetricRuns, after: MetricRuns,
         compare([before], [after])
 
 
+@pytest.mark.parametrize(
+    ("alone", "runs", "verdict"),
+    [
+        (80.0, 1, ChangeVerdict.TOO_FEW),
+        (80.0, 9, ChangeVerdict.TOO_FEW),
+        (80.0, 60, ChangeVerdict.WORSE),
+        (130.0, 60, ChangeVerdict.BETTER),
+        (102.5, 60, ChangeVerdict.NO_CHANGE),
+    ],
+)
+def test_a_run_that_stands_alone_is_compared_with_any_number(
+    alone: float, runs: int, verdict: ChangeVerdict
+) -> None:
+    many = MetricRuns("speed", "messages/s", tuple(100.0 + number / 10 for number in range(runs)))
+    one = MetricRuns("speed", "messages/s", (alone,))
+    (found,) = compare([many], [one])
+    assert found.verdict is verdict
+    (turned,) = compare([one], [many])
+    assert turned.chance == found.chance
+
+
 def results_file(path: Path, values: list[float], processor: str = "one") -> Path:
     content = {
         "date": "2026-11-26T10:00:00+00:00",
@@ -161,6 +182,12 @@ def test_what_was_not_the_same_besides_is_told(tmp_path: Path) -> None:
         "machine, processor: one before, another after",
         "settings, runs: 1 before, 2 after",
     ]
+
+
+def test_too_few_runs_are_told_with_the_options_that_make_more(tmp_path: Path) -> None:
+    file = results_file(tmp_path / "x.json", [100.0])
+    said = CliRunner().invoke(app, ["lab", "compare", str(file), str(file)])
+    assert "4 runs of each on (`--repeats` of `bettong lab run`, `--runs` of `make bench`)" in said.stdout
 
 
 def test_the_command_ends_with_10_where_a_metric_is_worse_and_else_with_0(tmp_path: Path) -> None:

@@ -9,19 +9,21 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from bettong.lab import spec as run_file
 from bettong.lab.comparison import MetricRuns
 from bettong.lab.folder import RESULTS, RUN_FILE, SERIES, results, save
 from bettong.lab.measures import Measured
 from bettong.lab.objective import missed
-from bettong.lab.results import read
+from bettong.lab.results import differences, read
 from bettong.lab.run import Repeat
 from bettong.lab.sampling import SeriesPoint
-from bettong.lab.spec import LoadStep, Objective, RunSpec
+from bettong.lab.spec import KubernetesTable, LoadStep, Objective, RunSpec
 
 NOW = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
 SPEC = RunSpec(
-    name="Steady, 10/s", application="app.py", load="load.py", steps=[LoadStep(messages_per_s=10, seconds=1)]
+    name="Steady, 10/s", application="app.py", load="load.py", steps=[LoadStep(messages_per_s=10, seconds=9)]
 )
+FAST = RunSpec(name="fast", application="app.py", load="load.py", messages=1_000_000, frame_messages=8192)
 FACTS = {"processor": "a processor"}
 
 
@@ -37,11 +39,8 @@ def repeats(*values: float) -> list[Repeat]:
 
 
 def test_a_run_gets_a_folder_of_its_own_that_can_be_read_again(tmp_path: Path) -> None:
-    file = tmp_path / "run.toml"
-    file.write_text("name = 'kept as it was'")
-    made = save(tmp_path / "out", file, SPEC, repeats(5.0, 6.0), FACTS, NOW)
+    made = save(tmp_path / "out", SPEC, repeats(5.0, 6.0), FACTS, NOW)
     assert made.name == "2026-11-26T12-00-00Z-steady-10-s"
-    assert (made / RUN_FILE).read_text() == file.read_text()
     assert read(made).metrics == [
         MetricRuns("out at 10/s, p99", "ms", (5.0, 6.0)),
         MetricRuns("throughput", "messages/s", (10.0, 12.0)),
@@ -54,17 +53,89 @@ def test_a_run_gets_a_folder_of_its_own_that_can_be_read_again(tmp_path: Path) -
     ]
 
 
+ODD = RunSpec.model_validate(
+    {
+        "name": 'a "name" with \x7f, \\ and \u00fc',
+        "application": "app.py",
+        "load": "load.py",
+        "settings": {"kafka_bootstrap": "host:9092", "an odd name": "\n"},
+        "warm_up_s": 0.25,
+        "steps": [{"messages_per_s": 0.5, "seconds": 60}, {"messages_per_s": 1e9, "seconds": 1e-5}],
+        "objective": {"p99_ms": 5},
+        "faults": [
+            {"kind": "kill", "targets": ["kafka", "sender"], "every_s": [5, 9]},
+            {"kind": "starve", "at_s": [20], "for_s": [1, 2]},
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [SPEC, FAST, ODD, FAST.model_copy(update={"kubernetes": KubernetesTable(values=Path("dev.yaml"))})],
+    ids=["steady", "fast", "odd", "cluster"],
+)
+def test_the_run_file_in_a_folder_says_what_ran(spec: RunSpec, tmp_path: Path) -> None:
+    made = save(tmp_path, spec, repeats(5.0, 6.0), FACTS, NOW)
+    assert run_file.read(made / RUN_FILE) == spec.model_copy(update={"repeats": 2})
+
+
+def test_results_say_all_that_was_asked() -> None:
+    asked = results(SPEC, repeats(1.0), FACTS, NOW).asked
+    assert {name: asked[name] for name in ("load", "steps", "warm_up_s", "processes", "frame_messages")} == {
+        "load": "load.py",
+        "steps": "10/s for 9 s",
+        "warm_up_s": "5",
+        "processes": 1,
+        "frame_messages": 500,
+    }
+    steps = [LoadStep(messages_per_s=0.5, seconds=60), LoadStep(messages_per_s=1_000_000, seconds=7.5)]
+    on_cluster = SPEC.model_copy(
+        update={"steps": steps, "kubernetes": KubernetesTable(context="bench", images="my/bettong:1")}
+    )
+    asked = results(on_cluster, repeats(1.0), FACTS, NOW).asked
+    assert asked["steps"] == "0.5/s for 60 s, 1,000,000/s for 7.5 s"
+    assert asked["kubernetes"] == "context bench"
+    asked = results(FAST, repeats(1.0), FACTS, NOW).asked
+    assert (asked["messages"], asked["frame_messages"]) == (1_000_000, 8192)
+    assert asked.keys().isdisjoint({"steps", "warm_up_s", "kubernetes"})
+
+
+def test_what_was_asked_differently_is_told_where_two_are_compared() -> None:
+    longer = SPEC.over([LoadStep(messages_per_s=20, seconds=9)])
+    one, other = (results(each, repeats(1.0), FACTS, NOW) for each in (SPEC, longer))
+    assert differences(one, other) == ["settings, steps: 10/s for 9 s before, 20/s for 9 s after"]
+
+
+def test_a_metric_that_one_repeat_alone_has_is_kept() -> None:
+    first, second = repeats(1.0, 2.0)
+    del first.measured[0]
+    second.measured.insert(0, Measured("GC pauses of kafka, all", "s", 0.5))
+    assert results(SPEC, [first, second], FACTS, NOW).metrics == [
+        MetricRuns("throughput", "messages/s", (2.0, 4.0)),
+        MetricRuns("GC pauses of kafka, all", "s", (0.5,)),
+        MetricRuns("out at 10/s, p99", "ms", (2.0,)),
+    ]
+
+
 def test_the_newest_run_of_a_folder_is_meant_by_it(tmp_path: Path) -> None:
-    file = tmp_path / "run.toml"
-    file.write_text("")
     for hour in (1, 2):
-        save(tmp_path / "out", file, SPEC, repeats(float(hour)), FACTS, NOW.replace(hour=hour))
+        save(tmp_path / "out", SPEC, repeats(float(hour)), FACTS, NOW.replace(hour=hour))
     assert read(tmp_path / "out").metrics[0].values == (2.0,)
 
 
 @pytest.mark.parametrize(("bound", "faults"), [(5.0, 1), (6.0, 0), (None, 0)])
 def test_an_objective_is_judged_by_the_median_of_the_repeats(bound: float | None, faults: int) -> None:
     latencies_ms = results(SPEC, repeats(4.0, 6.0, 9.0), FACTS, NOW).latencies_ms
-    found = missed(Objective(p99_ms=bound, p50_ms=1.0), latencies_ms)
+    found = missed(Objective(p99_ms=bound), latencies_ms)
     assert len(found) == faults
     assert not faults or found == ["out at 10/s, p99 is 6 ms, the objective 5 ms"]
+
+
+def test_an_objective_of_which_nothing_was_measured_is_missed() -> None:
+    latencies_ms = results(SPEC, repeats(4.0), FACTS, NOW).latencies_ms
+    assert missed(Objective(p50_ms=1, p99_ms=5), latencies_ms) == [
+        "p50: no latency was measured, the objective is 1 ms"
+    ]
+    assert missed(Objective(p999_ms=5), {}) == ["p99.9: no latency was measured, the objective is 5 ms"]
+    assert missed(Objective(), {}) == []

@@ -57,11 +57,21 @@ def test_a_run_too_short_to_say_does_not_pass() -> None:
 def test_a_run_is_made_longer_by_its_last_step() -> None:
     steps = [LoadStep(messages_per_s=1, seconds=60), LoadStep(messages_per_s=10, seconds=60)]
     spec = RunSpec(name="x", application="a", load="l", steps=steps)
-    assert [step.seconds for step in lasting(spec, 3600).steps] == [60, 3540]
+    soak = lasting(spec, 3600)
+    assert [step.seconds for step in soak.steps] == [60, 3540]
+    assert soak.name == "x (soak)"  # so that `lab history` of the run goes on without it
+    assert len(lasting(spec.model_copy(update={"name": "x" * 100}), 3600).name) == 100
     with pytest.raises(SettingsError, match="its first steps take longer than the 30 s"):
         lasting(spec, 30)
     with pytest.raises(SettingsError, match="has no steps"):
         lasting(RunSpec(name="x", application="a", load="l", messages=5), 30)
+
+
+def test_a_run_made_shorter_than_its_warm_up_is_refused() -> None:
+    steps = [LoadStep(messages_per_s=1, seconds=60)]
+    spec = RunSpec(name="x", application="a", load="l", steps=steps, warm_up_s=40)
+    with pytest.raises(SettingsError, match="x: warm_up_s is 40 and the first step takes 36 s"):
+        lasting(spec, 36)
 
 
 def test_a_run_made_shorter_leaves_out_none_of_its_faults() -> None:

@@ -6,20 +6,24 @@ import json
 import random
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from bettong.cli.main import app
+from bettong.errors import LabError
 from bettong.lab.comparison import ChangeVerdict
 from bettong.lab.history import histories
-from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue
+from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue, read_all
 
 
-def result(day: int, values: list[float], name: str = "speed") -> BenchmarkResults:
+def result(
+    day: int, values: list[float], name: str = "speed", steps: str = "10/s for 60 s"
+) -> BenchmarkResults:
     runs = [RunValue(value=value) for value in values]
     return BenchmarkResults(
         date=f"2026-11-{day:02}T00:00:00+00:00",
         machine={"commit": f"commit-{day}"},
-        asked={"run": "steady"},
+        asked={"run": "steady", "steps": steps},
         measurements=[MeasuredMetric(name=name, unit="messages/s", runs=runs)],
     )
 
@@ -66,6 +70,33 @@ def test_the_command_shows_the_steps_of_a_run(tmp_path: Path) -> None:
     assert [(step["commit"], step["comparison"]["verdict"]) for step in metric["steps"]] == [
         ("commit-3", "better")
     ]
+
+
+def test_results_that_were_asked_differently_are_left_out_and_named(tmp_path: Path) -> None:
+    for day, steps in enumerate(["10/s for 60 s", "20/s for 60 s", "20/s for 60 s", "10/s for 60 s"], 1):
+        folder = tmp_path / f"{day}-steady"
+        folder.mkdir()
+        text = result(day, [100.0 * day], steps=steps).model_dump_json()
+        (folder / "results.json").write_text(text)
+    said = CliRunner().invoke(app, ["lab", "history", str(tmp_path), "--json"])
+    assert said.exit_code == 0, said.output
+    (metric,) = json.loads(said.stdout)
+    assert metric["runs"] == [[100.0], [400.0]]
+    assert said.stderr.splitlines() == [
+        "2 left out, not run as the newest is: settings, steps: 20/s for 60 s before, 10/s for 60 s after"
+    ]
+
+
+def test_names_of_runs_are_told_apart_though_they_have_commas(tmp_path: Path) -> None:
+    for day, name in enumerate(["a, b", "c"], 1):
+        folder = tmp_path / f"{day}"
+        folder.mkdir()
+        named = result(day, [1.0]).model_copy(update={"asked": {"run": name}})
+        (folder / "results.json").write_text(named.model_dump_json())
+    with pytest.raises(LabError, match="holds the runs 'a, b', 'c': choose one by --run"):
+        read_all(tmp_path, None)
+    with pytest.raises(LabError, match="no results of d: there are 'a, b', 'c'"):
+        read_all(tmp_path, "d")
 
 
 def test_the_command_says_where_there_is_no_such_run(tmp_path: Path) -> None:

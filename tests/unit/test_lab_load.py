@@ -142,6 +142,15 @@ RUN = 'name = "x"\napplication = "app.py"\nload = "load.py"\n'
         (RUN + "messages = 1\n[[steps]]\nmessages_per_s = 1\nseconds = 1\n", "and not both"),
         (RUN + "messages = 1\n[objective]\np99_ms = 5\n", "an objective is about a rate"),
         (RUN + "[[steps]]\nmessages_per_s = 0\nseconds = 1\n", r"steps\[0\]\.messages_per_s"),
+        (
+            RUN + "[[steps]]\nmessages_per_s = 9\nseconds = 5\n",
+            "warm_up_s is 5 and the first step takes 5 s, so none of its latencies.*make that step longer",
+        ),
+        (RUN + "warm_up_s = 8.5\n" + STEP, "warm_up_s is 8.5 and the first step takes 8 s"),
+        (
+            RUN + STEP + "[[steps]]\nmessages_per_s = 0.1\nseconds = 9\n",
+            r"steps\[1\]: 0\.1 messages/s for 9 s are less than one message: give a higher rate, or a longer step",
+        ),
         (RUN + "messages = 1\nsped = 3\n", "sped: Extra inputs"),
         (RUN + "messages = 1\npartitions = 0\nrepeats = 0\n", r"2 fault\(s\)"),
         (
@@ -166,6 +175,14 @@ def test_a_run_file_that_is_wrong_is_named_with_all_its_faults(text: str, says: 
     with pytest.raises(SettingsError, match=says) as raised:
         read(tmp_path / "run.toml")
     assert "run.toml" in str(raised.value)
+
+
+def test_a_step_of_one_message_and_a_warm_up_a_little_shorter_than_the_first_step_are_right(
+    tmp_path: Path,
+) -> None:
+    text = RUN + "warm_up_s = 7.9\n" + STEP + "[[steps]]\nmessages_per_s = 0.1\nseconds = 10\n"
+    (tmp_path / "run.toml").write_text(text)
+    assert [step.messages for step in read(tmp_path / "run.toml").steps] == [8, 1]
 
 
 def test_the_run_files_of_the_tree_are_right() -> None:

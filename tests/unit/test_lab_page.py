@@ -21,19 +21,18 @@ NOW = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
 PLOTS = 5  # latency by percentile, and over time latency, cores, network and pauses
 
 
-def run_folder(out: Path, name: str, p99_ms: float, *series: SeriesPoint) -> Path:
-    """A folder of a run with one repeat."""
+def run_folder(out: Path, name: str, p99_ms: float, *series: SeriesPoint, repeats: int = 1) -> Path:
+    """A folder of a run, each repeat as the others."""
     histogram = HdrHistogram(1, 10**10, 3)
     for number in range(1, 101):
         histogram.record_value(round(number * p99_ms * 1e4))
-    (out / "run.toml").write_text("")
     spec = RunSpec(name=name, application="a.py", load="l.py", steps=[LoadStep(messages_per_s=1, seconds=60)])
     measured = [
         Measured("out at 1/s, p50", "ms", p99_ms / 2, histogram.encode().decode()),
         Measured("out at 1/s, p99", "ms", p99_ms),
         Measured("memory of kafka, at most", "MB", 300.0),
     ]
-    return save(out, out / "run.toml", spec, [Repeat(measured, list(series))], {"processor": "<one>"}, NOW)
+    return save(out, spec, [Repeat(measured, list(series))] * repeats, {"processor": "<one>"}, NOW)
 
 
 def points(metric: str) -> list[SeriesPoint]:
@@ -61,6 +60,16 @@ def test_a_page_shows_what_was_measured_over_time_and_when_faults_came(tmp_path:
     # Marked in each plot over time, not among percentiles; and as a fault, not as a line of its own.
     assert len(re.findall(r">kill python-worker</text>", text)) == PLOTS - 1
     assert "range</th>" not in text
+
+
+@pytest.mark.parametrize(("repeats", "whose"), [(1, ""), (3, ", first repeat")])
+def test_of_several_repeats_it_says_whose_course_it_shows(repeats: int, whose: str, tmp_path: Path) -> None:
+    series = (*points("kafka: GC pause ms"), SeriesPoint(2.0, "kill sender: fault", 0.0))
+    text = page([run_folder(tmp_path, "one", 7.0, *series, repeats=repeats)])
+    assert re.findall(r"<h2>((?:Pauses|Faults).*?)</h2>", text) == [
+        f"Faults{whose}",
+        f"Pauses of garbage collection, over time{whose}",
+    ]
 
 
 def test_plots_have_the_colours_of_the_pages_text_and_no_ground_of_their_own(tmp_path: Path) -> None:

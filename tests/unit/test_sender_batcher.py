@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated
 
 import pytest
@@ -99,7 +100,16 @@ def test_a_frame_takes_records_until_the_next_would_not_fit(sizes: list[int | No
             taken = more
     batcher = Batcher(BatchBoundaries(SequenceNumber(0)), batch_bytes_max=bytes_max)
     batcher.batches(columns(records), 1000)
-    assert batcher.boundaries.ends == expected
+    values = iter(sizes)
+    per_end = [[next(values) for _ in range(count)] for count in _counts(expected)]
+    assert batcher.boundaries.ends == [
+        end for end, inside in zip(expected, per_end, strict=True) if any(each is not None for each in inside)
+    ]
+
+
+def _counts(ends: Sequence[int]) -> list[int]:
+    """How many records each frame has, of records whose offsets are multiples of three."""
+    return [(end - before + 2) // 3 for before, end in pairwise([-2, *ends])]
 
 
 def test_boundaries_that_were_decided_are_made_again_before_new_ones() -> None:
@@ -123,7 +133,28 @@ def test_tombstones_are_skipped() -> None:
     assert [(batch.end, len(batch.values), batch.sent_ns, batch.offsets) for batch in found] == [
         (3, 1, 5_000_000, [1])
     ]
-    assert batcher.batches(columns([(3, 5, None)]), 4) == ([], True)
+    assert batcher.batches(columns([(3, 5, None)]), 4) == ([], False)
+    assert batcher.boundaries.ends == [3], "a frame that is never sent is never acknowledged"
+
+
+def test_boundaries_of_records_that_are_gone_are_kept_no_longer() -> None:
+    batcher = Batcher(BatchBoundaries(SequenceNumber(0), [4, 9]))
+    assert ends(batcher, [record(0)], 9) == ([4], False)
+    assert batcher.boundaries.ends == [4]
+
+
+def test_what_no_frame_carries_is_passed_over_where_nothing_is_on_its_way() -> None:
+    batcher = Batcher(BatchBoundaries(SequenceNumber(0)))
+    batcher.batches(columns([record(0)]), 1)
+    batcher.batches(None, 5)
+    assert not batcher.pass_over(5), "a frame is on its way"
+    assert batcher.acknowledge(SequenceNumber(1))
+    assert batcher.pass_over(5)
+    assert batcher.boundaries == BatchBoundaries(SequenceNumber(5))
+    assert not batcher.pass_over(5), "that is known"
+    batcher = Batcher(BatchBoundaries(SequenceNumber(0), [8]))
+    batcher.batches(columns([record(6)]), 7)
+    assert not batcher.pass_over(7), "a record waits for the end of its frame"
 
 
 @pytest.mark.parametrize(
@@ -175,14 +206,18 @@ def test_bytes_that_are_no_boundaries_are_refused(data: bytes) -> None:
 
 
 @given(
-    present=st.lists(st.booleans(), min_size=1, max_size=60),
+    present=st.lists(st.sampled_from(["record", "tombstone", "nothing"]), min_size=1, max_size=60),
     chances=st.lists(st.integers(0, 99), min_size=1, max_size=40),
 )
 def test_any_crashes_at_any_time_divide_every_record_into_the_same_frames(
-    present: list[bool], chances: list[int]
+    present: list[str], chances: list[int]
 ) -> None:
     """Records arrive in any portions; boundaries are stored before frames are sent; a crash forgets all but those."""
-    log = [record(offset) for offset, is_there in enumerate(present) if is_there]
+    log = [
+        record(offset) if what == "record" else (offset, 7, None)
+        for offset, what in enumerate(present)
+        if what != "nothing"
+    ]
     frames: dict[int, list[bytes]] = {}
     stored, batcher, position = (
         BatchBoundaries(SequenceNumber(0)),
@@ -200,7 +235,7 @@ def test_any_crashes_at_any_time_divide_every_record_into_the_same_frames(
             batcher = Batcher(BatchBoundaries.decode(stored.encode()))
             position = stored.durable
             continue
-        if is_new:
+        if is_new or batcher.pass_over(until):
             stored = BatchBoundaries.decode(batcher.boundaries.encode())
         for index, batch in enumerate(found):
             if chance < 25 and index == len(found) // 2:  # a crash in the middle of sending
@@ -211,4 +246,5 @@ def test_any_crashes_at_any_time_divide_every_record_into_the_same_frames(
             if chance % 2:
                 batcher.acknowledge(SequenceNumber(batch.end))
     sent = [value for end in sorted(frames) for value in frames[end]]
-    assert sent == [value for _, _, value in log]
+    assert sent == [value for _, _, value in log if value is not None]
+    assert len(batcher.boundaries.ends) <= len(frames), "nothing is kept that nobody will acknowledge"

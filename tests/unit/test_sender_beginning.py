@@ -3,6 +3,7 @@
 import pytest
 
 from bettong import KafkaTopic
+from bettong.application.external.transport import Start
 from bettong.errors import LogError, LogTruncatedError
 from bettong.identifiers import SequenceNumber
 from bettong_sender.batcher import BatchBoundaries
@@ -12,7 +13,7 @@ TOPIC = KafkaTopic("trades")
 
 
 def stored(**boundaries: BatchBoundaries) -> dict[bytes, bytes]:
-    return {key_of(int(name.removeprefix("p"))): each.encode() for name, each in boundaries.items()}
+    return {key_of(TOPIC, int(name.removeprefix("p"))): each.encode() for name, each in boundaries.items()}
 
 
 def test_a_new_topic_is_read_from_its_oldest_or_its_newest_record() -> None:
@@ -35,6 +36,17 @@ def test_what_was_read_goes_on_and_a_partition_that_was_added_is_read_whole() ->
         0: Beginning(BatchBoundaries(SequenceNumber(5), [7]), 5),
         1: Beginning(BatchBoundaries(SequenceNumber(0)), 0),
     }
+
+
+@pytest.mark.parametrize(("start", "begins"), [("earliest", 0), ("latest", 9)])
+def test_another_topic_of_the_source_goes_on_from_no_offset_of_the_one_before(
+    start: Start, begins: int
+) -> None:
+    another = KafkaTopic("trades2", start=start)
+    found = begin(another, stored(p0=BatchBoundaries(SequenceNumber(5), [7])), {0: (0, 9)})
+    assert found == {0: Beginning(BatchBoundaries(SequenceNumber(begins)), begins)}
+    shorter = begin(another, stored(p0=BatchBoundaries(SequenceNumber(50))), {0: (0, 9)})
+    assert shorter == found
 
 
 def test_records_that_were_deleted_unread_stop_the_source_unless_they_may_be_skipped() -> None:
@@ -61,4 +73,4 @@ def test_stored_bytes_that_are_no_boundaries_are_refused_by_name() -> None:
     with pytest.raises(
         LogError, match=r"the stored batch boundaries of topic trades/3: .* are no batch boundaries"
     ):
-        begin(TOPIC, {key_of(3): b"garbage"}, {3: (0, 7)})
+        begin(TOPIC, {key_of(TOPIC, 3): b"garbage"}, {3: (0, 7)})

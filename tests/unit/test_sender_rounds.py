@@ -1,4 +1,4 @@
-"""Rounds of a source that reads a topic: a small one is followed by a rest, a large one by none."""
+"""Rounds of a source that reads a topic: their rests, what is stored of them, and how faults are waited out."""
 
 import asyncio
 import threading
@@ -15,7 +15,15 @@ import bettong
 from bettong.edges.external_reader import ExternalReader, ExternalRecords
 from bettong.identifiers import SequenceNumber
 from bettong_sender.batcher import BatchBoundaries, Batcher, ExternalBatch
-from bettong_sender.source_feed import SMALL_ROUND_RECORDS, ExternalSource, SourceFeed, rest_s
+from bettong_sender.service import ended
+from bettong_sender.source_feed import (
+    SMALL_ROUND_BYTES,
+    SMALL_ROUND_RECORDS,
+    ExternalSource,
+    SourceFeed,
+    is_small,
+    rest_s,
+)
 
 STORING_S = 0.02
 ROUNDS = 4
@@ -64,6 +72,7 @@ class Rounds:
     def append(self, _outgoing: Sequence[object], _positions: Mapping[bytes, bytes]) -> None:
         self.rounds.append(Round(time.monotonic()))
         threading.Event().wait(STORING_S)
+        self.moved = True  # as by a receipt that comes meanwhile
 
     async def send(self, batch: ExternalBatch) -> None:
         self.rounds[-1].records += len(batch.values)
@@ -74,21 +83,26 @@ class Rounds:
             self.stopping.set()
 
 
-async def rounds_of(records: int, *, read_on: bool = False) -> Rounds:
-    """ROUNDS rounds of so many records each."""
-    stopping = asyncio.Event()
-    found = Rounds(records, stopping, read_on)
+def feed_of(everything: Rounds) -> SourceFeed:
+    """A feed that uses it as whatever it needs."""
     status = SimpleNamespace(sources={}, source_lags={})
     source = ExternalSource(
         source="in",
         transport=bettong.KafkaTopic("t"),
-        open_boundary_log=lambda: cast("Any", found),
-        open_reader=lambda: cast("ExternalReader", found),
+        open_boundary_log=lambda: cast("Any", everything),
+        open_reader=lambda: cast("ExternalReader", everything),
         frame_bytes_max=1_000_000,
         batch_records_max=10_000,
     )
-    feed = SourceFeed(source, cast("Any", SimpleNamespace(status=status)), structlog.stdlib.get_logger())
+    return SourceFeed(source, cast("Any", SimpleNamespace(status=status)), structlog.stdlib.get_logger())
+
+
+async def rounds_of(records: int, *, read_on: bool = False, feed: SourceFeed | None = None) -> Rounds:
+    """ROUNDS rounds of so many records each."""
+    stopping = asyncio.Event()
+    found = Rounds(records, stopping, read_on)
     everything = cast("Any", found)
+    feed = feed or feed_of(found)
     await asyncio.wait_for(feed._pump(everything, everything, {0: everything}, stopping), 30)
     return found
 
@@ -112,3 +126,59 @@ def test_behind_a_large_round_the_next_is_read_while_it_is_sent() -> None:
 @pytest.mark.parametrize(("took_s", "rests_s"), [(0.0, 0.0), (0.004, 0.004), (3.0, 0.05)])
 def test_a_rest_is_as_long_as_the_round_and_bounded(took_s: float, rests_s: float) -> None:
     assert rest_s(took_s) == rests_s
+
+
+@pytest.mark.parametrize(
+    ("records", "size", "small"),
+    [
+        (0, 1, True),
+        (SMALL_ROUND_RECORDS - 1, 1, True),
+        (SMALL_ROUND_RECORDS, 1, False),
+        (3, SMALL_ROUND_BYTES // 4, True),
+        (4, SMALL_ROUND_BYTES // 4, False),
+    ],
+)
+def test_a_round_is_small_by_its_records_and_by_their_bytes(records: int, size: int, *, small: bool) -> None:
+    half = records // 2
+    batches = [ExternalBatch(1, [bytes(size)] * count, 0, []) for count in (half, records - half)]
+    assert is_small(batches) is small
+
+
+def test_a_receipt_that_comes_while_boundaries_are_stored_is_stored_later() -> None:
+    found = asyncio.run(rounds_of(1))
+    assert found.moved, "what came during the last store is not stored yet"
+
+
+def test_rounds_that_go_well_before_a_fault_comes_again_do_not_shorten_the_wait() -> None:
+    async def pauses_s() -> list[float]:
+        feed = feed_of(Rounds(1, asyncio.Event(), read_on=False))
+        found = []
+        for _ in range(3):
+            found.append(feed._backoff.next_s())
+            await rounds_of(1, feed=feed)
+        return found
+
+    first_s, second_s, third_s = asyncio.run(pauses_s())
+    assert first_s < second_s < third_s
+
+
+def test_feeds_that_do_not_end_are_cancelled() -> None:
+    async def stopped() -> bool:
+        never = asyncio.create_task(asyncio.Event().wait())
+        soon = asyncio.create_task(asyncio.sleep(0))
+        await ended(cast("Any", [never, soon]), 0.01)
+        await asyncio.wait([never], timeout=30)
+        return never.cancelled()
+
+    assert asyncio.run(stopped())
+
+
+def test_a_feed_that_raises_ends_the_sender_with_what_it_raised() -> None:
+    async def stopped() -> None:
+        async def mistaken() -> None:
+            raise KeyError("a mistake of ours")
+
+        await ended([asyncio.create_task(mistaken())], 30)
+
+    with pytest.raises(KeyError, match="a mistake of ours"):
+        asyncio.run(stopped())

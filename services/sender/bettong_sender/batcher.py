@@ -9,7 +9,8 @@ thought dead. So boundaries are decided once, stored, and only then sent:
               durable ──┘ └─ stored, perhaps sent, no receipt yet ─┘
 
 `durable` is where reading starts again; the boundaries behind it stay as they were. Records in between that are gone by
-then (compacted away) make a frame smaller, which changes nothing for consumers that have taken it.
+then (compacted away) make a frame smaller, which changes nothing for consumers that have taken it. Where no frame is on
+its way, `durable` moves past what no frame carries, too: tombstones, aborted records, markers of transactions.
 """
 
 import json
@@ -116,13 +117,25 @@ class Batcher:
             self._pending.values += records.values
         found = []
         while self._due and self._due[0] <= position:
-            found.append(self._split_off(self._due.popleft()))
-        is_new = not self._due and bool(self._pending.offsets)
-        if is_new:
-            for end in self._decide_ends():
+            batch = self._split_off(self._due.popleft())
+            if batch.values:
+                found.append(batch)
+            else:
+                self.boundaries.ends.remove(batch.end)  # nobody will acknowledge it
+        is_new = False
+        for end in self._decide_ends() if not self._due else ():
+            batch = self._split_off(end)
+            if batch.values:
                 self.boundaries.ends.append(end)
-                found.append(self._split_off(end))
-        return [each for each in found if each.values], is_new
+                found.append(batch)
+                is_new = True
+        return found, is_new
+
+    def pass_over(self, position: int) -> bool:
+        """Whether `durable` has moved to `position`, below which all was given: where nothing waits for a receipt."""
+        if self.boundaries.ends or self._pending.offsets:
+            return False
+        return self.acknowledge(SequenceNumber(position))
 
     def acknowledge(self, sequence: SequenceNumber) -> bool:
         """Everything up to that sequence is in the log for good; whether that is news."""

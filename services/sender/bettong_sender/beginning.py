@@ -26,25 +26,32 @@ def begin(
     Raises LogTruncatedError when a partition does not reach from what was read to what is to come, LogError for
     stored bytes that are no batch boundaries.
     """
+    is_new = not any(key_of(transport, partition) in stored for partition in bounds)
     return {
-        partition: _beginning(transport, stored, partition, first, end)
+        partition: _beginning(transport, stored, partition, first, end, is_new=is_new)
         for partition, (first, end) in bounds.items()
     }
 
 
-def key_of(partition: int) -> bytes:
-    """Under which the batch boundaries of a partition are stored."""
-    return b"%d" % partition
+def key_of(transport: Transport, partition: int) -> bytes:
+    """Under which the batch boundaries of a partition are stored: its stream, so that another topic has its own."""
+    return transport.stream(partition).encode()
 
 
 def _beginning(
-    transport: Transport, stored: Mapping[bytes, bytes], partition: int, first: int, end: int
+    transport: Transport,
+    stored: Mapping[bytes, bytes],
+    partition: int,
+    first: int,
+    end: int,
+    *,
+    is_new: bool,
 ) -> Beginning:
     where = f"{transport.title}/{partition}"
-    data = stored.get(key_of(partition))
+    data = stored.get(key_of(transport, partition))
     if data is None:
         # A partition that was added later is new as a whole.
-        fresh = end if transport.start == "latest" and not stored else first
+        fresh = end if transport.start == "latest" and is_new else first
         return Beginning(BatchBoundaries(SequenceNumber(fresh)), fresh)
     try:
         boundaries = BatchBoundaries.decode(data)

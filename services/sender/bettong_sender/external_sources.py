@@ -11,7 +11,7 @@ from bettong.config.sender import SenderSettings
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.external_reader import ExternalReader
 from bettong.edges.kafka_log import python_options
-from bettong.errors import SettingsError
+from bettong.errors import LogError, SettingsError
 from bettong.frames.times import TIME_BYTES
 from bettong.topics import boundaries_topic
 from bettong_sender.batcher import records_that_fit
@@ -19,7 +19,7 @@ from bettong_sender.source_feed import ExternalSource
 
 
 def external_sources(plan: Plan, settings: SenderSettings) -> list[ExternalSource]:
-    """Those that this sender reads. Raises SettingsError for a connection that lacks something."""
+    """Those that this sender reads. Raises SettingsError for a connection that lacks something, or a password file."""
     external = {source.name: source for source in plan.sources if source.from_ is not None}
     chosen = {"all": set(external), "none": set[str]()}.get(settings.sender_topics)
     if chosen is None:
@@ -30,6 +30,8 @@ def external_sources(plan: Plan, settings: SenderSettings) -> list[ExternalSourc
                 f" {', '.join(sorted(external)) or 'there are none'}"
             )
     connections = read_connections(settings.connections)
+    if chosen:
+        python_options(settings.kafka_connection)  # a password that cannot be read stops the start
     return [
         _external_source(plan, source, source.from_, settings, connections)
         for name, source in external.items()
@@ -46,14 +48,11 @@ def _external_source(
 ) -> ExternalSource:
     # What lies beside the columns of a message is as one column more.
     watermarks = (TIME_BYTES,) if plan.stage_of(source.name).judges_lateness else ()
-    here = ClientOptions(
-        "BETTONG_KAFKA", {"bootstrap_servers": settings.kafka, **python_options(settings.kafka_connection)}
-    )
     return ExternalSource(
         source.name,
         transport,
         open_boundary_log=lambda: TransactionalTopic(
-            here,
+            _own_kafka(settings),
             topic=None,
             positions=boundaries_topic(plan.application, source.name),
             transactional_id=f"bettong.{plan.application}.{source.name}.batch-boundaries",
@@ -63,6 +62,15 @@ def _external_source(
         frame_bytes_max=settings.frame_bytes_max,
         batch_records_max=records_that_fit((*source.schema.widths, *watermarks), settings.frame_bytes_max),
     )
+
+
+def _own_kafka(settings: SenderSettings) -> ClientOptions:
+    """Asked for by each session, for the password may have changed since. Raises LogError when it cannot be read."""
+    try:
+        options = python_options(settings.kafka_connection)
+    except SettingsError as error:
+        raise LogError(str(error)) from None
+    return ClientOptions("BETTONG_KAFKA", {"bootstrap_servers": settings.kafka, **options})
 
 
 def _opener(

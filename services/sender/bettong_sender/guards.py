@@ -135,12 +135,8 @@ class Guards:
             try:
                 own(folder)
                 for dead in dead_processes(folder):
-                    for death in dead.deaths or (None,):
-                        if logger is not None:
-                            frame = (death.origin, death.sequence, death.row) if death is not None else None
-                            logger.error(
-                                "a sender died while it read this frame", reading=frame, last_words=dead.words
-                            )
+                    if logger is not None:
+                        _report_death(logger, dead)
                     if dead.deaths:
                         self._unsent += dead.deaths
                         self._dead.append(dead)
@@ -214,3 +210,11 @@ class Guards:
             if self._marks is not None
             else Slot(memoryview(bytearray(1024)), count())
         )
+
+
+def _report_death(logger: BoundLogger, dead: DeadProcess) -> None:
+    for death in dead.deaths:
+        frame = (death.origin, death.sequence, death.row)
+        logger.error("a sender died while it read this frame", reading=frame, last_words=dead.words)
+    if not dead.deaths:
+        logger.error("a sender died, and read no frame", last_words=dead.words)

@@ -5,7 +5,7 @@ import contextlib
 import signal
 import time
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
@@ -207,7 +207,7 @@ async def _serve(
             # A feed ends when it is told to; by itself only by a mistake of ours, which ends the sender.
             running[-1].add_done_callback(lambda _: stopping.set())
         await _first_of(keeper.run(stopping), *beside)
-        await asyncio.gather(*running)
+        await ended(running, _SESSIONS_STOP_S)
     finally:
         stopping.set()
         if running:
@@ -239,6 +239,19 @@ async def _first_of(keeping: Coroutine[None, None, None], *beside: asyncio.Task[
     done, _ = await asyncio.wait((task, *beside), return_when=asyncio.FIRST_COMPLETED)
     for each in done:
         each.result()
+
+
+async def ended(feeds: Sequence[asyncio.Task[None]], s_max: float) -> None:
+    """Returns when all have ended; those that have not within `s_max`, for a decoder may never return, are cancelled.
+
+    Raises what one of them raised.
+    """
+    if feeds:
+        done, late = await asyncio.wait(feeds, timeout=s_max)
+        for each in late:
+            each.cancel()
+        for each in done:
+            each.result()
 
 
 async def _listen(

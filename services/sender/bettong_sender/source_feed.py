@@ -8,7 +8,7 @@ Nothing is held over a failure but the stored boundaries, so a crash and a fault
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,8 +39,9 @@ _PARTITIONS_S = 30.0
 _RECEIPTS_WAIT_S = 2.0
 _RETRY_S = 0.5
 _RETRY_S_MAX = 30.0
-# A round of fewer records costs what its transaction, its frames and its wake-ups cost, however few they are.
+# A round of less costs what its transaction, its frames and its wake-ups cost, however few they are.
 SMALL_ROUND_RECORDS = 1_000
+SMALL_ROUND_BYTES = 1024 * 1024
 _REST_S_MAX = 0.05
 # What a row costs protobuf on top: a tag, and a length of at most 5 bytes.
 _ROW_BYTES = 6
@@ -201,8 +202,9 @@ class SourceFeed:
         batch whole. Behind a small round it rests first: see `rest_s`.
         """
         clock = asyncio.get_running_loop().time
-        next_moved_s = clock() + _MOVED_S
-        next_check_s = clock() + _PARTITIONS_S
+        opened_s = clock()
+        next_moved_s = opened_s + _MOVED_S
+        next_check_s = opened_s + _PARTITIONS_S
         reading = self._read(reader, streams)
         try:
             while not stopping.is_set():
@@ -212,15 +214,17 @@ class SourceFeed:
                 if moved:
                     next_moved_s = clock() + _MOVED_S
                 batches = await self._divide(boundary_log, streams, polled, moved=moved)
-                is_small = sum(len(batch.values) for _, batch in batches) < SMALL_ROUND_RECORDS
-                if not is_small:
+                small = is_small([batch for _, batch in batches])
+                if not small:
                     reading = self._read(reader, streams)
                 for stream, batch in batches:
                     await stream.send(batch)
-                if is_small:
+                if small:
                     await asyncio.sleep(rest_s(clock() - begun_s))
                     reading = self._read(reader, streams)
                 self._well(lag)
+                if clock() - opened_s >= _RETRY_S_MAX:
+                    self._backoff.reset()
                 if clock() >= next_check_s:
                     next_check_s = clock() + _PARTITIONS_S
                     if await _on(self._reading, reader.partitions) != sorted(streams):
@@ -228,6 +232,8 @@ class SourceFeed:
                         return
         finally:
             reading.cancel()
+            if not reading.cancelled():
+                reading.exception()  # has been looked at: the session ends by another fault
 
     async def _divide(
         self,
@@ -245,13 +251,13 @@ class SourceFeed:
         for partition, (records, position) in polled.items():
             stream = streams[partition]
             found, is_new = stream.batcher.batches(records, position)
+            stream.moved |= stream.batcher.pass_over(position)
             batches += [(stream, batch) for batch in found]
             if is_new or (moved and stream.moved):
                 changed[partition] = stream.batcher.boundaries
-        if changed:
-            await self._store(boundary_log, changed)
-            for partition in changed:
-                streams[partition].moved = False
+        for partition in changed:
+            streams[partition].moved = False  # before a receipt that comes while it is stored
+        await self._store(boundary_log, changed)
         return batches
 
     def _stream(self, partition: int, boundaries: BatchBoundaries) -> _Stream:
@@ -275,16 +281,26 @@ class SourceFeed:
 
     async def _store(self, boundary_log: TransactionalTopic, changed: Mapping[int, BatchBoundaries]) -> None:
         if changed:
-            values = {key_of(partition): each.encode() for partition, each in changed.items()}
+            values = {
+                key_of(self._external.transport, partition): each.encode()
+                for partition, each in changed.items()
+            }
             await _on(self._storing, lambda: boundary_log.append([], values))
 
     def _well(self, lag: int) -> None:
         """All went well, for now."""
-        self._backoff.reset()
         status = self._intake.status
         status.source_lags[self._external.source] = lag
         if status.sources.pop(self._external.source, None) is not None:
             self._logger.info("a source goes on")
+
+
+def is_small(batches: Sequence[ExternalBatch]) -> bool:
+    """Whether a round of these batches costs what a round costs, whatever it holds."""
+    return (
+        sum(len(each.values) for each in batches) < SMALL_ROUND_RECORDS
+        and sum(sum(map(len, each.values)) for each in batches) < SMALL_ROUND_BYTES
+    )
 
 
 def rest_s(took_s: float) -> float:

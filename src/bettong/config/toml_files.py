@@ -1,9 +1,11 @@
-"""Files of TOML that a model describes: read once, all faults reported at once."""
+"""Files of TOML that a model describes: read once, all faults reported at once; and written."""
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from bettong.errors import SettingsError
 
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -38,6 +41,35 @@ def checked(
     except ValidationError as error:
         faults = "; ".join(f"{_location(fault['loc'], tags)}: {fault['msg']}" for fault in error.errors())
         raise SettingsError(f"{where}, {error.error_count()} fault(s): {faults}") from None
+
+
+def text_of(model: BaseModel) -> str:
+    """A file of which `read` and `checked` make the model again, where an empty list or table means nothing.
+
+    Its tables, and those in lists, must hold plain values and lists of these.
+    """
+    content = model.model_dump(mode="json", exclude_none=True)
+    filled = {name: value for name, value in content.items() if value not in ([], {})}
+    tables = {name: value for name, value in filled.items() if isinstance(value, dict)}
+    lists = {
+        name: value
+        for name, value in filled.items()
+        if isinstance(value, list) and all(isinstance(each, dict) for each in value)
+    }
+    lines = [*_lines({name: value for name, value in filled.items() if name not in tables | lists})]
+    for name, table in tables.items():
+        lines += ["", f"[{name}]", *_lines(table)]
+    for name, rows in lists.items():
+        for row in rows:
+            lines += ["", f"[[{name}]]", *_lines(row)]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(table: Mapping[str, object]) -> Iterator[str]:
+    """JSON's texts, numbers and lists are TOML's; but TOML has DEL escaped, too."""
+    for name, value in table.items():
+        key = name if _PLAIN_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+        yield f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
 
 
 def _location(location: tuple[str | int, ...], tags: Collection[str]) -> str:

@@ -140,6 +140,10 @@ def _chance(one: np.ndarray, other: np.ndarray) -> float:
     import numpy as np
     from scipy.stats import permutation_test
 
+    for alone in (one, other):
+        if len(alone) == 1:  # scipy takes no run alone; there are as many ways as runs
+            every = np.concatenate((one, other))
+            return min(1.0, 2 * min(float(np.mean(every <= alone)), float(np.mean(every >= alone))))
     tested = permutation_test(
         (one, other),
         lambda first, second, axis: np.mean(second, axis=axis) - np.mean(first, axis=axis),

@@ -11,9 +11,17 @@ _PERCENTILES = {"p50_ms": "p50", "p99_ms": "p99", "p999_ms": "p99.9"}
 
 
 def missed(objective: Objective, latencies_ms: Mapping[str, Sequence[float]]) -> list[str]:
-    """A line for each metric, named `<sink> at <rate>/s, <percentile>`, whose median over the repeats is above."""
+    """A line for each metric, named `<sink> at <rate>/s, <percentile>`, whose median over the repeats is above.
+
+    And one for each percentile that is asked for and that no metric has: what was not measured is not met.
+    """
     bounds = {_PERCENTILES[name]: bound for name, bound in objective.model_dump(exclude_none=True).items()}
-    found = []
+    measured = {name.rpartition(", ")[2] for name in latencies_ms}
+    found = [
+        f"{percentile}: no latency was measured, the objective is {bound:g} ms"
+        for percentile, bound in bounds.items()
+        if percentile not in measured
+    ]
     for name, values in latencies_ms.items():
         bound = bounds.get(name.rpartition(", ")[2])
         if bound is not None and median(values) > bound:

@@ -50,7 +50,7 @@ _OVER_TIME = {
     CORES: ("Cores in use", "cores"),
     MEMORY: ("Memory", "MB"),
     NETWORK: ("Network, loopback with it", "MB/s"),
-    GC_PAUSE: ("Pauses of Java's garbage collection", "ms"),
+    GC_PAUSE: ("Pauses of garbage collection", "ms"),
 }
 
 
@@ -90,13 +90,16 @@ def _overview(runs: Sequence[tuple[Path, BenchmarkResults]]) -> str:
 
 def _run(number: int, path: Path, results: BenchmarkResults) -> str:
     over_time, marks = _over_time(path / "series.parquet")
+    whose = "" if _repeats(results) == 1 else ", first repeat"
     parts = [
         f"<h1>{html.escape(_name(path, results))}</h1><p class=when>{html.escape(results.date)}</p>",
         _summary(results),
-        _facts("Faults", [(f"{each.at_s:.1f} s", _said(each)) for each in marks]) if marks else "",
+        _facts(f"Faults{whose}", [(f"{each.at_s:.1f} s", _said(each)) for each in marks]) if marks else "",
         _section("Latency by percentile", _latency_plot(results)),
         *(
-            _section(f"{title}, over time", svg(lines, "s", unit, marks=marks, points=what == GC_PAUSE))
+            _section(
+                f"{title}, over time{whose}", svg(lines, "s", unit, marks=marks, points=what == GC_PAUSE)
+            )
             for what, (title, unit) in _OVER_TIME.items()
             if (lines := over_time.get(what))
         ),
@@ -120,7 +123,7 @@ def _number(metric: MeasuredMetric) -> str:
 
 def _summary(results: BenchmarkResults) -> str:
     judged = any(each.of_bar is not None for each in results.measurements)
-    repeats = max(len(each.runs) for each in results.measurements)
+    repeats = _repeats(results)
     rows = []
     for each in results.measurements:
         values = [run.value for run in each.runs]
@@ -133,6 +136,10 @@ def _summary(results: BenchmarkResults) -> str:
     names += ["of its bar"] if judged else []
     head = "".join(f"<th class=number>{name}</th>" for name in names)
     return f"<table><tr><th>metric</th>{head}</tr>{''.join(rows)}</table>"
+
+
+def _repeats(results: BenchmarkResults) -> int:
+    return max(len(each.runs) for each in results.measurements)
 
 
 def _facts(title: str, facts: Iterable[tuple[str, object]]) -> str:

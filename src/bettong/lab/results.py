@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -74,7 +76,9 @@ def read(path: Path) -> BenchmarkResults:
             f"{'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}"
             for fault in error.errors()[:_FAULTS_SHOWN]
         )
-        raise LabError(f"{file} holds no results: {faults}; expected what `make bench` writes") from None
+        raise LabError(
+            f"{file} holds no results: {faults}; expected what `bettong lab run` or `make bench` writes"
+        ) from None
 
 
 def read_all(folder: Path, run: str | None) -> list[BenchmarkResults]:
@@ -84,28 +88,42 @@ def read_all(folder: Path, run: str | None) -> list[BenchmarkResults]:
     """
     found = [read(file) for file in sorted(folder.glob("*/results.json"))]
     names = sorted({str(each.asked.get("run", "")) for each in found})
+    quoted = ", ".join(map(repr, names)) or "none"
     if run is None and len(names) > 1:
-        raise LabError(f"{folder} holds the runs {', '.join(names)}: choose one by --run")
+        raise LabError(f"{folder} holds the runs {quoted}: choose one by --run")
     chosen = [each for each in found if run is None or each.asked.get("run") == run]
     if not chosen:
-        raise LabError(
-            f"{folder} holds no results of {run or 'a run'}: there are {', '.join(names) or 'none'}"
-        )
+        raise LabError(f"{folder} holds no results of {run or 'a run'}: there are {quoted}")
     return chosen
+
+
+def asked_alike(results: Sequence[BenchmarkResults]) -> tuple[list[BenchmarkResults], list[str]]:
+    """Those that ran as the newest did; and of the others, whose metrics mean something else, how many and why."""
+    newest = max(results, key=lambda each: each.date)
+    others = Counter(
+        "; ".join(_differing("settings", each.asked, newest.asked))
+        for each in results
+        if each.asked != newest.asked
+    )
+    return (
+        [each for each in results if each.asked == newest.asked],
+        [f"{count} left out, not run as the newest is: {why}" for why, count in others.items()],
+    )
 
 
 def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:
     """What was not the same: a change may come from these."""
-    found = []
-    for kind, one, other in (
-        ("machine", before.machine, after.machine),
-        ("settings", before.asked, after.asked),
-    ):
-        for name in sorted(one.keys() | other.keys()):
-            old, new = one.get(name, "unknown"), other.get(name, "unknown")
-            if old != new and name != "load before":
-                found.append(f"{kind}, {name}: {old} before, {new} after")
-    return found
+    return [
+        *_differing("machine", before.machine, after.machine),
+        *_differing("settings", before.asked, after.asked),
+    ]
+
+
+def _differing(kind: str, before: Mapping[str, str | int], after: Mapping[str, str | int]) -> Iterator[str]:
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name, "unknown"), after.get(name, "unknown")
+        if old != new and name != "load before":
+            yield f"{kind}, {name}: {old} before, {new} after"
 
 
 def shown(value: float) -> str:
@@ -116,5 +134,5 @@ def shown(value: float) -> str:
 def _newest(folder: Path) -> Path:
     files = sorted(folder.glob("*.json")) or sorted(folder.glob("*/results.json"))
     if not files:
-        raise LabError(f"{folder} holds no results (*.json): run `make bench` first")
+        raise LabError(f"{folder} holds no results (*.json): run `bettong lab run` or `make bench` first")
     return files[-1]

@@ -27,6 +27,8 @@ Rate = Annotated[float, Field(gt=0, le=1e9)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Fault = Annotated[Kill | Pause | Wipe | Starve, Field(discriminator="kind")]
 _FAULTS = ("kill", "pause", "wipe", "starve")
+_NAME_MAX = 100
+_SOAK = " (soak)"
 
 
 class _Table(BaseModel):
@@ -74,11 +76,11 @@ class RunSpec(_Table):
     """All of it. Either `steps`, or `messages`, which go as fast as they can.
 
     `processes`: of the client; each source's messages go from one of them. `frame_messages`: into a topic, at a rate,
-    each message goes by itself. `warm_up_s`: so much of the first step is fed and not measured. `faults`: those of
-    `bettong chaos` that need nothing but the suite. `kubernetes`: it runs there, and not on this machine.
+    each message goes by itself. `warm_up_s`: latencies of so much of the first step are not measured. `faults`: those
+    of `bettong chaos` that need nothing but the suite. `kubernetes`: it runs there, and not on this machine.
     """
 
-    name: Annotated[str, Field(min_length=1, max_length=100)]
+    name: Annotated[str, Field(min_length=1, max_length=_NAME_MAX)]
     application: str
     load: str
     seed: int = 0
@@ -107,8 +109,13 @@ class RunSpec(_Table):
         return planned(self.faults, self.seed, self.lasting_s)
 
     def over(self, steps: list[LoadStep]) -> RunSpec:
-        """The run with other steps. Raises SettingsError where one of its faults would come when they are over."""
+        """The run with other steps.
+
+        Raises SettingsError where a step has no message, the first one is over before the warm-up is, or a fault would
+        come when all are over.
+        """
         try:
+            _check_steps(steps, self.warm_up_s)
             _check_faults(self.faults, sum(step.seconds for step in steps))
         except ValueError as error:
             raise SettingsError(f"{self.name}: {error}") from None
@@ -128,8 +135,24 @@ class RunSpec(_Table):
             raise ValueError(
                 "faults are done to processes of this machine: leave them out, or the table kubernetes"
             )
+        _check_steps(self.steps, self.warm_up_s)
         _check_faults(self.faults, self.lasting_s)
         return self
+
+
+def _check_steps(steps: Sequence[LoadStep], warm_up_s: float) -> None:
+    """Raises ValueError where a step has less than one message, or nothing of the first one would be measured."""
+    for index, step in enumerate(steps):
+        if 0 < step.messages_per_s * step.seconds < 1:
+            raise ValueError(
+                f"steps[{index}]: {step.messages_per_s:g} messages/s for {step.seconds:g} s are less than one message:"
+                " give a higher rate, or a longer step"
+            )
+    if steps and warm_up_s >= steps[0].seconds:
+        raise ValueError(
+            f"warm_up_s is {warm_up_s:g} and the first step takes {steps[0].seconds:g} s, so none of its latencies"
+            " would be measured: make that step longer, or warm_up_s shorter"
+        )
 
 
 def _check_faults(faults: Sequence[Fault], lasting_s: float) -> None:
@@ -154,9 +177,9 @@ def read(path: Path) -> RunSpec:
 
 
 def lasting(spec: RunSpec, seconds: float) -> RunSpec:
-    """The run, its last step so long that all take `seconds`.
+    """The run, its last step so long that all take `seconds`; its name says so, for its results are others.
 
-    Raises SettingsError where the others take that long, or a fault comes later.
+    Raises SettingsError where the others take that long, or as `RunSpec.over` does.
     """
     if not spec.steps:
         raise SettingsError(
@@ -166,7 +189,8 @@ def lasting(spec: RunSpec, seconds: float) -> RunSpec:
     left_s = seconds - sum(step.seconds for step in others)
     if left_s <= 0:
         raise SettingsError(f"{spec.name}: its first steps take longer than the {seconds:g} s asked for")
-    return spec.over([*others, last.model_copy(update={"seconds": left_s})])
+    longer = spec.over([*others, last.model_copy(update={"seconds": left_s})])
+    return longer.model_copy(update={"name": spec.name[: _NAME_MAX - len(_SOAK)] + _SOAK})
 
 
 def read_all(paths: Sequence[Path]) -> list[RunSpec]:

@@ -92,9 +92,9 @@ def run(
             with _saying(f"{spec.name}, repeat {number + 1} of {count}") as say:
                 found.append(once(spec, say=say))
     faults, rows = [], []
-    for file, spec, found in zip(files, specs, repeated, strict=True):
+    for spec, found in zip(specs, repeated, strict=True):
         now = datetime.now(UTC)
-        made = save(out, file, spec, found, machine, now)
+        made = save(out, spec, found, machine, now)
         measured = results(spec, found, machine, now)
         rows.append(measured.model_dump(mode="json"))
         if not json:
@@ -138,7 +138,7 @@ def soak(
     with _saying(f"{spec.name}, {hours:g} hours") as say:
         repeat = once(spec, say=say)
     found = grown(repeat.series, hours * 3600)
-    made = save(out, file, spec, [repeat], facts(), datetime.now(UTC))
+    made = save(out, spec, [repeat], facts(), datetime.now(UTC))
     if json:
         _print_json(found)
     else:
@@ -211,19 +211,26 @@ def history(
     least: Annotated[float, _LEAST] = 2.0,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Show each metric of a run through all its results, and from which one on it is better or worse."""
+    """Show each metric of a run through all its results, and from which one on it is better or worse.
+
+    Results that were not run as the newest is (steps, settings, ...) are left out, and it says so.
+    """
     from rich.console import Console
 
     from bettong.cli.fitting_tables import print_fitting
     from bettong.cli.lab.tables import history_table
     from bettong.lab.history import histories
-    from bettong.lab.results import read_all
+    from bettong.lab.results import asked_alike, read_all
 
-    found = histories(read_all(folder, run), least=least / 100)
+    terminal = Console(highlight=False, stderr=json)
+    alike, left_out = asked_alike(read_all(folder, run))
+    found = histories(alike, least=least / 100)
     if json:
         _print_json(found)
     else:
-        print_fitting(Console(highlight=False), history_table(found))
+        print_fitting(terminal, history_table(found))
+    for line in left_out:
+        terminal.print(line, markup=False, soft_wrap=True)
 
 
 @lab.command()

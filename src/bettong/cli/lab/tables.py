@@ -106,7 +106,7 @@ def notes(found: Sequence[Comparison], differences: Sequence[str]) -> list[str]:
         needed = runs_needed(len(found))
         lines.append(
             f"too few runs: of {len(found)} metrics one that has changed shows from {needed} runs of each on"
-            f' (make bench ARGS="--runs {needed}")'
+            " (`--repeats` of `bettong lab run`, `--runs` of `make bench`)"
         )
     return lines
 

@@ -1,6 +1,7 @@
 """Reads a topic of the user's from given offsets, committed records only, also where offsets are missing."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
@@ -70,12 +71,10 @@ class TopicReader(Closing, ExternalReader):
         """For each partition the offset of its oldest record, and the one behind its newest."""
         found: dict[int, tuple[int, int]] = {}
         for partition in partitions:
-            try:
+            with self._translating("asking for offsets"):
                 answer = self._consumer.get_watermark_offsets(
                     self._topic_partition(partition), timeout=_ANSWER_WAIT_MS_MAX / 1000
                 )
-            except KafkaException as error:
-                raise fault(error.args[0], f"{self._name}: asking for offsets", self._servers) from None
             if answer is None:
                 raise LogUnavailableError(f"{self._name}: no answer when asked for offsets")
             found[partition] = answer
@@ -84,17 +83,16 @@ class TopicReader(Closing, ExternalReader):
     def assign(self, starts: Mapping[int, int]) -> None:
         """Reads these partitions, each from its offset."""
         self._positions = dict(starts)
-        self._consumer.assign([self._topic_partition(*start) for start in starts.items()])
+        with self._translating("beginning to read"):
+            self._consumer.assign([self._topic_partition(*start) for start in starts.items()])
 
     def poll(self, timeout_ms: int, records_max: int) -> dict[int, ExternalRecords]:
         """The next records of each partition; nothing while the cluster is away.
 
         Raises LogTruncatedError when records were deleted before they were read.
         """
-        try:
+        with self._translating("reading"):
             answer = polled(self._consumer, timeout_ms, records_max)
-        except KafkaException as error:
-            raise fault(error.args[0], f"{self._name}: reading", self._servers) from None
         found: dict[int, ExternalRecords] = {}
         for each in answer:
             partition, offset = each.partition(), each.offset()
@@ -128,7 +126,8 @@ class TopicReader(Closing, ExternalReader):
         """Records that are there and were not returned yet, as far as the last fetch said."""
         total = 0
         for partition, position in self._positions.items():
-            known = self._consumer.get_watermark_offsets(self._topic_partition(partition), cached=True)
+            with self._translating("asking for offsets"):
+                known = self._consumer.get_watermark_offsets(self._topic_partition(partition), cached=True)
             if known is not None:
                 total += max(0, known[1] - position)
         return total
@@ -136,6 +135,14 @@ class TopicReader(Closing, ExternalReader):
     def close(self) -> None:
         """Closes the connection. Never raises."""
         self._consumer.close()
+
+    @contextmanager
+    def _translating(self, doing: str) -> Iterator[None]:
+        """What librdkafka raises as ours."""
+        try:
+            yield
+        except KafkaException as error:
+            raise fault(error.args[0], f"{self._name}: {doing}", self._servers) from None
 
     def _topic_partition(self, partition: int, offset: int = OFFSET_INVALID) -> TopicPartition:
         return TopicPartition(self._topic, partition, offset)

@@ -44,10 +44,12 @@ _SHUT_OUT = {
 # A transaction that has failed meanwhile: the end of it says why.
 _FAILED = {KafkaError._STATE, KafkaError._FATAL}  # noqa: SLF001 - see above
 _PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 - see above
-# Positions are a few hundred bytes, rewritten often: compact early, so that a start reads little.
+# Positions are a few hundred bytes, rewritten often, up to some thousand a second: compact early, so that a start reads
+# little. Only what lies before the newest segment is compacted.
 _POSITIONS_CONFIGS = {
     "cleanup.policy": "compact",
     "segment.ms": "3600000",
+    "segment.bytes": str(16 * 1024 * 1024),
     "min.cleanable.dirty.ratio": "0.1",
 }
 

@@ -185,16 +185,16 @@ class PartsAtRest(Closing):
         finally:
             boundaries.close()
         found = (_durable(topic, key, data) for key, data in stored.items())
-        return {Origin(f"{source.name}/{source.from_.stream(number)}"): durable for number, durable in found}
+        return {Origin(f"{source.name}/{stream}"): durable for stream, durable in found}
 
 
-def _durable(topic: str, key: bytes, data: bytes) -> tuple[int, SequenceNumber]:
-    """A partition and its batch boundaries, as the sender's `batcher` writes them. Raises LogError."""
+def _durable(topic: str, key: bytes, data: bytes) -> tuple[str, SequenceNumber]:
+    """A stream and up to where it is durable, as the sender's `batcher` writes it. Raises LogError."""
     try:
-        return int(key), SequenceNumber(int(json.loads(data)["durable"]))
+        return key.decode(), SequenceNumber(int(json.loads(data)["durable"]))
     except (ValueError, KeyError, TypeError) as error:
         raise LogError(
-            f"{topic}: {data[:100]!r} of partition {key[:100]!r} are no batch boundaries: {error}; restore the topic"
+            f"{topic}: {data[:100]!r} of stream {key[:100]!r} are no batch boundaries: {error}; restore the topic"
         ) from None
 
 
