@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -162,6 +163,25 @@ def test_wrong_results_are_no_measurement(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert "the results are wrong" in ended.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.long
+def test_a_rate_that_is_not_sustained_is_missed_for_its_lag_where_the_objective_is_met(
+    tmp_path: Path,
+) -> None:
+    """A partition takes in some 900 messages a second, and an objective of minutes is met all the same."""
+    rest = STEADY + "[objective]\np99_ms = 600_000\n"
+    file = run_file(tmp_path / "run", rest, work="__import__('time').sleep(0.001)")
+    asked = ("--from", "2300", "--seconds", "12", "--precision", "100", "--json")
+    ended = lab("find", str(file), *asked, seconds=900.0)
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    first, *_, last = found["probes"]
+    assert first["rate"] == 2300
+    assert "the lag grows by" in first["why"], found
+    assert "messages/s" in first["why"]
+    assert (last["rate"], last["why"]) == (found["sustained"], "")
+    assert last["lag_per_s"] < first["lag_per_s"]
 
 
 @pytest.mark.long

@@ -211,7 +211,7 @@ def test_it_says_what_it_ran_on_and_why_nothing_is_known_of_its_use(
     api: LabCluster, helm: PlayedHelm, tmp_path: Path
 ) -> None:
     with deployed(tmp_path) as target:
-        with target.collecting(0) as found:
+        with target.collecting(0, positions_every_s=5) as found:
             pass
         assert found.facts == {
             "target": "Kubernetes v1.37.1, context here",
@@ -223,11 +223,10 @@ def test_it_says_what_it_ran_on_and_why_nothing_is_known_of_its_use(
     assert is_removed(api, helm)
 
 
-def test_what_pods_use_is_summed_by_component(api: LabCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bettong.lab.cluster_sampling._SAMPLE_S", 0.01)
+def test_what_pods_use_is_summed_by_component(api: LabCluster) -> None:
     api.usage = {"cpu": "1500000000n", "memory": "512Mi"}
     with Cluster(namespace=NAMESPACE) as cluster:
-        with ClusterSampling(cluster, "lab", DriverPage("127.0.0.1:1"), 0) as sampling:
+        with ClusterSampling(cluster, "lab", DriverPage("127.0.0.1:1"), 0, every_s=0.01) as sampling:
             eventually(lambda: len(sampling.usage.points) > 4, seconds=20)
         assert dict(sampling.usage.memory_mb) == {"worker": 512}
         assert {each.value for each in sampling.usage.points if each.metric == "worker: cores"} == {1.5}
@@ -235,10 +234,12 @@ def test_what_pods_use_is_summed_by_component(api: LabCluster, monkeypatch: pyte
         assert sampling.unmeasured == ""
 
 
-def test_the_drivers_page_says_what_is_folded_and_what_waits() -> None:
+def test_the_drivers_page_says_how_far_it_is() -> None:
     page = (
         'bettong_partition_messages_total{partition="0",stage="in"} 40.0\n'
         'bettong_partition_messages_total{partition="1",stage="in"} 2.0\n'
+        'bettong_partition_offset{partition="0",stage="in"} 4.0\n'
+        'bettong_partition_offset{partition="1",stage="in"} 1.0\n'
         "# TYPE bettong_processor_lag_records gauge\nbettong_processor_lag_records 7.0\n"
     )
 
@@ -251,9 +252,13 @@ def test_the_drivers_page_says_what_is_folded_and_what_waits() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
         found = DriverPage(f"127.0.0.1:{server.server_port}")
-        assert (found.folded(), found.lag()) == (42, 7.0)
+        position = found.position()
+        assert position is not None
+        assert (position.lag, position.written, position.folded) == (7, 12, 42)
+        assert found.folded() == 42
         server.shutdown()
     assert found.folded() is None
+    assert found.position() is None
 
 
 def test_a_run_file_names_the_cluster(tmp_path: Path) -> None:

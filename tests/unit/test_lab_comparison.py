@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from bettong.cli.lab.tables import notes, repeats_note
 from bettong.cli.main import app
 from bettong.errors import LabError
-from bettong.lab.comparison import ChangeVerdict, MetricRuns, compare, runs_needed
+from bettong.lab.comparison import ChangeVerdict, MetricRuns, compare, families, is_detail, runs_needed
+from bettong.lab.gc_pauses import GcPause
+from bettong.lab.measures import latencies, usages
+from bettong.lab.reading import Lateness, ResultReading
 from bettong.lab.results import differences, read
+from bettong.lab.sampling import Usage
+from bettong.lab.spec import LoadStep, RunSpec
 
 NOISE = 0.03
 
@@ -96,6 +103,84 @@ def test_three_runs_can_show_nothing_and_it_is_said_how_many_can() -> None:
     assert found.verdict is ChangeVerdict.TOO_FEW
     assert runs_needed(1) == 4
     assert runs_needed(30) == 7
+
+
+class Unread(ResultReading):
+    def _run(self) -> None:
+        """Reads nothing: what was late is noted by the test."""
+
+
+def names_of_a_run() -> list[str]:
+    """Of one sink at one rate, and of two kinds of processes."""
+    steps = [LoadStep(messages_per_s=1000, seconds=10)]
+    lateness = Lateness(steps, warm_up_s=0)
+    lateness.begin_s = 0.0
+    lateness.note(1.0, 1.5)
+    usage = Usage(network_mb=1.0)
+    for kind in ("kafka", "sender"):
+        usage.note(kind, 1.0, memory_mb=1.0, cpu_s=1.0, passed_s=1.0)
+    measured = [
+        *latencies(steps, {"out": Unread("out", 0, lateness)}),
+        *usages(usage, [GcPause("kafka", 1.0, 2.0)], 1000),
+    ]
+    return ["throughput", *(each.metric for each in measured)]
+
+
+def test_what_a_user_looks_at_is_corrected_apart_from_details() -> None:
+    names = names_of_a_run()
+    assert [name.rpartition("/s, ")[2] for name in names if not is_detail(name)] == [
+        *("throughput", "p50", "p99", "p99.9"),
+        "CPU of all, a million messages",
+    ]
+    assert [name.rpartition("/s, ")[2] for name in names if is_detail(name)] == [
+        *("p90", "p99.99", "max"),
+        *(f"CPU of {kind}, a million messages" for kind in ("kafka", "sender")),
+        *(f"memory of {kind}, at most" for kind in ("kafka", "sender")),
+        *("GC pauses of kafka, all", "network, a million messages"),
+    ]
+    assert families(names) == {"metrics": 5, "details": 9}
+    assert families(["worker, p99 of memory"]) == {"metrics": 1}
+
+
+def of_all(names: Sequence[str], values: Sequence[float]) -> list[MetricRuns]:
+    return [MetricRuns(name, "s", tuple(values)) for name in names]
+
+
+def test_two_runs_of_as_many_repeats_as_is_the_default_have_a_verdict() -> None:
+    repeats = RunSpec(name="x", application="a", load="l", messages=1).repeats
+    names = names_of_a_run()
+    before = of_all(names, [100.0 + number for number in range(repeats)])
+    after = of_all(names[:1], [110.0 + number for number in range(repeats)]) + before[1:]
+    verdicts = {each.name: each.verdict for each in compare(before, after)}
+    assert verdicts["throughput"] is ChangeVerdict.WORSE
+    assert {verdicts[name] for name in names[1:] if not is_detail(name)} == {ChangeVerdict.NO_CHANGE}
+
+
+def test_details_that_changed_make_no_other_change_likelier() -> None:
+    """Corrected together with nine that did, this one would be a change; it is none of five."""
+    names = names_of_a_run()
+    before, far = [100.0, 101.0, 102.0, 103.0, 104.0], [120.0, 121.0, 122.0, 123.0, 124.0]
+    after = {name: far if is_detail(name) else before for name in names}
+    after["throughput"] = [103.5, 105.0, 106.0, 107.0, 108.0]
+    found = compare(of_all(names, before), [MetricRuns(name, "s", tuple(after[name])) for name in names])
+    assert {each.verdict for each in found if is_detail(each.name)} == {ChangeVerdict.WORSE}
+    assert found[0].name == "throughput"
+    assert 0.05 / 5 < found[0].chance <= 0.05 * 10 / 14
+    assert found[0].verdict is ChangeVerdict.NO_CHANGE
+
+
+def test_a_run_says_how_many_repeats_a_comparison_takes() -> None:
+    names = names_of_a_run()
+    said = "to compare it with another run, each needs 5 repeats for its 5 metrics and 6 repeats for its 9 details"
+    assert repeats_note(names, 3) == f"{said}: this one has 3 (`--repeats`)"
+    assert repeats_note(names, 5) == f"{said}: this one has 5 (`--repeats`)"
+    assert repeats_note(names, 6) == ""
+
+
+def test_the_number_of_runs_is_said_of_the_family_that_lacks_them() -> None:
+    same = of_all(names_of_a_run(), [100.0, 101.0, 102.0, 103.0, 104.0])
+    (line,) = notes(compare(same, same), [])
+    assert line.startswith("too few runs: of 9 details one that has changed shows from 6 runs of each on")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from typer.testing import CliRunner
 
 from bettong.cli.main import app
 from bettong.lab.conditions import Conditions, examine
+from bettong.lab.facts import condition_facts, run_facts
 from bettong.lab.machine_state import Hiccups, cpu_list, inspect_machine, measure_hiccups
+from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue, differences
 from bettong.local.prerequisites import Grade
 
 QUIET = Conditions(
@@ -134,6 +137,54 @@ def test_hiccups_are_in_order_and_shares_are_shares() -> None:
     assert 0 < found.p50_us <= found.p99_us <= found.max_us
     assert 0 <= found.busy <= 1
     assert 0 <= found.stolen <= 1
+
+
+def test_what_is_looked_at_is_a_fact_of_a_run() -> None:
+    assert condition_facts(replace(QUIET, turbo=None, quota=2.5)) == {
+        "kernel": platform.release(),
+        "governor": "performance",
+        "turbo": "unknown",
+        "SMT": "off",
+        "isolated processors": "2,3",
+        "interrupts on isolated processors": "0",
+        "huge pages": "madvise",
+        "swappiness": "60",
+        "clock source": "tsc",
+        "quota": "2.5 processors",
+        "open files": "65536",
+        "swap used before": "0 MB",
+        "other work before": "1%",
+        "stolen time before": "0.0%",
+        "hiccups before": "p50 60, p99 90, max 200 us",
+    }
+    unknown = replace(
+        QUIET, governors=(), smt=None, huge_pages="", clock_source="", swappiness=None, isolated=()
+    )
+    kept = condition_facts(unknown)
+    assert {kept[name] for name in ("governor", "SMT", "huge pages", "swappiness", "clock source")} == {
+        "unknown"
+    }
+    assert (kept["isolated processors"], condition_facts(QUIET)["quota"]) == ("none", "none")
+
+
+def test_compare_names_what_differs_of_a_machine_and_not_what_does_each_time() -> None:
+    def measured(seen: Conditions) -> BenchmarkResults:
+        metric = MeasuredMetric(name="x", unit="s", runs=[RunValue(value=1.0)])
+        return BenchmarkResults(date="", machine=condition_facts(seen), asked={}, measurements=[metric])
+
+    varying = {"busy": 0.3, "stolen": 0.2, "swapped_mb": 9.0, "hiccup_p50_us": 1.0, "hiccup_p99_us": 9e4}
+    each_time = replace(QUIET, load=9.0, hiccup_max_us=1e6, **varying)  # type: ignore[arg-type]
+    assert differences(measured(QUIET), measured(each_time)) == []
+    other = replace(each_time, huge_pages="always", turbo=True)
+    assert differences(measured(QUIET), measured(other)) == [
+        "machine, huge pages: madvise before, always after",
+        "machine, turbo: off before, on after",
+    ]
+
+
+def test_a_run_begins_with_all_facts() -> None:
+    found = run_facts()
+    assert {"processor", "commit", "load before", "kernel", "governor", "hiccups before"} <= found.keys()
 
 
 def test_the_command_prints_a_line_each_and_json() -> None:

@@ -9,7 +9,7 @@ import pytest
 from bettong.chaos.spec import Kill
 from bettong.errors import SettingsError
 from bettong.lab.finding import probe
-from bettong.lab.growing import grown
+from bettong.lab.growing import TAKEN, grown
 from bettong.lab.sampling import LAG, LATENCY, MEMORY, SeriesPoint
 from bettong.lab.spec import LoadStep, Objective, RunSpec, lasting
 
@@ -34,9 +34,12 @@ def series(metric: str, value: Callable[[float], float]) -> list[SeriesPoint]:
         (f"out: {LATENCY}", lambda part: 200.0 + 100 * part, True),
         (f"out: {LATENCY}", lambda part: 2.0 + 5 * part, False),
         (f"processor: {LAG}", lambda part: 10_000 * part, True),
+        (f"processor: {TAKEN}", lambda _: 50_000.0, False),
+        (f"processor: {TAKEN}", lambda part: 50_000.0 + 20_000 * part, False),
+        (f"processor: {TAKEN}", lambda part: 50_000.0 - 15_000 * part, True),
     ],
 )
-def test_what_grows_beyond_its_bound_is_a_fault(
+def test_what_grows_or_falls_beyond_its_bound_is_a_fault(
     metric: str, value: Callable[[float], float], *, grows: bool
 ) -> None:
     (found,) = grown(series(metric, value), LASTING_S)
@@ -47,6 +50,16 @@ def test_what_grows_beyond_its_bound_is_a_fault(
 
 def test_what_has_no_bound_is_not_judged() -> None:
     assert grown(series("sender: cores", lambda part: part), LASTING_S) == []
+
+
+def test_messages_that_come_in_batches_fall_no_slower_than_they_do() -> None:
+    """Nothing in most seconds, and all of three in one."""
+    steady = [SeriesPoint(each, f"x: {TAKEN}", 1e5 if each % 3 == 0 else 0.0) for each in range(1000)]
+    falling = [SeriesPoint(each.at_s, each.metric, each.value * (1 - each.at_s / 2000)) for each in steady]
+    assert [each.fault for each in grown(steady, LASTING_S)] == [""]
+    (found,) = grown(falling, LASTING_S)
+    assert found.fault.startswith(f"x: {TAKEN} falls by -6")
+    assert found.fault.endswith("at most -10% is allowed")
 
 
 def test_a_run_too_short_to_say_does_not_pass() -> None:

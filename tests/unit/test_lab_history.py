@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bettong.cli.main import app
 from bettong.errors import LabError
-from bettong.lab.comparison import ChangeVerdict
+from bettong.lab.comparison import ChangeVerdict, compare
 from bettong.lab.history import histories
 from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue, read_all
 
@@ -46,6 +46,41 @@ def test_noise_alone_has_hardly_any_steps() -> None:
     drawn = random.Random(6)
     (found,) = histories([result(day, noisy(drawn, 1e6)) for day in range(1, 21)])
     assert len(found.steps) <= 2
+
+
+def named(day: int, values: dict[str, list[float]]) -> BenchmarkResults:
+    each = [result(day, of_day, name).measurements[0] for name, of_day in values.items()]
+    return result(day, [1.0]).model_copy(update={"measurements": each})
+
+
+def test_a_result_of_many_metrics_is_corrected_for_their_number_as_compare_does() -> None:
+    """Of five runs each, one of seven metrics can differ by chance alone; one that stands alone cannot so easily."""
+    before, after = [100.0, 101.0, 102.0, 103.0, 104.0], [110.0, 111.0, 112.0, 113.0, 114.0]
+    others = {f"metric {number}": [100.0, 104.0, 101.0, 103.0, 102.0] for number in range(6)}
+    alone = [named(1, {"speed": before}), named(2, {"speed": after})]
+    among = [named(1, {"speed": before} | others), named(2, {"speed": after} | others)]
+    assert [len(each.steps) for each in histories(alone)] == [1]
+    assert [len(each.steps) for each in histories(among)] == [0] * 7
+    found = compare(among[0].metrics, among[1].metrics)
+    assert found[0].verdict is ChangeVerdict.TOO_FEW
+
+
+def test_each_metric_has_a_stretch_of_its_own() -> None:
+    uneven = (1.0, 1.01, 0.99, 1.02, 0.98)
+    results = [
+        named(
+            day,
+            {
+                "a": [each * (1e6 if day < 4 else 5e5) for each in uneven],
+                "b": [each * (10 if day < 7 else 30) for each in uneven],
+            },
+        )
+        for day in range(1, 10)
+    ]
+    assert [[step.commit for step in each.steps] for each in histories(results)] == [
+        ["commit-4"],
+        ["commit-7"],
+    ]
 
 
 def test_a_metric_that_is_new_has_a_history_of_its_own() -> None:

@@ -7,34 +7,41 @@ from collections.abc import Callable
 
 from bettong.application.plan import Plan
 from bettong.chaos.growth import Sample
+from bettong.chaos.log_position import LogPosition
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.identifiers import PartitionId, in_use
 from bettong.local.record import SuiteRecord
-from bettong.metrics import OFFSET
+from bettong.metrics import MESSAGES, OFFSET
 from bettong.threads import BlockThread
 from bettong.topics import stage_topic
 
-_POLL_S = 5.0
+POLL_S = 5.0
 _REDIS_S_MAX = 1.0
 _CLOSE_S_MAX = 20.0
 
 
 class LagWatch(BlockThread):
-    """A context manager; inside, a thread polls every few seconds. `samples`: records not yet folded, by Unix time.
+    """A context manager; inside, a thread polls every few seconds. `positions`: what it found, by Unix time.
 
     While Kafka or Redis is away, or a partition has reported no offset, nothing is known, and nothing is noted.
     """
 
-    def __init__(self, plan: Plan, record: Callable[[], SuiteRecord]) -> None:
+    def __init__(self, plan: Plan, record: Callable[[], SuiteRecord], *, every_s: float = POLL_S) -> None:
         super().__init__("lag", close_s_max=_CLOSE_S_MAX)
-        self.samples: list[Sample] = []
+        self.positions: list[LogPosition] = []
         self._plan = plan
         self._record = record
+        self._every_s = every_s
+
+    @property
+    def samples(self) -> list[Sample]:
+        """Records not yet folded."""
+        return [Sample(each.at_s, each.lag) for each in self.positions]
 
     def _run(self) -> None:
-        while not self._stopping.wait(_POLL_S):
+        while not self._stopping.wait(self._every_s):
             record = self._record()
             # Asked anew each time: both are killed and paused now and then.
             with (
@@ -42,20 +49,23 @@ class LagWatch(BlockThread):
                 RedisStore(record.redis_connection, record.name) as store,
             ):
                 try:
-                    lag = self._lag(admin, LiveMetrics(store), record.partitions)
+                    position = self._position(admin, LiveMetrics(store), record.partitions)
                 except (LogError, StoreError):
                     continue
-            if lag is not None:
-                self.samples.append(Sample(time.time(), lag))
+            if position is not None:
+                self.positions.append(position)
 
-    def _lag(self, admin: LogAdmin, live_metrics: LiveMetrics, partitions: int) -> float | None:
+    def _position(self, admin: LogAdmin, live_metrics: LiveMetrics, partitions: int) -> LogPosition | None:
         name = self._plan.application
         stages = {stage_topic(name, stage.name): stage.name for stage in self._plan.stages}
-        folded = live_metrics.partitions(attempts_s=_REDIS_S_MAX)
-        lag = 0
+        reported = live_metrics.partitions(attempts_s=_REDIS_S_MAX)
+        lag = written = folded = 0
         for (topic, partition), end in in_use(admin.ends(stages), partitions).items():
-            offset = folded.get(PartitionId(stages[topic], partition), {}).get(OFFSET.name)
+            values = reported.get(PartitionId(stages[topic], partition), {})
+            offset = values.get(OFFSET.name)
             if offset is None and end:
                 return None
             lag += max(0, end - int(offset or 0))
-        return lag
+            written += end
+            folded += int(values.get(MESSAGES.name, 0))
+        return LogPosition(time.time(), lag, written, folded)

@@ -45,12 +45,14 @@ class ClusterTarget:
         await_count(lambda: self.page.folded() or 0, messages, poll_s=_FOLDED_POLL_S)
 
     @contextmanager
-    def collecting(self, begin_s: float) -> Iterator[Collected]:
+    def collecting(self, begin_s: float, *, positions_every_s: float) -> Iterator[Collected]:
         """See `RunTarget`."""
         found = Collected()
-        with ClusterSampling(self.cluster, _RELEASE, self.page, begin_s) as sampling:
+        with ClusterSampling(
+            self.cluster, _RELEASE, self.page, begin_s, every_s=positions_every_s
+        ) as sampling:
             yield found
-        found.usage, found.lag = sampling.usage, sampling.lag
+        found.usage, found.positions = sampling.usage, sampling.positions
         by = "metrics.k8s.io" if found.usage.points else f"nobody: {sampling.unmeasured}"
         found.facts = _facts(self.cluster) | {"usage by": by}
 

@@ -7,14 +7,21 @@ Ratios, for noise grows with what is measured: values are compared by their loga
 than `least`, and so rare among equal runs that of all changes that are called so at most one in twenty is none
 (Benjamini and Hochberg's rule for the false discovery rate, 1995): a table of thirty metrics has no false alarm each
 time. Few runs can't tell so much apart from noise: `runs_needed` says how many can.
+
+Details (how much memory each kind of process had, the latency at p99.99) are corrected apart from what they explain
+(throughput, latency, CPU of all): twenty of them would make a change of the throughput need more runs than it takes
+alone. One in twenty is then true of either family (Efron, "Simultaneous inference: when should hypothesis testing
+problems be combined?", 2008).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
@@ -29,6 +36,10 @@ LEAST = 0.02
 CHANCE = 0.05
 # Of these units less is better.
 COSTS = frozenset({"us", "ms", "s", "MB", "% of a core", "% more"})
+# Metrics of a run of the lab; of other measurements none is a detail.
+_DETAIL = re.compile(
+    r"(CPU|memory) of (?!all\b).*|GC pauses of .*|network, .*|.*/s, (p90|p99\.99|max)|.*: longest pause .*, .*"
+)
 _RESAMPLES = 9_999
 _SEED = 1
 
@@ -89,12 +100,19 @@ def compare(
         _check(one, other)
     logs = [(np.log(one.values), np.log(other.values)) for one, other in pairs]
     chances = [_chance(one, other) for one, other in logs]
-    adjusted = false_discovery_control(chances)
+    detailed = [is_detail(one.name) for one, _ in pairs]
+    sizes = Counter(detailed)
+    adjusted = np.empty(len(pairs))
+    for family in sizes:
+        members = [number for number, kind in enumerate(detailed) if kind is family]
+        adjusted[members] = false_discovery_control([chances[number] for number in members])
     found = []
-    for (one, other), (one_log, other_log), chance, rate in zip(pairs, logs, chances, adjusted, strict=True):
+    for (one, other), (one_log, other_log), chance, rate in zip(
+        pairs, logs, chances, adjusted.tolist(), strict=True
+    ):
         ratio = math.exp(float(other_log.mean() - one_log.mean()))
         low, high = _interval(one_log, other_log)
-        few = _rarest(len(one_log), len(other_log)) > CHANCE / len(pairs)
+        few = _rarest(len(one_log), len(other_log)) > CHANCE / sizes[is_detail(one.name)]
         found.append(
             Comparison(
                 one.name,
@@ -109,6 +127,17 @@ def compare(
             )
         )
     return found
+
+
+def is_detail(metric: str) -> bool:
+    """Whether it explains others, and is corrected apart from them."""
+    return _DETAIL.fullmatch(metric) is not None
+
+
+def families(metrics: Iterable[str]) -> dict[str, int]:
+    """How many of these metrics are corrected together, by what they are called for people; none is 0."""
+    sizes = Counter("details" if is_detail(each) else "metrics" for each in metrics)
+    return {name: sizes[name] for name in ("metrics", "details") if sizes[name]}
 
 
 def runs_needed(metrics: int) -> int:

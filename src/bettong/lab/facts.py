@@ -1,4 +1,4 @@
-"""What something was measured on: machine and versions."""
+"""What something was measured on: machine, versions, and what of the machine distorts measurements."""
 
 import os
 import platform
@@ -8,12 +8,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bettong.jars import BROKER_JARS
+from bettong.lab.conditions import Conditions
+from bettong.lab.machine_state import inspect_machine, measure_hiccups
+from bettong.lab.results import BEFORE
 
 PACKAGES = (
     *("pyspark", "confluent-kafka", "kafka-python", "grpcio", "protobuf", "pyarrow", "numpy", "numba"),
     *("redis", "hdrhistogram"),
 )
 _ASK_S_MAX = 20.0
+_HICCUPS_S = 1.0
 _VERSION = re.compile(r"\d+(\.\d+)+")
 _UNKNOWN = "unknown"
 
@@ -29,11 +33,40 @@ def facts() -> dict[str, str]:
         "processor": cpu,
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{int(memory) / 1024 / 1024:.0f} GiB",
-        "load before": f"{os.getloadavg()[0]:.1f}",
+        f"load{BEFORE}": f"{os.getloadavg()[0]:.1f}",
         "commit": _commit(),
         "python": platform.python_version(),
         "packages": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
         "servers": f"Kafka {_kafka()}, Redis {_said('redis-server', '--version')}, Java {_said('java', '-version')}",
+    }
+
+
+def run_facts() -> dict[str, str]:
+    """`facts`, and what distorts measurements just now. Blocks for a good second."""
+    return facts() | condition_facts(inspect_machine(measure_hiccups(_HICCUPS_S)))
+
+
+def condition_facts(seen: Conditions) -> dict[str, str]:
+    """What `bettong lab check` looks at. What is another each time has a name that ends with BEFORE."""
+    switch = {True: "on", False: "off", None: _UNKNOWN}
+    return {
+        "kernel": platform.release(),
+        "governor": ", ".join(sorted(set(seen.governors))) or _UNKNOWN,
+        "turbo": switch[seen.turbo],
+        "SMT": switch[seen.smt],
+        "isolated processors": ",".join(map(str, seen.isolated)) or "none",
+        "interrupts on isolated processors": str(seen.interrupts_on_isolated),
+        "huge pages": seen.huge_pages or _UNKNOWN,
+        "swappiness": _UNKNOWN if seen.swappiness is None else str(seen.swappiness),
+        "clock source": seen.clock_source or _UNKNOWN,
+        "quota": "none" if seen.quota is None else f"{seen.quota:g} processors",
+        "open files": str(seen.open_files_max),
+        f"swap used{BEFORE}": f"{seen.swapped_mb:.0f} MB",
+        f"other work{BEFORE}": f"{seen.busy:.0%}",
+        f"stolen time{BEFORE}": f"{seen.stolen:.1%}",
+        f"hiccups{BEFORE}": (
+            f"p50 {seen.hiccup_p50_us:.0f}, p99 {seen.hiccup_p99_us:.0f}, max {seen.hiccup_max_us:.0f} us"
+        ),
     }
 
 

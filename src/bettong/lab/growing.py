@@ -1,25 +1,35 @@
-"""Whether a run's memory, latency and lag grow: their slopes, with 95 % intervals, against what is allowed. Pure."""
+"""Whether a run's memory, latency or lag grow, or its throughput falls: slopes, with 95 % intervals. Pure."""
 
 from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong.chaos.following import JAVA, LAG_RECORDS_LEAST, LATENCY_S_LEAST, MEMORY_MB_LEAST
 from bettong.chaos.growth import JAVA_WARM_UP, WARM_UP, Growth, Sample, growth
 from bettong.lab.sampling import LAG, LATENCY, MEMORY, SeriesPoint
 
-# The most by which each may grow over a run, as a part of its median; the upper end of the interval counts.
-GROWTH_MAX = {MEMORY: 0.1, LATENCY: 0.25, LAG: 0.25}
+# What follows the colon in the name of the series of messages that are taken in.
+TAKEN = "messages/s"
+# By how much each may grow over a run, as a part of its median; by how much it may fall, where that is below 0. The end
+# of the interval that is worse counts.
+BOUNDS = {MEMORY: 0.1, LATENCY: 0.25, LAG: 0.25, TAKEN: -0.1}
 # Where the median is lower, growth is a part of this: what becomes little more than nothing has not grown.
-_LEAST = {MEMORY: MEMORY_MB_LEAST, LATENCY: LATENCY_S_LEAST * 1e3, LAG: LAG_RECORDS_LEAST}
+_LEAST = {MEMORY: MEMORY_MB_LEAST, LATENCY: LATENCY_S_LEAST * 1e3, LAG: LAG_RECORDS_LEAST, TAKEN: 1.0}
+# Of a stretch of time. What is taken in comes in batches: their mean counts.
+_VALUES_OF: Mapping[str, Callable[[list[float]], float]] = {
+    MEMORY: min,
+    LATENCY: statistics.median,
+    LAG: statistics.median,
+    TAKEN: statistics.fmean,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesGrowth:
-    """`growth`: None where a run was too short to say. `bound`: as a part of the median."""
+    """`growth`: None where a run was too short to say. `bound`: as a part of the median, as in BOUNDS."""
 
     metric: str
     growth: Growth | None
@@ -28,18 +38,19 @@ class SeriesGrowth:
     @property
     def fault(self) -> str:
         """What is wrong with it; "" where nothing is."""
+        moves = "falls" if self.bound < 0 else "grows"
         if self.growth is None:
-            return f"{self.metric}: the run is too short to say whether it grows"
-        if self.growth.high <= self.bound:
+            return f"{self.metric}: the run is too short to say whether it {moves}"
+        if self.growth.low >= self.bound if self.bound < 0 else self.growth.high <= self.bound:
             return ""
         return (
-            f"{self.metric} grows by {self.growth.share:+.0%} of {self.growth.median:.4g}"
-            f" ({self.growth.low:+.0%} to {self.growth.high:+.0%}); at most {self.bound:.0%} is allowed"
+            f"{self.metric} {moves} by {self.growth.share:+.0%} of {self.growth.median:.4g}"
+            f" ({self.growth.low:+.0%} to {self.growth.high:+.0%}); at most {self.bound:+.0%} is allowed"
         )
 
 
 def grown(
-    series: Sequence[SeriesPoint], lasting_s: float, bounds: Mapping[str, float] = GROWTH_MAX
+    series: Sequence[SeriesPoint], lasting_s: float, bounds: Mapping[str, float] = BOUNDS
 ) -> list[SeriesGrowth]:
     """Of each series that has a bound, in a run that lasted so long."""
     samples: dict[str, list[Sample]] = defaultdict(list)
@@ -54,7 +65,7 @@ def grown(
             lasting_s,
             least=_LEAST[what],
             warm_up=JAVA_WARM_UP if what == MEMORY and who in JAVA else WARM_UP,
-            value_of=min if what == MEMORY else statistics.median,
+            value_of=_VALUES_OF[what],
         )
         found.append(SeriesGrowth(metric, trend, bounds[what]))
     return found

@@ -1,13 +1,14 @@
 """The same run again and again: where a metric went up or down for good. Pure.
 
-A result is compared with all of its stretch, the results since the last step. One that differs by more than noise
-begins a stretch of its own: that is a step.
+A result is compared with all of its stretch, the results since the last step, each metric with its own. One that
+differs by more than noise begins a stretch of its own: that is a step. All metrics of a result are compared at once, so
+that `compare` corrects for their number, as it does for two results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bettong.lab.comparison import LEAST, ChangeVerdict, Comparison, MetricRuns, compare
 from bettong.lab.results import BenchmarkResults
@@ -32,22 +33,35 @@ class MetricHistory:
     steps: tuple[HistoryStep, ...]
 
 
+@dataclass(slots=True)
+class _Course:
+    """Of a metric, so far. `stretch`: all values since the last step."""
+
+    unit: str
+    runs: list[tuple[float, ...]] = field(default_factory=list)
+    stretch: list[float] = field(default_factory=list)
+    steps: list[HistoryStep] = field(default_factory=list)
+
+
 def histories(results: Sequence[BenchmarkResults], *, least: float = LEAST) -> list[MetricHistory]:
     """Of each metric of the newest result. Raises LabError where a metric has changed its unit."""
     ordered = sorted(results, key=lambda each: each.date)
-    return [_history(metric.name, ordered, least) for metric in ordered[-1].metrics] if ordered else []
-
-
-def _history(name: str, ordered: Sequence[BenchmarkResults], least: float) -> MetricHistory:
-    found: list[tuple[BenchmarkResults, MetricRuns]] = [
-        (each, metric) for each in ordered for metric in each.metrics if metric.name == name
+    found = {metric.name: _Course(metric.unit) for metric in (ordered[-1].metrics if ordered else ())}
+    for result in ordered:
+        metrics = [metric for metric in result.metrics if metric.name in found]
+        courses = [(each.name, found[each.name]) for each in metrics]
+        before = [
+            MetricRuns(name, course.unit, tuple(course.stretch)) for name, course in courses if course.stretch
+        ]
+        for comparison in compare(before, metrics, least=least) if before else ():
+            if comparison.verdict in {ChangeVerdict.BETTER, ChangeVerdict.WORSE}:
+                commit = result.machine.get("commit", "unknown")
+                found[comparison.name].steps.append(HistoryStep(result.date, commit, comparison))
+                found[comparison.name].stretch.clear()
+        for each in metrics:
+            found[each.name].runs.append(each.values)
+            found[each.name].stretch += each.values
+    return [
+        MetricHistory(name, course.unit, tuple(course.runs), tuple(course.steps))
+        for name, course in found.items()
     ]
-    stretch, steps = list(found[0][1].values), []
-    for result, metric in found[1:]:
-        before = MetricRuns(name, found[0][1].unit, tuple(stretch))
-        (comparison,) = compare([before], [metric], least=least)
-        if comparison.verdict in {ChangeVerdict.BETTER, ChangeVerdict.WORSE}:
-            steps.append(HistoryStep(result.date, result.machine.get("commit", "unknown"), comparison))
-            stretch = []
-        stretch += metric.values
-    return MetricHistory(name, found[0][1].unit, tuple(metric.values for _, metric in found), tuple(steps))

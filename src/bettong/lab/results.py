@@ -14,6 +14,8 @@ from bettong.lab.comparison import MetricRuns
 
 _BYTES_MAX = 64 << 20
 _FAULTS_SHOWN = 3
+# The names of facts that are others each time end so, and are no difference: the load, stolen time, hiccups.
+BEFORE = " before"
 
 
 class _Table(BaseModel):
@@ -122,7 +124,7 @@ def differences(before: BenchmarkResults, after: BenchmarkResults) -> list[str]:
 def _differing(kind: str, before: Mapping[str, str | int], after: Mapping[str, str | int]) -> Iterator[str]:
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name, "unknown"), after.get(name, "unknown")
-        if old != new and name != "load before":
+        if old != new and not name.endswith(BEFORE):
             yield f"{kind}, {name}: {old} before, {new} after"
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bettong.application.plan import Plan, plan
+from bettong.chaos.lag import POLL_S
+from bettong.chaos.log_position import LogPosition
 from bettong.chaos.nemeses import Injected
 from bettong.edges.application_file import load as load_application
 from bettong.errors import LabError, LateError
@@ -19,6 +21,7 @@ from bettong.lab.clients import Clients, clients, open_feed
 from bettong.lab.cluster_target import cluster_target
 from bettong.lab.load import LabLoad, Pace, TopicLoad, make_load
 from bettong.lab.measures import Measured, course, latencies, usages
+from bettong.lab.progress import taken
 from bettong.lab.reading import Lateness, ResultReading, SinkReading, TopicReading
 from bettong.lab.sampling import SeriesPoint
 from bettong.lab.spec import RunSpec
@@ -34,11 +37,15 @@ _QUIET_S = 1.0
 
 @dataclass(slots=True)
 class Repeat:
-    """What one repeat gave. `facts`: what its target was, beyond this machine."""
+    """What one repeat gave. `facts`: what its target was, beyond this machine.
+
+    `positions`: how far the processor was, by seconds since the run began.
+    """
 
     measured: list[Measured] = field(default_factory=list)
     series: list[SeriesPoint] = field(default_factory=list)
     facts: Mapping[str, str] = field(default_factory=dict)
+    positions: Sequence[LogPosition] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +58,18 @@ class _Running:
 
 
 def once(
-    spec: RunSpec, *, settle_s_max: float = SETTLE_S_MAX, say: Callable[[str], None] = lambda _: None
+    spec: RunSpec,
+    *,
+    settle_s_max: float = SETTLE_S_MAX,
+    positions_every_s: float = POLL_S,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Repeat:
     """Runs it on a suite, or a release, of its own, which goes at its end, also after Ctrl-C and SIGTERM.
 
     Raises LateError when results do not come in time, LabError when they are wrong.
 
-    `settle_s_max`: to come to the end of what was sent, after it is durable. `say`: gets what it is doing.
+    `settle_s_max`: to come to the end of what was sent, after it is durable. `positions_every_s`: asks so often how far
+    the processor is. `say`: gets what it is doing.
     """
     pace = Pace(spec.steps)
     messages = spec.messages or pace.messages
@@ -69,7 +81,7 @@ def once(
         say("the load runs")
         for each in running.readings.values():
             each.lateness.begin_s = begin_s
-        with running.target.collecting(begin_s) as collected:
+        with running.target.collecting(begin_s, positions_every_s=positions_every_s) as collected:
             injected = running.target.disturb(begin_s)
             running.clients.finish(spec.lasting_s)
             say("the last results")
@@ -80,7 +92,10 @@ def once(
         for each in running.readings.values():
             if isinstance(each, TopicReading):
                 each.measure(lambda result: begin_s + pace.due_s(load.message_of(result)))
-    repeat = Repeat(series=[*collected.usage.points], facts=collected.facts)
+    positions = [replace(each, at_s=each.at_s - begin_s) for each in collected.positions]
+    repeat = Repeat(
+        series=[*collected.usage.points, *taken(positions)], positions=positions, facts=collected.facts
+    )
     repeat.series += course(running.readings, collected.lag, collected.gc_pauses, injected, begin_s)
     if not spec.steps:
         end_s = max((each.last_s for each in running.readings.values()), default=time.time())

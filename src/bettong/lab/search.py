@@ -14,10 +14,14 @@ PROBES_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A rate that was tried, in messages a second. `why`: what was missed; "" where the objective was met."""
+    """A rate that was tried, in messages a second. `why`: what was missed; "" where the objective was met.
+
+    `lag_per_s`: by so many messages a second the lag grew meanwhile; None where nobody knows.
+    """
 
     rate: float
     why: str = ""
+    lag_per_s: float | None = None
 
 
 def next_rate(probes: Sequence[Probe], first: float, precision: float) -> float | None:

@@ -84,7 +84,7 @@ class RunSpec(_Table):
     application: str
     load: str
     seed: int = 0
-    repeats: Annotated[int, Field(ge=1, le=100)] = 3
+    repeats: Annotated[int, Field(ge=1, le=100)] = 5
     schedule: Schedule = Schedule.RESIDENT
     partitions: Annotated[int, Field(ge=1, le=4096)] = 16
     compiled: bool = True

@@ -57,15 +57,15 @@ class SuiteTarget:
             await_folded(LiveMetrics(store), messages)
 
     @contextmanager
-    def collecting(self, begin_s: float) -> Iterator[Collected]:
+    def collecting(self, begin_s: float, *, positions_every_s: float) -> Iterator[Collected]:
         """See `RunTarget`."""
         found = Collected()
         with (
             UsageSampling(lambda: self.suite.record.services, begin_s) as sampling,
-            LagWatch(self.plan, lambda: self.suite.record) as lag,
+            LagWatch(self.plan, lambda: self.suite.record, every_s=positions_every_s) as watch,
         ):
             yield found
-        found.usage, found.lag = sampling.usage, lag.samples
+        found.usage, found.positions = sampling.usage, watch.positions
         found.gc_pauses = [each for each in pauses(self.folder) if each.at_s >= begin_s]
 
     def disturb(self, begin_s: float) -> list[Injected]:

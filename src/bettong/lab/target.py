@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bettong.chaos.growth import Sample
+from bettong.chaos.log_position import LogPosition
 from bettong.chaos.nemeses import Injected
 from bettong.lab.gc_pauses import GcPause
 from bettong.lab.sampling import Usage
@@ -18,13 +19,18 @@ from bettong.lab.topics import RunTopics
 class Collected:
     """What a target noted while a run was measured. Whole when `collecting` is left.
 
-    `facts`: what it is, beyond this machine.
+    `positions`: how far the processor was, by Unix time. `facts`: what it is, beyond this machine.
     """
 
     usage: Usage = field(default_factory=Usage)
-    lag: Sequence[Sample] = ()
+    positions: Sequence[LogPosition] = ()
     gc_pauses: Sequence[GcPause] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lag(self) -> list[Sample]:
+        """Records not yet folded."""
+        return [Sample(each.at_s, each.lag) for each in self.positions]
 
 
 class RunTarget(Protocol):
@@ -45,8 +51,8 @@ class RunTarget(Protocol):
     def await_folded(self, messages: int) -> None:
         """Blocks until so many are folded. Raises LateError."""
 
-    def collecting(self, begin_s: float) -> AbstractContextManager[Collected]:
-        """Inside, what is used and how far the processor is behind is noted. `begin_s`: Unix time."""
+    def collecting(self, begin_s: float, *, positions_every_s: float) -> AbstractContextManager[Collected]:
+        """Inside, what is used, and how far the processor is, is noted. `begin_s`: Unix time."""
 
     def disturb(self, begin_s: float) -> list[Injected]:
         """Does the run's faults, and blocks until all are over."""

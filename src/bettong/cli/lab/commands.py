@@ -76,15 +76,15 @@ def run(
     from rich.console import Console
 
     from bettong.cli.fitting_tables import print_fitting
-    from bettong.cli.lab.tables import results_table
-    from bettong.lab.facts import facts
+    from bettong.cli.lab.tables import repeats_note, results_table
+    from bettong.lab.facts import run_facts
     from bettong.lab.folder import results, save
     from bettong.lab.objective import missed
     from bettong.lab.run import Repeat, once
     from bettong.lab.spec import read_all
 
     terminal = Console(highlight=False, stderr=json)
-    specs, machine = read_all(files), facts()
+    specs, machine = read_all(files), run_facts()
     repeated: list[list[Repeat]] = [[] for _ in specs]
     count = repeats or specs[0].repeats
     for number in range(count):
@@ -100,6 +100,8 @@ def run(
         if not json:
             print_fitting(terminal, results_table(measured))
         _say_where(terminal, made)
+        if note := repeats_note([each.name for each in measured.measurements], count):
+            terminal.print(note, markup=False, soft_wrap=True)
         faults += missed(spec.objective, measured.latencies_ms)
     if json:
         typer.echo(json_lines.dumps(rows, indent=2))
@@ -116,9 +118,9 @@ def soak(
     out: Annotated[Path, _OUT] = _RUNS,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Hold a rate for hours and say whether memory, latency or lag grow.
+    """Hold a rate for hours and say whether memory, latency or lag grow, or throughput falls.
 
-    Exit code 10 when one does, or may: the upper end of its slope's 95 % interval counts.
+    Exit code 10 when one does, or may: the end of its slope's 95 % interval that is worse counts.
     """
     from datetime import UTC, datetime
 
@@ -126,7 +128,7 @@ def soak(
 
     from bettong.cli.fitting_tables import print_fitting
     from bettong.cli.lab.tables import growth_table
-    from bettong.lab.facts import facts
+    from bettong.lab.facts import run_facts
     from bettong.lab.folder import save
     from bettong.lab.growing import grown
     from bettong.lab.run import once
@@ -134,11 +136,11 @@ def soak(
     from bettong.lab.spec import read as read_spec
 
     terminal = Console(highlight=False, stderr=json)
-    spec = lasting(read_spec(file), hours * 3600)
+    spec, machine = lasting(read_spec(file), hours * 3600), run_facts()
     with _saying(f"{spec.name}, {hours:g} hours") as say:
         repeat = once(spec, say=say)
     found = grown(repeat.series, hours * 3600)
-    made = save(out, spec, [repeat], facts(), datetime.now(UTC))
+    made = save(out, spec, [repeat], machine, datetime.now(UTC))
     if json:
         _print_json(found)
     else:
@@ -157,26 +159,33 @@ def find(
     first: Annotated[float, typer.Option("--from", min=1, help="The rate that is tried first.")] = 10_000.0,
     seconds: Annotated[float, typer.Option(min=1, max=3600, help="How long each rate is held.")] = 20.0,
     precision: Annotated[float, typer.Option(min=1, max=100, help="How near to come, in percent.")] = 10.0,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON for scripts: each rate, met or why not.")
+    ] = False,
 ) -> None:
-    """Find the highest rate that an application sustains within its objective.
+    """Find the highest rate that an application sustains: within its objective, and without a lag that grows.
 
     Each rate is tried on a suite of its own, for the warm-up and --seconds. Exit code 10 when none is sustained.
     """
     from rich.console import Console
 
+    from bettong.cli.lab.tables import probe_line
     from bettong.lab.finding import probe
     from bettong.lab.search import Probe, next_rate, sustained
     from bettong.lab.spec import read as read_spec
 
-    terminal = Console(highlight=False)
+    terminal = Console(highlight=False, stderr=json)
     spec = read_spec(file)
     probes: list[Probe] = []
     while (rate := next_rate(probes, first, precision / 100)) is not None:
         with _saying(f"{spec.name}: {rate:,.0f} messages/s") as say:
             probes.append(probe(spec, rate, seconds, say=say))
-        said = f"missed: {probes[-1].why}" if probes[-1].why else "sustained"
-        terminal.print(f"{rate:>15,.0f} messages/s  {said}", markup=False, soft_wrap=True)
-    if (found := sustained(probes)) is None:
+        terminal.print(probe_line(probes[-1]), markup=False, soft_wrap=True)
+    found = sustained(probes)
+    if json:
+        tried = [dataclasses.asdict(each) for each in probes]
+        typer.echo(json_lines.dumps({"run": spec.name, "sustained": found, "probes": tried}, indent=2))
+    if found is None:
         terminal.print("none of these rates is sustained")
         raise typer.Exit(BROKEN)
     terminal.print(f"sustained: {found:,.0f} messages/s, within {precision:g} %")

@@ -8,10 +8,11 @@ from statistics import median
 from rich.markup import escape
 from rich.table import Table
 
-from bettong.lab.comparison import ChangeVerdict, Comparison, runs_needed
+from bettong.lab.comparison import ChangeVerdict, Comparison, families, runs_needed
 from bettong.lab.growing import SeriesGrowth
 from bettong.lab.history import MetricHistory
 from bettong.lab.results import BenchmarkResults, shown
+from bettong.lab.search import Probe
 
 _BARS = "▁▂▃▄▅▆▇█"
 _COURSE_MAX = 40
@@ -102,13 +103,32 @@ def _course(values: Sequence[float]) -> str:
 def notes(found: Sequence[Comparison], differences: Sequence[str]) -> list[str]:
     """What a reader must know besides: what else was not the same, and how many runs it takes."""
     lines = [f"not the same: {each}" for each in differences]
-    if any(each.verdict is ChangeVerdict.TOO_FEW for each in found):
-        needed = runs_needed(len(found))
-        lines.append(
-            f"too few runs: of {len(found)} metrics one that has changed shows from {needed} runs of each on"
-            " (`--repeats` of `bettong lab run`, `--runs` of `make bench`)"
-        )
+    few = families(each.name for each in found if each.verdict is ChangeVerdict.TOO_FEW)
+    for family, size in families(each.name for each in found).items():
+        if family in few:
+            lines.append(
+                f"too few runs: of {size} {family} one that has changed shows from {runs_needed(size)} runs of each on"
+                " (`--repeats` of `bettong lab run`, `--runs` of `make bench`)"
+            )
     return lines
+
+
+def repeats_note(metrics: Sequence[str], repeats: int) -> str:
+    """How many repeats it takes to compare a run with another one; "" where it has as many."""
+    sizes = families(metrics)
+    if all(repeats >= runs_needed(size) for size in sizes.values()):
+        return ""
+    said = " and ".join(
+        f"{runs_needed(size)} repeats for its {size} {family}" for family, size in sizes.items()
+    )
+    return f"to compare it with another run, each needs {said}: this one has {repeats} (`--repeats`)"
+
+
+def probe_line(probe: Probe) -> str:
+    """What became of a rate that was tried."""
+    unknown = "" if probe.why or probe.lag_per_s is not None else "; too short to say whether the lag grows"
+    said = f"missed: {probe.why}" if probe.why else f"sustained{unknown}"
+    return f"{probe.rate:>15,.0f} messages/s  {said}"
 
 
 def _percent(ratio: float) -> str:

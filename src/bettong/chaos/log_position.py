@@ -1,0 +1,18 @@
+"""How far a processor is in its log. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """How far the processor is at a time, over all partitions of all stages.
+
+    `lag`: records of the log that are not yet folded; `written`: all records of the log; `folded`: messages so far.
+    """
+
+    at_s: float
+    lag: float
+    written: float
+    folded: float
