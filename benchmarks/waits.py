@@ -29,8 +29,8 @@ class Waits:
         self.note_ns(round(late_s * 1e9))
 
     def note_ns(self, wait_ns: int) -> None:
-        """Something took so long."""
-        self._histogram.record_value(max(1, wait_ns))
+        """Something took so long; what is longer than a minute counts as one."""
+        self._histogram.record_value(min(_HIGHEST_NS, max(1, wait_ns)))
 
     def samples(self, percentiles: Sequence[float] = PERCENTILES, *, unit_ns: int = _MS_NS) -> list[Sample]:
         """At percentiles, each with the whole histogram, which is in ns."""

@@ -4,6 +4,7 @@
     python -m benchmarks.peers --messages 200000 --runs 1 --only bytewax --only "Quix Streams"
     python -m benchmarks.peers --workload tumbling
     python -m benchmarks.peers --workload nexmark --query q5 --query q7
+    python -m benchmarks.peers --workload word-count --messages-per-s 1000 --seconds 30
 
 Makes what environments are missing, then lets everyone run in turns. Prints a table, and leaves all runs as JSON, by
 date, with a plot, beside those of `make bench`.
@@ -22,10 +23,12 @@ from benchmarks import report
 from benchmarks.measuring import Measurement, measure_machine
 from benchmarks.peers import environments
 from benchmarks.peers.entries import Entry, RunSize, entries_of, left_out
+from benchmarks.peers.fixed_rate import FixedRate
 from benchmarks.peers.race import RaceError
 from benchmarks.peers.workloads import MARKET_SPREAD, NAMES, WORKLOADS, PeerWorkload
 from bettong.errors import BettongError
 from bettong.lab.facts import facts as machine_facts
+from bettong.lab.results import shown
 
 _WIDTH = 170
 
@@ -40,7 +43,15 @@ def main(
     ] = None,
     messages: Annotated[int, typer.Option(help="Messages of a run.", min=10_000)] = 1_000_000,
     runs: Annotated[int, typer.Option(help="Runs of each; the median counts.", min=1)] = 3,
-    partitions: Annotated[int, typer.Option(help="Partitions of every topic.", min=1)] = 4,
+    messages_per_s: Annotated[int, typer.Option(help="Of word-count: the rate.", min=1)] = 1000,
+    seconds: Annotated[float, typer.Option(help="Of word-count: how long it is measured.", min=1)] = 30.0,
+    warm_up_s: Annotated[
+        float, typer.Option(help="Of word-count: how long it is not, before.", min=0)
+    ] = 10.0,
+    partitions: Annotated[
+        int | None,
+        typer.Option(help="Partitions of every topic; by default 2 of word-count, else 4.", min=1),
+    ] = None,
     processes: Annotated[int, typer.Option(help="Processes, or slots, that each may use.", min=1)] = 2,
     only: Annotated[list[str] | None, typer.Option(help="Who runs, by the beginning of the name.")] = None,
     s_max: Annotated[float, typer.Option(help="Seconds that a run may take.")] = 300.0,
@@ -53,15 +64,17 @@ def main(
     environments.make(
         entry.peer for _, entries in chosen.values() for entry in entries if entry.peer is not None
     )
-    facts, size = machine_facts(), RunSize(messages, partitions, processes, s_max)
-    measurements: list[Measurement] = []
+    rate = FixedRate(messages_per_s, seconds, warm_up_s)
+    facts, asked, measurements = machine_facts(), dict[str, str | int](), list[Measurement]()
     for of, entries in chosen.values():
+        of_run = rate.messages if of.at_rate else messages
+        size = RunSize(of_run, partitions or of.partitions, processes, s_max, rate)
+        asked = _asked(workload, of, size, runs)
         _run(console, of, entries, size, runs)
-        measured = [entry.measurement for entry in entries if entry.measurement.samples]
-        title = f"{of.name}: {of.asked}; {messages:,} messages, {runs} runs, {processes} processes each"
-        console.print(report.table(measured, title))
+        measured = [each for entry in entries for each in entry.measurements if each.samples]
+        console.print(report.table(measured, f"{of.name}: {of.asked}; {_shown(of, size)}, {runs} runs"))
         console.print(_notes(entries))
-        who = {entry.measurement.name: entry.note for entry in entries}
+        who = {entry.name: entry.note for entry in entries}
         for name, why in left_out(of).items():
             console.print(f"{name} is left out: {why}", highlight=False)
             who[name] = f"left out: {why}"
@@ -69,12 +82,6 @@ def main(
         facts |= {f"who: {query_of}{name}": note for name, note in who.items()}
         measurements += [replace(each, name=f"{query_of}{each.name}") for each in measured]
     if measurements:
-        asked: dict[str, str | int] = {
-            "run": f"{workload}, beside others",
-            "messages": messages,
-            "runs": runs,
-        }
-        asked |= {"partitions": partitions, "processes": processes}
         path = report.save(results, measurements, facts, asked)
         console.print(f"{path}, and a page beside it", highlight=False)
     raise typer.Exit(any(entry.fault for _, entries in chosen.values() for entry in entries))
@@ -85,17 +92,42 @@ def _run(console: Console, of: PeerWorkload, entries: list[Entry], size: RunSize
     load, loop = of.load(size.messages), partial(of.loop, size.messages)
     for number in range(runs):
         for entry in (each for each in entries if not each.fault):
-            with console.status(f"{entry.measurement.name}, run {number + 1} of {runs} ..."):
+            with console.status(f"{entry.name}, run {number + 1} of {runs} ..."):
                 before = measure_machine(loop)
                 try:
-                    sample = entry.once(load, size)
+                    samples = entry.once(load, size)
                 except (RaceError, BettongError, AssertionError) as error:
                     entry.fault = str(error).strip() or type(error).__name__
-                    console.print(f"{entry.measurement.name} failed: {entry.fault}", highlight=False)
+                    console.print(f"{entry.name} failed: {entry.fault}", highlight=False)
                     continue
-            entry.measurement.before.append(before)
-            entry.measurement.samples.append(sample)
-            console.print(f"{entry.measurement.name}: {sample.value:,.0f} messages/s", highlight=False)
+            for measurement, sample in zip(entry.measurements, samples, strict=True):
+                measurement.before.append(before)
+                measurement.samples.append(sample)
+                value = f"{shown(sample.value)} {measurement.unit}"
+                console.print(f"{measurement.name}: {value}", highlight=False)
+
+
+def _shown(of: PeerWorkload, size: RunSize) -> str:
+    """How much a run has."""
+    width = f"{size.partitions} partitions, {size.processes} processes each"
+    if not of.at_rate:
+        return f"{size.messages:,} messages, {width}"
+    rate = size.rate
+    return f"{rate.messages_per_s:,} messages/s for {rate.seconds:g} s after {rate.warm_up_s:g} s, {width}"
+
+
+def _asked(workload: str, of: PeerWorkload, size: RunSize, runs: int) -> dict[str, str | int]:
+    """With which settings the results were measured."""
+    asked: dict[str, str | int] = {
+        "run": f"{workload}, beside others",
+        "messages": size.messages,
+        "runs": runs,
+    }
+    if of.at_rate:
+        rate = size.rate
+        asked |= {"messages_per_s": rate.messages_per_s, "seconds": f"{rate.seconds:g}"}
+        asked |= {"warm_up_s": f"{rate.warm_up_s:g}"}
+    return asked | {"partitions": size.partitions, "processes": size.processes}
 
 
 def _workloads(name: str, queries: list[str]) -> list[PeerWorkload]:
@@ -112,9 +144,9 @@ def _workloads(name: str, queries: list[str]) -> list[PeerWorkload]:
 def _chosen(of: PeerWorkload, beginnings: tuple[str, ...]) -> list[Entry]:
     """Those whose names begin with what was chosen."""
     entries = entries_of(of)
-    wanted = [entry for entry in entries if entry.measurement.name.startswith(beginnings)]
+    wanted = [entry for entry in entries if entry.name.startswith(beginnings)]
     if not wanted:
-        names = ", ".join(repr(entry.measurement.name) for entry in entries)
+        names = ", ".join(repr(entry.name) for entry in entries)
         raise typer.BadParameter(f"nobody's name begins with {beginnings}: there are {names}")
     return wanted
 
@@ -122,8 +154,8 @@ def _chosen(of: PeerWorkload, beginnings: tuple[str, ...]) -> list[Entry]:
 def _notes(entries: list[Entry]) -> Table:
     notes = Table("", "version", "configured to guarantee", "runs", "failed", title="who ran")
     for entry in entries:
-        runs = str(len(entry.measurement.samples))
-        notes.add_row(entry.measurement.name, entry.version, entry.guarantee, runs, entry.fault)
+        runs = str(len(entry.measurements[0].samples))
+        notes.add_row(entry.name, entry.version, entry.guarantee, runs, entry.fault)
     return notes
 
 

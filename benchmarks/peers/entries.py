@@ -1,14 +1,15 @@
 """Who runs a workload: Bettong's rows, then each peer that has a program for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 
 from benchmarks import log_to_log
 from benchmarks.measuring import Measurement, Sample
-from benchmarks.peers import race
+from benchmarks.peers import race, steady
 from benchmarks.peers.bettong.contestant import BettongSuite
+from benchmarks.peers.fixed_rate import FixedRate
 from benchmarks.peers.load import Load
 from benchmarks.peers.market_load import between_bells, market_frames
 from benchmarks.peers.roster import PEERS, Peer
@@ -21,25 +22,30 @@ _UNIT = "messages/s"
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """How much a run has, how wide it is, and how long it may take."""
+    """How much a run has, how wide it is, and how long it may take. `rate`: of workloads that come at one."""
 
     messages: int
     partitions: int
     processes: int
     s_max: float
+    rate: FixedRate
+
+
+_Once = Callable[[Load, RunSize], Sequence[Sample]]
 
 
 @dataclass(slots=True)
 class Entry:
-    """A row: who, what it was configured to guarantee, its runs, and what ended them early.
+    """Who, what it was configured to guarantee, its runs, and what ended them early.
 
-    `once` is one run of it; it raises RaceError, BettongError, AssertionError.
+    `once` is one run, which gives a sample of each measurement; it raises RaceError, BettongError, AssertionError.
     """
 
-    measurement: Measurement
+    name: str
+    measurements: Sequence[Measurement]
     version: str
     guarantee: str
-    once: Callable[[Load, RunSize], Sample]
+    once: _Once
     peer: Peer | None = None
     fault: str = ""
 
@@ -70,29 +76,54 @@ def _bettong(workload: PeerWorkload) -> list[Entry]:
     for schedule in Schedule:
         suite = BettongSuite(workload, schedule)
         name = f"{_BETTONG}, {schedule}"
-        once = partial(_race, suite.start)
-        entries.append(Entry(Measurement(name, _UNIT, None), version("bettong"), suite.guarantee, once))
+        once = _once(workload, suite.start, merges=False)
+        entries.append(Entry(name, _measurements(name, workload), version("bettong"), suite.guarantee, once))
         if workload is MARKET_SPREAD:
-            own = Measurement(f"{name}, its own frames", _UNIT, None)
+            name += ", its own frames"
             guarantee = "exactly once, for who reads frames; a snapshot each second"
-            entries.append(Entry(own, version("bettong"), guarantee, partial(_own_frames, schedule)))
+            own = partial(_own_frames, schedule)
+            entries.append(Entry(name, _measurements(name, workload), version("bettong"), guarantee, own))
     return entries
 
 
 def _peer(workload: PeerWorkload, peer: Peer) -> Entry:
     start = partial(peer.start, workload)
-    once = partial(_race_by_frames if peer.frames else _race, start)
-    return Entry(Measurement(peer.name, _UNIT, None), peer.version, peer.guarantee, once, peer)
+    once: _Once = partial(_race_by_frames, start)
+    if not peer.frames:
+        once = _once(workload, start, merges=workload.name in peer.merges)
+    return Entry(peer.name, _measurements(peer.name, workload), peer.version, peer.guarantee, once, peer)
 
 
-def _race(start: race.Start, load: Load, size: RunSize) -> Sample:
-    return race.run(start, load, partitions=size.partitions, processes=size.processes, s_max=size.s_max)
+def _once(workload: PeerWorkload, start: race.Start, *, merges: bool) -> _Once:
+    return partial(_latency, start, merges=merges) if workload.at_rate else partial(_race, start)
 
 
-def _race_by_frames(start: race.Start, _: Load, size: RunSize) -> Sample:
+def _measurements(name: str, workload: PeerWorkload) -> list[Measurement]:
+    if not workload.at_rate:
+        return [Measurement(name, _UNIT, None)]
+    return [Measurement(f"{name}, {metric}", unit, None) for metric, unit in steady.METRICS]
+
+
+def _race(start: race.Start, load: Load, size: RunSize) -> list[Sample]:
+    return [race.run(start, load, partitions=size.partitions, processes=size.processes, s_max=size.s_max)]
+
+
+def _latency(start: race.Start, load: Load, size: RunSize, *, merges: bool) -> list[Sample]:
+    return steady.run(
+        start,
+        load,
+        size.rate,
+        partitions=size.partitions,
+        processes=size.processes,
+        s_max=size.s_max,
+        merges=merges,
+    )
+
+
+def _race_by_frames(start: race.Start, _: Load, size: RunSize) -> list[Sample]:
     return _race(start, market_frames(size.messages, size.partitions), size)
 
 
-def _own_frames(schedule: Schedule, _: Load, size: RunSize) -> Sample:
+def _own_frames(schedule: Schedule, _: Load, size: RunSize) -> list[Sample]:
     workload = between_bells(size.messages)
-    return log_to_log.speed(workload, schedule=schedule, compiled=True, partitions=size.partitions)
+    return [log_to_log.speed(workload, schedule=schedule, compiled=True, partitions=size.partitions)]

@@ -8,8 +8,8 @@ contestant does, as a feed would.
 """
 
 import time
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 import psutil
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -60,23 +60,33 @@ Start = Callable[[Trial], AbstractContextManager[Running]]
 
 def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: float) -> Sample:
     """Messages a second between opening and end, and the CPU of the contestant's processes alone. Raises RaceError."""
+    with (
+        trial_of(load.topics, partitions=partitions, processes=processes) as trial,
+        start(trial) as running,
+        _Output(trial.bootstrap, partitions) as output,
+    ):
+        deadline = time.monotonic() + s_max
+        feed(trial.bootstrap, load.opening)
+        output.read(load.opening_results, running, deadline)
+        spent_s, begun = cpu_s_of(running), time.perf_counter()
+        feed(trial.bootstrap, load.timed)
+        output.read(load.results, running, deadline)
+        seconds = time.perf_counter() - begun
+        spent_s = cpu_s_of(running) - spent_s
+        check(load.split(output.read_on()), load.expected)
+    return Sample(load.timed_messages / seconds, spent_s * 1e6 / load.timed_messages)
+
+
+@contextmanager
+def trial_of(topics: Sequence[str], *, partitions: int, processes: int) -> Iterator[Trial]:
+    """A broker with empty topics, and an empty folder, until it is left."""
     with TemporaryDirectory(prefix="bettong-peers-") as made:
         folder = Path(made)
         with KafkaBroker(folder / "kafka") as broker:
-            _create_topics(broker.bootstrap, load.topics, partitions)
+            _create_topics(broker.bootstrap, topics, partitions)
             trial = Trial(broker.bootstrap, folder / "contestant", partitions, processes)
             trial.folder.mkdir()
-            with start(trial) as running, _Output(broker.bootstrap, partitions) as output:
-                deadline = time.monotonic() + s_max
-                feed(broker.bootstrap, load.opening)
-                output.read(load.opening_results, running, deadline)
-                spent_s, begun = _cpu_s(running), time.perf_counter()
-                feed(broker.bootstrap, load.timed)
-                output.read(load.results, running, deadline)
-                seconds = time.perf_counter() - begun
-                spent_s = _cpu_s(running) - spent_s
-                check(load.split(output.read_on()), load.expected)
-    return Sample(load.timed_messages / seconds, spent_s * 1e6 / load.timed_messages)
+            yield trial
 
 
 def check(found: Results, expected: Results) -> None:
@@ -116,15 +126,33 @@ def feed(bootstrap: str, records: Iterable[Record]) -> None:
         raise RaceError(f"the feeder's records are not durable after {_WAIT_S_MAX:g} s")
 
 
+def reader_of_results(bootstrap: str, partitions: int) -> Consumer:
+    """A client that reads all that was committed to the output topic."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
+    )
+    consumer.assign([TopicPartition(OUTPUT, each, 0) for each in range(partitions)])
+    return consumer
+
+
+def checked_value(record: Message) -> bytes:
+    """What a record holds. Raises KafkaException where the client has an error in its place."""
+    if record.error() is not None:
+        raise KafkaException(record.error())
+    return record.value() or b""
+
+
+def cpu_s_of(running: Running) -> float:
+    """CPU seconds of a contestant so far."""
+    return sum(cpu_s(psutil.Process(pid)) for pid in running.pids())
+
+
 class _Output:
     """All that was committed to the output topic. A context manager."""
 
     def __init__(self, bootstrap: str, partitions: int) -> None:
         self._values: list[bytes] = []
-        self._consumer = Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
-        )
-        self._consumer.assign([TopicPartition(OUTPUT, each, 0) for each in range(partitions)])
+        self._consumer = reader_of_results(bootstrap, partitions)
 
     def __enter__(self) -> Self:
         return self
@@ -148,17 +176,10 @@ class _Output:
         return self._values
 
     def _take(self, wait_s: float) -> None:
-        for record in self._consumer.consume(_BATCH, wait_s):
-            if record.error() is not None:
-                raise KafkaException(record.error())
-            self._values.append(record.value() or b"")
+        self._values += map(checked_value, self._consumer.consume(_BATCH, wait_s))
 
 
-def _cpu_s(running: Running) -> float:
-    return sum(cpu_s(psutil.Process(pid)) for pid in running.pids())
-
-
-def _create_topics(bootstrap: str, inputs: tuple[str, ...], partitions: int) -> None:
+def _create_topics(bootstrap: str, inputs: Sequence[str], partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     new_topics = [NewTopic(name, partitions, 1) for name in (*inputs, OUTPUT)]
     for made in admin.create_topics(new_topics, operation_timeout=_WAIT_S_MAX).values():

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.peers.race import RaceError, Running, Trial
-from benchmarks.peers.workloads import MARKET_SPREAD, NEXMARK, WORKLOADS, PeerWorkload
+from benchmarks.peers.workloads import MARKET_SPREAD, NEXMARK, WORD_COUNT, WORKLOADS, PeerWorkload
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.processes import Command, Process
 
@@ -66,7 +66,7 @@ class Peer:
 
     `prepare` is run to its end before each run. `jar`: a Maven coordinate that it needs too, whose digest is in its
     folder's jars.sha256. `frames`: it takes the records of Bettong's log, thousands of messages each, instead of one
-    record a message.
+    record a message. `merges`: workloads of which it puts out the newest result of several records of a key.
     """
 
     name: str
@@ -80,6 +80,7 @@ class Peer:
     prepare: Callable[[Trial], Arguments] | None = None
     jar: str = ""
     frames: bool = False
+    merges: tuple[str, ...] = ()
 
     @property
     def lock(self) -> Path:
@@ -171,7 +172,16 @@ def pinned(package: str, lock: str) -> str:
 
 
 _SPARK = "state exactly once, output at least once; a checkpoint each micro-batch"
-_MARKET = MARKET_SPREAD.name
+_MARKET, _WORDS = MARKET_SPREAD.name, WORD_COUNT.name
+# What Spark 4.2.0 says to `groupBy("key").count()`, in its words.
+_NO_REAL_TIME = (
+    "[STREAMING_REAL_TIME_MODE.OPERATOR_OR_SINK_NOT_IN_ALLOWLIST] Streaming real-time mode has the following "
+    "limitation: The operator(s): org.apache.spark.sql.execution.aggregate.HashAggregateExec, "
+    "org.apache.spark.sql.execution.exchange.ShuffleExchangeExec, "
+    "org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreRestoreExec, "
+    "org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreSaveExec "
+    "are not in the operator allowlist for Real-Time Mode."
+)
 
 
 def _modules(*workloads: str) -> dict[str, str]:
@@ -196,13 +206,36 @@ _BYTEWAX = Peer(
     "bytewax",
     "state exactly once, output at least once; a snapshot each second",
     _bytewax,
-    _modules(_MARKET, "tumbling", "sliding", "timers", *_NEXMARK_BY_KEY),
+    _modules(_MARKET, _WORDS, "tumbling", "sliding", "timers", *_NEXMARK_BY_KEY),
     {
         **_lacks_all_keys("bytewax has a clock a key"),
         "interval-join": "bytewax joins newest values, or those of one window; it has no join within bounds",
     },
     package="bytewax",
     prepare=lambda trial: ("-m", "bytewax.recovery", str(trial.folder), str(trial.processes)),
+)
+
+_QUIX = Peer(
+    "Quix Streams",
+    "quix",
+    "exactly once (transactions); a commit each second",
+    _alike,
+    _modules(_MARKET, "tumbling", "sliding", "interval-join", *_NEXMARK_BY_KEY),
+    {
+        **_lacks_all_keys("Quix Streams has a clock a partition"),
+        "timers": "Quix Streams has no timers",
+    },
+    package="quixstreams",
+)
+
+_FLINK = Peer(
+    "PyFlink",
+    "flink",
+    "exactly once (transactions); a checkpoint each second",
+    _flink,
+    _modules(*(name for name in WORKLOADS if name != _WORDS)),
+    package="apache-flink",
+    jar="org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",
 )
 
 PEERS = [
@@ -214,17 +247,13 @@ PEERS = [
         lacks={},
         frames=True,
     ),
-    Peer(
-        "Quix Streams",
-        "quix",
-        "exactly once (transactions); a commit each second",
-        _alike,
-        _modules(_MARKET, "tumbling", "sliding", "interval-join", *_NEXMARK_BY_KEY),
-        {
-            **_lacks_all_keys("Quix Streams has a clock a partition"),
-            "timers": "Quix Streams has no timers",
-        },
-        package="quixstreams",
+    _QUIX,
+    replace(
+        _QUIX,
+        name="Quix Streams, a commit each 100 ms",
+        guarantee="exactly once (transactions)",
+        programs=_modules(_WORDS),
+        lacks={},
     ),
     Peer(
         "Faust",
@@ -239,7 +268,7 @@ PEERS = [
         "spark",
         _SPARK,
         _once,
-        {_MARKET: "apply_with_state"},
+        {_MARKET: "apply_with_state", _WORDS: "word_count_apply_with_state"},
         own_environment=False,
     ),
     Peer(
@@ -255,16 +284,22 @@ PEERS = [
         "spark",
         _SPARK,
         _once,
-        _modules(*_NEXMARK),
+        _modules(_WORDS, *_NEXMARK),
         own_environment=False,
+        merges=(_WORDS,),
     ),
-    Peer(
-        "PyFlink",
-        "flink",
-        "exactly once (transactions); a checkpoint each second",
-        _flink,
-        _modules(*WORKLOADS),
-        package="apache-flink",
-        jar="org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",
+    Peer("Spark, real-time mode", "spark", _SPARK, _once, {}, {_WORDS: _NO_REAL_TIME}, own_environment=False),
+    _FLINK,
+    replace(
+        _FLINK,
+        name="PyFlink, a checkpoint each 100 ms",
+        guarantee="exactly once (transactions)",
+        programs=_modules(_WORDS),
+    ),
+    replace(
+        _FLINK,
+        name="PyFlink, at least once",
+        guarantee="at least once; a checkpoint each second",
+        programs={_WORDS: "word_count_at_least_once"},
     ),
 ]

@@ -10,13 +10,15 @@ from benchmarks.peers.load import Load
 from benchmarks.peers.market_load import market_load, market_loop
 from benchmarks.peers.nexmark.load import nexmark_load, nexmark_loop
 from benchmarks.peers.nexmark.queries import QUERIES, NexmarkQuery
+from benchmarks.peers.word_load import word_load, word_loop
 
 
 @dataclass(frozen=True, slots=True)
 class PeerWorkload:
     """`load`: so many messages and their right answer. `loop`: messages a second of the plain loop, for so many.
 
-    `query`: which one of those that share a program, else "".
+    `query`: which one of those that share a program, else "". `at_rate`: messages come at a fixed rate, and latency is
+    measured instead of speed. `partitions`: of every topic, by default.
     """
 
     name: str
@@ -24,6 +26,8 @@ class PeerWorkload:
     load: Callable[[int], Load]
     loop: Callable[[int], float]
     query: str = ""
+    at_rate: bool = False
+    partitions: int = 4
 
     @property
     def module(self) -> str:
@@ -32,6 +36,15 @@ class PeerWorkload:
 
 
 MARKET_SPREAD = PeerWorkload("market-spread", "orders against quotes, 350 symbols", market_load, market_loop)
+
+WORD_COUNT = PeerWorkload(
+    "word-count",
+    "counts of 50,000 words, a result a record, by the time when a record was due",
+    word_load,
+    word_loop,
+    at_rate=True,
+    partitions=2,
+)
 
 
 def _by_event_time(name: str, asked: str, load: Callable[[int], EventLoad]) -> PeerWorkload:
@@ -62,6 +75,7 @@ WORKLOADS = {
     workload.name: workload
     for workload in (
         MARKET_SPREAD,
+        WORD_COUNT,
         _by_event_time(
             "tumbling", "count and sum of windows of 10 s, 100,000 keys", event_loads.tumbling_load
         ),

@@ -38,7 +38,9 @@ from bettong.edges.application_file import load as load_application
 from bettong.testing import run
 from tests.samples.peer_loads import judged, load_frames
 
-BY_EVENT_TIME = [name for name, of in WORKLOADS.items() if name != MARKET_SPREAD.name and not of.query]
+BY_EVENT_TIME = [
+    name for name, of in WORKLOADS.items() if of is not MARKET_SPREAD and not of.query and not of.at_rate
+]
 STARTERS = 400
 FRAME_MESSAGES = 700
 
@@ -202,7 +204,7 @@ def test_everybody_has_a_program_or_says_why_not(workload: PeerWorkload) -> None
 def test_who_has_no_such_operator_is_left_out_with_a_reason_and_its_version() -> None:
     timers = WORKLOADS["timers"]
     assert left_out(timers) == {"Quix Streams": "Quix Streams has no timers (3.28.1)"}
-    names = [entry.measurement.name for entry in entries_of(timers)]
+    names = [entry.name for entry in entries_of(timers)]
     assert names == ["Bettong, resident", "Bettong, micro-batch", "bytewax", "PyFlink"]
     assert not left_out(MARKET_SPREAD)
     assert {INPUT} == set(MARKET_SPREAD.load(10_000).topics)

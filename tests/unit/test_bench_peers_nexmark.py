@@ -95,7 +95,15 @@ def test_queries_are_chosen_by_name_and_a_wrong_one_is_named() -> None:
     assert [each.name for each in _workloads("nexmark", ["q5", "q0"])] == ["nexmark-q5", "nexmark-q0"]
     assert [each.query for each in _workloads("nexmark", [])] == list(QUERIES)
     assert [each.name for each in _workloads("market-spread", [])] == ["market-spread"]
-    assert NAMES == ["market-spread", "tumbling", "sliding", "interval-join", "timers", "nexmark"]
+    assert NAMES == [
+        "market-spread",
+        "word-count",
+        "tumbling",
+        "sliding",
+        "interval-join",
+        "timers",
+        "nexmark",
+    ]
     with pytest.raises(typer.BadParameter, match="has no query 'q99'"):
         _workloads("nexmark", ["q99"])
     with pytest.raises(typer.BadParameter, match="no workload 'nexmark-q5'"):
@@ -105,7 +113,7 @@ def test_queries_are_chosen_by_name_and_a_wrong_one_is_named() -> None:
 def test_who_has_no_watermark_for_all_keys_is_left_out_of_their_windows() -> None:
     assert set(left_out(WORKLOADS["nexmark-q5"])) == {"bytewax", "Quix Streams"}
     assert set(left_out(WORKLOADS["nexmark-q7"])) == {"bytewax", "Quix Streams"}
-    names = [entry.measurement.name for entry in entries_of(WORKLOADS["nexmark-q11"])]
+    names = [entry.name for entry in entries_of(WORKLOADS["nexmark-q11"])]
     assert names == [
         *("Bettong, resident", "Bettong, micro-batch", "bytewax", "Quix Streams"),
         *("Spark Structured Streaming", "PyFlink"),

@@ -22,8 +22,8 @@ KAFKA = os.environ["PEER_KAFKA"]
 BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 
 
-def environment() -> StreamExecutionEnvironment:
-    """With a checkpoint each second."""
+def environment(checkpoint_ms: int = 1000) -> StreamExecutionEnvironment:
+    """With a checkpoint each second, or at that distance."""
     jars = (Path(sys.prefix) / "jars").glob("*.jar")
     options = Configuration()
     options.set_string("pipeline.jars", ";".join(f"file://{jar}" for jar in jars))
@@ -35,7 +35,7 @@ def environment() -> StreamExecutionEnvironment:
     options.set_string("python.state.cache-size", "100000")
     flow = StreamExecutionEnvironment.get_execution_environment(options)
     flow.set_parallelism(int(os.environ["PEER_PROCESSES"]))
-    flow.enable_checkpointing(1000, CheckpointingMode.EXACTLY_ONCE)
+    flow.enable_checkpointing(checkpoint_ms, CheckpointingMode.EXACTLY_ONCE)
     return flow
 
 

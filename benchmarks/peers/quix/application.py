@@ -9,14 +9,14 @@ from quixstreams.models import Topic
 from benchmarks.peers.events import EVENT
 
 
-def application(name: str) -> Application:
-    """It commits each second."""
+def application(name: str, *, commit_s: float = 1.0) -> Application:
+    """It commits each second, or at that distance."""
     return Application(
         broker_address=os.environ.get("PEER_KAFKA", "localhost:9092"),
         consumer_group=name,
         auto_offset_reset="earliest",
         processing_guarantee="exactly-once",
-        commit_interval=1.0,
+        commit_interval=commit_s,
         state_dir=os.environ.get("PEER_STATE", "state"),
         loglevel="WARNING",
     )

@@ -13,7 +13,8 @@ from bettong.jars import CONNECTOR_JARS
 OUTPUT = "key binary, value binary"
 _KAFKA = os.environ.get("PEER_KAFKA", "")
 _STATE = os.environ.get("PEER_STATE", "")
-_NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
+# Options of a session without timeouts and watermarks: a batch that has no data has nothing to do.
+DATA_ALONE = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
 
 
 def judged(key: bytes, rows: Iterator[pd.DataFrame], market: Market) -> tuple[Market, pd.DataFrame]:
@@ -28,7 +29,7 @@ def judged(key: bytes, rows: Iterator[pd.DataFrame], market: Market) -> tuple[Ma
 
 def run(query: Callable[[DataFrame], DataFrame], more: dict[str, str]) -> None:
     """Runs until the process is ended. `more`: options of the session."""
-    records = messages(session("market-spread", {_NO_DATA: "false", **more}), "messages")
+    records = messages(session("market-spread", DATA_ALONE | more), "messages")
     write(query(records.select("key", "value", "offset")))
 
 
@@ -59,8 +60,8 @@ def messages(spark: SparkSession, topic: str) -> DataFrame:
     return source.option("subscribe", topic).option("startingOffsets", "earliest").load()
 
 
-def write(results: DataFrame) -> None:
+def write(results: DataFrame, mode: str = "append") -> None:
     """Writes the results until the process is ended."""
-    sink = results.writeStream.format("kafka").outputMode("append")
+    sink = results.writeStream.format("kafka").outputMode(mode)
     sink = sink.option("kafka.bootstrap.servers", _KAFKA).option("topic", "results")
     sink.option("checkpointLocation", f"{_STATE}/checkpoint").start().awaitTermination()
