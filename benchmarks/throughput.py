@@ -143,7 +143,8 @@ def main(
                     measurement.before.append(before)
                     measurement.samples.append(sample)
         measurements += found
-    console.print(report.table(measurements, f"{messages:,} messages, {runs} runs"))
+    title = f"{messages:,} messages, of suite and log at least {_SUITE_MESSAGES_MIN:,}, {runs} runs"
+    console.print(report.table(measurements, title))
     asked: dict[str, str | int] = {"run": f"make bench, {schedule}", "messages": messages, "runs": runs}
     asked |= {"partitions": partitions or "16, latencies 2", "schedule": str(schedule)}
     path = report.save(results, measurements, facts, asked)
