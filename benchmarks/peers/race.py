@@ -13,8 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 import psutil
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
@@ -23,6 +22,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.measuring import Sample, cpu_s
 from benchmarks.peers.load import OUTPUT, Load, Record
+from bettong.closing import Closing
 from bettong.local.broker import KafkaBroker
 from examples.market_spread_oracle import Results
 
@@ -147,19 +147,15 @@ def cpu_s_of(running: Running) -> float:
     return sum(cpu_s(psutil.Process(pid)) for pid in running.pids())
 
 
-class _Output:
+class _Output(Closing):
     """All that was committed to the output topic. A context manager."""
 
     def __init__(self, bootstrap: str, partitions: int) -> None:
         self._values: list[bytes] = []
         self._consumer = reader_of_results(bootstrap, partitions)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Closes the connection."""
         self._consumer.close()
 
     def read(self, count: int, running: Running, deadline: float) -> None:

@@ -12,8 +12,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from types import TracebackType
-from typing import Self
 
 from benchmarks.measuring import Sample
 from benchmarks.peers.answered import AnsweredRecords
@@ -31,11 +29,13 @@ from benchmarks.peers.race import (
     trial_of,
 )
 from benchmarks.waits import PERCENTILES, Waits
+from bettong.closing import Closing
+from bettong.edges.kafka_log.librdkafka import polled
 
 # What a run measures, and in which unit.
 METRICS = (*((f"p{each:g}", "ms") for each in PERCENTILES), ("CPU", "% of a core"))
 
-_POLL_S = 0.02
+_POLL_MS = 20
 _CHECK_S = 0.1
 _BATCH = 10_000
 # What comes twice comes within this time.
@@ -81,7 +81,7 @@ def waits_of(came: Sequence[tuple[int, float]], rate: FixedRate, begun_s: float)
     return waits
 
 
-class _Arrivals:
+class _Arrivals(Closing):
     """Reads results as they are committed, and checks them. `came`: each record, and when it had its result.
 
     A context manager. All that reads raises RaceError: for a wrong result, a contestant that died, or when `s_max` is
@@ -95,12 +95,8 @@ class _Arrivals:
         self._check_at_s = 0.0
         self._consumer = reader_of_results(trial.bootstrap, trial.partitions)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Closes the connection."""
         self._consumer.close()
 
     def read(self, *, left: int = 0, until_s: float = math.inf) -> None:
@@ -120,11 +116,7 @@ class _Arrivals:
             self._take()
 
     def _take(self) -> None:
-        # Not `consume` alone, which waits for a full batch.
-        first = self._consumer.poll(_POLL_S)
-        if first is None:
-            return
-        records = [first, *self._consumer.consume(_BATCH, 0)]
+        records = polled(self._consumer, _POLL_MS, _BATCH)
         now_s = time.monotonic()
         for record in records:
             self.came += [(number, now_s) for number in self._answered.note(checked_value(record))]

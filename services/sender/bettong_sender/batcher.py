@@ -122,14 +122,11 @@ class Batcher:
                 found.append(batch)
             else:
                 self.boundaries.ends.remove(batch.end)  # nobody will acknowledge it
-        is_new = False
-        for end in self._decide_ends() if not self._due else ():
-            batch = self._split_off(end)
-            if batch.values:
-                self.boundaries.ends.append(end)
-                found.append(batch)
-                is_new = True
-        return found, is_new
+        if self._due:
+            return found, False
+        new = [batch for batch in map(self._split_off, self._decide_ends()) if batch.values]
+        self.boundaries.ends += [batch.end for batch in new]
+        return [*found, *new], bool(new)
 
     def pass_over(self, position: int) -> bool:
         """Whether `durable` has moved to `position`, below which all was given: where nothing waits for a receipt."""

@@ -8,12 +8,12 @@ from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan
 from bettong.config.connections import Options, read_connections
 from bettong.config.sender import SenderSettings
-from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
+from bettong.edges.boundary_log import boundary_log
+from bettong.edges.external_kafka import TransactionalTopic
 from bettong.edges.external_reader import ExternalReader
 from bettong.edges.kafka_log import python_options
 from bettong.errors import LogError, SettingsError
 from bettong.frames.times import TIME_BYTES
-from bettong.topics import boundaries_topic
 from bettong_sender.batcher import records_that_fit
 from bettong_sender.source_feed import ExternalSource
 
@@ -51,26 +51,19 @@ def _external_source(
     return ExternalSource(
         source.name,
         transport,
-        open_boundary_log=lambda: TransactionalTopic(
-            _own_kafka(settings),
-            topic=None,
-            positions=boundaries_topic(plan.application, source.name),
-            transactional_id=f"bettong.{plan.application}.{source.name}.batch-boundaries",
-            replication=settings.replication,
-        ),
+        open_boundary_log=lambda: _boundary_log(settings, plan.application, source.name),
         open_reader=_opener(transport, source.name, connections),
         frame_bytes_max=settings.frame_bytes_max,
         batch_records_max=records_that_fit((*source.schema.widths, *watermarks), settings.frame_bytes_max),
     )
 
 
-def _own_kafka(settings: SenderSettings) -> ClientOptions:
-    """Asked for by each session, for the password may have changed since. Raises LogError when it cannot be read."""
+def _boundary_log(settings: SenderSettings, application: str, source: str) -> TransactionalTopic:
+    """Made by each session, for the password may have changed since. Raises LogError when it cannot be read."""
     try:
-        options = python_options(settings.kafka_connection)
+        return boundary_log(settings.kafka_connection, application, source, replication=settings.replication)
     except SettingsError as error:
         raise LogError(str(error)) from None
-    return ClientOptions("BETTONG_KAFKA", {"bootstrap_servers": settings.kafka, **options})
 
 
 def _opener(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from bettong.application.plan import Plan
 from bettong.chaos.growth import Sample
-from bettong.chaos.log_position import LogPosition
+from bettong.chaos.log_position import LogPosition, lags
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
@@ -38,7 +38,7 @@ class LagWatch(BlockThread):
     @property
     def samples(self) -> list[Sample]:
         """Records not yet folded."""
-        return [Sample(each.at_s, each.lag) for each in self.positions]
+        return lags(self.positions)
 
     def _run(self) -> None:
         while not self._stopping.wait(self._every_s):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from bettong.chaos.growth import Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +19,8 @@ class LogPosition:
     lag: float
     written: float
     folded: float
+
+
+def lags(positions: Iterable[LogPosition]) -> list[Sample]:
+    """Records not yet folded, at each time."""
+    return [Sample(each.at_s, each.lag) for each in positions]

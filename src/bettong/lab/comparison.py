@@ -107,12 +107,12 @@ def compare(
         members = [number for number, kind in enumerate(detailed) if kind is family]
         adjusted[members] = false_discovery_control([chances[number] for number in members])
     found = []
-    for (one, other), (one_log, other_log), chance, rate in zip(
-        pairs, logs, chances, adjusted.tolist(), strict=True
+    for (one, other), (one_log, other_log), chance, rate, family in zip(
+        pairs, logs, chances, adjusted.tolist(), detailed, strict=True
     ):
         ratio = math.exp(float(other_log.mean() - one_log.mean()))
         low, high = _interval(one_log, other_log)
-        few = _rarest(len(one_log), len(other_log)) > CHANCE / sizes[is_detail(one.name)]
+        few = _rarest(len(one_log), len(other_log)) > CHANCE / sizes[family]
         found.append(
             Comparison(
                 one.name,

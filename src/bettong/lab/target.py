@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bettong.chaos.growth import Sample
-from bettong.chaos.log_position import LogPosition
+from bettong.chaos.log_position import LogPosition, lags
 from bettong.chaos.nemeses import Injected
 from bettong.lab.gc_pauses import GcPause
 from bettong.lab.pauses import AssignmentChange
@@ -33,7 +33,7 @@ class Collected:
     @property
     def lag(self) -> list[Sample]:
         """Records not yet folded."""
-        return [Sample(each.at_s, each.lag) for each in self.positions]
+        return lags(self.positions)
 
 
 class RunTarget(Protocol):

@@ -11,8 +11,8 @@ from uuid import uuid4
 from bettong.application.nodes.source import Source
 from bettong.application.plan import Plan
 from bettong.closing import Closing
-from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
-from bettong.edges.kafka_log import LogAdmin, python_options
+from bettong.edges.boundary_log import boundary_log
+from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.log_stretch import stretch
 from bettong.edges.partitioning_log import (
     append_durably,
@@ -170,20 +170,8 @@ class PartsAtRest(Closing):
         topic = boundaries_topic(self._plan.application, source.name)
         if source.from_ is None or not self._admin.partition_counts([topic])[topic]:
             return {}
-        kafka = self._where.kafka
-        options = ClientOptions(
-            "BETTONG_KAFKA", {"bootstrap_servers": kafka.bootstrap, **python_options(kafka)}
-        )
-        boundaries = TransactionalTopic(
-            options,
-            topic=None,
-            positions=topic,
-            transactional_id=f"bettong.{self._plan.application}.{source.name}.batch-boundaries",
-        )
-        try:
+        with boundary_log(self._where.kafka, self._plan.application, source.name) as boundaries:
             stored = boundaries.open()
-        finally:
-            boundaries.close()
         found = (_durable(topic, key, data) for key, data in stored.items())
         return {Origin(f"{source.name}/{stream}"): durable for stream, durable in found}
 
