@@ -110,7 +110,7 @@ def test_a_run_measures_latency_and_use_and_leaves_a_folder_of_which_a_page_is_m
     each_at_most = [values[0] for name, values in found.items() if name.startswith("memory of ")][1:]
     assert max(each_at_most) < found["memory of all, at most"][0] <= sum(each_at_most)
     rows = pq.read_table(folder / "series.parquet").to_pylist()
-    assert {"sender: cores", "kafka: memory MB", "python-worker: GC pause ms"} <= {
+    assert {"sender: cores", "kafka: memory MB", "processor: messages/s", "python-worker: GC pause ms"} <= {
         row["metric"] for row in rows
     }
     assert lab("report", str(folder)).returncode == 0
