@@ -90,12 +90,15 @@ class Splitter(Generic[_Piece]):
             piece = self._turns.take()
             if piece is not None:
                 self._done(piece, self._outcome(piece))
+            del piece  # else it would be held, with its frame and session, until there is another
 
     def _outcome(self, piece: _Piece) -> Taken | BaseException:
         try:
             return self._split(piece)
         except Refusal as refusal:
-            # Where it was raised holds the frame, all of its messages, for as long as the refusal lives.
+            # Where it was raised, and what it was raised for, hold the frame, all of its messages, for as long as the
+            # refusal lives; and the session, which holds the refusal.
+            refusal.__context__ = None
             return refusal.with_traceback(None)
         except BaseException as error:  # noqa: BLE001 - as an executor does: it is raised where it is awaited
             return error
