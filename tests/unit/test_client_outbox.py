@@ -213,6 +213,8 @@ def test_bytes_of_numpy_may_be_narrower_or_wider_if_they_fit() -> None:
         ({"symbol": ["TOOLONG", "B"]}, "'symbol' has a value of 7 bytes, at most 4 fit"),
         ({"symbol": np.array([b"TOOLONG", b"B"])}, "'symbol' has values of more than 4 bytes"),
         ({"symbol": [None, "B"]}, "'symbol' has nulls"),
+        ({"price": np.ma.array([1.0, 2.0], mask=[False, True])}, "'price' has nulls"),
+        ({"symbol": np.ma.array([b"A", b"B"], mask=[False, True])}, "'symbol' has nulls"),
         ({"note": [b"\xff", b""]}, "'note' does not fit string"),
         ({"price": [object(), object()]}, "'price' does not fit double"),
         ({"price": np.ones((2, 2))}, "'price' does not fit double: only handle 1-dimensional arrays"),

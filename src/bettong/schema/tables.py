@@ -107,7 +107,7 @@ def _column(target: _Target, values: Any) -> pa.Array:
         return _form_column(known, values)
     fixed = pa.types.is_fixed_size_binary(field.type)
     try:
-        if isinstance(values, np.ndarray) and values.ndim == 1:
+        if isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray) and values.ndim == 1:
             if values.dtype.kind == "S" and fixed:
                 return _of_bytes(field, values)
             if known.dtype is not None and values.dtype == known.dtype:
