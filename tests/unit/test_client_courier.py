@@ -10,11 +10,13 @@ from functools import partial
 from typing import Any
 
 import grpc
+import pyarrow as pa
 import pytest
 
 from bettong.client import courier as courier_module
 from bettong.client.courier import Courier
 from bettong.client.credentials import Credentials
+from bettong.client.joining import IN_FLIGHT
 from bettong.errors import ClientError, RefusedError
 from bettong.v1.ingest_pb2 import (
     Hello,
@@ -24,6 +26,7 @@ from bettong.v1.ingest_pb2 import (
     ListSourcesRequest,
     ListSourcesResponse,
     Receipt,
+    Source,
     Welcome,
 )
 from bettong.v1.ingest_pb2_grpc import IngestServiceServicer, add_IngestServiceServicer_to_server
@@ -31,7 +34,15 @@ from tests.servers.grpc_service import serving
 from tests.waiting import eventually
 
 RECONNECT_S = 0.6
-WELCOME = IngestResponse(welcome=Welcome(credits=4))
+
+
+def welcome(schema: pa.Schema, credits_: int = 4) -> IngestResponse:
+    source = Source(arrow_schema=schema.serialize().to_pybytes())
+    return IngestResponse(welcome=Welcome(credits=credits_, frame_bytes_max=1 << 20, source=source))
+
+
+SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False)])
+WELCOME = welcome(SCHEMA)
 
 
 @pytest.fixture(autouse=True)
@@ -246,3 +257,36 @@ def test_a_stream_that_is_neither_ends_at_once_though_its_sender_is_away() -> No
         begun_s = time.monotonic()
         courier.finish(10)
         assert time.monotonic() - begun_s < 3
+
+
+def test_what_is_joined_is_of_the_schema_that_it_was_made_by_though_the_sender_has_another_now() -> None:
+    """Only the sender can say that it does not take it any more."""
+    taken: list[IngestFrame] = []
+
+    def silent(requests: Iterator[IngestRequest], context: Any) -> Iterator[IngestResponse]:
+        next(requests)
+        yield welcome(SCHEMA, credits_=IN_FLIGHT + 1)
+        for _ in range(IN_FLIGHT):
+            next(requests)
+        is_filled.wait(10)
+        context.abort(grpc.StatusCode.UNAVAILABLE, "it stops")
+
+    def changed(requests: Iterator[IngestRequest], _: Any) -> Iterator[IngestResponse]:
+        next(requests)
+        yield welcome(pa.schema([*SCHEMA, pa.field("more", pa.string())]), credits_=IN_FLIGHT + 1)
+        for each in requests:
+            taken.append(each.frame)
+            yield IngestResponse(receipt=Receipt(acknowledged=each.frame.sequence, credits=1))
+
+    is_filled = threading.Event()
+    with fed_by(ScriptedSender(silent, changed), ephemeral=True) as courier:
+        courier.welcome()
+        for number in range(1, IN_FLIGHT + 3):
+            columns = pa.record_batch([pa.array([number])], schema=SCHEMA).serialize().to_pybytes()
+            made = IngestRequest(frame=IngestFrame(sequence=number, columns=columns, schema=7))
+            courier.put(made, 1, 10)
+            in_flight = min(number, IN_FLIGHT)
+            eventually(lambda count=in_flight: courier._outbox._in_flight == count, what="it goes at once")
+        is_filled.set()
+        courier.flush(10)
+    assert [each.sequence for each in taken] == [*range(1, IN_FLIGHT + 1), IN_FLIGHT + 2]

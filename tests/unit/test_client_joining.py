@@ -1,16 +1,23 @@
 """Small frames that are joined while they wait: which, how, and that what was sent once never changes."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bettong import Application, Precision, Width
 from bettong.client.joining import IN_FLIGHT, Joining, joined
 from bettong.client.outbox import Outbox
+from bettong.ingest.session import Session, SourceRoute
 from bettong.v1.frame_pb2 import Rows
-from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, Receipt, Source, Welcome
+from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest, Receipt, Source, Welcome
+from bettong_sender.servicer import describe
+from tests.samples.sender import Order
 
 SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False)])
 WELCOME = Welcome(
@@ -82,6 +89,42 @@ def test_joined_rows_and_columns_are_all_in_their_order_with_the_last_number_and
     assert of_columns.columns == columns(9, 1, 2, 3).frame.columns, "as if it had been sent at once"
 
 
+def test_a_frame_that_says_no_time_is_of_when_it_arrives_and_does_not_make_the_others_younger() -> None:
+    parts = [rows(3, b"a").frame, rows(4, b"b").frame, rows(5, b"c").frame]
+    parts[2].sent_ns = 0
+    assert joined(parts, WELCOME.source.arrow_schema).frame.sent_ns == 996
+    assert joined(parts[2:], WELCOME.source.arrow_schema).frame.sent_ns == 0
+
+
+@dataclass
+class Wide:
+    """A short row becomes as many bytes as there is room for."""
+
+    text: Annotated[str, Width(4096)]
+    amount: Annotated[Decimal, Precision(18, 4)]
+    tags: list[str]
+    inner: Order
+
+
+@pytest.mark.parametrize("frame_bytes_max", [16 * 1024, 256 * 1024, 4 * 1024 * 1024])
+def test_rows_that_a_sender_takes_one_by_one_it_takes_joined(frame_bytes_max: int) -> None:
+    app = Application("shop")
+    app.source("wide", schema=Wide, format="json").sink("all")
+    route = SourceRoute(app.sources[0], "stage", "dead", partitions=1, frame_bytes_max=frame_bytes_max)
+    welcome = Welcome(frame_bytes_max=frame_bytes_max, frame_messages_max=65_536, source=describe(route))
+    box = outbox(welcome)
+    order = '{"side": 1, "number": 2, "symbol": "IBM", "price": 1}'
+    row = b'{"text": "x", "amount": "1", "tags": ["", ""], "inner": %b}' % order.encode()
+    first = filled(box)
+    for number in range(first, first + 900):
+        box.put(rows(number, row), 1)
+    session = Session(route, Hello(source="wide", stream="feed-1"), [0])
+    found = sent(box)
+    for frame in found:
+        session.take(frame, 0.0, 1)
+    assert sum(len(frame.rows.messages) for frame in found) > len(found) or frame_bytes_max == 16 * 1024
+
+
 def test_rows_are_not_joined_to_columns_nor_what_a_sender_does_not_take_in_one_frame() -> None:
     box = outbox()
     number = filled(box)
@@ -90,7 +133,7 @@ def test_rows_are_not_joined_to_columns_nor_what_a_sender_does_not_take_in_one_f
     assert [frame.sequence for frame in sent(box)] == [number], (
         "another is behind it: it waits for nothing more"
     )
-    for limits in ({"frame_messages_max": 2}, {"frame_bytes_max": 7}):
+    for limits in ({"frame_messages_max": 2}, {"frame_bytes_max": 7 * 16}):
         welcome = Welcome()
         welcome.CopyFrom(WELCOME)
         for name, value in limits.items():

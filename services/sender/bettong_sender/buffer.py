@@ -10,8 +10,8 @@ from bettong.held_time import HeldTime
 _FREE_PART = 8
 
 # What is held beside its bytes, by how the process's memory grew, rounded up. Of a frame that waits to be read, 6.3 kB
-# where it is a session's only one: its call and its entry in a turn; further ones take less. Of a record that the log has not answered for, 1.1 kB:
-# librdkafka's message, and who waits for its delivery.
+# where it is its session's only one: its call and its entry in a turn; further ones take less. Of a record that the log
+# has not answered for, 1.1 kB: librdkafka's message, and who waits for its delivery.
 FRAME_BYTES = 7 * 1024
 RECORD_BYTES = 1152
 

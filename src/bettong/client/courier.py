@@ -238,9 +238,9 @@ class Courier:
             if response.WhichOneof("response") == "welcome":
                 if self._welcome is None:
                     self._outbox.resumed(response.welcome.acknowledged)
+                    # By the first one, as the program makes its frames, whatever a later sender says.
+                    self._outbox.joining = Joining.of(response.welcome) if self._joins else None
                 self._welcome, self._trouble, self._held_until_s = response.welcome, _CONNECTED, None
-                if self._joins:
-                    self._outbox.joining = Joining.of(response.welcome)
                 self._outbox.opened(response.welcome.credits)
             else:
                 self._outbox.received(response.receipt)

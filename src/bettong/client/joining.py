@@ -21,6 +21,11 @@ from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, Welcome
 _MESSAGES_MAX = 500
 _BYTES_MAX = 32 * 1024
 
+# The sender takes no frame whose rows become too many bytes as columns. Joined rows may grow this many times, and fields
+# of a fixed width take at most half of a frame.
+_GROWTH = 16
+_FIXED_PART = 2
+
 # A small frame waits while so many are in flight. With fewer the sender waits for the client; with more, messages do
 # not come together.
 IN_FLIGHT = 4
@@ -54,10 +59,16 @@ class Joining:
     @classmethod
     def of(cls, welcome: Welcome) -> Joining:
         """As a sender said it."""
+        arrow_schema = welcome.source.arrow_schema
+        width = max(1, fixed_bytes(pa.ipc.read_schema(pa.py_buffer(arrow_schema))))
         return cls(
-            welcome.source.arrow_schema,
-            min(_MESSAGES_MAX, welcome.frame_messages_max or _MESSAGES_MAX),
-            min(_BYTES_MAX, welcome.frame_bytes_max),
+            arrow_schema,
+            min(
+                _MESSAGES_MAX,
+                welcome.frame_messages_max or _MESSAGES_MAX,
+                welcome.frame_bytes_max // _FIXED_PART // width,
+            ),
+            min(_BYTES_MAX, welcome.frame_bytes_max // _GROWTH),
         )
 
     def waits(self, last: Outgoing) -> bool:
@@ -87,7 +98,7 @@ def joined(parts: Sequence[IngestFrame], arrow_schema: bytes) -> IngestRequest:
     request = IngestRequest()
     frame = request.frame
     frame.sequence = parts[-1].sequence
-    frame.sent_ns = min(part.sent_ns for part in parts)
+    frame.sent_ns = min((part.sent_ns for part in parts if part.sent_ns), default=0)  # 0: when it arrives
     frame.schema = parts[0].schema
     if parts[0].WhichOneof("body") == "columns":
         schema = pa.ipc.read_schema(pa.py_buffer(arrow_schema))
@@ -97,6 +108,18 @@ def joined(parts: Sequence[IngestFrame], arrow_schema: bytes) -> IngestRequest:
         for part in parts:
             frame.rows.messages.extend(part.rows.messages)
     return request
+
+
+def fixed_bytes(fields: pa.Schema | pa.StructType) -> int:
+    """What a message takes as columns, whatever it holds."""
+    return sum(_width(field.type) for field in fields)
+
+
+def _width(kind: pa.DataType) -> int:
+    if pa.types.is_struct(kind):
+        return fixed_bytes(kind)
+    tests = (pa.types.is_primitive, pa.types.is_decimal, pa.types.is_fixed_size_binary)
+    return kind.bit_width // 8 if any(test(kind) for test in tests) else 0
 
 
 def _size(frame: IngestFrame) -> int:
