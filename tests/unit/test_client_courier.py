@@ -98,6 +98,10 @@ def frame(sequence: int) -> IngestRequest:
     return IngestRequest(frame=IngestFrame(sequence=sequence))
 
 
+def is_in_flight(courier: Courier, frames: int) -> bool:
+    return courier._outbox._in_flight == frames
+
+
 def broken(code: grpc.StatusCode) -> Session:
     """A session that ends before its Welcome."""
 
@@ -285,8 +289,7 @@ def test_what_is_joined_is_of_the_schema_that_it_was_made_by_though_the_sender_h
             columns = pa.record_batch([pa.array([number])], schema=SCHEMA).serialize().to_pybytes()
             made = IngestRequest(frame=IngestFrame(sequence=number, columns=columns, schema=7))
             courier.put(made, 1, 10)
-            in_flight = min(number, IN_FLIGHT)
-            eventually(lambda count=in_flight: courier._outbox._in_flight == count, what="it goes at once")
+            eventually(partial(is_in_flight, courier, min(number, IN_FLIGHT)), what="it goes at once")
         is_filled.set()
         courier.flush(10)
     assert [each.sequence for each in taken] == [*range(1, IN_FLIGHT + 1), IN_FLIGHT + 2]

@@ -21,8 +21,8 @@ from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, Welcome
 _MESSAGES_MAX = 500
 _BYTES_MAX = 32 * 1024
 
-# The sender takes no frame whose rows become too many bytes as columns. Joined rows may grow this many times, and fields
-# of a fixed width take at most half of a frame.
+# The sender takes no frame whose rows become too many bytes as columns. Joined rows may grow this many times, and
+# fields of a fixed width take at most half of a frame.
 _GROWTH = 16
 _FIXED_PART = 2
 
