@@ -10,6 +10,10 @@ from typing import Any, TypeVar
 
 import numba
 
+from bettong.blas_later import look_for_blas_later
+
+look_for_blas_later()
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
