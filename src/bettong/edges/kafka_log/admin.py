@@ -59,8 +59,8 @@ class LogAdmin(Closing):
         """`where`: host:port[,host:port], or how to speak to it, too. Does not connect yet.
 
         `answer_wait_s_max`: less for a caller that only shows, and says that Kafka is away when it does not answer.
-        `topics_known_s`: for so long it does not ask again which partitions topics have, before it asks for offsets: for
-        a caller that asks all the time. When a question fails, or is about other topics, it asks.
+        `topics_known_s`: for so long it does not ask again which partitions topics have, before it asks for offsets;
+        for a caller that asks all the time. When a question fails, or is about other topics, it asks.
         """
         self._connection = KafkaConnection.of(where)
         self._answer_wait_s_max = answer_wait_s_max
