@@ -26,7 +26,7 @@ _BYTES_MAX = 32 * 1024
 IN_FLIGHT = 4
 
 
-class Outgoing:
+class PendingFrame:
     """A frame that has no receipt yet. `sent`: a sender may have seen it."""
 
     __slots__ = ("messages", "parts", "sent", "size")
@@ -60,11 +60,11 @@ class Joining:
             min(_BYTES_MAX, welcome.frame_bytes_max),
         )
 
-    def waits(self, last: Outgoing) -> bool:
+    def waits(self, last: PendingFrame) -> bool:
         """Whether the last frame is one that others may be joined to."""
         return not last.sent and last.messages < self.messages_max and last.size < self.bytes_max
 
-    def join(self, last: Outgoing, new: Outgoing) -> bool:
+    def join(self, last: PendingFrame, new: PendingFrame) -> bool:
         """Joins a new frame to the last one; False where it must be one by itself."""
         alike = last.parts[-1].frame.WhichOneof("body") == new.parts[-1].frame.WhichOneof("body")
         fits = last.messages + new.messages <= self.messages_max and last.size + new.size <= self.bytes_max
@@ -75,7 +75,7 @@ class Joining:
         last.size += new.size
         return True
 
-    def request(self, frame: Outgoing) -> IngestRequest:
+    def request(self, frame: PendingFrame) -> IngestRequest:
         """The frame as it goes, from now on always."""
         if len(frame.parts) > 1:
             frame.parts = [joined([part.frame for part in frame.parts], self.arrow_schema)]

@@ -6,7 +6,7 @@ acknowledged | in flight | unsent |
 
 from collections import deque
 
-from bettong.client.joining import IN_FLIGHT, Joining, Outgoing
+from bettong.client.joining import IN_FLIGHT, Joining, PendingFrame
 from bettong.v1.ingest_pb2 import IngestRequest, Receipt
 
 
@@ -17,7 +17,7 @@ class Outbox:
         self.acknowledged = acknowledged
         self.dead_letters = 0
         self.joining: Joining | None = None
-        self._frames: deque[Outgoing] = deque()
+        self._frames: deque[PendingFrame] = deque()
         self._in_flight = 0
         self._credits = 0
         self._newest = 0
@@ -52,7 +52,7 @@ class Outbox:
         """
         sequence = request.frame.sequence
         if not self._newest < sequence <= self.acknowledged:
-            new = Outgoing(request, messages)
+            new = PendingFrame(request, messages)
             if not (self.joining is not None and self._frames and self.joining.join(self._frames[-1], new)):
                 if not self.has_room:
                     return False
