@@ -7,7 +7,6 @@ from typing import Generic, Protocol, TypeVar
 
 from bettong.errors import LogError
 from bettong.identifiers import TopicPartition
-from bettong_sender.ledger import Entry
 
 _Answer = TypeVar("_Answer")
 
@@ -24,20 +23,6 @@ class Log(Protocol):
         traceparent: bytes = b"",
     ) -> None:
         """Takes a record; `on_done` is called once, from another thread. Raises LogError."""
-
-
-class Appender(Protocol):
-    """Whose records are appended; called with what the log said of each, on the event loop."""
-
-    def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
-        """See Feed."""
-
-    def wake(self) -> None:
-        """The log has answered for all records of an entry."""
-
-
-# Of a record: whose it is, its frame, its partition, whether it opens that, and its offset, or why it has none.
-RecordAnswer = tuple[Appender, Entry, int, bool, int | LogError]
 
 
 class Answers(Generic[_Answer]):

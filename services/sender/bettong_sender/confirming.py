@@ -2,13 +2,28 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 from bettong.errors import LogError, LogUnavailableError
-from bettong_sender.answers import RecordAnswer
+from bettong_sender.ledger import Entry
 
 # While it is not known: see `generation_watch`, which asks each second.
 _ASK_AGAIN_S = 0.2
 _HELD_S_MAX = 5.0
+
+
+class Appender(Protocol):
+    """Whose records are appended; called with what the log said of each, on the event loop."""
+
+    def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
+        """See Feed."""
+
+    def wake(self) -> None:
+        """The log has answered for all records of an entry."""
+
+
+# Of a record: whose it is, its frame, its partition, whether it opens that, and its offset, or why it has none.
+RecordAnswer = tuple[Appender, Entry, int, bool, int | LogError]
 
 
 class Confirming:

@@ -19,9 +19,9 @@ from bettong.ingest.refusal import Code, Refusal, exhausted, refused_by_log, una
 from bettong.ingest.session import Session, SourceRoute, Taken
 from bettong.traces import NO_SAMPLING, FrameSampling
 from bettong.v1.ingest_pb2 import Hello
-from bettong_sender.answers import Answers, Appender, Log, RecordAnswer
+from bettong_sender.answers import Answers, Log
 from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, SplittingProgress
-from bettong_sender.confirming import Confirming
+from bettong_sender.confirming import Appender, Confirming, RecordAnswer
 from bettong_sender.feed import Feed, Number, OnDone, Outcome, Work
 from bettong_sender.guards import Guards
 from bettong_sender.ledger import Entry
