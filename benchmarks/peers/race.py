@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.measuring import Sample, cpu_s
+from benchmarks.peers.footprint import BYTES_OF_MB, memory_mb
 from benchmarks.peers.load import OUTPUT, Load, Record
 from bettong.closing import Closing
 from bettong.local.broker import KafkaBroker
@@ -37,12 +38,17 @@ class RaceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Where a contestant runs: the broker with both topics, a folder for what it keeps, how wide it may be."""
+    """Where a contestant runs: the broker with both topics, a folder of its own, how wide it may be."""
 
     bootstrap: str
     folder: Path
     partitions: int
     processes: int
+
+    @property
+    def stored(self) -> Path:
+        """The folder for what it stores of its state, and nothing else."""
+        return self.folder / "stored"
 
 
 class Running(Protocol):
@@ -54,12 +60,18 @@ class Running(Protocol):
     def check(self) -> None:
         """Raises RaceError when it has died."""
 
+    def stored_bytes(self) -> int:
+        """What it has stored of its state, as it is now. Raises BettongError."""
+
 
 Start = Callable[[Trial], AbstractContextManager[Running]]
 
 
-def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: float) -> Sample:
-    """Messages a second between opening and end, and the CPU of the contestant's processes alone. Raises RaceError."""
+def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: float) -> list[Sample]:
+    """Messages a second between opening and end, with the CPU of the contestant's processes; then `footprint.METRICS`.
+
+    Memory is that when the clock starts, and when it stops. Raises RaceError, BettongError.
+    """
     with (
         trial_of(load.topics, partitions=partitions, processes=processes) as trial,
         start(trial) as running,
@@ -68,13 +80,17 @@ def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: flo
         deadline = time.monotonic() + s_max
         feed(trial.bootstrap, load.opening)
         output.read(load.opening_results, running, deadline)
+        before_mb = memory_mb(running.pids())
         spent_s, begun = cpu_s_of(running), time.perf_counter()
         feed(trial.bootstrap, load.timed)
         output.read(load.results, running, deadline)
         seconds = time.perf_counter() - begun
         spent_s = cpu_s_of(running) - spent_s
+        after_mb = memory_mb(running.pids())
         check(load.split(output.read_on()), load.expected)
-    return Sample(load.timed_messages / seconds, spent_s * 1e6 / load.timed_messages)
+        stored_mb = running.stored_bytes() / BYTES_OF_MB
+    speed = Sample(load.timed_messages / seconds, spent_s * 1e6 / load.timed_messages)
+    return [speed, Sample(before_mb), Sample(after_mb), Sample(stored_mb)]
 
 
 @contextmanager
@@ -85,7 +101,7 @@ def trial_of(topics: Sequence[str], *, partitions: int, processes: int) -> Itera
         with KafkaBroker(folder / "kafka") as broker:
             _create_topics(broker.bootstrap, topics, partitions)
             trial = Trial(broker.bootstrap, folder / "contestant", partitions, processes)
-            trial.folder.mkdir()
+            trial.stored.mkdir(parents=True)
             yield trial
 
 
