@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.measuring import Sample, cpu_s
+from benchmarks.peers.awaited import Awaited
 from benchmarks.peers.footprint import BYTES_OF_MB, memory_mb
 from benchmarks.peers.load import OUTPUT, Load, Record
 from bettong.closing import Closing
@@ -79,11 +80,11 @@ def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: flo
     ):
         deadline = time.monotonic() + s_max
         feed(trial.bootstrap, load.opening)
-        output.read(load.opening_results, running, deadline)
+        output.read(load.awaited_at_start, running, deadline)
         before_mb = memory_mb(running.pids())
         spent_s, begun = cpu_s_of(running), time.perf_counter()
         feed(trial.bootstrap, load.timed)
-        output.read(load.results, running, deadline)
+        output.read(load.awaited, running, deadline)
         seconds = time.perf_counter() - begun
         spent_s = cpu_s_of(running) - spent_s
         after_mb = memory_mb(running.pids())
@@ -174,21 +175,24 @@ class _Output(Closing):
         """Closes the connection."""
         self._consumer.close()
 
-    def read(self, count: int, running: Running, deadline: float) -> None:
-        """Reads until there are so many results. Raises RaceError when the contestant dies, or at the deadline."""
-        while len(self._values) < count:
-            self._take(_POLL_S)
+    def read(self, awaited: Awaited, running: Running, deadline: float) -> None:
+        """Reads until all are there. Raises RaceError when the contestant dies, or at the deadline."""
+        awaited.note(self._values)
+        while awaited.left:
+            awaited.note(self._take(_POLL_S))
             running.check()
             if time.monotonic() > deadline:
-                raise RaceError(f"too slow: {len(self._values)} of {count} results in time")
+                raise RaceError(f"too slow: {awaited.left} results are not there in time")
 
     def read_on(self) -> list[bytes]:
         """Everything, with what should not have come: results that were repeated."""
         self._take(1.0)
         return self._values
 
-    def _take(self, wait_s: float) -> None:
-        self._values += map(checked_value, self._consumer.consume(_BATCH, wait_s))
+    def _take(self, wait_s: float) -> list[bytes]:
+        values = [checked_value(record) for record in self._consumer.consume(_BATCH, wait_s)]
+        self._values += values
+        return values
 
 
 def _create_topics(bootstrap: str, inputs: Sequence[str], partitions: int) -> None:
