@@ -198,14 +198,16 @@ def _modules(*workloads: str) -> dict[str, str]:
 _NEXMARK = [name for name, workload in WORKLOADS.items() if workload.module == NEXMARK]
 # Of windows over all keys.
 _NEXMARK_OF_ALL = tuple(f"{NEXMARK}-{query}" for query in ("q5", "q7", "q15"))
-_AVERAGES = f"{NEXMARK}-q4"
-_NEXMARK_BY_KEY = [name for name in _NEXMARK if name not in _NEXMARK_OF_ALL]
+# Averages of a category, and of a seller's auctions in the order of time.
+_AVERAGES, _SELLERS = f"{NEXMARK}-q4", f"{NEXMARK}-q6"
+_NEXMARK_BY_KEY = [name for name in _NEXMARK if name not in (*_NEXMARK_OF_ALL, _SELLERS)]
 
 
 def _lacks_all_keys(clock: str) -> dict[str, str]:
     """Why windows over all keys are left out."""
     why = f"{clock}, and no watermark for all partitions: one that is read ahead would end a window over all keys"
-    return dict.fromkeys(_NEXMARK_OF_ALL, why)
+    order = f"{clock}, and no watermark for all partitions, by which auctions would be put in the order of their ends"
+    return {**dict.fromkeys(_NEXMARK_OF_ALL, why), _SELLERS: order}
 
 
 _BYTEWAX = Peer(
@@ -240,7 +242,7 @@ _FLINK = Peer(
     "flink",
     "exactly once (transactions); a checkpoint each second",
     _flink,
-    _modules(*(name for name in WORKLOADS if name != _WORDS)),
+    {**_modules(*(name for name in WORKLOADS if name != _WORDS)), _SELLERS: "nexmark_sellers"},
     package="apache-flink",
     jar="org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",
 )
@@ -291,9 +293,10 @@ PEERS = [
         "spark",
         _SPARK,
         _once,
-        _modules(_WORDS, *(name for name in _NEXMARK if name != _AVERAGES)),
+        _modules(_WORDS, *(name for name in _NEXMARK if name not in (_AVERAGES, _SELLERS))),
         {
-            _AVERAGES: "Spark joins streams in append mode alone, in which an average without a window has no end"
+            _AVERAGES: "Spark refuses an aggregation behind another one of updates, and in append mode it has no end",
+            _SELLERS: "Spark's aggregations keep no order; transformWithStateInPandas could, and has no program here",
         },
         own_environment=False,
         merges=(_WORDS,),

@@ -180,6 +180,7 @@ def test_who_has_no_watermark_for_all_keys_is_left_out_of_their_windows() -> Non
     assert set(left_out(WORKLOADS["nexmark-q7"])) == {"bytewax", "Quix Streams"}
     assert set(left_out(WORKLOADS["nexmark-q15"])) == {"bytewax", "Quix Streams"}
     assert set(left_out(WORKLOADS["nexmark-q4"])) == {"Spark Structured Streaming"}
+    assert set(left_out(WORKLOADS["nexmark-q6"])) == {"bytewax", "Quix Streams", "Spark Structured Streaming"}
     names = [entry.name for entry in entries_of(WORKLOADS["nexmark-q11"])]
     assert names == [
         *("Bettong, resident", "Bettong, micro-batch", "bytewax", "Quix Streams"),

@@ -1,4 +1,4 @@
-"""Queries 4, 9, 18 and 19, for peers that call Python: what is kept of an auction, and the rows that come of it."""
+"""Queries 4, 6, 9 and 19, for peers that call Python: what is kept of an auction, and the rows that come of it."""
 
 from bisect import bisect_right
 from typing import Any
@@ -20,17 +20,40 @@ def winning_bid(arrived: Row, bidding: Bidding) -> tuple[Bidding, list[Row]]:
 
     Bids for an auction come in order, so it is over when one comes that is too late. It is kept without an offer then.
     """
-    auction, offers = bidding
-    if "item" in arrived:
-        auction = {name: arrived[name] for name in _KEPT_OF_AUCTION}
-    else:
-        offers = [*offers, offer(arrived)]
+    auction, offers = arrival(arrived, bidding)
     if auction is None:
         return (None, offers), []
-    best = sorted(each for each in offers if auction["at"] <= each[1] <= auction["expires"])[:1]
+    best = best_offer(auction, offers)
     if not any(at > auction["expires"] for _, at, _ in offers):
         return (auction, best), []
-    return (auction, []), [_won(auction, each) for each in best]
+    return (auction, []), [won(auction, each) for each in best]
+
+
+def arrival(arrived: Row, bidding: Bidding) -> Bidding:
+    """With an auction, or one bid more for it, whether in time or not."""
+    auction, offers = bidding
+    if "item" in arrived:
+        return {name: arrived[name] for name in _KEPT_OF_AUCTION}, offers
+    return auction, [*offers, offer(arrived)]
+
+
+def best_offer(auction: Row, offers: list[Offer]) -> list[Offer]:
+    """The highest one that was made while the auction was open; the earlier one of equal ones; none: nothing."""
+    return sorted(each for each in offers if auction["at"] <= each[1] <= auction["expires"])[:1]
+
+
+def won(auction: Row, best: Offer) -> Row:
+    """A result of query 9."""
+    price, at, bidder = best
+    return {
+        "auction": auction["id"],
+        "seller": auction["seller"],
+        "category": auction["category"],
+        "bidder": bidder,
+        "price": -price,
+        "at": at,
+        "closed": auction["expires"] + 1,
+    }
 
 
 def average(winning: Row, sold: Sold) -> tuple[Sold, Row]:
@@ -53,16 +76,3 @@ def ranked_bids(bid: Row, top: list[Offer]) -> tuple[list[Offer], list[Row]]:
 def offer(bid: Row) -> Offer:
     """What is kept of a bid."""
     return [-bid["price"], bid["at"], bid["bidder"]]
-
-
-def _won(auction: Row, best: Offer) -> Row:
-    price, at, bidder = best
-    return {
-        "auction": auction["id"],
-        "seller": auction["seller"],
-        "category": auction["category"],
-        "bidder": bidder,
-        "price": -price,
-        "at": at,
-        "closed": auction["expires"] + 1,
-    }

@@ -60,6 +60,14 @@ QUERIES = {
         NexmarkQuery(
             5, "the auctions with the most bids of 10 s, each 2 s", _BIDS, windows=True, compiled=True
         ),
+        NexmarkQuery(
+            6,
+            "average of a seller's last ten winning prices",
+            _AUCTIONS_AND_BIDS,
+            windows=True,
+            pause_s=_LONG_S,
+            auctions_end=True,
+        ),
         NexmarkQuery(7, "the highest bid of each 10 s", _BIDS, windows=True),
         NexmarkQuery(8, "who came and opened an auction within the same 10 s", _SELLERS, windows=True),
         NexmarkQuery(
