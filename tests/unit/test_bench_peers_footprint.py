@@ -16,13 +16,13 @@ from benchmarks.peers.footprint import METRICS, bytes_below, memory_mb
 from benchmarks.peers.workloads import MARKET_SPREAD, WORKLOADS
 
 _HOLDS_MB = 64
-_HOLDING = f"data = b'x' * ({_HOLDS_MB} << 20); print('ready', flush=True); input()"
+_PROGRAM = f"data = b'x' * ({_HOLDS_MB} << 20); print('ready', flush=True); input()"
 
 
 def test_memory_is_that_of_a_process_and_all_below_it() -> None:
     alone_mb = memory_mb([os.getpid()])
     with subprocess.Popen(
-        [sys.executable, "-c", _HOLDING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
