@@ -12,6 +12,7 @@ import pytest
 
 from bettong.lab.comparison import ChangeVerdict, compare
 from bettong.lab.results import read
+from tests.samples.lab_versions import commit, git, repository
 
 LAB = Path(__file__).parents[2] / "benchmarks" / "lab"
 
@@ -110,7 +111,7 @@ def test_a_run_measures_latency_and_use_and_leaves_a_folder_of_which_a_page_is_m
     each_at_most = [values[0] for name, values in found.items() if name.startswith("memory of ")][1:]
     assert max(each_at_most) < found["memory of all, at most"][0] <= sum(each_at_most)
     rows = pq.read_table(folder / "series.parquet").to_pylist()
-    assert {"sender: cores", "kafka: memory MB", "python-worker: GC pause ms"} <= {
+    assert {"sender: cores", "kafka: memory MB", "processor: messages/s", "python-worker: GC pause ms"} <= {
         row["metric"] for row in rows
     }
     assert lab("report", str(folder)).returncode == 0
@@ -214,3 +215,20 @@ def test_a_slowdown_put_in_on_purpose_is_found_and_none_between_equal_runs(tmp_p
     )
     assert compare(before, equal)[0].verdict is ChangeVerdict.NO_CHANGE
     assert compare(before, slower)[0].verdict is ChangeVerdict.WORSE
+
+
+@pytest.mark.long
+def test_two_commits_of_an_application_take_turns_and_a_slowdown_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = 'name = "sums"\napplication = "sums.py"\nload = "load.py"\n'
+    rest = "partitions = 2\ncompiled = false\nmessages = 100_000\nframe_messages = 1000\n"
+    files = {"load.py": LOAD, "run.toml": names + rest, "sums.py": APPLICATION.replace("{work}", "pass")}
+    tree = repository(tmp_path / "tree", files)
+    commit(tree, {"sums.py": APPLICATION.replace("{work}", "sum(range(1000))")}, tag="slower")
+    monkeypatch.chdir(tree)
+    ended = lab("run", "run.toml", "--against", "old", "--repeats", "5", "--json", seconds=1800.0)
+    assert ended.returncode == 10, ended.stderr
+    found = {each["name"]: each["verdict"] for each in json.loads(ended.stdout)}
+    assert found["CPU of all, a million messages"] == ChangeVerdict.WORSE
+    assert len(git(tree, "worktree", "list").splitlines()) == 1

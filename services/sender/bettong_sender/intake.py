@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -23,7 +22,7 @@ from bettong.traces import NO_SAMPLING, FrameSampling
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.answers import Answers, Log
 from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, SplittingProgress
-from bettong_sender.feed import Feed, Number, Work
+from bettong_sender.feed import Feed, Number, OnDone, Outcome, Work
 from bettong_sender.guards import Guards
 from bettong_sender.ledger import Entry
 from bettong_sender.refusal_log import RefusalLog
@@ -58,13 +57,14 @@ class Appender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A frame that waits for its turn at the splitter."""
+    """A frame that waits for its turn at the splitter, where it counts for `size` bytes."""
 
     log: Log
     feed: "Feed"
     entry: Entry
     work: Work
-    done: "Future[Taken]"
+    size: int
+    on_done: OnDone
 
 
 class Intake:
@@ -112,9 +112,13 @@ class Intake:
         # Where the partitions of each stage end, as far as sessions know: see Numbering.
         self._ends = {route.stage_topic: [-1] * route.partitions for route in routes.values()}
         self._answers: Answers[_Answer] = Answers(self._loop, self._answered)
+        self._split_pieces: Answers[tuple[_Piece, Outcome]] = Answers(self._loop, self._piece_is_done)
         # A source whose decoder stands still holds its own share of the buffer with frames that nobody has read.
         share = max(1, limits.buffer_bytes_max // max(1, len(routes)))
-        self.splitters = {name: Splitter(name, share, self._split) for name in routes}
+        self.splitters = {
+            name: Splitter(name, share, self._split, lambda *done: self._split_pieces.put(done))
+            for name in routes
+        }
 
     def open(self, hello: Hello, client: str, sampling: FrameSampling = NO_SAMPLING) -> "Feed":
         """A new feed of a client. Raises Refusal. Close it when the call ends. `client`: whose turn its frames take.
@@ -188,30 +192,26 @@ class Intake:
         """There is no log now: each new session is refused with this reason."""
         self._log, self._absence = None, reason
 
-    async def hand_over(self, feed: "Feed", entry: Entry, work: Work) -> Taken:
-        """Has the source's splitter do `work` in its turn, and append it; returns when the log has it all.
+    def hand_over(self, feed: "Feed", entry: Entry, work: Work, on_done: OnDone) -> None:
+        """Has the source's splitter do `work` in its turn, and append it, behind what the feed has handed over before.
 
-        What was begun is carried through when the caller is cancelled. Raises what `work` raises; Refusal
-        (UNAVAILABLE) when the log takes no more.
+        `on_done` gets what came of it, on the loop; once something came of it that is no Taken, all that the feed has
+        handed over behind it comes to the same, undone. Raises Refusal (UNAVAILABLE) when there is no log.
         """
         log = self._present_log()
         entry.size += FRAME_BYTES
         self._hold(entry.size)
-        piece = _Piece(log, feed, entry, work, Future())
-        done = asyncio.wrap_future(piece.done, loop=self._loop)
-        done.add_done_callback(partial(self._handed_over, feed, entry))
         splitter = self.splitter_of(feed.route)
-        splitter.hold(size := entry.size)
-        done.add_done_callback(lambda _: splitter.hold(-size))
-        splitter.put(feed.client, feed, piece)
-        return await asyncio.shield(done)
+        splitter.hold(entry.size)
+        splitter.put(feed.client, feed, _Piece(log, feed, entry, work, entry.size, on_done))
 
     async def append(self, appender: Appender, entry: Entry, number: Number) -> Taken:
-        """Appends records that no splitter has made. As `hand_over`; waits for splitters that append."""
+        """Appends records that no splitter has made; waits for splitters that append. Raises Refusal (UNAVAILABLE).
+
+        What was begun is carried through when the caller is cancelled.
+        """
         log = self._present_log()
-        done = asyncio.ensure_future(asyncio.to_thread(self._append_alone, log, appender, entry, number))
-        done.add_done_callback(partial(self._handed_over, appender, entry))
-        return await asyncio.shield(done)
+        return await asyncio.shield(asyncio.ensure_future(self._append_beside(log, appender, entry, number)))
 
     def now_ns(self) -> int:
         """The log's clock, or a little less. From any thread. Raises Refusal while it is not known."""
@@ -263,8 +263,11 @@ class Intake:
         """In the splitter's thread."""
         self.progress.begins(piece.feed.origin, self._loop.time())
         try:
+            if piece.feed.fault is not None:
+                raise piece.feed.fault
             number = piece.work()
-        except BaseException:
+        except BaseException as error:
+            piece.feed.refuse(error)
             piece.entry.failed = True
             piece.entry.appends = 0
             if piece.entry.traced is not None:
@@ -272,7 +275,19 @@ class Intake:
             raise
         finally:
             self.progress.ends()
-        return self._append_alone(piece.log, piece.feed, piece.entry, number)
+        try:
+            return self._append_alone(piece.log, piece.feed, piece.entry, number)
+        except BaseException as error:
+            piece.feed.refuse(error)
+            raise
+
+    async def _append_beside(self, log: Log, appender: Appender, entry: Entry, number: Number) -> Taken:
+        taken: Taken | None = None
+        try:
+            taken = await asyncio.to_thread(self._append_alone, log, appender, entry, number)
+        finally:
+            self._handed_over(appender, entry, taken)
+        return taken
 
     def _append_alone(self, log: Log, appender: Appender, entry: Entry, number: Number) -> Taken:
         with self._numbering:
@@ -321,12 +336,19 @@ class Intake:
         """In the log's thread."""
         self._answers.put((appender, entry, partition, opens, answer))
 
-    def _handed_over(self, appender: Appender, entry: Entry, done: asyncio.Future[Taken]) -> None:
-        if done.cancelled() or done.exception() is not None:
+    def _piece_is_done(self, done: "tuple[_Piece, Outcome]") -> None:
+        piece, outcome = done
+        self.splitter_of(piece.feed.route).hold(-piece.size)
+        self._handed_over(piece.feed, piece.entry, outcome if isinstance(outcome, Taken) else None)
+        piece.on_done(outcome)
+
+    def _handed_over(self, appender: Appender, entry: Entry, taken: Taken | None) -> None:
+        """`taken`: None when it was refused."""
+        if taken is None:
             entry.failed = True
         elif not entry.released:
             # The frame is gone; its records are held.
-            held = sum(len(each.value) + RECORD_BYTES for each in done.result().appends)
+            held = sum(len(each.value) + RECORD_BYTES for each in taken.appends)
             entry.size, before = held, entry.size
             self._hold(held - before)
         self._release(entry)

@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from bettong.application.plan import Plan, plan
-from bettong.chaos.lag import POLL_S
 from bettong.chaos.log_position import LogPosition
 from bettong.chaos.nemeses import Injected
 from bettong.edges.application_file import load as load_application
@@ -33,6 +32,8 @@ from bettong.local.interrupts import terminable
 SETTLE_S_MAX = 600.0
 # After all is there: long enough for what is too much to come.
 _QUIET_S = 1.0
+# A poll takes some 5 ms of CPU; and a run may be over after some seconds.
+_POSITIONS_EVERY_S = 1.0
 # Fewer than a sender takes at once.
 _FIRST_FRAME_MESSAGES = 10_000
 
@@ -63,7 +64,7 @@ def once(
     spec: RunSpec,
     *,
     settle_s_max: float = SETTLE_S_MAX,
-    positions_every_s: float = POLL_S,
+    positions_every_s: float = _POSITIONS_EVERY_S,
     say: Callable[[str], None] = lambda _: None,
 ) -> Repeat:
     """Runs it on a suite, or a release, of its own, which goes at its end, also after Ctrl-C and SIGTERM.

@@ -17,7 +17,7 @@ from bettong.threads import BlockThread
 
 # What follows the colon in the name of a series.
 CORES, MEMORY, LATENCY, LAG = "cores", "memory MB", "latency ms", "lag records"
-NETWORK, GC_PAUSE, FAULT = "network MB/s", "GC pause ms", "fault"
+TAKEN, NETWORK, GC_PAUSE, FAULT = "messages/s", "network MB/s", "GC pause ms", "fault"
 MACHINE = "machine"
 _SAMPLE_S = 1.0
 _CLOSE_S_MAX = 20.0
