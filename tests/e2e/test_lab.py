@@ -12,6 +12,7 @@ import pytest
 
 from bettong.lab.comparison import ChangeVerdict, compare
 from bettong.lab.results import read
+from tests.samples.lab_versions import commit, git, repository
 
 LAB = Path(__file__).parents[2] / "benchmarks" / "lab"
 
@@ -79,15 +80,25 @@ def load(messages, seed):
     return Amounts(messages)
 '''
 
+TABLE = """
+[[load.sources]]
+source = "amounts"
+fields.account = { kind = "keys", count = 100, skew = 1.0 }
+fields.amount = { kind = "counter" }
+"""
+
 STEADY = "partitions = 2\nwarm_up_s = 1\nrepeats = 1\n[[steps]]\nmessages_per_s = 2000\nseconds = 4\n"
 
 
 def run_file(folder: Path, rest: str, *, work: str = "pass", load: str = LOAD, name: str = "sums") -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "sums.py").write_text(APPLICATION.replace("{work}", work))
-    (folder / "load.py").write_text(load)
-    names = f'name = "{name}"\napplication = "{folder}/sums.py"\nload = "{folder}/load.py"\n'
-    (folder / "run.toml").write_text(names + rest)
+    names = f'name = "{name}"\napplication = "{folder}/sums.py"\n'
+    if load == TABLE:
+        (folder / "run.toml").write_text(names + rest + TABLE)
+    else:
+        (folder / "load.py").write_text(load)
+        (folder / "run.toml").write_text(f'{names}load = "{folder}/load.py"\n{rest}')
     return folder / "run.toml"
 
 
@@ -99,7 +110,7 @@ def lab(*words: str, seconds: float = 240.0) -> subprocess.CompletedProcess[str]
 def test_a_run_measures_latency_and_use_and_leaves_a_folder_of_which_a_page_is_made(tmp_path: Path) -> None:
     out = tmp_path / "out"
     search = "amount.amount % 1000 or __import__('gc').collect()"  # Python itself looks for garbage rarely
-    ended = lab("run", str(run_file(tmp_path / "run", STEADY, work=search)), "--out", str(out))
+    ended = lab("run", str(run_file(tmp_path / "run", STEADY, work=search, load=TABLE)), "--out", str(out))
     assert ended.returncode == 0, ended.stderr
     (folder,) = out.iterdir()
     found = {each.name: each.values for each in read(folder).metrics}
@@ -110,7 +121,7 @@ def test_a_run_measures_latency_and_use_and_leaves_a_folder_of_which_a_page_is_m
     each_at_most = [values[0] for name, values in found.items() if name.startswith("memory of ")][1:]
     assert max(each_at_most) < found["memory of all, at most"][0] <= sum(each_at_most)
     rows = pq.read_table(folder / "series.parquet").to_pylist()
-    assert {"sender: cores", "kafka: memory MB", "python-worker: GC pause ms"} <= {
+    assert {"sender: cores", "kafka: memory MB", "processor: messages/s", "python-worker: GC pause ms"} <= {
         row["metric"] for row in rows
     }
     assert lab("report", str(folder)).returncode == 0
@@ -214,3 +225,20 @@ def test_a_slowdown_put_in_on_purpose_is_found_and_none_between_equal_runs(tmp_p
     )
     assert compare(before, equal)[0].verdict is ChangeVerdict.NO_CHANGE
     assert compare(before, slower)[0].verdict is ChangeVerdict.WORSE
+
+
+@pytest.mark.long
+def test_two_commits_of_an_application_take_turns_and_a_slowdown_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = 'name = "sums"\napplication = "sums.py"\nload = "load.py"\n'
+    rest = "partitions = 2\ncompiled = false\nmessages = 100_000\nframe_messages = 1000\n"
+    files = {"load.py": LOAD, "run.toml": names + rest, "sums.py": APPLICATION.replace("{work}", "pass")}
+    tree = repository(tmp_path / "tree", files)
+    commit(tree, {"sums.py": APPLICATION.replace("{work}", "sum(range(1000))")}, tag="slower")
+    monkeypatch.chdir(tree)
+    ended = lab("run", "run.toml", "--against", "old", "--repeats", "5", "--json", seconds=1800.0)
+    assert ended.returncode == 10, ended.stderr
+    found = {each["name"]: each["verdict"] for each in json.loads(ended.stdout)}
+    assert found["CPU of all, a million messages"] == ChangeVerdict.WORSE
+    assert len(git(tree, "worktree", "list").splitlines()) == 1

@@ -249,6 +249,28 @@ def test_a_sender_killed_in_the_middle_and_started_again_loses_and_repeats_nothi
     assert orders_in(own_broker, sender, "killed") == orders(range(200))
 
 
+def test_orders_sent_one_at_a_time_share_frames_and_a_killed_sender_loses_and_repeats_none(
+    sender: SenderProcess, own_broker: KafkaBroker
+) -> None:
+    """Those of a stream without a name; some are in flight when it dies, some wait to be joined."""
+    with Sender(sender.address, "orders", reconnect_s=120.0) as ours:
+        for number in range(2000):
+            ours.send_messages(orders([number]))
+            if number in (500, 1200):
+                sender.kill()
+                sender.start()
+        ours.flush(120)
+        assert ours.acknowledged == ours.sequence == 2000
+    assert orders_in(own_broker, sender, ours.stream) == orders(range(2000))
+    frames = {
+        frame.sequence
+        for each in frames_in(own_broker.bootstrap, stage_topic(sender.name, "orders")).values()
+        for frame in taken(each)
+        if frame.origin == f"orders/{ours.stream}"
+    }
+    assert 4 < len(frames) < 1000
+
+
 def test_without_credits_a_send_gives_up_in_time_and_goes_on_when_there_are_some(
     sender: SenderProcess, own_broker: KafkaBroker
 ) -> None:

@@ -19,6 +19,8 @@ from bettong.routing import partition_of
 from bettong.schema.decoded import Decoder
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
+from bettong_sender.feed import Feed
+from bettong_sender.ownership import Lease
 
 PARTITIONS = 4
 LAYOUT = ">BI4sd"
@@ -170,3 +172,15 @@ def numbers_in(of: Source, frame: Frame) -> list[int]:
 def refused_in(frame: Frame) -> list[Refused]:
     """The messages of a frame of the stage that the sender refused."""
     return list(unpack(frame.refused)) if frame.refused is not None else []
+
+
+async def taken(feed: Feed, frame: IngestFrame) -> None:
+    """Feeds a frame; returns when it was read and given to the log. Raises what it was refused for."""
+    await feed.take(frame, None)
+    await feed.all_read()
+
+
+async def request_taken(feed: Feed, data: bytes, lease: Lease) -> None:
+    """The same of a frame as a client sends it."""
+    await feed.take_request(data, lease)
+    await feed.all_read()

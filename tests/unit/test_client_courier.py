@@ -136,7 +136,7 @@ def test_a_long_session_in_which_nothing_was_sent_is_opened_again_when_it_breaks
     with fed_by(sender) as courier:
         courier.welcome()
         eventually(lambda: sender.sessions == 2, what="another session")
-        courier.put(frame(1), 10)
+        courier.put(frame(1), 1, 10)
         courier.flush(10)
         assert courier.acknowledged == 1
 
@@ -151,7 +151,7 @@ def test_a_sender_that_breaks_at_once_again_and_again_is_given_up_and_named() ->
         courier.welcome()
         eventually(lambda: courier._failure is not None, what="it has given up")
         with pytest.raises(ClientError, match=r"INTERNAL.*tried for 1 s"):
-            courier.put(frame(1), 10)
+            courier.put(frame(1), 1, 10)
 
 
 def test_a_sender_that_gives_no_welcome_is_given_up_in_time() -> None:
@@ -200,20 +200,20 @@ def test_who_has_all_receipts_ends_well_though_the_sender_is_gone() -> None:
     """The program would send again what is durable, under another name."""
     with fed_by(ScriptedSender(cut_after(1), broken(grpc.StatusCode.UNAVAILABLE))) as courier:
         courier.welcome()
-        courier.put(frame(1), 10)
+        courier.put(frame(1), 1, 10)
         courier.flush(10)
         eventually(lambda: courier._failure is not None, what="it has given up")
         courier.flush(1)
         courier.finish(1)
         with pytest.raises(ClientError, match="UNAVAILABLE"):
-            courier.put(frame(2), 1)
+            courier.put(frame(2), 1, 1)
         courier.finish(1)
 
 
 def test_who_has_all_receipts_hears_that_the_stream_was_refused_since() -> None:
     with fed_by(ScriptedSender(cut_after(1), broken(grpc.StatusCode.PERMISSION_DENIED))) as courier:
         courier.welcome()
-        courier.put(frame(1), 10)
+        courier.put(frame(1), 1, 10)
         eventually(lambda: courier._failure is not None, what="it was refused")
         with pytest.raises(RefusedError, match="PERMISSION_DENIED"):
             courier.finish(1)
@@ -231,7 +231,7 @@ def test_a_stream_that_ends_while_its_sender_is_away_is_ended_when_that_is_back(
     away = broken(grpc.StatusCode.UNAVAILABLE)
     with fed_by(ScriptedSender(cut_after(1), away, away, ending), **{kind: True}) as courier:
         courier.welcome()
-        courier.put(frame(1), 10)
+        courier.put(frame(1), 1, 10)
         courier.flush(10)
         courier.finish(10)
         assert is_ended.wait(5)
@@ -241,7 +241,7 @@ def test_a_stream_that_is_neither_ends_at_once_though_its_sender_is_away() -> No
     sender = ScriptedSender(cut_after(1), broken(grpc.StatusCode.UNAVAILABLE))
     with fed_by(sender) as courier:
         courier.welcome()
-        courier.put(frame(1), 10)
+        courier.put(frame(1), 1, 10)
         courier.flush(10)
         begun_s = time.monotonic()
         courier.finish(10)

@@ -34,12 +34,12 @@ def test_there_is_room_for_as_many_frames_as_there_are_credits() -> None:
     outbox.opened(2)
     for sequence in (1, 2):
         rooms.append(outbox.has_room)
-        outbox.put(request(sequence))
+        outbox.put(request(sequence), 1)
     rooms.append(outbox.has_room)
     assert in_flight(outbox) == [1, 2]
     outbox.received(Receipt(acknowledged=1, credits=1))
     rooms.append(outbox.has_room)
-    outbox.put(request(3))
+    outbox.put(request(3), 1)
     rooms.append(outbox.has_room)
     assert in_flight(outbox) == [3]
     assert rooms == [False, True, True, False, True, False]
@@ -49,7 +49,7 @@ def test_a_lost_session_makes_frames_unsent_and_they_are_sent_as_credits_allow()
     outbox = Outbox(4)
     outbox.opened(3)
     for sequence in (5, 6, 7):
-        outbox.put(request(sequence))
+        outbox.put(request(sequence), 1)
     assert in_flight(outbox) == [5, 6, 7]
     outbox.received(Receipt(acknowledged=5))
     outbox.lost()
@@ -68,7 +68,7 @@ def test_a_receipt_for_frames_that_the_session_has_not_sent_yet_leaves_the_other
     outbox = Outbox(37)
     outbox.opened(10)
     for sequence in (38, 39, 40, 41, 42):
-        outbox.put(request(sequence))
+        outbox.put(request(sequence), 1)
     assert in_flight(outbox) == [38, 39, 40, 41, 42]
     outbox.lost()
     outbox.opened(10)
@@ -82,12 +82,12 @@ def test_what_another_program_has_sent_of_the_stream_is_not_sent_by_this_one() -
     outbox = Outbox(37)
     outbox.opened(10)
     for sequence in (38, 39):
-        outbox.put(request(sequence))
+        outbox.put(request(sequence), 1)
     assert in_flight(outbox) == [38, 39]
     outbox.received(Receipt(acknowledged=45, credits=1))
-    outbox.put(request(40))
+    outbox.put(request(40), 1)
     assert (in_flight(outbox), outbox.is_empty) == ([], True)
-    outbox.put(request(46))
+    outbox.put(request(46), 1)
     assert in_flight(outbox) == [46]
 
 
@@ -139,7 +139,7 @@ def test_a_session_sends_each_frame_without_a_receipt_once_in_order_and_none_bey
     for step in steps:
         if step == "put" and outbox.has_room:
             last += 1
-            outbox.put(request(last))
+            outbox.put(request(last), 1)
         elif step == "next" and (each := outbox.next()) is not None:
             stream.take(each.frame.sequence, outbox.acknowledged)
         elif step == "durable" and stream.durable < stream.sent:
@@ -215,11 +215,29 @@ def test_bytes_of_numpy_may_be_narrower_or_wider_if_they_fit() -> None:
         ({"symbol": [None, "B"]}, "'symbol' has nulls"),
         ({"note": [b"\xff", b""]}, "'note' does not fit string"),
         ({"price": [object(), object()]}, "'price' does not fit double"),
+        ({"price": np.ones((2, 2))}, "'price' does not fit double: only handle 1-dimensional arrays"),
+        ({"symbol": np.full((2, 2), b"A")}, "'symbol' does not fit .*: only handle 1-dimensional arrays"),
+        ({"note": np.ones(2)}, "'note' is text or bytes, and got double"),
     ],
 )
 def test_columns_that_do_not_fit_are_named(changed: dict[str, Any], reason: str) -> None:
     with pytest.raises(SchemaError, match=reason):
         batch_of(SCHEMA, {**TABLE, **changed})
+
+
+def test_numpy_columns_of_the_fields_own_type_are_what_arrow_makes_of_them() -> None:
+    """These are viewed, and not converted; also every second value, and none."""
+    for count in (0, 1, 5):
+        prices = np.linspace(-1.0, np.nan if count == 1 else 7.0, 2 * count)[::2]
+        sides = np.arange(2 * count, dtype=np.uint8)[::2]
+        numbers = {"side": sides, "price": prices, "flag": sides % 2, "size": np.arange(count, dtype="<i2")}
+        names = {"symbol": np.full(count, b"A"), "note": pa.array(["x"] * count, pa.string())}
+        batch = batch_of(SCHEMA, numbers | names)
+        for name, values in numbers.items():
+            np.testing.assert_array_equal(batch.column(name).to_numpy(), values)
+            assert batch.column(name).null_count == 0, name
+    with pytest.raises(SchemaError, match="'flag' is true or false, 1 or 0, and got 2"):
+        batch_of(SCHEMA, {**TABLE, "flag": np.array([1, 2], np.uint8)})
 
 
 def test_missing_columns_are_named() -> None:

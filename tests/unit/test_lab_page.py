@@ -18,7 +18,7 @@ from bettong.lab.sampling import SeriesPoint
 from bettong.lab.spec import LoadStep, RunSpec
 
 NOW = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
-PLOTS = 5  # latency by percentile, and over time latency, cores, network and pauses
+PLOTS = 6  # latency by percentile, and over time throughput, latency, cores, network and pauses
 
 
 def run_folder(out: Path, name: str, p99_ms: float, *series: SeriesPoint, repeats: int = 1) -> Path:
@@ -47,6 +47,7 @@ def test_a_page_shows_what_was_measured_over_time_and_when_faults_came(tmp_path:
         7.0,
         *points("out: latency ms"),
         *points("sender: cores"),
+        *points("processor: messages/s"),
         *points("machine: network MB/s"),
         *points("kafka: GC pause ms"),
         SeriesPoint(2.0, "kill python-worker: fault", 0.0),
@@ -55,6 +56,8 @@ def test_a_page_shows_what_was_measured_over_time_and_when_faults_came(tmp_path:
     )
     text = page([folder])
     assert text.count("<svg") == PLOTS
+    over_time = re.findall(r"<h2>([^<]*), over time</h2>", text)
+    assert over_time[:2] == ["Throughput: messages that all stages take in", "Median latency"]
     for said in ("7 ms", "pause sender, for 1.5 s", "starve, for 1.0 s", "3.0 s", "&lt;one&gt;"):
         assert said in text
     # Marked in each plot over time, not among percentiles; and as a fault, not as a line of its own.

@@ -8,7 +8,9 @@ import time
 from pathlib import Path
 
 from bettong.garbage import PauseLog
+from bettong.lab.comparison import is_detail
 from bettong.lab.gc_pauses import GcPause, logging_pauses, pauses
+from bettong.lab.measures import latencies
 from bettong.lab.reading import Lateness, SinkReading
 from bettong.lab.spec import LoadStep
 
@@ -36,6 +38,21 @@ def test_a_result_counts_for_the_step_in_which_its_message_was_due() -> None:
         14: [500],
         20: [500],
     }
+
+
+def test_steps_of_one_rate_are_named_apart_and_others_by_their_rates_alone() -> None:
+    steps = [LoadStep(messages_per_s=rate, seconds=5) for rate in (1000, 5000, 1000)]
+    reading = SinkReading("127.0.0.1:1", "sums", 1, Lateness(steps, warm_up_s=0))
+    reading.lateness.begin_s = 100.0
+    for due_s, late_s in ((101.0, 0.001), (106.0, 0.002), (111.0, 0.003)):
+        reading.lateness.note(due_s, due_s + late_s)
+    found = {each.metric: each.value for each in latencies(steps, {"sums": reading})}
+    assert {name: round(value) for name, value in found.items() if name.endswith(", p50")} == {
+        "sums in step 1 at 1,000/s, p50": 1,
+        "sums at 5,000/s, p50": 2,
+        "sums in step 3 at 1,000/s, p50": 3,
+    }
+    assert {name.rpartition(", ")[2] for name in found if is_detail(name)} == {"p90", "p99.99", "max"}
 
 
 def test_a_reading_of_which_nothing_is_expected_is_done_at_once() -> None:

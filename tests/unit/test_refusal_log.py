@@ -19,7 +19,7 @@ from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.refusal_log import RefusalLog
 from bettong_sender.status import SenderStatus
-from tests.samples.sender import orders, route, rows_frame, source
+from tests.samples.sender import orders, route, rows_frame, source, taken
 
 LIMITS = Limits(credits=4, sessions_max=8, buffer_bytes_max=1 << 20)
 LINES = ("shop.py:3 in parse", "shop.py:7 in number")
@@ -63,7 +63,7 @@ def test_frames_whose_messages_fail_at_one_place_are_one_line(logged: list[Any])
         feed = intake.open(Hello(source="orders", stream="feed-1"), client="1.2.3.4")
         await feed.open(SequenceNumber(0))
         for sequence in (1, 2):
-            await feed.take(rows_frame(sequence, orders(range(3)), spoilt=[b"no order"]), None)
+            await taken(feed, rows_frame(sequence, orders(range(3)), spoilt=[b"no order"]))
         feed.close()
         intake.close()
 

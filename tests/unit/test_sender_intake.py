@@ -24,7 +24,7 @@ from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.ownership import Lease
 from bettong_sender.status import SenderStatus
-from tests.samples.sender import Line, columns_frame, orders, route, rows_frame
+from tests.samples.sender import Line, columns_frame, orders, request_taken, route, rows_frame, taken
 from tests.samples.sender import source as source_of_orders
 
 LIMITS = Limits(credits=4, sessions_max=8, buffer_bytes_max=1 << 20)
@@ -60,7 +60,7 @@ def test_a_receipt_counts_the_dead_letters_however_early_the_log_answers() -> No
         feed = intake.open(Hello(source="orders", stream="feed-1"), client="1.2.3.4")
         await feed.open(SequenceNumber(0))
         receipt = asyncio.create_task(feed.receipt())
-        await feed.take(rows_frame(1, orders(range(3)), spoilt=[b"no order"]), None)
+        await taken(feed, rows_frame(1, orders(range(3)), spoilt=[b"no order"]))
         try:
             return await receipt
         finally:
@@ -90,8 +90,9 @@ def test_a_refused_frame_has_no_receipt_whoever_looks_before_the_refusal_is_hear
         feed = intake.open(Hello(source="orders", stream="feed-1"), client="1.2.3.4")
         await feed.open(SequenceNumber(0))
         listening = asyncio.create_task(listen())
+        await feed._take(read, 0, None)
         with pytest.raises(Refusal) as caught:
-            await feed._take(read, 0, None)
+            await feed.all_read()
         assert caught.value.code is Code.INVALID_ARGUMENT
         listening.cancel()
         feed.close()
@@ -213,9 +214,9 @@ def test_a_frame_of_too_many_messages_is_refused_with_the_limit_before_a_message
     async def conversation() -> Refusal:
         async with intake_of(gated(gate), frame_messages_max=100) as (intake, _):
             feed = await opened(intake, "feed-1", "1.2.3.4")
-            await feed.take_request(request(1, *[b"a"] * 100), CERTAIN)
+            await request_taken(feed, request(1, *[b"a"] * 100), CERTAIN)
             with pytest.raises(Refusal) as caught:
-                await feed.take_request(request(2, *[b""] * 101), CERTAIN)
+                await request_taken(feed, request(2, *[b""] * 101), CERTAIN)
             return caught.value
 
     refusal = asyncio.run(conversation())
@@ -231,9 +232,9 @@ def test_columns_of_too_many_messages_are_refused_too() -> None:
     async def conversation() -> str:
         async with intake_of(columns_only := source_of_orders(), frame_messages_max=3) as (intake, _):
             feed = await opened(intake, "feed-1", "1.2.3.4")
-            await feed.take(columns_frame(columns_only, 1, orders(range(3))), None)
+            await taken(feed, columns_frame(columns_only, 1, orders(range(3))))
             with pytest.raises(Refusal) as caught:
-                await feed.take(columns_frame(columns_only, 2, orders(range(4))), None)
+                await taken(feed, columns_frame(columns_only, 2, orders(range(4))))
             return str(caught.value)
 
     assert "frame 2 of 'orders/feed-1' has 4 messages, at most 3" in asyncio.run(conversation())
@@ -247,13 +248,13 @@ def test_a_client_with_much_to_do_holds_up_another_for_one_frame() -> None:
         async with intake_of(gated(gate)) as (intake, _):
             busy = [await opened(intake, f"busy-{number}", "busy") for number in range(4)]
             small = await opened(intake, "small", "small")
-            tasks = [asyncio.create_task(busy[0].take_request(request(1, b"wait"), CERTAIN))]
+            tasks = [asyncio.create_task(request_taken(busy[0], request(1, b"wait"), CERTAIN))]
             await asyncio.to_thread(gate.reached.wait, 60)
             tasks += [
-                asyncio.create_task(each.take_request(request(1, b"busy"), CERTAIN)) for each in busy[1:]
+                asyncio.create_task(request_taken(each, request(1, b"busy"), CERTAIN)) for each in busy[1:]
             ]
             await asyncio.sleep(0)
-            tasks.append(asyncio.create_task(small.take_request(request(1, b"small"), CERTAIN)))
+            tasks.append(asyncio.create_task(request_taken(small, request(1, b"small"), CERTAIN)))
             await asyncio.sleep(0)
             gate.open.set()
             await asyncio.gather(*tasks)
@@ -271,7 +272,7 @@ def test_a_busy_splitter_is_not_taken_for_a_silent_log() -> None:
             feed = await opened(intake, "feed-1", "1.2.3.4")
             assert intake.progress.silent_s(clock() + 9) > 8
             intake.progress.remove_pending()
-            task = asyncio.create_task(feed.take_request(request(1, b"wait"), CERTAIN))
+            task = asyncio.create_task(request_taken(feed, request(1, b"wait"), CERTAIN))
             await asyncio.to_thread(gate.reached.wait, 60)
             origin, seconds = intake.progress.longest(clock() + 9)
             assert origin == "orders/feed-1"
@@ -293,7 +294,7 @@ def test_the_buffer_counts_what_frames_and_records_cost_beside_their_bytes() -> 
             feed = await opened(intake, "feed-1", "1.2.3.4")
             assert intake.buffer.bytes == sum(log.sizes) + len(log.sizes) * RECORD_BYTES
             before = intake.buffer.bytes
-            task = asyncio.create_task(feed.take_request(data := request(1, b"wait"), CERTAIN))
+            task = asyncio.create_task(request_taken(feed, data := request(1, b"wait"), CERTAIN))
             await asyncio.sleep(0)
             assert intake.buffer.bytes == before + len(data) + FRAME_BYTES
             gate.open.set()
@@ -320,7 +321,7 @@ def test_a_decoder_that_stands_still_holds_up_no_other_source() -> None:
         for feed in stuck_feeds:
             await feed.open(SequenceNumber(0))
         waiting = [
-            asyncio.create_task(feed.take_request(request(1, b"wait", b"x" * 10_000), CERTAIN))
+            asyncio.create_task(request_taken(feed, request(1, b"wait", b"x" * 10_000), CERTAIN))
             for feed in stuck_feeds
         ]
         await asyncio.to_thread(gate.reached.wait, 60)
@@ -328,7 +329,7 @@ def test_a_decoder_that_stands_still_holds_up_no_other_source() -> None:
         await feed.open(SequenceNumber(0))
         acknowledged = []
         for sequence in (1, 2, 3):
-            await feed.take_request(request(sequence, b"y" * 5_000), CERTAIN)
+            await request_taken(feed, request(sequence, b"y" * 5_000), CERTAIN)
             receipt = await feed.receipt()
             acknowledged.append(receipt.acknowledged if receipt is not None else 0)
         assert not any(task.done() for task in waiting)
@@ -366,7 +367,7 @@ def test_the_logs_order_is_that_of_the_ingest_times_whatever_the_splitters_do() 
         for feed in feeds:
             await feed.open(SequenceNumber(0))
         for sequence in range(1, 5):
-            await asyncio.gather(*(feed.take_request(request(sequence, b"x"), CERTAIN) for feed in feeds))
+            await asyncio.gather(*(request_taken(feed, request(sequence, b"x"), CERTAIN) for feed in feeds))
         intake.close()
         return [decode(value).ingest_ns for value in log.values]
 

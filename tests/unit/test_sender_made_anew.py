@@ -18,7 +18,7 @@ from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.generation_watch import GenerationWatch
 from bettong_sender.intake import Intake
 from bettong_sender.status import SenderStatus
-from tests.samples.sender import route
+from tests.samples.sender import request_taken, route
 from tests.unit.test_sender_intake import CERTAIN, LIMITS, PromptLog, SilentLog, opened, request
 
 TOPICS = {"shop.stage.orders": "one", "shop.dead-letters": "letters"}
@@ -40,9 +40,9 @@ def test_a_topic_that_was_made_anew_ends_its_feeds_so_that_they_open_again(topic
         await other.open(SequenceNumber(0))
         for one in (feed, other):
             await one.opened()
-            await one.take_request(request(1, b"unreadable"), CERTAIN)
+            await request_taken(one, request(1, b"unreadable"), CERTAIN)
         intake.use(same, topics)
-        await feed.take_request(request(2, b"unreadable"), CERTAIN)
+        await request_taken(feed, request(2, b"unreadable"), CERTAIN)
         while (receipt := await feed.receipt()) is not None and receipt.acknowledged < 2:
             pass
         intake.use(log := SilentLog(), {**topics, topic: "three"})
@@ -51,7 +51,7 @@ def test_a_topic_that_was_made_anew_ends_its_feeds_so_that_they_open_again(topic
             await feed.receipt()
         refusals.append(caught.value)
         with pytest.raises(Refusal) as caught:
-            await feed.take_request(request(3, b"unreadable"), CERTAIN)
+            await request_taken(feed, request(3, b"unreadable"), CERTAIN)
         refusals.append(caught.value)
         assert not log.values
         assert await other.receipt() is not None
@@ -75,7 +75,7 @@ def test_another_generation_ends_all_feeds_and_new_ones_are_of_it() -> None:
             await feed.receipt()
         later = intake.open(Hello(source="orders", stream="feed-2"), client="1.2.3.4")
         await later.open(SequenceNumber(0))
-        await later.take_request(request(1, b"unreadable"), CERTAIN)
+        await request_taken(later, request(1, b"unreadable"), CERTAIN)
         intake.close()
         return str(caught.value), {decode(value).generation for value in log.values}
 
@@ -90,11 +90,11 @@ def test_what_the_log_takes_has_no_receipt_while_it_is_open_whether_the_applicat
         current = [True]
         intake.use(PromptLog(asyncio.get_running_loop()), TOPICS, is_current=lambda: current[0])
         feed = await opened(intake, "feed-1", "1.2.3.4")
-        await feed.take_request(request(1, b"unreadable"), CERTAIN)
+        await request_taken(feed, request(1, b"unreadable"), CERTAIN)
         while (receipt := await feed.receipt()) is not None and receipt.acknowledged < 1:
             pass
         current[0] = False
-        await feed.take_request(request(2, b"unreadable"), CERTAIN)
+        await request_taken(feed, request(2, b"unreadable"), CERTAIN)
         with pytest.raises(Refusal) as caught:
             await feed.receipt()
         intake.close()
@@ -178,7 +178,7 @@ def test_what_the_log_took_counts_once_it_is_settled_that_nothing_has_changed() 
         feed = intake.open(Hello(source="orders", stream="feed-1"), client="1.2.3.4")
         await feed.open(SequenceNumber(0))
         for number in (1, 2):
-            await feed.take_request(request(number, b"unreadable"), CERTAIN)
+            await request_taken(feed, request(number, b"unreadable"), CERTAIN)
         await asyncio.sleep(0)
         assert feed.acknowledged == 0
         current[0] = True

@@ -17,7 +17,7 @@ from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.queues import queue_values
 from bettong_sender.status import SenderStatus
-from tests.samples.sender import Line, orders, route, rows_frame
+from tests.samples.sender import Line, orders, route, rows_frame, taken
 from tests.waiting import eventually
 
 LIMITS = Limits(credits=4, sessions_max=64, buffer_bytes_max=1 << 20)
@@ -76,7 +76,7 @@ def test_credits_are_counted_by_client_and_frames_that_kafka_has_not_taken() -> 
         idle = await opened(intake, "idle")
         busy = await opened(intake, "busy")
         for sequence in range(1, 5):
-            await busy.take(rows_frame(sequence, orders(range(3))), None)
+            await taken(busy, rows_frame(sequence, orders(range(3))))
         found = queue_values(intake)
         assert (found["credits"], found["credits_least"], found["without_credit"]) == (4, 0, 1)
         first, second = clients_in(str(found["clients"]))
@@ -101,7 +101,7 @@ def test_credits_are_counted_by_client_and_frames_that_kafka_has_not_taken() -> 
 def test_a_sender_of_many_clients_names_those_with_least_credit_and_counts_all() -> None:
     async def work(intake: Intake, _: SlowLog) -> None:
         feeds = [await opened(intake, f"feed-{number:02}") for number in range(NAMED_MAX + 10)]
-        await feeds[-1].take(rows_frame(1, orders(range(3))), None)
+        await taken(feeds[-1], rows_frame(1, orders(range(3))))
         found = queue_values(intake)
         named = clients_in(str(found["clients"]))
         assert len(named) == NAMED_MAX
@@ -130,7 +130,7 @@ def test_frames_that_wait_to_be_decoded_are_counted_by_source_and_for_how_long_t
     async def work(intake: Intake, _: SlowLog) -> None:
         feeds = [await opened(intake, f"feed-{number}", "slow") for number in range(4)]
         frame = IngestFrame(sequence=1, rows=Rows(messages=[b"x" * 20_000]))
-        taking = [asyncio.create_task(feed.take(frame, None)) for feed in feeds[:3]]
+        taking = [asyncio.create_task(taken(feed, frame)) for feed in feeds[:3]]
         splitter = intake.splitters["slow"]
         await asyncio.sleep(0)
         await asyncio.to_thread(eventually, lambda: splitter.frames_waiting == 2)
@@ -138,7 +138,7 @@ def test_frames_that_wait_to_be_decoded_are_counted_by_source_and_for_how_long_t
         assert found["decoding/slow"] == 2, "one is being decoded"
         assert 60_000 < int(found["decoding_bytes/slow"]) < 100_000
         assert (found["held_s/slow"], found["held_s"]) == (0.0, 0.0)
-        taking.append(asyncio.create_task(feeds[3].take(frame, None)))  # the room that is left
+        taking.append(asyncio.create_task(taken(feeds[3], frame)))  # the room that is left
         await asyncio.sleep(0)
         await asyncio.to_thread(eventually, lambda: float(queue_values(intake)["held_s/slow"]) > 0.05)
         found = queue_values(intake)

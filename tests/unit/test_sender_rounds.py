@@ -82,6 +82,9 @@ class Rounds:
         if len(self.rounds) == ROUNDS:
             self.stopping.set()
 
+    async def all_read(self) -> None:
+        """All that was sent has arrived."""
+
 
 def feed_of(everything: Rounds) -> SourceFeed:
     """A feed that uses it as whatever it needs."""

@@ -17,7 +17,7 @@ from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.status import SenderStatus
 from bettong_sender.tick_writer import TickWriter
-from tests.samples.sender import PARTITIONS, readings, readings_frame, sensor_of
+from tests.samples.sender import PARTITIONS, readings, readings_frame, sensor_of, taken
 
 NOW_NS = 1_700_000_000 * 1_000_000_000
 S_NS = 1_000_000_000
@@ -94,7 +94,7 @@ async def fed(intake: Intake, *values: tuple[int, int], stream: str = "feed") ->
     """A feed of one frame that is in the log."""
     feed = intake.open(Hello(source="orders", stream=stream), client="1.2.3.4")
     await feed.open(SequenceNumber(0))
-    await feed.take(readings_frame(1, *values), None)
+    await taken(feed, readings_frame(1, *values))
     while feed.acknowledged < 1:
         await feed.receipt()
     return feed
@@ -169,7 +169,7 @@ def test_a_partition_with_a_frame_behind_one_that_was_lost_gets_a_report_of_what
             feed = await fed(intake, (sensor_of(0), 50), (sensor_of(1), 40))
             log.holds = True
             for sequence, at in ((2, 60), (3, 70)):
-                await feed.take(readings_frame(sequence, (sensor_of(2), at)), None)
+                await taken(feed, readings_frame(sequence, (sensor_of(2), at)))
             assert [partition for partition, _ in log.held][-2:] == [2, 2]
             for offset, (_, on_done) in enumerate(log.held):
                 on_done(LogError("no answer") if offset == len(log.held) - 2 else 10 + offset)

@@ -40,7 +40,7 @@ from bettong_receiver.tracing import SubscriberTracing
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.status import SenderStatus
 from bettong_sender.tracing import SenderTracing
-from tests.samples.sender import orders, route, rows_frame
+from tests.samples.sender import orders, route, rows_frame, taken
 from tests.samples.worker import Reading, data, meters, worker
 
 FEED = Origin("orders/feed-1")
@@ -194,7 +194,7 @@ def taken_in(
             frame = rows_frame(each, orders(range(40)))
             frame.sent_ns = each
             with contextlib.suppress(Refusal):
-                await feed.take(frame, None)
+                await taken(feed, frame)
         feed.close()
         await asyncio.to_thread(intake.close)
 

@@ -21,11 +21,17 @@ from bettong_sender.ticker import OriginProgress
 if TYPE_CHECKING:
     from bettong_sender.intake import Intake
 
+# Before a session ends by a refusal, or by the sender's end, receipts for what is in flight are waited for this long.
+RECEIPTS_WAIT_S = 4.0
+
 # Gives what is to be appended, for the time in seconds of a clock that is never set, and for the ingest time. Runs no
 # code of users.
 Number = Callable[[float, int], Taken]
 # Reads a frame, by users' decoders and key functions: it may take long, or never return.
 Work = Callable[[], Number]
+# What came of work: CancelledError, where the sender stopped before.
+Outcome = Taken | BaseException
+OnDone = Callable[[Outcome], None]
 
 
 class Feed:
@@ -53,7 +59,10 @@ class Feed:
         # How far it has come in event time, where its stage needs to know.
         self.origin_progress = OriginProgress(route, session, self.ledger) if route.needs_time else None
         self._changed = asyncio.Event()
-        self._failure: Refusal | None = None
+        self._failure: BaseException | None = None
+        self._refusal: BaseException | None = None
+        self._splitting = 0
+        self._all_read = asyncio.Event()
         self._opening: Entry | None = None
         self._finished = False
 
@@ -61,6 +70,11 @@ class Feed:
     def is_finished(self) -> bool:
         """Whether no more frames come."""
         return self._finished
+
+    @property
+    def fault(self) -> BaseException | None:
+        """Why no more frames of it are read, if so. From any thread."""
+        return self._failure or self._refusal
 
     @property
     def acknowledged(self) -> SequenceNumber:
@@ -78,7 +92,7 @@ class Feed:
         `durable`: see `Session.open`.
         """
         entry = self._opening = self.ledger.opening(durable)
-        await self._intake.hand_over(self, entry, lambda: partial(self._session.open, durable=durable))
+        await self._handed_over(entry, lambda: partial(self._session.open, durable=durable))
         return self.ledger.grant(full=self._intake.buffer.is_full)
 
     async def opened(self) -> None:
@@ -99,17 +113,18 @@ class Feed:
                 await lease.certain()
 
     async def take_request(self, data: bytes, lease: Lease) -> None:
-        """Hands a frame to the log that is still as it came. See `take`."""
+        """Hands a frame over that is still as it came. See `take`."""
         read = partial(read_frame, data, self.origin, messages_max=self.route.frame_messages_max)
         await self._take(read, len(data), lease)
 
     async def take(
         self, frame: IngestFrame, lease: Lease | None, oversized: Mapping[int, str] = MappingProxyType({})
     ) -> None:
-        """Hands a frame to the log; waits while the lease is in doubt or the buffer full. Raises Refusal.
+        """Hands a frame over to the splitter; waits while the lease is in doubt or a buffer full.
 
-        Without a lease whoever feeds it sees to it by other means that nobody else has the stream. `oversized`: see
-        `Session.take`.
+        Raises Refusal when the feed takes no more. When this frame is refused, `all_read` and `receipt` raise it, and
+        no frame behind it is read. Without a lease whoever feeds it sees to it by other means that nobody else has the
+        stream. `oversized`: see `Session.take`.
         """
         await self._take(lambda: frame, frame.ByteSize(), lease, oversized)
 
@@ -121,21 +136,45 @@ class Feed:
         oversized: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         await self.await_room(lease)
-        if self._failure is not None:
-            raise self._failure
+        if self.fault is not None:
+            raise self.fault
         entry = self.ledger.spend(NO_SEQUENCE, size)
         begun_ns = self._intake.tracing.clock_ns() if self._intake.tracing is not None else 0
         work = partial(self._split, read, entry, oversized, begun_ns)
         try:
-            taken = await self._intake.hand_over(self, entry, work)
+            self._intake.hand_over(self, entry, work, partial(self._taken, entry))
         except Refusal:
             self.ledger.drop(entry)
             raise
-        if entry.is_answered:
-            self.wake()  # nothing of it went to the log, so the log will not
-        self._intake.status.took(taken, self.origin, entry.sequence)
-        if taken.refused and self._intake.refusal_log is not None:
-            self._intake.refusal_log.note(self.route.source.name, taken.refused)
+        self._splitting += 1
+        self._all_read.clear()
+
+    async def all_read(self) -> None:
+        """Returns when all frames that were taken are read and given to the log. Raises what one was refused for."""
+        while self._splitting and self._refusal is None:
+            await self._all_read.wait()
+        if self._refusal is not None:
+            raise self._refusal
+
+    def _taken(self, entry: Entry, outcome: Outcome) -> None:
+        self._splitting -= 1
+        if isinstance(outcome, Taken):
+            self._intake.status.took(outcome, self.origin, entry.sequence)
+            if outcome.refused and self._intake.refusal_log is not None:
+                self._intake.refusal_log.note(self.route.source.name, outcome.refused)
+        else:
+            self.ledger.drop(entry)
+            self.refuse(outcome)
+            asyncio.get_running_loop().call_later(RECEIPTS_WAIT_S, self.fail, outcome)
+            self.wake()
+        if not self._splitting or self._refusal is not None:
+            self._all_read.set()
+
+    async def _handed_over(self, entry: Entry, work: Work) -> None:
+        """Returns when it is done, and it is also when the caller is cancelled. Raises what it raises."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._intake.hand_over(self, entry, work, partial(_resolve, done))
+        await done
 
     def _split(
         self,
@@ -164,9 +203,8 @@ class Feed:
         if self.origin_progress is not None:
             self._intake.ticker.end(self.origin_progress)
         with contextlib.suppress(Refusal):  # without a log consumers forget it later
-            await self._intake.hand_over(
-                self, Entry(self.acknowledged, credits=0), lambda: partial(self._session.end, kept=kept)
-            )
+            entry = Entry(self.acknowledged, credits=0)
+            await self._handed_over(entry, lambda: partial(self._session.end, kept=kept))
 
     def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
         """Notes what the log said of a record; False ends the session, for the record may not count."""
@@ -192,15 +230,19 @@ class Feed:
     async def receipt(self) -> Receipt | None:
         """The next receipt, when there is something to report; None when a finished feed has reported all.
 
-        Raises Refusal when the log refused a frame.
+        Raises Refusal when the log refused a frame, at once; when a frame itself was refused, behind the receipts of
+        those before it, which are waited for as long as `RECEIPTS_WAIT_S`.
         """
         while True:
             if self._failure is not None:
                 raise self._failure
             if (receipt := self.ledger.receipt(full=self._intake.buffer.is_full)) is not None:
                 return receipt
-            if self._finished and self.ledger.is_complete:
-                return None
+            if self.ledger.is_complete:
+                if self._refusal is not None:
+                    raise self._refusal
+                if self._finished:
+                    return None
             self._changed.clear()
             await self._changed.wait()
 
@@ -209,9 +251,13 @@ class Feed:
         self._finished = True
         self.wake()
 
-    def fail(self, refusal: Refusal) -> None:
+    def refuse(self, error: BaseException) -> None:
+        """A frame was refused, and so are all behind it; the first one counts. From any thread."""
+        self._refusal = self._refusal or error
+
+    def fail(self, error: BaseException) -> None:
         """Ends the feed: `receipt` raises this; the first one counts."""
-        self._failure = self._failure or refusal
+        self._failure = self._failure or error
         self.wake()
 
     def wake(self) -> None:
@@ -221,3 +267,14 @@ class Feed:
     def close(self) -> None:
         """The call has ended. What is on its way to the log goes on."""
         self._intake.closed(self)
+
+
+def _resolve(done: asyncio.Future[None], outcome: Outcome) -> None:
+    if done.done():
+        return
+    if isinstance(outcome, Taken):
+        done.set_result(None)
+    elif isinstance(outcome, asyncio.CancelledError):
+        done.cancel()
+    else:
+        done.set_exception(outcome)

@@ -10,12 +10,10 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
-from bettong.errors import LogError, LogUnavailableError
+from bettong.errors import LogError
 from bettong.identifiers import TopicPartition
 from bettong.ingest.refusal import Code, Refusal, exhausted, refused_by_log, unavailable
 from bettong.ingest.session import Session, SourceRoute, Taken
@@ -23,7 +21,8 @@ from bettong.traces import NO_SAMPLING, FrameSampling
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.answers import Answers, Log
 from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, SplittingProgress
-from bettong_sender.feed import Feed, Number, Work
+from bettong_sender.confirming import Appender, Confirming, RecordAnswer
+from bettong_sender.feed import Feed, Number, OnDone, Outcome, Work
 from bettong_sender.guards import Guards
 from bettong_sender.ledger import Entry
 from bettong_sender.refusal_log import RefusalLog
@@ -31,10 +30,6 @@ from bettong_sender.splitting import CLOSE_S_MAX, Splitter
 from bettong_sender.status import SenderStatus
 from bettong_sender.ticker import Ticker
 from bettong_sender.tracing import Answer, SenderTracing
-
-# While it is not known whether what the log takes counts: see `generation_watch`, which asks each second.
-_ASK_AGAIN_S = 0.2
-_HELD_S_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +41,16 @@ class Limits:
     buffer_bytes_max: int
 
 
-class Appender(Protocol):
-    """Whose records are appended; called with what the log said of each, on the event loop."""
-
-    def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
-        """See Feed."""
-
-    def wake(self) -> None:
-        """The log has answered for all records of an entry."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A frame that waits for its turn at the splitter."""
+    """A frame that waits for its turn at the splitter, where it counts for `size` bytes."""
 
     log: Log
     feed: "Feed"
     entry: Entry
     work: Work
-    done: "Future[Taken]"
+    size: int
+    on_done: OnDone
 
 
 class Intake:
@@ -96,9 +82,6 @@ class Intake:
         self._log: Log | None = None
         self._identities: Mapping[str, str] = {}
         self._generation = 0
-        self._is_current: Callable[[], bool] = lambda: True
-        # What the log said while it was not known whether it counts; credits and the buffer bound it.
-        self._held: list[_Answer] = []
         self._absence = "the sender starts"
         self._application = application
         self._clock = clock
@@ -111,10 +94,15 @@ class Intake:
         self._loop = asyncio.get_running_loop()
         # Where the partitions of each stage end, as far as sessions know: see Numbering.
         self._ends = {route.stage_topic: [-1] * route.partitions for route in routes.values()}
-        self._answers: Answers[_Answer] = Answers(self._loop, self._answered)
+        self._answers: Answers[RecordAnswer] = Answers(self._loop, self._answered)
+        self._confirming = Confirming(self._loop, self._confirmed)
+        self._split_pieces: Answers[tuple[_Piece, Outcome]] = Answers(self._loop, self._piece_is_done)
         # A source whose decoder stands still holds its own share of the buffer with frames that nobody has read.
         share = max(1, limits.buffer_bytes_max // max(1, len(routes)))
-        self.splitters = {name: Splitter(name, share, self._split) for name in routes}
+        self.splitters = {
+            name: Splitter(name, share, self._split, lambda *done: self._split_pieces.put(done))
+            for name in routes
+        }
 
     def open(self, hello: Hello, client: str, sampling: FrameSampling = NO_SAMPLING) -> "Feed":
         """A new feed of a client. Raises Refusal. Close it when the call ends. `client`: whose turn its frames take.
@@ -169,7 +157,7 @@ class Intake:
                     )
                 )
         self._log, self._identities, self._generation = log, identities, generation
-        self._is_current = is_current
+        self._confirming.is_current = is_current
         for ends in self._ends.values():
             ends[:] = [-1] * len(ends)  # a topic of the same name may have begun anew
         for feed in self._feeds:
@@ -188,30 +176,26 @@ class Intake:
         """There is no log now: each new session is refused with this reason."""
         self._log, self._absence = None, reason
 
-    async def hand_over(self, feed: "Feed", entry: Entry, work: Work) -> Taken:
-        """Has the source's splitter do `work` in its turn, and append it; returns when the log has it all.
+    def hand_over(self, feed: "Feed", entry: Entry, work: Work, on_done: OnDone) -> None:
+        """Has the source's splitter do `work` in its turn, and append it, behind what the feed has handed over before.
 
-        What was begun is carried through when the caller is cancelled. Raises what `work` raises; Refusal
-        (UNAVAILABLE) when the log takes no more.
+        `on_done` gets what came of it, on the loop; once something came of it that is no Taken, all that the feed has
+        handed over behind it comes to the same, undone. Raises Refusal (UNAVAILABLE) when there is no log.
         """
         log = self._present_log()
         entry.size += FRAME_BYTES
         self._hold(entry.size)
-        piece = _Piece(log, feed, entry, work, Future())
-        done = asyncio.wrap_future(piece.done, loop=self._loop)
-        done.add_done_callback(partial(self._handed_over, feed, entry))
         splitter = self.splitter_of(feed.route)
-        splitter.hold(size := entry.size)
-        done.add_done_callback(lambda _: splitter.hold(-size))
-        splitter.put(feed.client, feed, piece)
-        return await asyncio.shield(done)
+        splitter.hold(entry.size)
+        splitter.put(feed.client, feed, _Piece(log, feed, entry, work, entry.size, on_done))
 
     async def append(self, appender: Appender, entry: Entry, number: Number) -> Taken:
-        """Appends records that no splitter has made. As `hand_over`; waits for splitters that append."""
+        """Appends records that no splitter has made; waits for splitters that append. Raises Refusal (UNAVAILABLE).
+
+        What was begun is carried through when the caller is cancelled.
+        """
         log = self._present_log()
-        done = asyncio.ensure_future(asyncio.to_thread(self._append_alone, log, appender, entry, number))
-        done.add_done_callback(partial(self._handed_over, appender, entry))
-        return await asyncio.shield(done)
+        return await asyncio.shield(asyncio.ensure_future(self._append_beside(log, appender, entry, number)))
 
     def now_ns(self) -> int:
         """The log's clock, or a little less. From any thread. Raises Refusal while it is not known."""
@@ -263,8 +247,11 @@ class Intake:
         """In the splitter's thread."""
         self.progress.begins(piece.feed.origin, self._loop.time())
         try:
+            if piece.feed.fault is not None:
+                raise piece.feed.fault
             number = piece.work()
-        except BaseException:
+        except BaseException as error:
+            piece.feed.refuse(error)
             piece.entry.failed = True
             piece.entry.appends = 0
             if piece.entry.traced is not None:
@@ -272,7 +259,19 @@ class Intake:
             raise
         finally:
             self.progress.ends()
-        return self._append_alone(piece.log, piece.feed, piece.entry, number)
+        try:
+            return self._append_alone(piece.log, piece.feed, piece.entry, number)
+        except BaseException as error:
+            piece.feed.refuse(error)
+            raise
+
+    async def _append_beside(self, log: Log, appender: Appender, entry: Entry, number: Number) -> Taken:
+        taken: Taken | None = None
+        try:
+            taken = await asyncio.to_thread(self._append_alone, log, appender, entry, number)
+        finally:
+            self._handed_over(appender, entry, taken)
+        return taken
 
     def _append_alone(self, log: Log, appender: Appender, entry: Entry, number: Number) -> Taken:
         with self._numbering:
@@ -321,12 +320,19 @@ class Intake:
         """In the log's thread."""
         self._answers.put((appender, entry, partition, opens, answer))
 
-    def _handed_over(self, appender: Appender, entry: Entry, done: asyncio.Future[Taken]) -> None:
-        if done.cancelled() or done.exception() is not None:
+    def _piece_is_done(self, done: "tuple[_Piece, Outcome]") -> None:
+        piece, outcome = done
+        self.splitter_of(piece.feed.route).hold(-piece.size)
+        self._handed_over(piece.feed, piece.entry, outcome if isinstance(outcome, Taken) else None)
+        piece.on_done(outcome)
+
+    def _handed_over(self, appender: Appender, entry: Entry, taken: Taken | None) -> None:
+        """`taken`: None when it was refused."""
+        if taken is None:
             entry.failed = True
         elif not entry.released:
             # The frame is gone; its records are held.
-            held = sum(len(each.value) + RECORD_BYTES for each in done.result().appends)
+            held = sum(len(each.value) + RECORD_BYTES for each in taken.appends)
             entry.size, before = held, entry.size
             self._hold(held - before)
         self._release(entry)
@@ -334,30 +340,12 @@ class Intake:
         if entry.is_answered:
             appender.wake()
 
-    def _answered(self, answer: "_Answer") -> None:
+    def _answered(self, answer: RecordAnswer) -> None:
         self.progress.note_answer(self._loop.time())
-        if not self._held and (self._is_current() or isinstance(answer[-1], LogError)):
-            self._take_answer(answer)
-            return
-        if not self._held:
-            self._loop.call_later(_ASK_AGAIN_S, self._ask_again, self._loop.time())
-        self._held.append(answer)
+        self._confirming.put(answer)
 
-    def _ask_again(self, since_s: float) -> None:
-        """What the log has taken counts once it is known again that nothing has changed, and not after a while."""
-        if not self._is_current() and self._loop.time() - since_s < _HELD_S_MAX:
-            self._loop.call_later(_ASK_AGAIN_S, self._ask_again, since_s)
-            return
-        held, self._held = self._held, []
-        for each in held:
-            self._take_answer(each)
-
-    def _take_answer(self, answer: "_Answer") -> None:
+    def _confirmed(self, answer: RecordAnswer) -> None:
         appender, entry, partition, opens, result = answer
-        if not isinstance(result, LogError) and not self._is_current():
-            result = LogUnavailableError(
-                "Kafka was away, and it is not known whether the application was repartitioned meanwhile"
-            )
         if not appender.answered(entry, partition, result, opens=opens):
             entry.failed = True
         entry.answered += 1
@@ -386,7 +374,3 @@ class Intake:
             self.room.set()
             for feed in self._feeds:
                 feed.wake()
-
-
-# Of a record: whose it is, its frame, its partition, whether it opens that, and its offset, or why it has none.
-_Answer = tuple[Appender, Entry, int, bool, int | LogError]

@@ -51,7 +51,7 @@ _KEEPALIVE_MS = 20_000
 _KEEPALIVE_ANSWER_MS = 10_000
 _CLIENT_PING_MS_MIN = 5_000
 
-# Sessions end within `servicer._RECEIPTS_WAIT_S`; what hangs longer is cut off.
+# Sessions end within `feed.RECEIPTS_WAIT_S`; what hangs longer is cut off.
 _SESSIONS_STOP_S = 5.0
 _SERVER_STOP_S = 1.0
 # Streams are given back, so that their clients need not wait for leases to run out; Redis answers in milliseconds.

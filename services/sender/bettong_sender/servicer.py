@@ -24,15 +24,12 @@ from bettong.v1.ingest_pb2 import (
     Source,
     Welcome,
 )
-from bettong_sender.feed import Feed
+from bettong_sender.feed import RECEIPTS_WAIT_S, Feed
 from bettong_sender.intake import Intake
 from bettong_sender.ownership import Lease, Ownership
 
 # A call that does not say hello takes a session's place; this is long for a client that means it.
 _HELLO_WAIT_S = 10.0
-
-# Before a session ends with a status, receipts for what is in flight are waited for this long.
-_RECEIPTS_WAIT_S = 4.0
 
 # Requests come as they are on the wire: see `bettong.ingest.requests`.
 _Requests = AsyncIterator[bytes]
@@ -191,7 +188,7 @@ class IngestServicer:
             finished = _is_well(reading)
             if finished:
                 await asyncio.wait((receipts, stopping), return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait((receipts,), timeout=_RECEIPTS_WAIT_S)
+            await asyncio.wait((receipts,), timeout=RECEIPTS_WAIT_S)
             for task in (receipts, reading):
                 if task.done() and not task.cancelled():
                     task.result()

@@ -89,7 +89,7 @@ class _Stream:
             self._changed.set()
 
     async def send(self, batch: ExternalBatch) -> None:
-        """Hands a batch to the log, when there is a credit for it. Raises Refusal."""
+        """Hands a batch over, when there is a credit for it. Raises Refusal."""
         while not self._credits:
             self._changed.clear()
             await self._changed.wait()
@@ -98,6 +98,10 @@ class _Stream:
         frame.rows.messages.extend(batch.values)
         # The sender that stored the boundaries has shut out all others: that is the lease.
         await self.feed.take(frame, lease=None, oversized=self._oversized(batch))
+
+    async def all_read(self) -> None:
+        """Returns when all that was handed over is given to the log. Raises Refusal."""
+        await self.feed.all_read()
 
     def _oversized(self, batch: ExternalBatch) -> dict[int, str]:
         """The records that no frame can hold. Sending less at a time is no remedy for them."""
@@ -219,6 +223,8 @@ class SourceFeed:
                     reading = self._read(reader, streams)
                 for stream, batch in batches:
                     await stream.send(batch)
+                for stream, _ in batches:
+                    await stream.all_read()
                 if small:
                     await asyncio.sleep(rest_s(clock() - begun_s))
                     reading = self._read(reader, streams)

@@ -4,9 +4,8 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from bettong.ingest.refusal import Refusal
 from bettong.ingest.session import Taken
@@ -17,15 +16,7 @@ from bettong_sender.turns import Turns
 CLOSE_S_MAX = 3.0
 
 
-class WaitingFrame(Protocol):
-    """A frame that waits for its turn. `done` gets what came of it."""
-
-    @property
-    def done(self) -> "Future[Taken]":
-        """Not yet running."""
-
-
-_Piece = TypeVar("_Piece", bound=WaitingFrame)
+_Piece = TypeVar("_Piece")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +29,22 @@ class _Next:
 class Splitter(Generic[_Piece]):
     """A thread of one source, in which clients have their turns. Made and used on the event loop.
 
-    `bytes_max` bounds the frames that have not been read, `waiting`. `split` is called in the thread.
+    `bytes_max` bounds the frames that have not been read, `waiting`. `split` and then `done` are called in the thread,
+    `done` with what came of it, or CancelledError for what it was closed before: that from the loop.
     """
 
-    def __init__(self, source: str, bytes_max: int, split: Callable[[_Piece], Taken]) -> None:
+    def __init__(
+        self,
+        source: str,
+        bytes_max: int,
+        split: Callable[[_Piece], Taken],
+        done: Callable[[_Piece, Taken | BaseException], None],
+    ) -> None:
         self.room = asyncio.Event()
         self.room.set()
         self.waiting = Buffer(bytes_max)
         self._split = split
+        self._done = done
         self._turns: Turns[_Piece] = Turns()
         self._next: queue.SimpleQueue[_Next] = queue.SimpleQueue()
         # A daemon: a decoder that never returns does not hold up the end of the process.
@@ -81,7 +80,7 @@ class Splitter(Generic[_Piece]):
     def close(self, wait_s: float) -> bool:
         """Drops what waits. Whether the frame that the thread is at was done within `wait_s`."""
         while (piece := self._turns.take()) is not None:
-            piece.done.cancel()
+            self._done(piece, asyncio.CancelledError())
         self._next.put(_Next(last=True))
         self._thread.join(wait_s)
         return not self._thread.is_alive()
@@ -89,16 +88,14 @@ class Splitter(Generic[_Piece]):
     def _run(self) -> None:
         while not self._next.get().last:
             piece = self._turns.take()
-            if piece is not None and piece.done.set_running_or_notify_cancel():
-                self._do(piece)
+            if piece is not None:
+                self._done(piece, self._outcome(piece))
 
-    def _do(self, piece: _Piece) -> None:
+    def _outcome(self, piece: _Piece) -> Taken | BaseException:
         try:
-            taken = self._split(piece)
+            return self._split(piece)
         except Refusal as refusal:
             # Where it was raised holds the frame, all of its messages, for as long as the refusal lives.
-            piece.done.set_exception(refusal.with_traceback(None))
+            return refusal.with_traceback(None)
         except BaseException as error:  # noqa: BLE001 - as an executor does: it is raised where it is awaited
-            piece.done.set_exception(error)
-        else:
-            piece.done.set_result(taken)
+            return error

@@ -16,7 +16,7 @@ _Work = TypeVar("_Work")
 
 
 class Turns(Generic[_Work]):
-    """Work that waits. Its callers bound it: a session hands over one frame at a time."""
+    """Work that waits. Its callers bound it: credits do, and bytes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -15,6 +15,7 @@ import grpc
 
 from bettong.backoff import attempts
 from bettong.client.credentials import Credentials
+from bettong.client.joining import Joining
 from bettong.client.outbox import Outbox
 from bettong.client.tracing import StreamTracing
 from bettong.errors import ClientError, RefusedError
@@ -70,6 +71,8 @@ class Courier:
         self._credentials = credentials
         self._yields_to_itself = yields_to_itself
         self._tracing = tracing
+        # Nobody sends the frames of such a stream again but this object. A frame that is traced is one call's.
+        self._joins = hello.ephemeral and tracing is None
         self._changed = threading.Condition()
         self._outbox = Outbox(hello.acknowledged)
         self._welcome: Welcome | None = None
@@ -115,12 +118,12 @@ class Courier:
         assert self._welcome is not None  # noqa: S101 - that was waited for
         return self._welcome
 
-    def put(self, frame: IngestRequest, wait_s: float) -> None:
-        """Takes a frame; blocks at most `wait_s` for a credit. Raises ClientError."""
+    def put(self, frame: IngestRequest, messages: int, wait_s: float) -> None:
+        """Takes a frame of so many messages; blocks at most `wait_s` for a credit. Raises ClientError."""
         with self._changed:
-            self._await(lambda: self._outbox.has_room, wait_s, "no credit for another frame")
-            self._outbox.put(frame)
-            self._changed.notify_all()
+            self._await(lambda: self._outbox.put(frame, messages), wait_s, "no credit for another frame")
+            if self._outbox.is_ready:
+                self._changed.notify_all()
 
     def flush(self, wait_s: float) -> None:
         """Blocks until every frame has its receipt. Raises ClientError, also after `wait_s`.
@@ -236,6 +239,8 @@ class Courier:
                 if self._welcome is None:
                     self._outbox.resumed(response.welcome.acknowledged)
                 self._welcome, self._trouble, self._held_until_s = response.welcome, _CONNECTED, None
+                if self._joins:
+                    self._outbox.joining = Joining.of(response.welcome)
                 self._outbox.opened(response.welcome.credits)
             else:
                 self._outbox.received(response.receipt)

@@ -6,16 +6,18 @@ acknowledged | in flight | unsent |
 
 from collections import deque
 
+from bettong.client.joining import IN_FLIGHT, Joining, PendingFrame
 from bettong.v1.ingest_pb2 import IngestRequest, Receipt
 
 
 class Outbox:
-    """Holds at most as many frames as a session has credits."""
+    """Holds at most as many frames as a session has credits. `joining`: None where each frame stays as it is."""
 
     def __init__(self, acknowledged: int) -> None:
         self.acknowledged = acknowledged
         self.dead_letters = 0
-        self._frames: deque[IngestRequest] = deque()
+        self.joining: Joining | None = None
+        self._frames: deque[PendingFrame] = deque()
         self._in_flight = 0
         self._credits = 0
         self._newest = 0
@@ -30,19 +32,33 @@ class Outbox:
         """Whether there is a credit for one frame more; never without a session."""
         return self._credits > len(self._frames) - self._in_flight
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a frame to send now."""
+        if not self._credits or self._in_flight == len(self._frames):
+            return False
+        is_last = self._in_flight == len(self._frames) - 1
+        joins = self.joining is not None and is_last and self.joining.waits(self._frames[-1])
+        return not joins or self._in_flight < IN_FLIGHT
+
     def resumed(self, acknowledged: int) -> None:
         """The sender knows the stream up to there, from before the first session; call it before the first `put`."""
         self.acknowledged = max(self.acknowledged, acknowledged)
 
-    def put(self, frame: IngestRequest) -> None:
-        """Takes a frame, numbered above all before it, when there is room.
+    def put(self, request: IngestRequest, messages: int) -> bool:
+        """Takes a frame, numbered above all before it; False when there is no room.
 
         One that has its receipt already is done: another program fed the stream further than this one.
         """
-        sequence = frame.frame.sequence
+        sequence = request.frame.sequence
         if not self._newest < sequence <= self.acknowledged:
-            self._frames.append(frame)
+            new = PendingFrame(request, messages)
+            if not (self.joining is not None and self._frames and self.joining.join(self._frames[-1], new)):
+                if not self.has_room:
+                    return False
+                self._frames.append(new)
         self._newest = max(self._newest, sequence)
+        return True
 
     def opened(self, credits_: int) -> None:
         """A session has started."""
@@ -53,20 +69,21 @@ class Outbox:
         self._in_flight, self._credits = 0, 0
 
     def next(self) -> IngestRequest | None:
-        """The next frame to send, which spends a credit; None when there is none or no credit."""
-        if not self._credits or self._in_flight == len(self._frames):
+        """The next frame to send, which spends a credit; None when none `is_ready`."""
+        if not self.is_ready:
             return None
         frame = self._frames[self._in_flight]
         self._in_flight += 1
         self._credits -= 1
-        return frame
+        frame.sent = True
+        return frame.parts[0] if self.joining is None else self.joining.request(frame)
 
     def received(self, receipt: Receipt) -> None:
         """Drops the frames that a receipt is for, and takes its credits."""
         self.acknowledged = max(self.acknowledged, receipt.acknowledged)
         self.dead_letters += receipt.dead_letters
         self._credits += receipt.credits
-        while self._frames and self._frames[0].frame.sequence <= self.acknowledged:
+        while self._frames and self._frames[0].sequence <= self.acknowledged:
             self._frames.popleft()
             # The sender may know more to be durable, from an earlier session, than this one has sent again.
             self._in_flight = max(0, self._in_flight - 1)

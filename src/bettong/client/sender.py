@@ -16,7 +16,7 @@ from bettong.errors import RefusedError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
-from bettong.schema.tables import Table, batch_of
+from bettong.schema.tables import Table, TableSchema
 from bettong.v1.ingest_pb2 import Hello, IngestRequest, Welcome
 
 
@@ -44,9 +44,11 @@ class Sender:
         with Sender("127.0.0.1:7100", "orders") as orders:
             orders.send_messages([Order(...), Order(...)])
 
-    Each send is one frame; a few thousand messages a frame make good speed. It returns as soon as the frame may be
-    in flight, and blocks while the sender grants no credit. Frames without a receipt are kept and, after a lost
-    connection, sent again under their numbers, so each counts once. Leaving the context waits for all receipts.
+    A send returns as soon as its messages may be in flight, and blocks while the sender grants no credit. A few
+    thousand messages make the best speed. Each send is a frame. Small ones go at once while few are in flight; those
+    that wait for receipts become one frame, with the number of the last (decision 60), unless the stream has a name.
+    Frames without a receipt are kept and, after a lost connection, sent again under their numbers, so each counts once.
+    Leaving the context waits for all receipts.
 
     To go on after a crash of this process, name the stream and number each frame by its position in an input that can
     be read again (`sequence`: an offset in a file, the id of a message):
@@ -119,6 +121,7 @@ class Sender:
         )
         try:
             self.source = _info(self._courier.welcome())
+            self._tables = TableSchema(self.source.schema)
             self._durable = self._courier.acknowledged
         except BaseException:
             self.abandon()
@@ -178,7 +181,7 @@ class Sender:
 
         Raises SchemaError for columns that do not fit the source's schema.
         """
-        batch = batch_of(self.source.schema, table)
+        batch = self._tables.batch(table)
         return self._send_columns(batch.serialize().to_pybytes(), batch.num_rows, sequence, sent_ns)
 
     def flush(self, timeout_s: float = 60.0) -> None:
@@ -253,12 +256,12 @@ class Sender:
 
     def _put(self, request: IngestRequest, count: int) -> None:
         if self._tracing is None:
-            self._courier.put(request, self._credit_wait_s)
+            self._courier.put(request, count, self._credit_wait_s)
             return
         # Before it is sent: its receipt may come at once.
         self._tracing.begin(request.frame.sequence, request.frame.sent_ns, count)
         try:
-            self._courier.put(request, self._credit_wait_s)
+            self._courier.put(request, count, self._credit_wait_s)
         except BaseException:
             self._tracing.withdraw(request.frame.sequence)
             raise

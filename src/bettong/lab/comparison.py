@@ -87,11 +87,9 @@ def compare(
 
     `least`: a change of less is none, whatever the statistics say; 0.02 is 2 %.
     """
-    try:
-        from scipy.stats import false_discovery_control
-    except ImportError:
-        raise LabError("comparing needs the package scipy: pip install 'bettong[lab]'") from None
+    check_installed()
     import numpy as np
+    from scipy.stats import false_discovery_control
 
     others = {each.name: each for each in after}
     pairs = [(each, others[each.name]) for each in before if each.name in others]
@@ -128,6 +126,14 @@ def compare(
             )
         )
     return found
+
+
+def check_installed() -> None:
+    """Raises LabError where what compares is not there: before hours are measured that are to be compared."""
+    try:
+        import scipy  # noqa: F401 - only whether it can be
+    except ImportError:
+        raise LabError("comparing needs the package scipy: pip install 'bettong[lab]'") from None
 
 
 def is_detail(metric: str) -> bool:

@@ -11,6 +11,7 @@ from bettong.jars import BROKER_JARS
 from bettong.lab.conditions import Conditions
 from bettong.lab.machine_state import inspect_machine, measure_hiccups
 from bettong.lab.results import BEFORE
+from bettong.lab.versions import git
 
 PACKAGES = (
     *("pyspark", "confluent-kafka", "kafka-python", "grpcio", "protobuf", "pyarrow", "numpy", "numba"),
@@ -34,7 +35,7 @@ def facts() -> dict[str, str]:
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{int(memory) / 1024 / 1024:.0f} GiB",
         f"load{BEFORE}": f"{os.getloadavg()[0]:.1f}",
-        "commit": _commit(),
+        "commit": git.described(Path.cwd()) or _UNKNOWN,
         "python": platform.python_version(),
         "packages": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
         "servers": f"Kafka {_kafka()}, Redis {_said('redis-server', '--version')}, Java {_said('java', '-version')}",
@@ -68,21 +69,6 @@ def condition_facts(seen: Conditions) -> dict[str, str]:
             f"p50 {seen.hiccup_p50_us:.0f}, p99 {seen.hiccup_p99_us:.0f}, max {seen.hiccup_max_us:.0f} us"
         ),
     }
-
-
-def _commit() -> str:
-    """Of the tree that is worked in, and whether it was changed since; "unknown" where there is none."""
-    try:
-        ended = subprocess.run(
-            ("git", "describe", "--always", "--dirty"),
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=_ASK_S_MAX,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return _UNKNOWN
-    return ended.stdout.strip() or _UNKNOWN
 
 
 def _said(*call: str) -> str:

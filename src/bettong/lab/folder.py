@@ -8,7 +8,6 @@ series.parquet   repeat, seconds since its beginning, metric, value: once a seco
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,11 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bettong.config import toml_files
-from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue
+from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue, read
 from bettong.lab.run import Repeat
 from bettong.lab.spec import RunSpec
 
 RESULTS, SERIES, RUN_FILE = "results.json", "series.parquet", "run.toml"
+_REPEAT = "repeat"
+_REPEATS = re.compile(r"^repeats = \d+$", re.MULTILINE)
 # Of the table kubernetes: what decides how the release runs.
 _WHERE = {"context", "values", "chart", "application"}
 
@@ -30,8 +31,7 @@ def save(
     folder: Path, spec: RunSpec, repeats: Sequence[Repeat], machine: dict[str, str], now: datetime
 ) -> Path:
     """Makes `<folder>/<time>-<name>` and writes all of it; returns its path."""
-    slug = re.sub(r"[^a-z0-9]+", "-", spec.name.lower()).strip("-")
-    made = folder / f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{slug}"
+    made = folder / f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{_slug(spec.name)}"
     made.mkdir(parents=True)
     ran = spec.model_copy(update={"repeats": len(repeats)})
     (made / RUN_FILE).write_text(toml_files.text_of(ran))
@@ -42,7 +42,7 @@ def save(
         for point in repeat.series
     ]
     columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
-    types = {"repeat": pa.int32(), "at_s": pa.float64(), "metric": pa.string(), "value": pa.float64()}
+    types = {_REPEAT: pa.int32(), "at_s": pa.float64(), "metric": pa.string(), "value": pa.float64()}
     table = pa.table(
         {name: pa.array(column, kind) for (name, kind), column in zip(types.items(), columns, strict=True)}
     )
@@ -54,23 +54,62 @@ def results(
     spec: RunSpec, repeats: Sequence[Repeat], machine: dict[str, str], now: datetime
 ) -> BenchmarkResults:
     """The metrics of all repeats, in the order in which they first come."""
-    units: dict[str, str] = {}
-    runs: dict[str, list[RunValue]] = defaultdict(list)
-    for repeat in repeats:
-        for each in repeat.measured:
-            units.setdefault(each.metric, each.unit)
-            runs[each.metric].append(RunValue(value=each.value, histogram=each.histogram))
+    measured = [
+        MeasuredMetric(
+            name=each.metric, unit=each.unit, runs=[RunValue(value=each.value, histogram=each.histogram)]
+        )
+        for repeat in repeats
+        for each in repeat.measured
+    ]
     return BenchmarkResults(
         date=now.isoformat(timespec="seconds"),
         machine={**machine, **repeats[0].facts},
         asked=_asked(spec),
-        measurements=[MeasuredMetric(name=name, unit=unit, runs=runs[name]) for name, unit in units.items()],
+        measurements=_merged(measured),
     )
+
+
+def joined(repeats: Sequence[Path], out: Path, label: str) -> Path:
+    """Makes one folder of those of single repeats, called as the first with the label behind; returns its path.
+
+    Machine and settings are those of the first.
+    """
+    first = repeats[0]
+    made = out / f"{first.name}-{_slug(label)}"
+    made.mkdir(parents=True)
+    # As text: a version of Bettong that wrote it may have fields that are unknown here.
+    ran = _REPEATS.sub(f"repeats = {len(repeats)}", (first / RUN_FILE).read_text(), count=1)
+    (made / RUN_FILE).write_text(ran)
+    found = [read(each / RESULTS) for each in repeats]
+    merged = _merged([each for one in found for each in one.measurements])
+    whole = found[0].model_copy(update={"measurements": merged})
+    (made / RESULTS).write_text(whole.model_dump_json(indent=1) + "\n")
+    tables = []
+    for number, each in enumerate(repeats, 1):
+        table = pq.read_table(each / SERIES)
+        numbers = pa.array([number] * table.num_rows, pa.int32())
+        tables.append(table.set_column(table.column_names.index(_REPEAT), _REPEAT, numbers))
+    pq.write_table(pa.concat_tables(tables), made / SERIES)
+    return made
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _merged(measured: Sequence[MeasuredMetric]) -> list[MeasuredMetric]:
+    """A metric for each name, with the runs of all that have it, in the order in which they first come."""
+    found: dict[str, MeasuredMetric] = {}
+    for each in measured:
+        runs = [*found[each.name].runs, *each.runs] if each.name in found else each.runs
+        found[each.name] = found.get(each.name, each).model_copy(update={"runs": runs})
+    return list(found.values())
 
 
 def _asked(spec: RunSpec) -> dict[str, str | int]:
     """All that decides what is measured. Of a cluster, images are none of it: they are what is measured."""
-    asked: dict[str, str | int] = {"run": spec.name, "application": spec.application, "load": spec.load}
+    asked: dict[str, str | int] = {"run": spec.name, "application": spec.application}
+    asked["load"] = spec.load if isinstance(spec.load, str) else toml_files.line_of(spec.load)
     if spec.messages is not None:
         asked["messages"] = spec.messages
     else:

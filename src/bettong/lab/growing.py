@@ -9,10 +9,8 @@ from dataclasses import dataclass
 
 from bettong.chaos.following import JAVA, LAG_RECORDS_LEAST, LATENCY_S_LEAST, MEMORY_MB_LEAST
 from bettong.chaos.growth import JAVA_WARM_UP, WARM_UP, Growth, Sample, growth
-from bettong.lab.sampling import LAG, LATENCY, MEMORY, SeriesPoint
+from bettong.lab.sampling import LAG, LATENCY, MEMORY, TAKEN, SeriesPoint
 
-# What follows the colon in the name of the series of messages that are taken in.
-TAKEN = "messages/s"
 # By how much each may grow over a run, as a part of its median; by how much it may fall, where that is below 0. The end
 # of the interval that is worse counts.
 BOUNDS = {MEMORY: 0.1, LATENCY: 0.25, LAG: 0.25, TAKEN: -0.1}

@@ -35,17 +35,25 @@ class Measured:
 def latencies(steps: Sequence[LoadStep], readings: Mapping[str, ResultReading]) -> list[Measured]:
     """Of each step and sink, at each percentile."""
     found = []
-    for number, step in enumerate(steps):
+    for number, of_step in enumerate(_named(steps)):
         for sink, reading in readings.items():
             histogram: HdrHistogram = reading.lateness.histograms[number]
             if not histogram.get_total_count():
                 continue
             encoded = histogram.encode().decode()
             for each in PERCENTILES:
-                name = f"{sink} at {step.messages_per_s:,.0f}/s, " + ("max" if each == 100 else f"p{each:g}")
+                name = f"{sink} {of_step}, " + ("max" if each == 100 else f"p{each:g}")
                 value_ms = histogram.get_value_at_percentile(each) / _MS_NS
                 found.append(Measured(name, "ms", value_ms, encoded if each == PERCENTILES[0] else ""))
     return found
+
+
+def _named(steps: Sequence[LoadStep]) -> list[str]:
+    """What metrics call each step: by its rate, and by its number, too, where another has that rate."""
+    rates = [f"at {step.messages_per_s:,.0f}/s" for step in steps]
+    return [
+        f"in step {number} {rate}" if rates.count(rate) > 1 else rate for number, rate in enumerate(rates, 1)
+    ]
 
 
 def course(

@@ -14,7 +14,7 @@ from hdrh.histogram import HdrHistogram
 
 from bettong.lab.plots import Lines, PlotMark, svg
 from bettong.lab.results import BenchmarkResults, MeasuredMetric, read, shown
-from bettong.lab.sampling import CORES, FAULT, GC_PAUSE, LAG, LATENCY, MEMORY, NETWORK, PSS
+from bettong.lab.sampling import CORES, FAULT, GC_PAUSE, LAG, LATENCY, MEMORY, NETWORK, PSS, TAKEN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +45,7 @@ _BAR = "<meter min=0 max=2 low=1 optimum=2 value={0:.3f}></meter> {0:.0%}"
 # What the table above several runs shows of each.
 _HEADLINES = ("throughput", ", p50", ", p99", ", p99.9")
 _OVER_TIME = {
+    TAKEN: ("Throughput: messages that all stages take in", "messages/s"),
     LATENCY: ("Median latency", "ms"),
     LAG: ("Lag", "records"),
     CORES: ("Cores in use", "cores"),

@@ -17,7 +17,7 @@ from bettong.threads import BlockThread
 
 # What follows the colon in the name of a series.
 CORES, MEMORY, PSS, LATENCY, LAG = "cores", "memory MB", "PSS MB", "latency ms", "lag records"
-NETWORK, GC_PAUSE, FAULT = "network MB/s", "GC pause ms", "fault"
+TAKEN, NETWORK, GC_PAUSE, FAULT = "messages/s", "network MB/s", "GC pause ms", "fault"
 MACHINE = "machine"
 _SAMPLE_S = 1.0
 # The kernel walks through all pages of a process for its PSS: 40 ms of CPU for a suite of 1.2 GB.

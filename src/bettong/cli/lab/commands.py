@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json as json_lines
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bettong.cli.exit_codes import BROKEN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from rich.console import Console
-
-    from bettong.lab.comparison import Comparison
-    from bettong.lab.growing import SeriesGrowth
-    from bettong.lab.history import MetricHistory
+from bettong.cli.lab.showing import end_with, print_json, say_where, saying
 
 lab = typer.Typer(help="Measurements that can be trusted: what distorts them here, and whether two differ.")
 
@@ -64,48 +55,39 @@ def run(
         int | None, typer.Option(min=1, max=100, help="How often each; by default as the first file says.")
     ] = None,
     out: Annotated[Path, _OUT] = _RUNS,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMIT|DIR",
+            help="Take turns with another version, and compare: a commit, branch or tag, or a checkout's folder.",
+        ),
+    ] = None,
+    prepare: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Run first in the worktree of --against, such as 'uv sync'."),
+    ] = None,
     json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Measure applications under a load, with checked results, and write all that was measured into folders.
 
     They run on this machine, or on a cluster that the run file names; all that was started goes at the end.
     Exit code 10 when a step misses its objective; 1 when results are wrong, and then nothing was measured.
+    With --against it prints what `bettong lab compare` does, and ends as that does; no objective is judged.
     """
-    from datetime import UTC, datetime
-
     from rich.console import Console
 
-    from bettong.cli.fitting_tables import print_fitting
-    from bettong.cli.lab.tables import repeats_note, results_table
-    from bettong.lab.facts import run_facts
-    from bettong.lab.folder import results, save
-    from bettong.lab.objective import missed
-    from bettong.lab.run import Repeat, once
+    from bettong.cli.lab.runs import run_against, run_each
     from bettong.lab.spec import read_all
 
+    if against is None and prepare is not None:
+        raise typer.BadParameter("--prepare is for the worktree of a commit: name one by --against")
     terminal = Console(highlight=False, stderr=json)
-    specs, machine = read_all(files), run_facts()
-    repeated: list[list[Repeat]] = [[] for _ in specs]
+    specs = read_all(files)
     count = repeats or specs[0].repeats
-    for number in range(count):
-        for spec, found in zip(specs, repeated, strict=True):
-            with _saying(f"{spec.name}, repeat {number + 1} of {count}") as say:
-                found.append(once(spec, say=say))
-    faults, rows = [], []
-    for spec, found in zip(specs, repeated, strict=True):
-        now = datetime.now(UTC)
-        made = save(out, spec, found, machine, now)
-        measured = results(spec, found, machine, now)
-        rows.append(measured.model_dump(mode="json"))
-        if not json:
-            print_fitting(terminal, results_table(measured))
-        _say_where(terminal, made)
-        if note := repeats_note([each.name for each in measured.measurements], count):
-            terminal.print(note, markup=False, soft_wrap=True)
-        faults += missed(spec.objective, measured.latencies_ms)
-    if json:
-        typer.echo(json_lines.dumps(rows, indent=2))
-    _end_with(terminal, "missed", faults)
+    if against is None:
+        run_each(terminal, specs, count, out, json=json)
+    else:
+        run_against(terminal, specs, files, against, prepare, count, out, json=json)
 
 
 @lab.command()
@@ -137,17 +119,17 @@ def soak(
 
     terminal = Console(highlight=False, stderr=json)
     spec, machine = lasting(read_spec(file), hours * 3600), run_facts()
-    with _saying(f"{spec.name}, {hours:g} hours") as say:
+    with saying(f"{spec.name}, {hours:g} hours") as say:
         repeat = once(spec, say=say)
     found = grown(repeat.series, hours * 3600)
     made = save(out, spec, [repeat], machine, datetime.now(UTC))
     if json:
-        _print_json(found)
+        print_json(found)
     else:
         print_fitting(terminal, growth_table(found))
-    _say_where(terminal, made)
+    say_where(terminal, made)
     faults = [each.fault for each in found if each.fault]
-    _end_with(terminal, "BROKEN", faults)
+    end_with(terminal, "BROKEN", faults)
 
 
 @lab.command()
@@ -178,7 +160,7 @@ def find(
     spec = read_spec(file)
     probes: list[Probe] = []
     while (rate := next_rate(probes, first, precision / 100)) is not None:
-        with _saying(f"{spec.name}: {rate:,.0f} messages/s") as say:
+        with saying(f"{spec.name}: {rate:,.0f} messages/s") as say:
             probes.append(probe(spec, rate, seconds, say=say))
         terminal.print(probe_line(probes[-1]), markup=False, soft_wrap=True)
     found = sustained(probes)
@@ -235,7 +217,7 @@ def history(
     alike, left_out = asked_alike(read_all(folder, run))
     found = histories(alike, least=least / 100)
     if json:
-        _print_json(found)
+        print_json(found)
     else:
         print_fitting(terminal, history_table(found))
     for line in left_out:
@@ -256,44 +238,14 @@ def compare(
     """
     from rich.console import Console
 
-    from bettong.cli.fitting_tables import print_fitting
-    from bettong.cli.lab.tables import comparison_table, notes
-    from bettong.lab.comparison import ChangeVerdict, compare
+    from bettong.cli.lab.showing import end_compared, print_comparison
+    from bettong.lab.comparison import compare
     from bettong.lab.results import differences, read
 
     one, other = read(before), read(after)
     found = compare(one.metrics, other.metrics, least=least / 100)
     if json:
-        _print_json(found)
+        print_json(found)
     else:
-        terminal = Console(highlight=False)
-        print_fitting(terminal, comparison_table(found))
-        for line in notes(found, differences(one, other)):
-            terminal.print(line, markup=False, soft_wrap=True)
-    if any(each.verdict is ChangeVerdict.WORSE for each in found):
-        raise typer.Exit(BROKEN)
-
-
-@contextmanager
-def _saying(what: str) -> Iterator[Callable[[str], None]]:
-    """Shows on a terminal what is done, and of that what it is told."""
-    from rich.console import Console
-
-    with Console(stderr=True).status(f"{what} ...") as status:
-        yield lambda text: status.update(f"{what}: {text} ...")
-
-
-def _print_json(rows: Sequence[Comparison | MetricHistory | SeriesGrowth]) -> None:
-    typer.echo(json_lines.dumps([dataclasses.asdict(each) for each in rows], indent=2))
-
-
-def _say_where(terminal: Console, made: Path) -> None:
-    terminal.print(f"{made}; `bettong lab report {made}` makes a page of it", markup=False, soft_wrap=True)
-
-
-def _end_with(terminal: Console, word: str, faults: Sequence[str]) -> None:
-    """Prints the faults, and ends with their exit code where there are any."""
-    for fault in faults:
-        terminal.print(f"{word}: {fault}", style="bold red", markup=False, soft_wrap=True)
-    if faults:
-        raise typer.Exit(BROKEN)
+        print_comparison(Console(highlight=False), found, differences(one, other))
+    end_compared(found)

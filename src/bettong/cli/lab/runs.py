@@ -1,0 +1,92 @@
+"""`bettong lab run`: several run files in turns, or two versions of what they run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json as json_lines
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import typer
+from rich.console import Console
+
+from bettong.cli.fitting_tables import print_fitting
+from bettong.cli.lab.showing import end_compared, end_with, print_comparison, say_where, saying
+from bettong.cli.lab.tables import repeats_note, results_table
+from bettong.lab.comparison import Comparison, check_installed, compare
+from bettong.lab.facts import run_facts
+from bettong.lab.folder import results, save
+from bettong.lab.objective import missed
+from bettong.lab.results import differences, read
+from bettong.lab.run import Repeat, once
+from bettong.lab.spec import RunSpec
+from bettong.lab.versions.checkouts import other, this_tree
+from bettong.lab.versions.turns import in_turns
+from bettong.local.interrupts import terminable
+
+
+def run_each(terminal: Console, specs: Sequence[RunSpec], repeats: int, out: Path, *, json: bool) -> None:
+    """Runs each so often, in turns, prints what was measured, and ends as it met its objective."""
+    machine = run_facts()
+    repeated: list[list[Repeat]] = [[] for _ in specs]
+    for number in range(repeats):
+        for spec, found in zip(specs, repeated, strict=True):
+            with saying(f"{spec.name}, repeat {number + 1} of {repeats}") as say:
+                found.append(once(spec, say=say))
+    faults, rows = [], []
+    for spec, found in zip(specs, repeated, strict=True):
+        now = datetime.now(UTC)
+        made = save(out, spec, found, machine, now)
+        measured = results(spec, found, machine, now)
+        rows.append(measured.model_dump(mode="json"))
+        if not json:
+            print_fitting(terminal, results_table(measured))
+        say_where(terminal, made)
+        if note := repeats_note([each.name for each in measured.measurements], repeats):
+            terminal.print(note, markup=False, soft_wrap=True)
+        faults += missed(spec.objective, measured.latencies_ms)
+    if json:
+        typer.echo(json_lines.dumps(rows, indent=2))
+    end_with(terminal, "missed", faults)
+
+
+def run_against(
+    terminal: Console,
+    specs: Sequence[RunSpec],
+    files: Sequence[Path],
+    against: str,
+    prepare: str | None,
+    repeats: int,
+    out: Path,
+    *,
+    json: bool,
+) -> None:
+    """Runs the files in both versions, prints each file's comparison, and ends as `bettong lab compare` does."""
+    check_installed()
+    here = this_tree()
+    with terminable(), ExitStack() as opened:
+        scratch = Path(opened.enter_context(TemporaryDirectory(prefix="bettong-lab-")))
+        with saying(f"preparing {against}"):
+            before = opened.enter_context(other(against, here, prepare))
+        for word, version in (("before", before), ("after", here)):
+            terminal.print(f"{word}: {version}", markup=False, soft_wrap=True)
+        with saying(f"in turns with {against}") as say:
+            made = in_turns(before, here, files, repeats, scratch=scratch, out=out, say=say)
+    compared: list[Comparison] = []
+    rows = []
+    for spec, folders in zip(specs, made, strict=True):
+        one, another = map(read, folders)
+        found = compare(one.metrics, another.metrics)
+        compared += found
+        rows += [{"run": spec.name, **dataclasses.asdict(each)} for each in found]
+        if not json:
+            terminal.print(spec.name, style="bold", markup=False)
+            print_comparison(terminal, found, differences(one, another))
+        for folder in folders:
+            say_where(terminal, folder)
+    if json:
+        typer.echo(json_lines.dumps(rows, indent=2))
+    end_compared(compared)

@@ -1,0 +1,189 @@
+"""Small frames that are joined while they wait: which, how, and that what was sent once never changes."""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bettong.client.joining import IN_FLIGHT, Joining, joined
+from bettong.client.outbox import Outbox
+from bettong.v1.frame_pb2 import Rows
+from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, Receipt, Source, Welcome
+
+SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False)])
+WELCOME = Welcome(
+    frame_bytes_max=1024 * 1024,
+    frame_messages_max=65_536,
+    source=Source(arrow_schema=SCHEMA.serialize().to_pybytes()),
+)
+
+
+def rows(sequence: int, *messages: bytes) -> IngestRequest:
+    return IngestRequest(
+        frame=IngestFrame(sequence=sequence, sent_ns=1000 - sequence, rows=Rows(messages=messages))
+    )
+
+
+def columns(sequence: int, *numbers: int) -> IngestRequest:
+    batch = pa.record_batch([pa.array(numbers, pa.int64())], schema=SCHEMA)
+    payload = batch.serialize().to_pybytes()
+    return IngestRequest(frame=IngestFrame(sequence=sequence, sent_ns=1, columns=payload, schema=7))
+
+
+def outbox(welcome: Welcome = WELCOME, credits_: int = 32) -> Outbox:
+    box = Outbox(0)
+    box.joining = Joining.of(welcome)
+    box.opened(credits_)
+    return box
+
+
+def sent(box: Outbox) -> list[IngestFrame]:
+    found = []
+    while (each := box.next()) is not None:
+        found.append(each.frame)
+    return found
+
+
+def filled(box: Outbox) -> int:
+    """As many in flight as a small frame waits for; the number of the next one."""
+    for number in range(1, IN_FLIGHT + 1):
+        box.put(rows(number, b"x"), 1)
+        assert [frame.sequence for frame in sent(box)] == [number]
+    return IN_FLIGHT + 1
+
+
+@pytest.mark.parametrize(
+    "request_of", [lambda number: rows(number, b"%d" % number), lambda number: columns(number, number)]
+)
+def test_a_small_frame_goes_at_once_while_few_are_in_flight_and_then_takes_what_comes_behind_it(
+    request_of: Callable[[int], IngestRequest],
+) -> None:
+    box = outbox()
+    first = []
+    for number in range(1, IN_FLIGHT + 1):
+        assert box.put(request_of(number), 1)
+        first += sent(box)
+    assert [frame.sequence for frame in first] == list(range(1, IN_FLIGHT + 1))
+    for number in range(IN_FLIGHT + 1, IN_FLIGHT + 4):
+        assert box.put(request_of(number), 1)
+        assert sent(box) == []
+    box.received(Receipt(acknowledged=1, credits=1))
+    assert [frame.sequence for frame in sent(box)] == [IN_FLIGHT + 3]
+
+
+def test_joined_rows_and_columns_are_all_in_their_order_with_the_last_number_and_the_oldest_time() -> None:
+    of_rows = joined([rows(3, b"a", b"b").frame, rows(4, b"c").frame], WELCOME.source.arrow_schema).frame
+    assert (of_rows.sequence, of_rows.sent_ns, list(of_rows.rows.messages)) == (4, 996, [b"a", b"b", b"c"])
+    of_columns = joined([columns(8, 1, 2).frame, columns(9, 3).frame], WELCOME.source.arrow_schema).frame
+    batch = pa.ipc.read_record_batch(pa.py_buffer(of_columns.columns), SCHEMA)
+    assert (of_columns.sequence, of_columns.schema, batch.column(0).to_pylist()) == (9, 7, [1, 2, 3])
+    assert of_columns.columns == columns(9, 1, 2, 3).frame.columns, "as if it had been sent at once"
+
+
+def test_rows_are_not_joined_to_columns_nor_what_a_sender_does_not_take_in_one_frame() -> None:
+    box = outbox()
+    number = filled(box)
+    box.put(rows(number, b"x"), 1)
+    box.put(columns(number + 1, 1), 1)
+    assert [frame.sequence for frame in sent(box)] == [number], (
+        "another is behind it: it waits for nothing more"
+    )
+    for limits in ({"frame_messages_max": 2}, {"frame_bytes_max": 7}):
+        welcome = Welcome()
+        welcome.CopyFrom(WELCOME)
+        for name, value in limits.items():
+            setattr(welcome, name, value)
+        small = outbox(welcome)
+        first = filled(small)
+        for number in range(first, first + 3):
+            small.put(rows(number, b"x"), 1)
+        assert [len(frame.rows.messages) for frame in sent(small)] == [2], limits
+        small.received(Receipt(acknowledged=IN_FLIGHT, credits=IN_FLIGHT))
+        assert [len(frame.rows.messages) for frame in sent(small)] == [1], limits
+
+
+def test_a_large_frame_waits_for_no_receipt() -> None:
+    box = outbox()
+    numbers = range(500)
+    for number in range(1, 20):
+        box.put(columns(number, *numbers), 500)
+    assert [frame.sequence for frame in sent(box)] == list(range(1, 20))
+
+
+def test_without_a_credit_what_can_be_joined_has_room_and_nothing_else() -> None:
+    box = outbox(credits_=1)
+    assert box.put(rows(1, b"a"), 1)
+    assert [frame.sequence for frame in sent(box)] == [1]
+    assert not box.put(rows(2, b"b"), 1), "what is in flight takes nothing"
+    box.received(Receipt(acknowledged=1, credits=1))
+    assert box.put(rows(2, b"b"), 1)
+    assert box.put(rows(3, b"c"), 1), "joined to the one that has the credit"
+    assert not box.put(columns(4, 1), 1)
+    assert [frame.sequence for frame in sent(box)] == [3]
+
+
+STEPS = ["put"] * 6 + [
+    "put many",
+    "columns",
+    "next",
+    "next",
+    "next all",
+    "receipt",
+    "receipt",
+    "lost",
+    "open",
+]
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(STEPS), min_size=30, max_size=120), st.integers(1, 9))
+def test_every_message_lies_under_one_number_for_ever_and_all_are_sent_in_order(
+    steps: list[str], window: int
+) -> None:
+    """Whatever is lost: what a number stood for once it stands for in every session."""
+    box = outbox(credits_=window)
+    contents: dict[int, IngestFrame] = {}
+    put: list[bytes] = []
+    in_flight: list[int] = []
+    number, is_open = 0, True
+    for step in [*steps, "lost", *["open", "next all", "receipt"] * 200]:
+        if step in ("put", "put many", "columns"):
+            many = 501 if step == "put many" else 1
+            made = (
+                columns(number + 1, number)
+                if step == "columns"
+                else rows(number + 1, *[b"%d" % number] * many)
+            )
+            if box.put(made, many):
+                number += 1
+                put += [b"%d" % (number - 1)] * many
+        elif step.startswith("next"):
+            while (request := box.next()) is not None:
+                frame = request.frame
+                assert contents.setdefault(frame.sequence, frame) == frame
+                assert not in_flight or in_flight[-1] < frame.sequence
+                in_flight.append(frame.sequence)
+                assert len(in_flight) <= window
+                if step == "next":
+                    break
+        elif step == "receipt" and is_open and in_flight:
+            box.received(Receipt(acknowledged=in_flight[-1], credits=len(in_flight)))
+            in_flight = []
+        elif step == "lost":
+            box.lost()
+            is_open, in_flight = False, []
+        elif step == "open" and not is_open:
+            box.opened(window)
+            is_open = True
+    assert box.is_empty
+    messages: list[bytes] = []
+    for sequence in sorted(contents):
+        frame = contents[sequence]
+        if frame.columns:
+            batch = pa.ipc.read_record_batch(pa.py_buffer(frame.columns), SCHEMA)
+            messages += [b"%d" % each for each in batch.column(0).to_pylist()]
+        else:
+            messages += frame.rows.messages
+    assert messages == put
