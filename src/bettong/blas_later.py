@@ -12,8 +12,8 @@ from types import ModuleType
 _ASKING = "numba.np.arraymath"
 
 
-def look_for_blas_later() -> None:
-    """Before Numba loads what its kernels need, which it does for the first one; without effect afterwards."""
+def defer_blas() -> None:
+    """Call it before Numba loads what its kernels need, which it does for the first one; no effect afterwards."""
     if _ASKING not in sys.modules:
         sys.meta_path.insert(0, _Watch())
 

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import numba
 
-from bettong.blas_later import look_for_blas_later
+from bettong.blas_later import defer_blas
 
-look_for_blas_later()
+defer_blas()
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

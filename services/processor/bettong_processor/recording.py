@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -80,9 +78,9 @@ def record() -> None:
             os.environ |= recording(KAFKA)
             broker.start()
             with RedisServer(Path(folder) / "redis") as redis:
-                for name, work in ((MICRO_BATCH, count_words), (RESIDENT, start_tasks)):
+                for name in _WORK:
                     os.environ |= recording(name)
-                    _run_apart(work, Path(folder) / name, kafka=broker.bootstrap, redis=redis.url)
+                    _run_apart(name, folder, broker.bootstrap, redis.url)
             broker.terminate()
             assert broker.process is not None  # noqa: S101 - it was started above
             broker.process.wait(_END_S_MAX)
@@ -90,10 +88,19 @@ def record() -> None:
             broker.kill()
 
 
-def _run_apart(work: Callable[[Path, str, str], None], folder: Path, *, kafka: str, redis: str) -> None:
-    """In a process of its own: each has one Java."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as apart:
-        apart.submit(work, folder, kafka, redis).result()
+def _run_apart(*words: str) -> None:
+    """In a process of its own, for each has one Java: `work_apart` of these words."""
+    ended = subprocess.run([sys.executable, "-m", "bettong_processor.recording", *words], check=False)
+    if ended.returncode:
+        raise LocalError(f"recording {words[0]} ended with exit code {ended.returncode}")
+
+
+def work_apart(name: str, folder: str, kafka: str, redis: str) -> None:
+    """What Spark's Java does while the archive of that name is recorded."""
+    try:
+        _WORK[name](Path(folder) / name, kafka, redis)
+    except BettongError as error:
+        sys.exit(str(error))
 
 
 def start_tasks(folder: Path, kafka: str, redis: str) -> None:
@@ -186,5 +193,7 @@ def line(sequence: SequenceNumber) -> bytes:
     )
 
 
+_WORK = {MICRO_BATCH: count_words, RESIDENT: start_tasks}
+
 if __name__ == "__main__":
-    main()
+    work_apart(*sys.argv[1:]) if sys.argv[1:] else main()
