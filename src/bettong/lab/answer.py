@@ -84,8 +84,8 @@ def _stepped(
     largest = max((_message_bytes(sources[part.source], part) for part in parts), default=1)
     fitting = max(1, min(frame_messages, _FRAME_BYTES // largest))
     for each in due_frames(iter([parts]), fitting, Pace([])):
-        messages = _messages(sources[each.part.source], each.part)
-        yield number, session.step(frame(each.part.source, *messages))
+        messages = _messages(sources[each.source], each.part)
+        yield number, session.step(frame(each.source, *messages))
         number += len(messages)
     if parts:
         yield number - 1, session.step(*_ending(planned))

@@ -87,12 +87,27 @@ class TopicLoad(LabLoad, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DueFrame:
-    """`due_s`: after the beginning, or 0 where it is as fast as it goes. `ends_round`: durable before the next one."""
+    """Some messages of a part of a round.
 
-    part: LoadPart
+    `due_s`: after the beginning, or 0 where it is as fast as it goes. `ends_round`: durable before the next one.
+    """
+
+    whole: LoadPart
+    start: int
+    stop: int
     due_s: float
     step: int
     ends_round: bool
+
+    @property
+    def source(self) -> str:
+        """Whose they are."""
+        return self.whole.source
+
+    @property
+    def part(self) -> LoadPart:
+        """They alone: cut out here, so that a process does not cut out what another one sends."""
+        return self.whole.slice(self.start, self.stop)
 
 
 class Pace:
@@ -137,11 +152,11 @@ def due_frames(rounds: Iterator[Sequence[LoadPart]], frame_messages: int, pace: 
         for start in range(0, longest, frame_messages):
             stop = min(start + frame_messages, longest)
             for part in parts:
-                piece = part.slice(*(at * part.messages // longest for at in (start, stop)))
-                if piece.messages:
+                first, behind = (at * part.messages // longest for at in (start, stop))
+                if first < behind:
                     due = pace.due_s(sent), pace.step_of(sent)
-                    sent += piece.messages
-                    yield DueFrame(piece, *due, ends_round=sent == end)
+                    sent += behind - first
+                    yield DueFrame(part, first, behind, *due, ends_round=sent == end)
 
 
 def make_load(path: str, messages: int, seed: int) -> LabLoad:
