@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from bettong.lab.load import PARTITION, VALUE, LoadPart
+from bettong.lab.load import PARTITION, VALUE, LoadPart, SinkResults
 
 SOURCE, SINK = "orders", "totals"
 ACCOUNTS = 10_000
@@ -48,9 +48,9 @@ class OrderLoad:
         """Of an order each."""
         return {SINK: sum(map(len, self._expected))}
 
-    def wrong(self, results: Mapping[str, bytes]) -> str:
+    def wrong(self, results: Mapping[str, SinkResults]) -> str:
         """Each result must be there once, to the byte."""
-        found = sorted(results[SINK].replace(b"}", b"}\n").splitlines())
+        found = sorted(results[SINK].each)
         if found == sorted(self._expected):
             return ""
         right = len(set(found) & set(self._expected))

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from benchmarks import number_load
 from bettong.frames.columns import Array
-from bettong.lab.load import LoadPart
+from bettong.lab.load import LoadPart, SinkResults
 
 SOURCE = "numbers"
 # Of the keys and their numbers, after the first ones: the keys and totals of all results.
@@ -42,9 +42,9 @@ class NumberLoad:
         """Of the odd numbers."""
         return {self._sink: sum(map(len, self._expected))}
 
-    def wrong(self, results: Mapping[str, bytes]) -> str:
+    def wrong(self, results: Mapping[str, SinkResults]) -> str:
         """Each total of each key must be there once."""
-        found = sorted(results[self._sink].replace(b"}", b"}\n").splitlines())
+        found = sorted(results[self._sink].each)
         if found == self._expected:
             return ""
         right = len(set(found) & set(self._expected))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from bettong.lab.load import PARTITION, VALUE, LoadPart
+from bettong.lab.load import PARTITION, VALUE, LoadPart, SinkResults
 
 SOURCE, SINK = "words", "counts"
 WORDS = 50_000
@@ -34,9 +34,9 @@ class WordLoad:
         """A count for each."""
         return {SINK: sum(map(len, self._messages))}
 
-    def wrong(self, results: Mapping[str, bytes]) -> str:
+    def wrong(self, results: Mapping[str, SinkResults]) -> str:
         """Each count of each word must be there once."""
-        found = results[SINK].splitlines(keepends=True)
+        found = results[SINK].each
         lost, strange = self._messages.keys() - set(found), set(found) - self._messages.keys()
         doubled = len(found) - len(set(found))
         if not (lost or strange or doubled):

@@ -13,6 +13,7 @@ date, with a plot, beside those of `make bench`.
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Annotated
 
 import typer
@@ -72,7 +73,10 @@ def main(
         asked = _asked(workload, of, size, runs)
         _run(console, of, entries, size, runs)
         measured = [each for entry in entries for each in entry.measurements if each.samples]
-        console.print(report.table(measured, f"{of.name}: {of.asked}; {_shown(of, size)}, {runs} runs"))
+        title = f"{of.name}: {of.asked}; {_shown(of, size)}, {runs} runs"
+        console.print(report.table([each for each in measured if each.unit != "MB"], title))
+        if not of.at_rate:
+            console.print(_footprints(entries, f"{of.name}: memory of all processes, and stored state"))
         console.print(_notes(entries))
         who = {entry.name: entry.note for entry in entries}
         for name, why in left_out(of).items():
@@ -149,6 +153,19 @@ def _chosen(of: PeerWorkload, beginnings: tuple[str, ...]) -> list[Entry]:
         names = ", ".join(repr(entry.name) for entry in entries)
         raise typer.BadParameter(f"nobody's name begins with {beginnings}: there are {names}")
     return wanted
+
+
+def _footprints(entries: list[Entry], title: str) -> Table:
+    """Memory and stored state of those that ran; medians, in MB."""
+    rows = Table("", "memory at the start, MB", "at the end", "growth", "stored state, MB", title=title)
+    for entry in entries:
+        kept = [each.values for each in entry.measurements if each.unit == "MB"]
+        if any(kept):
+            before, after, stored = kept
+            growth = [end - begin for begin, end in zip(before, after, strict=True)]
+            cells = (f"{median(values):,.1f}" for values in (before, after, growth, stored))
+            rows.add_row(entry.name, *cells)
+    return rows
 
 
 def _notes(entries: list[Entry]) -> Table:

@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from benchmarks import log_to_log
 from benchmarks.measuring import Measurement, Sample
-from benchmarks.peers import race, steady
+from benchmarks.peers import footprint, race, steady
 from benchmarks.peers.bettong.contestant import BettongSuite
 from benchmarks.peers.fixed_rate import FixedRate
 from benchmarks.peers.load import Load
@@ -82,7 +82,8 @@ def _bettong(workload: PeerWorkload) -> list[Entry]:
             name += ", its own frames"
             guarantee = "exactly once, for who reads frames; a snapshot each second"
             own = partial(_own_frames, schedule)
-            entries.append(Entry(name, _measurements(name, workload), version("bettong"), guarantee, own))
+            speed = [Measurement(name, _UNIT, None)]
+            entries.append(Entry(name, speed, version("bettong"), guarantee, own))
     return entries
 
 
@@ -99,13 +100,13 @@ def _once(workload: PeerWorkload, start: race.Start, *, merges: bool) -> _Once:
 
 
 def _measurements(name: str, workload: PeerWorkload) -> list[Measurement]:
-    if not workload.at_rate:
-        return [Measurement(name, _UNIT, None)]
-    return [Measurement(f"{name}, {metric}", unit, None) for metric, unit in steady.METRICS]
+    metrics = steady.METRICS if workload.at_rate else footprint.METRICS
+    found = [Measurement(f"{name}, {metric}", unit, None) for metric, unit in metrics]
+    return found if workload.at_rate else [Measurement(name, _UNIT, None), *found]
 
 
 def _race(start: race.Start, load: Load, size: RunSize) -> list[Sample]:
-    return [race.run(start, load, partitions=size.partitions, processes=size.processes, s_max=size.s_max)]
+    return race.run(start, load, partitions=size.partitions, processes=size.processes, s_max=size.s_max)
 
 
 def _latency(start: race.Start, load: Load, size: RunSize, *, merges: bool) -> list[Sample]:

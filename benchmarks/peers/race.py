@@ -21,6 +21,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.measuring import Sample, cpu_s
+from benchmarks.peers.awaited import Awaited
+from benchmarks.peers.footprint import BYTES_OF_MB, memory_mb
 from benchmarks.peers.load import OUTPUT, Load, Record
 from bettong.closing import Closing
 from bettong.local.broker import KafkaBroker
@@ -37,12 +39,17 @@ class RaceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Where a contestant runs: the broker with both topics, a folder for what it keeps, how wide it may be."""
+    """Where a contestant runs: the broker with both topics, a folder of its own, how wide it may be."""
 
     bootstrap: str
     folder: Path
     partitions: int
     processes: int
+
+    @property
+    def stored(self) -> Path:
+        """The folder for what it stores of its state, and nothing else."""
+        return self.folder / "stored"
 
 
 class Running(Protocol):
@@ -54,12 +61,18 @@ class Running(Protocol):
     def check(self) -> None:
         """Raises RaceError when it has died."""
 
+    def stored_bytes(self) -> int:
+        """What it has stored of its state, as it is now. Raises BettongError."""
+
 
 Start = Callable[[Trial], AbstractContextManager[Running]]
 
 
-def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: float) -> Sample:
-    """Messages a second between opening and end, and the CPU of the contestant's processes alone. Raises RaceError."""
+def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: float) -> list[Sample]:
+    """Messages a second between opening and end, with the CPU of the contestant's processes; then `footprint.METRICS`.
+
+    Memory is that when the clock starts, and when it stops. Raises RaceError, BettongError.
+    """
     with (
         trial_of(load.topics, partitions=partitions, processes=processes) as trial,
         start(trial) as running,
@@ -67,14 +80,18 @@ def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: flo
     ):
         deadline = time.monotonic() + s_max
         feed(trial.bootstrap, load.opening)
-        output.read(load.opening_results, running, deadline)
+        output.read(load.awaited_at_start, running, deadline)
+        before_mb = memory_mb(running.pids())
         spent_s, begun = cpu_s_of(running), time.perf_counter()
         feed(trial.bootstrap, load.timed)
-        output.read(load.results, running, deadline)
+        output.read(load.awaited, running, deadline)
         seconds = time.perf_counter() - begun
         spent_s = cpu_s_of(running) - spent_s
+        after_mb = memory_mb(running.pids())
         check(load.split(output.read_on()), load.expected)
-    return Sample(load.timed_messages / seconds, spent_s * 1e6 / load.timed_messages)
+        stored_mb = running.stored_bytes() / BYTES_OF_MB
+    speed = Sample(load.timed_messages / seconds, spent_s * 1e6 / load.timed_messages)
+    return [speed, Sample(before_mb), Sample(after_mb), Sample(stored_mb)]
 
 
 @contextmanager
@@ -85,7 +102,7 @@ def trial_of(topics: Sequence[str], *, partitions: int, processes: int) -> Itera
         with KafkaBroker(folder / "kafka") as broker:
             _create_topics(broker.bootstrap, topics, partitions)
             trial = Trial(broker.bootstrap, folder / "contestant", partitions, processes)
-            trial.folder.mkdir()
+            trial.stored.mkdir(parents=True)
             yield trial
 
 
@@ -158,21 +175,24 @@ class _Output(Closing):
         """Closes the connection."""
         self._consumer.close()
 
-    def read(self, count: int, running: Running, deadline: float) -> None:
-        """Reads until there are so many results. Raises RaceError when the contestant dies, or at the deadline."""
-        while len(self._values) < count:
-            self._take(_POLL_S)
+    def read(self, awaited: Awaited, running: Running, deadline: float) -> None:
+        """Reads until all are there. Raises RaceError when the contestant dies, or at the deadline."""
+        awaited.note(self._values)
+        while awaited.left:
+            awaited.note(self._take(_POLL_S))
             running.check()
             if time.monotonic() > deadline:
-                raise RaceError(f"too slow: {len(self._values)} of {count} results in time")
+                raise RaceError(f"too slow: {awaited.left} results are not there in time")
 
     def read_on(self) -> list[bytes]:
         """Everything, with what should not have come: results that were repeated."""
         self._take(1.0)
         return self._values
 
-    def _take(self, wait_s: float) -> None:
-        self._values += map(checked_value, self._consumer.consume(_BATCH, wait_s))
+    def _take(self, wait_s: float) -> list[bytes]:
+        values = [checked_value(record) for record in self._consumer.consume(_BATCH, wait_s)]
+        self._values += values
+        return values
 
 
 def _create_topics(bootstrap: str, inputs: Sequence[str], partitions: int) -> None:

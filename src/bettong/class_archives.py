@@ -4,6 +4,9 @@
 it was made by this very Java from these very jars; else it loads the classes as ever, and says so. So an archive never
 changes what happens, only how long it takes. The rule: JEP 350, Dynamic CDS Archives.
 
+Java moves a whole archive to a random address, so all of it becomes memory of that Java's own, used or not. Hence one
+for each schedule of Spark's: what plans and runs queries is two thirds of Spark, and `resident` has no use for it.
+
 A change of the class path of Kafka or Spark needs a new VERSION; then every tree records its archives again.
 """
 
@@ -16,21 +19,22 @@ from pathlib import Path
 from bettong.jars import BROKER_JARS, CONNECTOR_JARS, SHARE
 from bettong.java import find_java
 
-VERSION = 2
-KAFKA, SPARK = "kafka", "spark"
+VERSION = 3
+KAFKA, RESIDENT, MICRO_BATCH = "kafka", "spark-resident", "spark-micro-batch"
+NAMES = (KAFKA, RESIDENT, MICRO_BATCH)
 
 
 def archive(name: str) -> Path:
-    """Where the archive of KAFKA or SPARK lies in this environment."""
+    """Where the archive of one of NAMES lies in this environment."""
     return SHARE / "java" / f"{name}-{VERSION}.jsa"
 
 
 def missing() -> int:
-    """How many of the two are not there, or were made by another Java or from other jars: those are of no use."""
+    """How many of them are not there, or were made by another Java or from other jars: those are of no use."""
     mark = archive(KAFKA).with_name("made_by")
     if not mark.exists() or mark.read_text() != _maker():
-        return 2
-    return sum(not archive(name).exists() for name in (KAFKA, SPARK))
+        return len(NAMES)
+    return sum(not archive(name).exists() for name in NAMES)
 
 
 def sign() -> None:

@@ -10,6 +10,10 @@ from typing import Any, TypeVar
 
 import numba
 
+from bettong.blas_later import defer_blas
+
+defer_blas()
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 

@@ -80,15 +80,25 @@ def load(messages, seed):
     return Amounts(messages)
 '''
 
+TABLE = """
+[[load.sources]]
+source = "amounts"
+fields.account = { kind = "keys", count = 100, skew = 1.0 }
+fields.amount = { kind = "counter" }
+"""
+
 STEADY = "partitions = 2\nwarm_up_s = 1\nrepeats = 1\n[[steps]]\nmessages_per_s = 2000\nseconds = 4\n"
 
 
 def run_file(folder: Path, rest: str, *, work: str = "pass", load: str = LOAD, name: str = "sums") -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "sums.py").write_text(APPLICATION.replace("{work}", work))
-    (folder / "load.py").write_text(load)
-    names = f'name = "{name}"\napplication = "{folder}/sums.py"\nload = "{folder}/load.py"\n'
-    (folder / "run.toml").write_text(names + rest)
+    names = f'name = "{name}"\napplication = "{folder}/sums.py"\n'
+    if load == TABLE:
+        (folder / "run.toml").write_text(names + rest + TABLE)
+    else:
+        (folder / "load.py").write_text(load)
+        (folder / "run.toml").write_text(f'{names}load = "{folder}/load.py"\n{rest}')
     return folder / "run.toml"
 
 
@@ -100,7 +110,7 @@ def lab(*words: str, seconds: float = 240.0) -> subprocess.CompletedProcess[str]
 def test_a_run_measures_latency_and_use_and_leaves_a_folder_of_which_a_page_is_made(tmp_path: Path) -> None:
     out = tmp_path / "out"
     search = "amount.amount % 1000 or __import__('gc').collect()"  # Python itself looks for garbage rarely
-    ended = lab("run", str(run_file(tmp_path / "run", STEADY, work=search)), "--out", str(out))
+    ended = lab("run", str(run_file(tmp_path / "run", STEADY, work=search, load=TABLE)), "--out", str(out))
     assert ended.returncode == 0, ended.stderr
     (folder,) = out.iterdir()
     found = {each.name: each.values for each in read(folder).metrics}

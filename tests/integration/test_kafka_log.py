@@ -122,6 +122,22 @@ def test_topics_that_are_as_new_as_can_be_lose_nothing(
             assert set(admin.ends(topics).values()) == {50}
 
 
+def test_who_asks_often_for_offsets_may_know_the_partitions_for_a_while(
+    kafka: KafkaBroker, admin: LogAdmin, unique_name: Name
+) -> None:
+    topic, other = unique_name("log"), unique_name("log")
+    with LogAdmin(kafka.bootstrap, topics_known_s=600.0) as asking:
+        admin.create_topics([topic, other], partitions=1, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
+        assert asking.ends([topic]) == {(topic, 0): 0}
+        with writer(kafka) as log:
+            log.append(TopicPartition(topic, 0), b"one", lambda _: None)
+            log.flush(30)
+        admin.add_partitions([topic], 2)
+        assert asking.ends([topic]) == {(topic, 0): 1}, "offsets are as they are now"
+        assert admin.ends([topic]) == {(topic, 0): 1, (topic, 1): 0}
+        assert asking.ends([topic, other]).keys() == {(topic, 0), (topic, 1), (other, 0)}
+
+
 def test_a_broker_killed_in_the_middle_loses_nothing_doubles_nothing_and_keeps_the_order(
     own_broker: KafkaBroker, own_topic: str
 ) -> None:

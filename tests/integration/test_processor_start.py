@@ -12,7 +12,7 @@ import pytest
 
 from bettong import metrics
 from bettong.application.plan import plan
-from bettong.class_archives import SPARK, archive
+from bettong.class_archives import RESIDENT, archive
 from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
 from bettong.edges.application_file import load
@@ -116,7 +116,7 @@ def test_it_waits_for_a_broker_that_is_away_and_runs_when_it_comes_and_a_java_th
     assert processor.process is not None
     children = psutil.Process(processor.process.pid).children(recursive=True)
     (java,) = [each for each in children if each.name() == "java"]
-    assert str(archive(SPARK)) in {each.path for each in java.memory_maps()}, (
+    assert str(archive(RESIDENT)) in {each.path for each in java.memory_maps()}, (
         "Java started without its archive"
     )
     java.kill()

@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +48,33 @@ def test_a_slot_folds_what_it_is_assigned_saves_it_and_drains_when_told_to_stop(
     assert world.group.holders() == {}
     folded = world.saved(1)
     assert len(world.results(1)) == folded, "what is folded is put out and saved, and nothing else"
+
+
+class TimedMembership(RedisMembership):
+    """Notes when each heartbeat goes out, in seconds."""
+
+    sent_s: list[float]
+
+    def send_heartbeat(self, *args: Any, **words: Any) -> HeartbeatResponse | None:
+        self.sent_s.append(time.monotonic())
+        return super().send_heartbeat(*args, **words)
+
+    def least_gap_s(self) -> float:
+        """Between the last ones."""
+        return min((later - sooner for sooner, later in pairwise(self.sent_s[-6:])), default=0.0)
+
+
+def test_a_slot_at_rest_sends_fewer_heartbeats_until_something_comes(world: World) -> None:
+    world.group.membership = timed = TimedMembership(world.redis, ttl_ms=TTL_MS)
+    timed.sent_s = []
+    world.start(0)
+    world.group.assign({0: [0, 1]})
+    world.group.await_holders({0: 0, 1: 0})
+    eventually(lambda: timed.least_gap_s() > 0.1, what="it rests")
+    assert world.group.holders() == {0: 0, 1: 0}
+    world.feed(0, 1)
+    world.await_results(0)
+    eventually(lambda: timed.least_gap_s() < 0.1, what="it is awake")
 
 
 def test_a_partition_moves_with_its_state_and_the_others_stay(world: World) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from bettong.chaos.spec import OtherProcess
 from bettong.chaos.victims import all_processes, families, processes
-from bettong.lab.sampling import UsageSampling
+from bettong.lab.sampling import MEMORY, PSS, UsageSampling
 from bettong.local.record import ServiceRecord
 from bettong.services import PROCESSOR
 from tests.waiting import eventually
@@ -73,7 +73,20 @@ def test_another_instance_counts_with_its_service(services: dict[str, ServiceRec
 def test_usage_is_of_every_process(services: dict[str, ServiceRecord]) -> None:
     with UsageSampling(lambda: services, 0.0) as sampling:
         eventually(lambda: sampling.usage.memory_of_all_mb)
-    found = sampling.usage.memory_mb
+    usage = sampling.usage
+    found = usage.memory_mb
     assert found.keys() == {PROCESSOR.name, OtherProcess.WORKER, "sender"}
     assert found[PROCESSOR.name] > 2 * found["sender"]  # of three processes as large as that one
-    assert sampling.usage.memory_of_all_mb > 4 * found["sender"]
+    assert usage.memory_of_all_mb > 4 * found["sender"]
+    if Path("/proc/self/smaps_rollup").exists():
+        assert usage.pss_mb.keys() == found.keys()
+        assert 0 < usage.pss_of_all_mb < usage.memory_of_all_mb  # all five run the same Python
+
+
+def test_pss_is_looked_at_first_and_last_and_not_each_second(services: dict[str, ServiceRecord]) -> None:
+    with UsageSampling(lambda: services, 0.0) as sampling:
+        samples = f"sender: {MEMORY}"
+        eventually(lambda: [each.metric for each in sampling.usage.points].count(samples) >= 3)
+    names = [each.metric for each in sampling.usage.points]
+    assert names.count(samples) >= 4
+    assert names.count(f"sender: {PSS}") == (2 if Path("/proc/self/smaps_rollup").exists() else 0)

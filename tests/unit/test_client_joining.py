@@ -1,5 +1,6 @@
 """Small frames that are joined while they wait: which, how, and that what was sent once never changes."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong import Application, Precision, Width
-from bettong.client.joining import IN_FLIGHT, Joining, joined
+from bettong.client.joining import IN_FLIGHT, REST_S, Joining, joined
 from bettong.client.outbox import Outbox
 from bettong.ingest.session import Session, SourceRoute
 from bettong.v1.frame_pb2 import Rows
@@ -46,9 +47,10 @@ def outbox(welcome: Welcome = WELCOME, credits_: int = 32) -> Outbox:
     return box
 
 
-def sent(box: Outbox) -> list[IngestFrame]:
+def sent(box: Outbox, now_s: float = math.inf) -> list[IngestFrame]:
+    """What goes, by default after any rest."""
     found = []
-    while (each := box.next()) is not None:
+    while (each := box.next(now_s)) is not None:
         found.append(each.frame)
     return found
 
@@ -78,6 +80,33 @@ def test_a_small_frame_goes_at_once_while_few_are_in_flight_and_then_takes_what_
         assert sent(box) == []
     box.received(Receipt(acknowledged=1, credits=1))
     assert [frame.sequence for frame in sent(box)] == [IN_FLIGHT + 3]
+
+
+def test_a_small_frame_rests_behind_another_and_what_comes_meanwhile_is_joined_to_it() -> None:
+    box = outbox()
+    assert box.wait_s(7.0) is None
+    box.put(rows(1, b"a"), 1)
+    assert box.wait_s(7.0) == 0.0, "none went before it"
+    assert [frame.sequence for frame in sent(box, 7.0)] == [1]
+    for number in (2, 3):
+        box.put(rows(number, b"b"), 1)
+    assert box.wait_s(7.0) == pytest.approx(REST_S)
+    assert sent(box, 7.0 + REST_S / 2) == []
+    (joined_frame,) = sent(box, 7.0 + 2 * REST_S)
+    assert (joined_frame.sequence, list(joined_frame.rows.messages)) == (3, [b"b", b"b"])
+    box.put(columns(4, *range(500)), 500)
+    assert box.wait_s(7.0 + 2 * REST_S) == 0.0, "a large one rests for nothing"
+
+
+def test_what_was_sent_once_goes_again_without_a_rest() -> None:
+    box = outbox()
+    for number in (1, 2, 3):
+        box.put(rows(number, b"a"), 1)
+        sent(box)
+    box.lost()
+    assert box.wait_s(0.0) is None
+    box.opened(32)
+    assert [frame.sequence for frame in sent(box, 0.0)] == [1, 2, 3]
 
 
 def test_joined_rows_and_columns_are_all_in_their_order_with_the_last_number_and_the_oldest_time() -> None:
@@ -190,7 +219,7 @@ def test_every_message_lies_under_one_number_for_ever_and_all_are_sent_in_order(
     contents: dict[int, IngestFrame] = {}
     put: list[bytes] = []
     in_flight: list[int] = []
-    number, is_open = 0, True
+    number, is_open, now_s = 0, True, 0.0
     for step in [*steps, "lost", *["open", "next all", "receipt"] * 200]:
         if step in ("put", "put many", "columns"):
             many = 501 if step == "put many" else 1
@@ -203,7 +232,8 @@ def test_every_message_lies_under_one_number_for_ever_and_all_are_sent_in_order(
                 number += 1
                 put += [b"%d" % (number - 1)] * many
         elif step.startswith("next"):
-            while (request := box.next()) is not None:
+            while (request := box.next(now_s)) is not None:
+                now_s += REST_S
                 frame = request.frame
                 assert contents.setdefault(frame.sequence, frame) == frame
                 assert not in_flight or in_flight[-1] < frame.sequence

@@ -23,7 +23,7 @@ def request(sequence: int) -> IngestRequest:
 
 def in_flight(outbox: Outbox) -> list[int]:
     found = []
-    while (each := outbox.next()) is not None:
+    while (each := outbox.next(0.0)) is not None:
         found.append(each.frame.sequence)
     return found
 
@@ -72,7 +72,7 @@ def test_a_receipt_for_frames_that_the_session_has_not_sent_yet_leaves_the_other
     assert in_flight(outbox) == [38, 39, 40, 41, 42]
     outbox.lost()
     outbox.opened(10)
-    assert (outbox.next() or request(0)).frame.sequence == 38
+    assert (outbox.next(0.0) or request(0)).frame.sequence == 38
     outbox.received(Receipt(acknowledged=40, credits=1))
     assert in_flight(outbox) == [41, 42]
 
@@ -140,7 +140,7 @@ def test_a_session_sends_each_frame_without_a_receipt_once_in_order_and_none_bey
         if step == "put" and outbox.has_room:
             last += 1
             outbox.put(request(last), 1)
-        elif step == "next" and (each := outbox.next()) is not None:
+        elif step == "next" and (each := outbox.next(0.0)) is not None:
             stream.take(each.frame.sequence, outbox.acknowledged)
         elif step == "durable" and stream.durable < stream.sent:
             stream.durable += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,9 @@ from bettong.cli.init import files
 from bettong.edges.application_file import load as load_application
 from bettong.frames.text import json_line
 from bettong.lab import spec
-from bettong.lab.load import LabLoad, LoadPart, make_load
+from bettong.lab.computed_load import ComputedLoad
+from bettong.lab.load import LabLoad, LoadPart, SinkResults, make_load
+from bettong.lab.table_load import load_of
 from bettong.schema.schema import schema_of
 from bettong.schema.tables import batch_of
 from bettong.testing import frame, run
@@ -20,15 +23,15 @@ from tests.samples.page_code import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = ROOT / "docs" / "lab.md"
-STEADY, OWN = blocks(LAB, "toml")[:2]
+STEADY, TABLE, OWN = blocks(LAB, "toml")[:3]
+CODE, COMPUTED = blocks(LAB, "python")
 MESSAGES = 250
 
 
 @pytest.fixture
 def load(tmp_path: Path) -> LabLoad:
     """That of the page, in a file."""
-    (code,) = blocks(LAB, "python")
-    (tmp_path / "load.py").write_text(code)
+    (tmp_path / "load.py").write_text(CODE)
     return make_load(str(tmp_path / "load.py"), MESSAGES, 1)
 
 
@@ -54,9 +57,25 @@ def test_the_load_of_the_page_expects_what_the_application_gives(load: LabLoad, 
     assert sum(part.messages for part in parts[len(load.first()) :]) == MESSAGES
     found = results_of(iter(parts), tmp_path)
     assert load.result_bytes() == {"totals": sum(map(len, found))}
-    assert load.wrong({"totals": b"".join(found)}) == ""
+    assert load.wrong({"totals": SinkResults.of(found)}) == ""
     for wrong in (found[:-1], [*found, found[0]], [*found[:-1], found[-1].replace(b".0", b".5")]):
-        assert load.wrong({"totals": b"".join(wrong)})
+        assert load.wrong({"totals": SinkResults.of(wrong)})
+
+
+def test_loads_whose_answer_is_computed_are_those_of_the_application(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "app.py").write_text(files("totals", "0.1")["app.py"])
+    (tmp_path / "load.py").write_text(COMPUTED)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "app", raising=False)
+    (tmp_path / "run.toml").write_text(TABLE)
+    run_of_table = spec.read(tmp_path / "run.toml").model_copy(update={"steps": [], "messages": MESSAGES})
+    for made in (load_of(run_of_table), make_load("load.py", MESSAGES, 1)):
+        assert isinstance(made, ComputedLoad)
+        assert len(made.expected["totals"]) == MESSAGES
+        assert made.wrong({"totals": SinkResults.of(results_of(iter(next(made.rounds())), tmp_path))}) == ""
+    monkeypatch.delitem(sys.modules, "app", raising=False)
 
 
 def test_the_run_files_of_the_page_are_right(tmp_path: Path) -> None:

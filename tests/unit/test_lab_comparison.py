@@ -117,7 +117,7 @@ def names_of_a_run() -> list[str]:
     lateness.begin_s = 0.0
     lateness.note(1.0, 1.5)
     usage = Usage(network_mb=1.0)
-    usage.note({kind: KindSample(memory_mb=1.0, cpu_s=1.0) for kind in ("kafka", "sender")}, 1.0, 1.0)
+    usage.note({kind: KindSample(1.0, cpu_s=1.0, pss_mb=1.0) for kind in ("kafka", "sender")}, 1.0, 1.0)
     measured = [
         *latencies(steps, {"out": Unread("out", 0, lateness)}),
         *usages(usage, [GcPause("kafka", 1.0, 2.0)], 1000),
@@ -135,9 +135,10 @@ def test_what_a_user_looks_at_is_corrected_apart_from_details() -> None:
         *("p90", "p99.99", "max"),
         *(f"CPU of {kind}, a million messages" for kind in ("kafka", "sender")),
         *(f"memory of {kind}, at most" for kind in ("kafka", "sender")),
+        *(f"PSS of {kind}, at most" for kind in ("all", "kafka", "sender")),
         *("GC pauses of kafka, all", "network, a million messages"),
     ]
-    assert families(names) == {"metrics": 6, "details": 9}
+    assert families(names) == {"metrics": 6, "details": 12}
     assert families(["worker, p99 of memory"]) == {"metrics": 1}
 
 
@@ -170,7 +171,7 @@ def test_details_that_changed_make_no_other_change_likelier() -> None:
 
 def test_a_run_says_how_many_repeats_a_comparison_takes() -> None:
     names = names_of_a_run()
-    said = "to compare it with another run, each needs 5 repeats for its 6 metrics and 6 repeats for its 9 details"
+    said = "to compare it with another run, each needs 5 repeats for its 6 metrics and 6 repeats for its 12 details"
     assert repeats_note(names, 3) == f"{said}: this one has 3 (`--repeats`)"
     assert repeats_note(names, 5) == f"{said}: this one has 5 (`--repeats`)"
     assert repeats_note(names, 6) == ""
@@ -179,7 +180,7 @@ def test_a_run_says_how_many_repeats_a_comparison_takes() -> None:
 def test_the_number_of_runs_is_said_of_the_family_that_lacks_them() -> None:
     same = of_all(names_of_a_run(), [100.0, 101.0, 102.0, 103.0, 104.0])
     (line,) = notes(compare(same, same), [])
-    assert line.startswith("too few runs: of 9 details one that has changed shows from 6 runs of each on")
+    assert line.startswith("too few runs: of 12 details one that has changed shows from 6 runs of each on")
 
 
 @pytest.mark.parametrize(

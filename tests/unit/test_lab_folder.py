@@ -70,10 +70,40 @@ ODD = RunSpec.model_validate(
 )
 
 
+TABLE = RunSpec.model_validate(
+    {
+        "name": "table",
+        "application": "app.py",
+        "load": {
+            "sources": [
+                {"source": "a", "file": 'a "file"\x7f.csv', "disorder_ms": 5},
+                {
+                    "source": "b",
+                    "share": 0.25,
+                    "fields": {
+                        "key": {"kind": "keys", "count": 9, "skew": 1.5},
+                        "at": {"kind": "time", "start": datetime(2026, 5, 1, tzinfo=UTC), "span_s": 9},
+                        "kind": {"kind": "choice", "values": ["x", 1, 2.5, True], "weights": [1, 2, 3, 4]},
+                    },
+                },
+            ],
+            "any_order": True,
+        },
+        "messages": 10,
+    }
+)
+
+
 @pytest.mark.parametrize(
     "spec",
-    [SPEC, FAST, ODD, FAST.model_copy(update={"kubernetes": KubernetesTable(values=Path("dev.yaml"))})],
-    ids=["steady", "fast", "odd", "cluster"],
+    [
+        SPEC,
+        FAST,
+        ODD,
+        TABLE,
+        FAST.model_copy(update={"kubernetes": KubernetesTable(values=Path("dev.yaml"))}),
+    ],
+    ids=["steady", "fast", "odd", "table", "cluster"],
 )
 def test_the_run_file_in_a_folder_says_what_ran(spec: RunSpec, tmp_path: Path) -> None:
     made = save(tmp_path, spec, repeats(5.0, 6.0), FACTS, NOW)

@@ -30,8 +30,9 @@ from benchmarks.peers import market
 from benchmarks.workload import SEED
 from bettong.application.plan import plan
 from bettong.edges.application_file import load as load_application
-from bettong.lab.load import PARTITION, VALUE, LabLoad, LoadPart, TopicLoad, make_load
+from bettong.lab.load import PARTITION, VALUE, LabLoad, LoadPart, SinkResults, TopicLoad
 from bettong.lab.spec import read
+from bettong.lab.table_load import load_of
 from examples.market_spread_load import instruments, more_instruments, rounds
 
 ROOT = Path(__file__).parents[2]
@@ -77,7 +78,7 @@ def test_the_applications_results_are_right_and_each_says_which_message_it_is_of
     assert isinstance(load, TopicLoad)
     results = run(fed(load))
     assert load.result_bytes() == {sink: sum(map(len, results))}
-    assert load.wrong({sink: b"".join(results)}) == ""
+    assert load.wrong({sink: SinkResults.of(results)}) == ""
     numbers = [load.message_of(result) for result in results]
     first = sum(part.messages for part in load.first())
     assert numbers == [*[-1] * first, *range(MESSAGES)]
@@ -94,7 +95,7 @@ def test_a_result_that_is_lost_doubled_or_changed_is_seen(
         [*results, results[-1]],
         [*results[:-1], results[-1].replace(b"1", b"9").replace(b"2", b"8")],
     ):
-        assert load.wrong({sink: b"".join(wrong)})
+        assert load.wrong({sink: SinkResults.of(wrong)})
 
 
 def test_the_same_seed_gives_the_same_records() -> None:
@@ -164,9 +165,9 @@ def test_what_goes_as_fast_as_it_goes_is_right_to_the_byte(
     results = run(load)
     assert len(results) > 1
     assert load.result_bytes() == {sink: sum(map(len, results))}
-    assert load.wrong({sink: b"".join(results)}) == ""
+    assert load.wrong({sink: SinkResults.of(results)}) == ""
     for wrong in (results[:-1], [*results, results[-1]], [*results[:-1], results[0]]):
-        assert load.wrong({sink: b"".join(wrong)})
+        assert load.wrong({sink: SinkResults.of(wrong)})
 
 
 def test_a_load_of_numbers_is_made_of_its_seed() -> None:
@@ -224,7 +225,8 @@ def test_a_run_file_of_the_tree_has_a_load_that_its_application_takes(
 ) -> None:
     monkeypatch.chdir(ROOT)
     spec = read(file)
-    load, planned = make_load(spec.load, 200, spec.seed), plan(load_application(spec.application))
+    fed = spec.model_copy(update={"steps": [], "messages": 200})
+    load, planned = load_of(fed), plan(load_application(spec.application))
     assert sum(part.messages for each in load.rounds() for part in each) == 200
     assert {part.source for part in parts_of(load)} <= {each.name for each in planned.sources}
     assert load.result_bytes().keys() <= {each.name for each in planned.sinks}

@@ -1,10 +1,10 @@
-"""What is made of samples: memory of all at one time, and CPU within a time of the run."""
+"""What is made of samples: memory of all at one time, by RSS and PSS, and CPU within a time of the run."""
 
 from __future__ import annotations
 
 from bettong.lab.gc_pauses import GcPause
 from bettong.lab.measures import Measured, cpu_shares, usages
-from bettong.lab.sampling import KindSample, Usage
+from bettong.lab.sampling import PSS, KindSample, Usage
 
 
 def used(*samples: dict[str, tuple[float, float]]) -> Usage:
@@ -26,6 +26,26 @@ def test_memory_of_all_is_what_they_held_together_at_one_time() -> None:
         "memory of kafka, at most": 400.0,
         "memory of redis, at most": 200.0,
     }
+
+
+def test_pss_is_of_the_samples_in_which_that_of_every_kind_is_known() -> None:
+    usage = Usage()
+    for at_s, (kafka_mb, redis_mb) in enumerate([(90.0, 8.0), (None, None), (99.0, None), (80.0, 20.0)]):
+        kinds = {"kafka": KindSample(400.0, 0.0, kafka_mb), "redis": KindSample(10.0, 0.0, redis_mb)}
+        usage.note(kinds, float(at_s), 1.0)
+    found = {each.metric: each.value for each in usages(usage, [], 0)}
+    assert found == {
+        "memory of all, at most": 410.0,
+        "memory of kafka, at most": 400.0,
+        "memory of redis, at most": 10.0,
+        "PSS of all, at most": 100.0,
+        "PSS of kafka, at most": 90.0,
+        "PSS of redis, at most": 20.0,
+    }
+    assert [(each.at_s, each.value) for each in usage.points if each.metric == f"redis: {PSS}"] == [
+        (0.0, 8.0),
+        (3.0, 20.0),
+    ]
 
 
 def test_cpu_counts_within_a_time_and_of_a_sample_that_is_partly_in_it_that_part() -> None:

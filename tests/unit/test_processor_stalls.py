@@ -79,6 +79,27 @@ def test_a_driver_reports_lag_and_who_stands_still_and_nothing_while_kafka_is_aw
     assert progress.waits_for() == ""
 
 
+def test_rest_begins_when_nothing_has_come_for_a_while_and_ends_when_something_comes_or_waits() -> None:
+    log, now_s = Log({P0: 0}, {P0: 3}), [0.0]
+    reported = Reported({PartitionId("s", 0): {"offset": "3"}})
+    progress = Progress(
+        log, reported, STAGES, partitions=1, clock=lambda: now_s[0], logger=structlog.get_logger()
+    )
+
+    def rests(at_s: float) -> bool:
+        now_s[0] = at_s
+        progress.check()
+        return progress.at_rest
+
+    assert [rests(at_s) for at_s in (0.0, 1.5, 2.5)] == [False, False, True]
+    log.now = {P0: 4}
+    assert [rests(at_s) for at_s in (3.0, 9.0)] == [False, False]  # it waits, whoever is to fold it
+    reported.found = {PartitionId("s", 0): {"offset": "4"}}
+    assert [rests(at_s) for at_s in (10.0, 11.5)] == [False, True]
+    log.away = True
+    assert not rests(12.0)
+
+
 def test_partitions_out_of_use_are_none_of_its_business() -> None:
     log = Log({P0: 0, P1: 0}, {P0: 3, P1: 3})
     held = {"offset": "1", "gap": "frame 9 of s/a/0", "gap_s": "99"}

@@ -55,6 +55,8 @@ class Assignor:
 
 
 class Progress:
+    at_rest = False
+
     def start(self) -> None: ...
 
     def stop(self) -> None: ...

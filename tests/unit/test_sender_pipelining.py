@@ -47,7 +47,7 @@ def test_a_session_hands_over_as_many_frames_as_it_has_credits_while_the_first_i
             with pytest.raises(Refusal, match="without a credit"):
                 await feed.take_request(request(LIMITS.credits + 1, b"x"), CERTAIN)
             gate.open.set()
-            await feed.settled()
+            await feed.all_read()
             return sequences(log.values)
 
     assert asyncio.run(conversation()) == list(range(1, LIMITS.credits + 1))
@@ -74,7 +74,7 @@ def test_frames_behind_a_refused_one_are_neither_read_nor_appended_and_those_bef
         with pytest.raises(Refusal, match="sequences grow"):
             await feed.take_request(request(8, b"later"), CERTAIN)
         with pytest.raises(Refusal, match="sequences grow"):
-            await feed.settled()
+            await feed.all_read()
         assert intake.splitters["orders"].waiting.bytes == intake.buffer.bytes == 0
         intake.close()
         return acknowledged, caught.value
@@ -141,7 +141,7 @@ def test_frames_behind_one_that_the_log_did_not_take_are_not_appended() -> None:
             await feed.take_request(request(sequence, b"x"), CERTAIN)
         gate.open.set()
         with pytest.raises(Refusal) as caught:
-            await feed.settled()
+            await feed.all_read()
         log._takes = 100
         await asyncio.to_thread(eventually, lambda: intake.splitters["orders"].frames_waiting == 0)
         intake.close()
@@ -171,7 +171,7 @@ def test_a_sender_that_stops_reads_nothing_more_of_what_waits() -> None:
         await closing
         intake.close()
         with pytest.raises(asyncio.CancelledError):
-            await feed.settled()
+            await feed.all_read()
 
     asyncio.run(asyncio.wait_for(conversation(), 60))
 

@@ -10,8 +10,12 @@ from benchmarks.peers.nexmark import SITE
 from benchmarks.peers.race import RaceError, Running, Trial
 from benchmarks.peers.roster import ROOT
 from benchmarks.peers.workloads import PeerWorkload
+from bettong.application.plan import plan
 from bettong.config.processor import Schedule
+from bettong.edges.application_file import load
+from bettong.edges.redis_store import RedisSnapshots, RedisStore
 from bettong.errors import BettongError
+from bettong.identifiers import PartitionId
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 
@@ -58,3 +62,19 @@ class _Running:
             self._suite.check()
         except BettongError as error:
             raise RaceError(str(error).splitlines()[-1]) from error
+
+    def stored_bytes(self) -> int:
+        """See `race.Running`: its snapshots."""
+        record = self._suite.record
+        partitions = [
+            PartitionId(stage.name, number)
+            for stage in plan(load(record.application)).stages
+            for number in range(record.partitions)
+        ]
+        with RedisStore(record.redis_connection, record.name) as store:
+            snapshots = RedisSnapshots(store)
+            return sum(
+                len(snapshots.load(partition, increment) or b"")
+                for partition in partitions
+                for increment in snapshots.increments(partition)
+            )

@@ -13,10 +13,14 @@ from bytewax.operators import KeyedStream, Stream
 from bytewax.operators.windowing import (
     EventClock,
     SessionWindower,
+    TumblingWindower,
     fold_window,
 )
 
 from benchmarks.peers.bytewax.flow import BROKERS
+from benchmarks.peers.nexmark.bidding import Bidding, average, ranked_bids, winning_bid
+from benchmarks.peers.nexmark.days import DAY, DAY_NS, DistinctBids, auction_day, first_price, with_price
+from benchmarks.peers.nexmark.queries import QUERIES as ASKED
 from benchmarks.peers.nexmark.rules import (
     GAP,
     GAP_NS,
@@ -30,6 +34,7 @@ from benchmarks.peers.nexmark.rules import (
     new_sellers,
     prices,
     timed_bids,
+    valued_bid,
 )
 
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -105,6 +110,44 @@ def on_seller(kept: Sides | None, arrived: Row) -> tuple[Sides, list[Row]]:
     return new_sellers(arrived, kept or ({}, []))
 
 
+def winning_bids(flow: Dataflow) -> Stream[Row]:
+    """A state of an auction and its bids."""
+    auctions, bids = by("id", topic(flow, "auctions")), by("auction", topic(flow, "bids"))
+    return op.key_rm("won", op.stateful_flat_map("bidding", op.merge("sides", auctions, bids), on_bidding))
+
+
+def on_bidding(kept: Bidding | None, arrived: Row) -> tuple[Bidding, list[Row]]:
+    """An auction, or a bid for it."""
+    return winning_bid(arrived, kept or (None, []))
+
+
+def q4(flow: Dataflow) -> Stream[Row]:
+    """The new average of a category."""
+    won = by("category", winning_bids(flow))
+    return op.key_rm(
+        "rows", op.stateful_map("average", won, lambda sold, each: average(each, sold or (0, 0)))
+    )
+
+
+def q18(flow: Dataflow) -> Stream[Row]:
+    """A bid that is later than those of its bidder for its auction."""
+    pairs = op.key_on("by-pair", topic(flow, "bids"), lambda bid: f"{bid['bidder']},{bid['auction']}")
+    return op.key_rm("rows", op.stateful_flat_map("last", pairs, last_bid))
+
+
+def last_bid(last_at: int | None, bid: Row) -> tuple[int, list[Row]]:
+    """The bid, if it is later than the others."""
+    if last_at is not None and bid["at"] <= last_at:
+        return last_at, []
+    return bid["at"], [bid]
+
+
+def q19(flow: Dataflow) -> Stream[Row]:
+    """The highest bids of an auction."""
+    bids = by("auction", topic(flow, "bids"))
+    return op.key_rm("rows", op.stateful_flat_map("top", bids, lambda top, bid: ranked_bids(bid, top or [])))
+
+
 def q11(flow: Dataflow) -> Stream[Row]:
     """Sessions of a bidder; a window knows no times of its own, so they are kept."""
     bids = by("bidder", topic(flow, "bids"))
@@ -131,6 +174,29 @@ def bidding_session(window: tuple[str, tuple[int, tuple[int, int, int]]]) -> Row
     return {"bidder": int(bidder), "start": first, "end": last + GAP_NS, "bids": bids}
 
 
+def of_days(bids: KeyedStream[Row], first: Callable[[], Any], with_bid: Callable[[Any, Row], Any]) -> Any:
+    """What is kept of each day, with the number of the day."""
+    days = TumblingWindower(length=DAY, align_to=EPOCH)
+    # A bidder's, a channel's or an auction's bids come in order, so that no two windows are merged.
+    return fold_window("days", bids, CLOCK, days, first, with_bid, lambda left, _: left, ordered=False).down
+
+
+def q16(flow: Dataflow) -> Stream[Row]:
+    """Sets of a channel's day."""
+    days = of_days(by("channel", topic(flow, "bids")), DistinctBids, DistinctBids.add)
+    return op.map("rows", days, lambda day: day[1][1].row(day[0], day[1][0] * DAY_NS))
+
+
+def q17(flow: Dataflow) -> Stream[Row]:
+    """Prices of an auction's day."""
+    days = of_days(
+        by("auction", topic(flow, "bids")),
+        lambda: None,
+        lambda prices, bid: with_price(prices, bid) if prices else first_price(bid),
+    )
+    return op.map("rows", days, lambda day: auction_day(int(day[0]), day[1][0] * DAY_NS, day[1][1]))
+
+
 def q20(flow: Dataflow) -> Stream[Row]:
     """A join of two streams."""
     auctions, bids = by("id", topic(flow, "auctions")), by("auction", topic(flow, "bids"))
@@ -142,9 +208,16 @@ QUERIES: dict[str, Query] = {
     "q1": bid_by_bid(lambda bid: [euro_bid(bid)]),
     "q2": bid_by_bid(prices),
     "q3": q3,
+    "q4": q4,
     "q8": q8,
+    "q9": winning_bids,
     "q11": q11,
+    "q13": bid_by_bid(lambda bid: [valued_bid(bid)]),
     "q14": bid_by_bid(timed_bids),
+    "q16": q16,
+    "q17": q17,
+    "q18": q18,
+    "q19": q19,
     "q20": q20,
     "q21": bid_by_bid(channel_bids),
     "q22": bid_by_bid(lambda bid: [folder_bid(bid)]),
@@ -152,10 +225,11 @@ QUERIES: dict[str, Query] = {
 
 
 def result(row: Row) -> KafkaSinkMessage[Any, bytes]:
-    """A row as it goes out."""
-    return KafkaSinkMessage(None, json.dumps(row).encode())
+    """A row as it goes out; updates of a key stay in order."""
+    return KafkaSinkMessage(ASKED[QUERY].update_key(list(row.values())), json.dumps(row).encode())
 
 
+QUERY = os.environ["PEER_QUERY"]
 flow = Dataflow("nexmark")
-rows = QUERIES[os.environ["PEER_QUERY"]](flow)
+rows = QUERIES[QUERY](flow)
 op.output("results", op.map("result", rows, result), KafkaSink(BROKERS, "results"))

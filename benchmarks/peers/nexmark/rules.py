@@ -15,6 +15,8 @@ STATES = ("OR", "ID", "CA")
 CATEGORY = 10
 KNOWN_CHANNELS = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
 CHANNEL_ID = r"(?:&|^)channel_id=([^&]*)"
+SIDE_ROWS = 10_000
+SIDE = {number: f"value {number}" for number in range(SIDE_ROWS)}
 MS_NS = 1_000_000
 GAP = timedelta(seconds=10)
 # A session ends just behind the gap that follows its last bid.
@@ -59,6 +61,12 @@ def new_sellers(arrived: Row, sides: Sides) -> tuple[Sides, list[Row]]:
         return sides, []
     rows = [{"person": arrived["seller"], "name": came[window], "start": start}] if window in came else []
     return (came, [*opened, window]), rows
+
+
+def valued_bid(bid: Row) -> Row:
+    """Query 13."""
+    row = {name: bid[name] for name in ("auction", "bidder", "price", "at")}
+    return {**row, "value": SIDE[bid["auction"] % SIDE_ROWS]}
 
 
 def timed_bids(bid: Row) -> list[Row]:

@@ -2,11 +2,21 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from benchmarks.peers.nexmark.rules import CATEGORY, CHANNEL_ID, EUROS_PER_DOLLAR, KNOWN_CHANNELS, STATES
+from benchmarks.peers.nexmark.bidding import TOP
+from benchmarks.peers.nexmark.days import HIGH, LOW
+from benchmarks.peers.nexmark.rules import (
+    CATEGORY,
+    CHANNEL_ID,
+    EUROS_PER_DOLLAR,
+    KNOWN_CHANNELS,
+    SIDE_ROWS,
+    STATES,
+)
 from benchmarks.peers.spark.from_topic_to_topic import messages, session, write
 
 SCHEMAS = {
@@ -18,15 +28,19 @@ SCHEMAS = {
 WATERMARK = "30 seconds"
 SIZE, SLIDE = "10 seconds", "2 seconds"
 
-Query = Callable[[Callable[[str], DataFrame]], DataFrame]
+# The messages of a topic, and by which of their times.
+Topics = Callable[..., DataFrame]
+Query = Callable[[Topics], DataFrame]
+# Of queries of which the newest result of a key counts.
+UPDATE_KEYS = {"q18": ("auction", "bidder"), "q19": ("auction", "rank")}
 
 
-def topic(spark: SparkSession, name: str) -> DataFrame:
-    """The messages of a topic, by event time."""
+def topic(spark: SparkSession, name: str, by: str = "at") -> DataFrame:
+    """The messages of a topic, by event time, or by another one of theirs."""
     values = messages(spark, name).select(
         fn.from_json(fn.col("value").cast("string"), SCHEMAS[name]).alias("row")
     )
-    happened = fn.expr("timestamp_micros(at DIV 1000)")
+    happened = fn.expr(f"timestamp_micros({by} DIV 1000)")
     return values.select("row.*").withColumn("happened", happened).withWatermark("happened", WATERMARK)
 
 
@@ -40,7 +54,7 @@ def euros() -> Column:
     return fn.lit(EUROS_PER_DOLLAR) * fn.col("price")
 
 
-def q3(topics: Callable[[str], DataFrame]) -> DataFrame:
+def q3(topics: Topics) -> DataFrame:
     """A join of two streams."""
     persons = topics("persons").where(fn.col("state").isin(*STATES))
     auctions = topics("auctions").where(fn.col("category") == CATEGORY)
@@ -48,7 +62,7 @@ def q3(topics: Callable[[str], DataFrame]) -> DataFrame:
     return joined.select("name", "city", "state", auctions.id.alias("auction"))
 
 
-def q5(topics: Callable[[str], DataFrame]) -> DataFrame:
+def q5(topics: Topics) -> DataFrame:
     """Counts of windows, then all that have the most."""
     counts = (
         topics("bids").groupBy(fn.window("happened", SIZE, SLIDE), "auction").agg(fn.count("*").alias("bids"))
@@ -67,7 +81,7 @@ def q5(topics: Callable[[str], DataFrame]) -> DataFrame:
     )
 
 
-def q7(topics: Callable[[str], DataFrame]) -> DataFrame:
+def q7(topics: Topics) -> DataFrame:
     """Bids of each price, of which the highest are kept: a join with their maximum would keep all."""
     bid = fn.struct("price", "auction", "bidder", "at")
     prices = (
@@ -83,7 +97,7 @@ def q7(topics: Callable[[str], DataFrame]) -> DataFrame:
     )
 
 
-def q8(topics: Callable[[str], DataFrame]) -> DataFrame:
+def q8(topics: Topics) -> DataFrame:
     """A join within a window; a seller who opens another auction is dropped."""
     persons = topics("persons").withColumn("window", fn.window("happened", SIZE))
     sellers = topics("auctions").withColumn("window", fn.window("happened", SIZE)).select("seller", "window")
@@ -92,7 +106,46 @@ def q8(topics: Callable[[str], DataFrame]) -> DataFrame:
     return joined.select(persons.id.alias("person"), "name", ns(persons.window.start).alias("start"))
 
 
-def q11(topics: Callable[[str], DataFrame]) -> DataFrame:
+def q9(topics: Topics) -> DataFrame:
+    """A join, then the best bid of each auction when event time is past its end, by a watermark of that."""
+    auctions = topics("auctions", "expires")
+    bids = topics("bids").withColumnRenamed("at", "bid_at").withColumnRenamed("happened", "bid_happened")
+    joined = auctions.join(
+        bids, (auctions.id == bids.auction) & fn.col("bid_at").between(auctions.at, auctions.expires)
+    )
+    bid = fn.struct("bidder", "price", fn.col("bid_at").alias("at"))
+    order = fn.struct("price", -fn.col("bid_at"), -fn.col("bidder"))
+    best = (
+        joined.drop("bid_happened")
+        .groupBy("id", "seller", "category", "expires", "happened")
+        .agg(fn.max_by(bid, order).alias("best"))
+    )
+    return best.select(
+        fn.col("id").alias("auction"),
+        "seller",
+        "category",
+        "best.*",
+        (fn.col("expires") + 1).alias("closed"),
+    )
+
+
+def q18(topics: Topics) -> DataFrame:
+    """The last bid of each pair."""
+    columns = ("auction", "bidder", "price", "channel", "url", "at", "extra")
+    last = topics("bids").groupBy("bidder", "auction").agg(fn.max_by(fn.struct(*columns), "at").alias("last"))
+    return last.select("last.*")
+
+
+def q19(topics: Topics) -> DataFrame:
+    """All bids of an auction are kept: Spark ranks no rows of a stream."""
+    order = fn.struct((-fn.col("price")).alias("minus"), "at", "bidder")
+    bids = topics("bids").groupBy("auction").agg(fn.sort_array(fn.collect_list(order)).alias("bids"))
+    top = bids.select("auction", fn.posexplode(fn.slice("bids", 1, TOP)).alias("index", "bid"))
+    price, rank = -fn.col("bid.minus"), fn.col("index") + 1
+    return top.select("auction", "bid.bidder", price.alias("price"), "bid.at", rank.alias("rank"))
+
+
+def q11(topics: Topics) -> DataFrame:
     """Sessions, which end just behind the gap: 1 ns later here than in Spark."""
     session_of = fn.session_window("happened", SIZE)
     counts = topics("bids").groupBy(session_of, "bidder").agg(fn.count("*").alias("bids"))
@@ -100,7 +153,15 @@ def q11(topics: Callable[[str], DataFrame]) -> DataFrame:
     return counts.select("bidder", start.alias("start"), end.alias("end"), "bids")
 
 
-def q14(topics: Callable[[str], DataFrame]) -> DataFrame:
+def q13(topics: Topics) -> DataFrame:
+    """A join of a stream with a table."""
+    numbers = topics("bids").sparkSession.range(SIDE_ROWS)
+    side = numbers.select("id", fn.concat(fn.lit("value "), "id").alias("value"))
+    joined = topics("bids").join(side, fn.col("auction") % SIDE_ROWS == side.id)
+    return joined.select("auction", "bidder", "price", "at", "value")
+
+
+def q14(topics: Topics) -> DataFrame:
     """The time of day in words."""
     hour = fn.hour("happened")
     words = fn.when(hour.between(8, 18), "dayTime").when((hour <= 6) | (hour >= 20), "nightTime")
@@ -119,7 +180,46 @@ def q14(topics: Callable[[str], DataFrame]) -> DataFrame:
     )
 
 
-def q20(topics: Callable[[str], DataFrame]) -> DataFrame:
+def price_ranges() -> dict[str, Column]:
+    """Which bids are meant, by the beginning of a column's name."""
+    price = fn.col("price")
+    middle = (price >= LOW) & (price < HIGH)
+    return {"": fn.lit(True), "low_": price < LOW, "middle_": middle, "high_": price >= HIGH}  # noqa: FBT003
+
+
+def bids_by_price() -> list[Column]:
+    """How many bids there are, in all and by price."""
+    return [fn.count_if(meant).alias(f"{name}bids") for name, meant in price_ranges().items()]
+
+
+def distinct_by_price() -> list[Column]:
+    """The same, and different bidders and auctions; streams know no COUNT(DISTINCT)."""
+    found = bids_by_price()
+    for field in ("bidder", "auction"):
+        found += [
+            fn.size(fn.collect_set(fn.when(meant, fn.col(field)))).alias(f"{name}{field}s")
+            for name, meant in price_ranges().items()
+        ]
+    return found
+
+
+def of_days(bids: DataFrame, keys: list[str], columns: list[Column]) -> DataFrame:
+    """Aggregates of a day."""
+    days = bids.groupBy(*keys, fn.window("happened", "1 day")).agg(*columns)
+    return days.select(*keys, ns(fn.col("window.start")).alias("start"), *days.columns[len(keys) + 1 :])
+
+
+def q17(topics: Topics) -> DataFrame:
+    """Prices of an auction's day."""
+    price = fn.col("price")
+    mean = (fn.sum(price) / fn.count("*")).alias("mean_price")
+    columns = [fn.min(price).alias("min_price"), fn.max(price).alias("max_price"), mean]
+    return of_days(
+        topics("bids"), ["auction"], [*bids_by_price(), *columns, fn.sum(price).alias("sum_price")]
+    )
+
+
+def q20(topics: Topics) -> DataFrame:
     """A join of two streams."""
     auctions, bids = topics("auctions").where(fn.col("category") == CATEGORY), topics("bids")
     joined = bids.join(auctions, bids.auction == auctions.id)
@@ -128,7 +228,7 @@ def q20(topics: Callable[[str], DataFrame]) -> DataFrame:
     )
 
 
-def q21(topics: Callable[[str], DataFrame]) -> DataFrame:
+def q21(topics: Topics) -> DataFrame:
     """Known channels, or what the url says."""
     said = fn.regexp_extract("url", CHANNEL_ID, 1)
     channel_id = fn.when(said != "", said)
@@ -138,7 +238,7 @@ def q21(topics: Callable[[str], DataFrame]) -> DataFrame:
     return rows.where(fn.col("channel_id").isNotNull())
 
 
-def q22(topics: Callable[[str], DataFrame]) -> DataFrame:
+def q22(topics: Topics) -> DataFrame:
     """Folders of the url."""
     parts = fn.split("url", "/")
     folders = [parts[2 + number].alias(f"folder_{number}") for number in (1, 2, 3)]
@@ -153,8 +253,15 @@ QUERIES: dict[str, Query] = {
     "q5": q5,
     "q7": q7,
     "q8": q8,
+    "q9": q9,
     "q11": q11,
+    "q13": q13,
     "q14": q14,
+    "q15": lambda topics: of_days(topics("bids"), [], distinct_by_price()),
+    "q16": lambda topics: of_days(topics("bids"), ["channel"], distinct_by_price()),
+    "q17": q17,
+    "q18": q18,
+    "q19": q19,
     "q20": q20,
     "q21": q21,
     "q22": q22,
@@ -163,5 +270,10 @@ QUERIES: dict[str, Query] = {
 
 if __name__ == "__main__":
     spark = session("nexmark", {"spark.sql.session.timeZone": "UTC"})
-    found = QUERIES[os.environ["PEER_QUERY"]](lambda name: topic(spark, name))
-    write(found.select(fn.to_json(fn.struct("*")).alias("value")))
+    query = os.environ["PEER_QUERY"]
+    found = QUERIES[query](partial(topic, spark))
+    value = fn.to_json(fn.struct("*")).alias("value")
+    if query in UPDATE_KEYS:
+        write(found.select(fn.concat_ws(",", *UPDATE_KEYS[query]).alias("key"), value), "update")
+    else:
+        write(found.select(value))

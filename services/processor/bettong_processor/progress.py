@@ -18,9 +18,12 @@ from bettong.errors import LogError, StoreError
 from bettong.identifiers import PartitionId, TopicPartition, in_use
 from bettong.logs import Logger
 from bettong_processor.reporting import held_up
+from bettong_processor.rest import Rest
 
 # Between two checks. A question to the broker and one to Redis each: what `status` says is this old at most.
 _POLL_S = 0.5
+# A run has its partitions from its start to its end.
+_TOPICS_KNOWN_S = 5.0
 # A broker that does not answer within this is reported as away: what is reported is to be true within 2 s.
 _ANSWER_WAIT_S_MAX = 1.5
 # A partition whose offset has not moved for this long although records wait is reported. Longer than a usual
@@ -108,6 +111,8 @@ class Progress:
         self._metrics: dict[str, str | float] = {}
         self._idle: Mapping[TopicPartition, Idle] = {}
         self._waits_for = ""
+        self._ends: Offsets = {}
+        self._rest = Rest(clock())
         self._stopping = threading.Event()
 
     @classmethod
@@ -120,7 +125,11 @@ class Progress:
         committed: Callable[[], Offsets] = dict,
     ) -> "Progress":
         """Of the settings' Kafka, which it asks by a client of its own, and what partitions have reported in Redis."""
-        log = LogAdmin(settings.kafka_connection, answer_wait_s_max=_ANSWER_WAIT_S_MAX)
+        log = LogAdmin(
+            settings.kafka_connection,
+            answer_wait_s_max=_ANSWER_WAIT_S_MAX,
+            topics_known_s=_TOPICS_KNOWN_S,
+        )
         reported = LiveMetrics(store)
         return cls(
             log,
@@ -152,8 +161,18 @@ class Progress:
         """What is wrong with Kafka, or holds partitions up; "" for nothing."""
         return self._waits_for
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether for a while nothing has come, and nothing waits."""
+        return self._rest.has_begun(self._clock())
+
     def check(self) -> None:
         """One check. Raises what nobody foresaw."""
+        self._check()
+        if not self._idle or len(self._idle) < len(self._ends):
+            self._rest.end(self._clock())
+
+    def _check(self) -> None:
         try:
             ends = in_use(self._log.ends(self._stages), self._partitions)
             begins = self._log.beginnings(self._stages)
@@ -166,6 +185,9 @@ class Progress:
             self._metrics, self._idle, self._waits_for = {}, {}, ""
             return
         self._waits_for = held_up(reported)
+        if ends != self._ends:
+            self._ends = ends
+            self._rest.end(self._clock())
         offsets = folded(ends, begins, reported, self._stages, self._committed())
         self._idle = idle(ends, offsets, reported, self._stages)
         stalls = self._stalls.observe(ends, offsets, self._clock())

@@ -1,14 +1,15 @@
 """Records the class-data archives of Kafka and Spark: `python -m bettong_processor.recording`.
 
 `bettong setup` and `make setup` call it. Counts words once, on a broker and a Spark session that write down at their
-end what classes they have loaded. See `bettong.class_archives`. A Java that can't record leaves no archive: then both
-start as slowly as ever.
+end what classes they have loaded, and starts the tasks of the other schedule. See `bettong.class_archives`. A Java that
+can't record leaves no archive: then all start as slowly as ever.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,13 +18,13 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from bettong.application.plan import plan
-from bettong.class_archives import KAFKA, SPARK, archive, recording, sign
+from bettong.class_archives import KAFKA, MICRO_BATCH, NAMES, RESIDENT, archive, recording, sign
 from bettong.config.processor import ProcessorSettings, Schedule
 from bettong.config.reading import read
 from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisStore
-from bettong.errors import BettongError, LogError
+from bettong.errors import BettongError, LocalError, LogError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.identifiers import Origin, SequenceNumber, TopicPartition
@@ -33,14 +34,16 @@ from bettong.logs import configure
 from bettong.topics import stage_topic
 from bettong_processor.java import Java, set_environment
 from bettong_processor.micro_batch.query import start
+from bettong_processor.resident.driver import start_run
 from bettong_processor.warming import warm_up
 
 _APPLICATION = Path(__file__).with_name("recorded_application.py")
 _END_S_MAX = 120.0  # of a JVM that writes its archive; it needs seconds
+_POLL_S = 0.1
 
 
 def main() -> None:
-    """Records both archives. Where that fails, those that were there stay."""
+    """Records all archives. Where that fails, those that were there stay."""
     archives = archive(KAFKA).parent
     old = archives.with_name(f"{archives.name}.old")
     try:
@@ -59,7 +62,7 @@ def main() -> None:
         shutil.rmtree(old, ignore_errors=True)
     except (BettongError, OSError) as error:
         sys.exit(f"no class-data archives: {error}")
-    for name in (KAFKA, SPARK):
+    for name in NAMES:
         print(  # noqa: T201 - a program of its own, whose output a setup shows or keeps
             f"{name}: {archive(name).stat().st_size >> 20} MiB" if archive(name).exists() else f"{name}: none"
         )
@@ -74,9 +77,10 @@ def record() -> None:
             broker.keep_checkpoint()
             os.environ |= recording(KAFKA)
             broker.start()
-            os.environ |= recording(SPARK)
             with RedisServer(Path(folder) / "redis") as redis:
-                count_words(Path(folder), kafka=broker.bootstrap, redis=redis.url)
+                for name in _WORK:
+                    os.environ |= recording(name)
+                    _run_apart(name, folder, broker.bootstrap, redis.url)
             broker.terminate()
             assert broker.process is not None  # noqa: S101 - it was started above
             broker.process.wait(_END_S_MAX)
@@ -84,22 +88,40 @@ def record() -> None:
             broker.kill()
 
 
-def count_words(folder: Path, *, kafka: str, redis: str) -> None:
-    """A line through the processor, twice: in the first batch of a query, and in a later one."""
-    settings = read(
-        ProcessorSettings,
-        {
-            "application": str(_APPLICATION),
-            "kafka": kafka,
-            "redis": redis,
-            "partitions": 2,
-            "schedule": Schedule.MICRO_BATCH,  # whose Java does more
-            "spark_master": "local[2]",
-            "checkpoint": str(folder / "checkpoint"),
-            "state_dir": folder / "state",
-            "kernel_cache": folder / "kernels",
-        },
-    )
+def _run_apart(*words: str) -> None:
+    """In a process of its own, for each has one Java: `work_apart` of these words."""
+    ended = subprocess.run([sys.executable, "-m", "bettong_processor.recording", *words], check=False)
+    if ended.returncode:
+        raise LocalError(f"recording {words[0]} ended with exit code {ended.returncode}")
+
+
+def work_apart(name: str, folder: str, kafka: str, redis: str) -> None:
+    """What Spark's Java does while the archive of that name is recorded."""
+    try:
+        _WORK[name](Path(folder) / name, kafka, redis)
+    except BettongError as error:
+        sys.exit(str(error))
+
+
+def start_tasks(folder: Path, kafka: str, redis: str) -> None:
+    """Starts the tasks of `resident`, and ends them when they have their partitions: Java sees nothing of messages."""
+    settings = _settings(folder, kafka, redis, Schedule.RESIDENT)
+    planned = plan(load(settings.application))
+    set_environment(settings)
+    with Java(settings, end_s_max=_END_S_MAX) as java, RedisStore(redis, planned.application) as store:
+        context = java.context(planned.application)
+        warm_up(context, settings)
+        run = start_run(context, settings, planned, store, configure(settings, "setup"))
+        until_s = time.monotonic() + _END_S_MAX
+        while not run.metrics() or run.waits_for():
+            if run.ended(_POLL_S) or time.monotonic() > until_s:
+                raise LocalError(f"Spark's tasks do not start: {run.waits_for()}")
+        run.stop(_END_S_MAX)
+
+
+def count_words(folder: Path, kafka: str, redis: str) -> None:
+    """A line through `micro-batch`, twice: in the first batch of a query, and in a later one."""
+    settings = _settings(folder, kafka, redis, Schedule.MICRO_BATCH)
     planned = plan(load(settings.application))
     LogAdmin(kafka).create_topics(
         planned.topics,
@@ -137,6 +159,23 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
         run.stop(_END_S_MAX)
 
 
+def _settings(folder: Path, kafka: str, redis: str, schedule: Schedule) -> ProcessorSettings:
+    return read(
+        ProcessorSettings,
+        {
+            "application": str(_APPLICATION),
+            "kafka": kafka,
+            "redis": redis,
+            "partitions": 2,
+            "schedule": schedule,
+            "spark_master": "local[2]",
+            "checkpoint": str(folder / "checkpoint"),
+            "state_dir": folder / "state",
+            "kernel_cache": folder / "kernels",
+        },
+    )
+
+
 def line(sequence: SequenceNumber) -> bytes:
     """A frame of the source, as a sender writes it."""
     (source,) = plan(load(str(_APPLICATION))).sources
@@ -154,5 +193,7 @@ def line(sequence: SequenceNumber) -> bytes:
     )
 
 
+_WORK = {MICRO_BATCH: count_words, RESIDENT: start_tasks}
+
 if __name__ == "__main__":
-    main()
+    work_apart(*sys.argv[1:]) if sys.argv[1:] else main()

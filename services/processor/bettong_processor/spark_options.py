@@ -4,7 +4,7 @@ import os
 import shlex
 from pathlib import Path
 
-from bettong.class_archives import SPARK, reading
+from bettong.class_archives import MICRO_BATCH, RESIDENT, reading
 from bettong.config.processor import ProcessorSettings, Schedule
 from bettong.config.service import PREFIX
 from bettong.errors import SettingsError
@@ -17,9 +17,11 @@ _ARROW_BYTES_MAX = 8 * 1024 * 1024
 # what it is given at its start, by default a part of the machine's memory, it would touch bit by bit, and look for an
 # hour as if it leaked. Under `micro-batch` it reads the log, and its young generation grows to what that takes.
 _COLLECTOR = {
-    Schedule.RESIDENT: ("-XX:+UseSerialGC", "-Xms96m", "-Xmn48m"),
+    Schedule.RESIDENT: ("-XX:+UseSerialGC", "-Xms64m", "-Xmn24m"),
     Schedule.MICRO_BATCH: ("-XX:+UseParallelGC",),
 }
+# What Java loads at its start, parsed and verified once.
+_ARCHIVE = {Schedule.RESIDENT: RESIDENT, Schedule.MICRO_BATCH: MICRO_BATCH}
 
 
 def options(settings: ProcessorSettings) -> dict[str, str]:
@@ -51,7 +53,8 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
         options["spark.ui.enabled"] = str(bool(settings.spark_ui)).lower()
     jars = [str(jar) for jar in connector_jars(settings)]
     if local:
-        java = shlex.join((*_COLLECTOR[settings.schedule], "-XX:TieredStopAtLevel=1", *reading(SPARK)))
+        archived = reading(_ARCHIVE[settings.schedule])
+        java = shlex.join((*_COLLECTOR[settings.schedule], "-XX:TieredStopAtLevel=1", *archived))
         options |= {
             # Not `spark.jars`: what Java is to find in its archive must be on its class path from the start.
             "spark.driver.extraClassPath": os.pathsep.join(jars),

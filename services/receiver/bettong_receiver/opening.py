@@ -84,9 +84,13 @@ class Opening:
             buffer_bytes_max=_DEAD_LETTERS_BYTES_MAX,
         )
 
-    def admin(self, *, answer_wait_s_max: float = 10.0) -> LogAdmin:
-        """For one thread to ask the log questions with. Does not connect yet."""
-        return LogAdmin(self._settings.kafka_connection, answer_wait_s_max=answer_wait_s_max)
+    def admin(self, *, answer_wait_s_max: float = 10.0, topics_known_s: float = 0.0) -> LogAdmin:
+        """For one thread to ask the log questions with. Does not connect yet. See LogAdmin."""
+        return LogAdmin(
+            self._settings.kafka_connection,
+            answer_wait_s_max=answer_wait_s_max,
+            topics_known_s=topics_known_s,
+        )
 
     def _prepared(self, admin: LogAdmin) -> dict[SinkPartition, int]:
         settings = self._settings

@@ -17,6 +17,8 @@ from bettong_receiver.subscriber_queues import note_lags, subscriber_values
 
 # A question to the broker; the lag need not be newer than what people look at.
 _LAG_INTERVAL_S = 0.5
+# How old what it knows of topics may be, when it asks where they end.
+TOPICS_KNOWN_S = 5.0
 # A broker that does not answer within this is reported as away: a report is to be true within 2 s.
 LAG_WAIT_S_MAX = 1.5
 

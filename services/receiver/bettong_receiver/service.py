@@ -27,7 +27,7 @@ from bettong.services import RECEIVER
 from bettong_receiver.delivery.tasks import SinkTasks
 from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening
-from bettong_receiver.reporting import LAG_WAIT_S_MAX, Reporter
+from bettong_receiver.reporting import LAG_WAIT_S_MAX, TOPICS_KNOWN_S, Reporter
 from bettong_receiver.routes import routes
 from bettong_receiver.servicer import PERMISSIONS, SUBSCRIBE, SubscribeServicer, handlers
 from bettong_receiver.status import RUNNING, STOPPING, ReceiverStatus
@@ -103,7 +103,7 @@ class Receiver:
         )
         self._reporter = Reporter(
             live,
-            self._opening.admin(answer_wait_s_max=LAG_WAIT_S_MAX),
+            self._opening.admin(answer_wait_s_max=LAG_WAIT_S_MAX, topics_known_s=TOPICS_KNOWN_S),
             self._status,
             log,
             instance=settings.instance,

@@ -62,7 +62,7 @@ class Feed:
         self._failure: BaseException | None = None
         self._refusal: BaseException | None = None
         self._splitting = 0
-        self._settled = asyncio.Event()
+        self._all_read = asyncio.Event()
         self._opening: Entry | None = None
         self._finished = False
 
@@ -122,8 +122,8 @@ class Feed:
     ) -> None:
         """Hands a frame over to the splitter; waits while the lease is in doubt or a buffer full.
 
-        Raises Refusal when the feed takes no more. When this frame is refused, `settled` and `receipt` raise it, and no
-        frame behind it is read. Without a lease whoever feeds it sees to it by other means that nobody else has the
+        Raises Refusal when the feed takes no more. When this frame is refused, `all_read` and `receipt` raise it, and
+        no frame behind it is read. Without a lease whoever feeds it sees to it by other means that nobody else has the
         stream. `oversized`: see `Session.take`.
         """
         await self._take(lambda: frame, frame.ByteSize(), lease, oversized)
@@ -147,12 +147,12 @@ class Feed:
             self.ledger.drop(entry)
             raise
         self._splitting += 1
-        self._settled.clear()
+        self._all_read.clear()
 
-    async def settled(self) -> None:
+    async def all_read(self) -> None:
         """Returns when all frames that were taken are read and given to the log. Raises what one was refused for."""
         while self._splitting and self._refusal is None:
-            await self._settled.wait()
+            await self._all_read.wait()
         if self._refusal is not None:
             raise self._refusal
 
@@ -168,7 +168,7 @@ class Feed:
             asyncio.get_running_loop().call_later(RECEIPTS_WAIT_S, self.fail, outcome)
             self.wake()
         if not self._splitting or self._refusal is not None:
-            self._settled.set()
+            self._all_read.set()
 
     async def _handed_over(self, entry: Entry, work: Work) -> None:
         """Returns when it is done, and it is also when the caller is cancelled. Raises what it raises."""

@@ -12,9 +12,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
-from bettong.errors import LogError, LogUnavailableError
+from bettong.errors import LogError
 from bettong.identifiers import TopicPartition
 from bettong.ingest.refusal import Code, Refusal, exhausted, refused_by_log, unavailable
 from bettong.ingest.session import Session, SourceRoute, Taken
@@ -22,6 +21,7 @@ from bettong.traces import NO_SAMPLING, FrameSampling
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.answers import Answers, Log
 from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, SplittingProgress
+from bettong_sender.confirming import Appender, Confirming, RecordAnswer
 from bettong_sender.feed import Feed, Number, OnDone, Outcome, Work
 from bettong_sender.guards import Guards
 from bettong_sender.ledger import Entry
@@ -31,10 +31,6 @@ from bettong_sender.status import SenderStatus
 from bettong_sender.ticker import Ticker
 from bettong_sender.tracing import Answer, SenderTracing
 
-# While it is not known whether what the log takes counts: see `generation_watch`, which asks each second.
-_ASK_AGAIN_S = 0.2
-_HELD_S_MAX = 5.0
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -43,16 +39,6 @@ class Limits:
     credits: int
     sessions_max: int
     buffer_bytes_max: int
-
-
-class Appender(Protocol):
-    """Whose records are appended; called with what the log said of each, on the event loop."""
-
-    def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
-        """See Feed."""
-
-    def wake(self) -> None:
-        """The log has answered for all records of an entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +82,6 @@ class Intake:
         self._log: Log | None = None
         self._identities: Mapping[str, str] = {}
         self._generation = 0
-        self._is_current: Callable[[], bool] = lambda: True
-        # What the log said while it was not known whether it counts; credits and the buffer bound it.
-        self._held: list[_Answer] = []
         self._absence = "the sender starts"
         self._application = application
         self._clock = clock
@@ -111,7 +94,8 @@ class Intake:
         self._loop = asyncio.get_running_loop()
         # Where the partitions of each stage end, as far as sessions know: see Numbering.
         self._ends = {route.stage_topic: [-1] * route.partitions for route in routes.values()}
-        self._answers: Answers[_Answer] = Answers(self._loop, self._answered)
+        self._answers: Answers[RecordAnswer] = Answers(self._loop, self._answered)
+        self._confirming = Confirming(self._loop, self._confirmed)
         self._split_pieces: Answers[tuple[_Piece, Outcome]] = Answers(self._loop, self._piece_is_done)
         # A source whose decoder stands still holds its own share of the buffer with frames that nobody has read.
         share = max(1, limits.buffer_bytes_max // max(1, len(routes)))
@@ -173,7 +157,7 @@ class Intake:
                     )
                 )
         self._log, self._identities, self._generation = log, identities, generation
-        self._is_current = is_current
+        self._confirming.is_current = is_current
         for ends in self._ends.values():
             ends[:] = [-1] * len(ends)  # a topic of the same name may have begun anew
         for feed in self._feeds:
@@ -356,30 +340,12 @@ class Intake:
         if entry.is_answered:
             appender.wake()
 
-    def _answered(self, answer: "_Answer") -> None:
+    def _answered(self, answer: RecordAnswer) -> None:
         self.progress.note_answer(self._loop.time())
-        if not self._held and (self._is_current() or isinstance(answer[-1], LogError)):
-            self._take_answer(answer)
-            return
-        if not self._held:
-            self._loop.call_later(_ASK_AGAIN_S, self._ask_again, self._loop.time())
-        self._held.append(answer)
+        self._confirming.put(answer)
 
-    def _ask_again(self, since_s: float) -> None:
-        """What the log has taken counts once it is known again that nothing has changed, and not after a while."""
-        if not self._is_current() and self._loop.time() - since_s < _HELD_S_MAX:
-            self._loop.call_later(_ASK_AGAIN_S, self._ask_again, since_s)
-            return
-        held, self._held = self._held, []
-        for each in held:
-            self._take_answer(each)
-
-    def _take_answer(self, answer: "_Answer") -> None:
+    def _confirmed(self, answer: RecordAnswer) -> None:
         appender, entry, partition, opens, result = answer
-        if not isinstance(result, LogError) and not self._is_current():
-            result = LogUnavailableError(
-                "Kafka was away, and it is not known whether the application was repartitioned meanwhile"
-            )
         if not appender.answered(entry, partition, result, opens=opens):
             entry.failed = True
         entry.answered += 1
@@ -408,7 +374,3 @@ class Intake:
             self.room.set()
             for feed in self._feeds:
                 feed.wake()
-
-
-# Of a record: whose it is, its frame, its partition, whether it opens that, and its offset, or why it has none.
-_Answer = tuple[Appender, Entry, int, bool, int | LogError]

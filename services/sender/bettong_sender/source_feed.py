@@ -99,9 +99,9 @@ class _Stream:
         # The sender that stored the boundaries has shut out all others: that is the lease.
         await self.feed.take(frame, lease=None, oversized=self._oversized(batch))
 
-    async def settled(self) -> None:
+    async def all_read(self) -> None:
         """Returns when all that was handed over is given to the log. Raises Refusal."""
-        await self.feed.settled()
+        await self.feed.all_read()
 
     def _oversized(self, batch: ExternalBatch) -> dict[int, str]:
         """The records that no frame can hold. Sending less at a time is no remedy for them."""
@@ -224,7 +224,7 @@ class SourceFeed:
                 for stream, batch in batches:
                     await stream.send(batch)
                 for stream, _ in batches:
-                    await stream.settled()
+                    await stream.all_read()
                 if small:
                     await asyncio.sleep(rest_s(clock() - begun_s))
                     reading = self._read(reader, streams)

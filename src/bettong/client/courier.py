@@ -74,6 +74,8 @@ class Courier:
         # Nobody sends the frames of such a stream again but this object. A frame that is traced is one call's.
         self._joins = hello.ephemeral and tracing is None
         self._changed = threading.Condition()
+        # Whether gRPC's thread wakes by itself to send what waits.
+        self._rests = False
         self._outbox = Outbox(hello.acknowledged)
         self._welcome: Welcome | None = None
         self._failure: ClientError | None = None
@@ -122,7 +124,8 @@ class Courier:
         """Takes a frame of so many messages; blocks at most `wait_s` for a credit. Raises ClientError."""
         with self._changed:
             self._await(lambda: self._outbox.put(frame, messages), wait_s, "no credit for another frame")
-            if self._outbox.is_ready:
+            rest_s = self._outbox.wait_s(time.monotonic())
+            if rest_s == 0.0 or (rest_s is not None and not self._rests):
                 self._changed.notify_all()
 
     def flush(self, wait_s: float) -> None:
@@ -300,9 +303,13 @@ class Courier:
     def _next(self, session: int) -> IngestRequest | None:
         with self._changed:
             while self._session == session and not (self._finishing and self._outbox.is_empty):
-                if (request := self._outbox.next()) is not None:
+                now_s = time.monotonic()
+                if (request := self._outbox.next(now_s)) is not None:
                     return request
-                self._changed.wait()
+                rest_s = self._outbox.wait_s(now_s)
+                self._rests = rest_s is not None
+                self._changed.wait(rest_s)
+                self._rests = False
         return None
 
 

@@ -1,11 +1,12 @@
 """Small frames joined while they wait, so that a message that is sent by itself does not cost a frame. Pure.
 
-    sent by 5 calls          1    2  3    4  5         frames 1 and 3 are in flight, 5 waits for a receipt
+    sent by 5 calls          1    2  3    4  5         frames 1 and 3 are in flight, 5 waits
     frames                   1    3       5
 
-As TCP does (Nagle, RFC 896): what is small goes at once while little is on its way, and waits for an answer else. A
-joined frame has the number of its last part. What was sent once is never joined: under a number that a sender may have
-seen there must be the same messages for ever. So only the frames of a stream that nobody feeds again can be joined.
+A small frame goes at once when none went just before. Else it waits for a moment, and while several are without a
+receipt, as TCP's do (Nagle, RFC 896). A joined frame has the number of its last part. What was sent once is never
+joined: under a number that a sender may have seen there must be the same messages for ever. So only the frames of a
+stream that nobody feeds again can be joined.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ _BYTES_MAX = 32 * 1024
 _GROWTH = 16
 _FIXED_PART = 2
 
-# A small frame waits while so many are in flight. With fewer the sender waits for the client; with more, messages do
-# not come together.
+# So long after a frame a small one follows at the soonest. Receipts alone do not do: what is answered soon is followed
+# soon, by less, until small frames fill the machine.
+REST_S = 0.004
+# A small frame waits while so many are in flight: where each takes long, they become larger.
 IN_FLIGHT = 4
 
 
-class Outgoing:
+class PendingFrame:
     """A frame that has no receipt yet. `sent`: a sender may have seen it."""
 
     __slots__ = ("messages", "parts", "sent", "size")
@@ -71,11 +74,11 @@ class Joining:
             min(_BYTES_MAX, welcome.frame_bytes_max // _GROWTH),
         )
 
-    def waits(self, last: Outgoing) -> bool:
+    def waits(self, last: PendingFrame) -> bool:
         """Whether the last frame is one that others may be joined to."""
         return not last.sent and last.messages < self.messages_max and last.size < self.bytes_max
 
-    def join(self, last: Outgoing, new: Outgoing) -> bool:
+    def join(self, last: PendingFrame, new: PendingFrame) -> bool:
         """Joins a new frame to the last one; False where it must be one by itself."""
         alike = last.parts[-1].frame.WhichOneof("body") == new.parts[-1].frame.WhichOneof("body")
         fits = last.messages + new.messages <= self.messages_max and last.size + new.size <= self.bytes_max
@@ -86,7 +89,7 @@ class Joining:
         last.size += new.size
         return True
 
-    def request(self, frame: Outgoing) -> IngestRequest:
+    def request(self, frame: PendingFrame) -> IngestRequest:
         """The frame as it goes, from now on always."""
         if len(frame.parts) > 1:
             frame.parts = [joined([part.frame for part in frame.parts], self.arrow_schema)]

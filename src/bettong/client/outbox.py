@@ -4,23 +4,28 @@ acknowledged | in flight | unsent |
              '---- frames -------'     all are sent again, in this order, when a session is lost
 """
 
+import math
 from collections import deque
 
-from bettong.client.joining import IN_FLIGHT, Joining, Outgoing
+from bettong.client.joining import IN_FLIGHT, REST_S, Joining, PendingFrame
 from bettong.v1.ingest_pb2 import IngestRequest, Receipt
 
 
 class Outbox:
-    """Holds at most as many frames as a session has credits. `joining`: None where each frame stays as it is."""
+    """Holds at most as many frames as a session has credits. `joining`: None where each frame stays as it is.
+
+    Times are of a clock that never goes back.
+    """
 
     def __init__(self, acknowledged: int) -> None:
         self.acknowledged = acknowledged
         self.dead_letters = 0
         self.joining: Joining | None = None
-        self._frames: deque[Outgoing] = deque()
+        self._frames: deque[PendingFrame] = deque()
         self._in_flight = 0
         self._credits = 0
         self._newest = 0
+        self._sent_s = -math.inf
 
     @property
     def is_empty(self) -> bool:
@@ -32,14 +37,14 @@ class Outbox:
         """Whether there is a credit for one frame more; never without a session."""
         return self._credits > len(self._frames) - self._in_flight
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether there is a frame to send now."""
+    def wait_s(self, now_s: float) -> float | None:
+        """For how long no frame is to be sent; None: until a receipt comes, or another frame."""
         if not self._credits or self._in_flight == len(self._frames):
-            return False
+            return None
         is_last = self._in_flight == len(self._frames) - 1
-        joins = self.joining is not None and is_last and self.joining.waits(self._frames[-1])
-        return not joins or self._in_flight < IN_FLIGHT
+        if self.joining is None or not is_last or not self.joining.waits(self._frames[-1]):
+            return 0.0
+        return max(0.0, self._sent_s + REST_S - now_s) if self._in_flight < IN_FLIGHT else None
 
     def resumed(self, acknowledged: int) -> None:
         """The sender knows the stream up to there, from before the first session; call it before the first `put`."""
@@ -52,7 +57,7 @@ class Outbox:
         """
         sequence = request.frame.sequence
         if not self._newest < sequence <= self.acknowledged:
-            new = Outgoing(request, messages)
+            new = PendingFrame(request, messages)
             if not (self.joining is not None and self._frames and self.joining.join(self._frames[-1], new)):
                 if not self.has_room:
                     return False
@@ -68,14 +73,14 @@ class Outbox:
         """The session has ended: all frames without a receipt are unsent again."""
         self._in_flight, self._credits = 0, 0
 
-    def next(self) -> IngestRequest | None:
-        """The next frame to send, which spends a credit; None when none `is_ready`."""
-        if not self.is_ready:
+    def next(self, now_s: float) -> IngestRequest | None:
+        """The next frame to send, which spends a credit; None when none is to be sent now."""
+        if self.wait_s(now_s) != 0.0:
             return None
         frame = self._frames[self._in_flight]
         self._in_flight += 1
         self._credits -= 1
-        frame.sent = True
+        frame.sent, self._sent_s = True, now_s
         return frame.parts[0] if self.joining is None else self.joining.request(frame)
 
     def received(self, receipt: Receipt) -> None:

@@ -45,8 +45,8 @@ class Sender:
             orders.send_messages([Order(...), Order(...)])
 
     A send returns as soon as its messages may be in flight, and blocks while the sender grants no credit. A few
-    thousand messages make the best speed. Each send is a frame. Small ones go at once while few are in flight; those
-    that wait for receipts become one frame, with the number of the last (decision 60), unless the stream has a name.
+    thousand messages make the best speed. Each send is a frame. Small ones that follow each other within 4 ms become
+    one, with the number of the last (decision 60), unless the stream has a name.
     Frames without a receipt are kept and, after a lost connection, sent again under their numbers, so each counts once.
     Leaving the context waits for all receipts.
 

@@ -34,7 +34,7 @@ def checked(
 ) -> _Model:
     """The tables as a model. Raises SettingsError that names `where`, table and field of every fault.
 
-    `tags`: names of the members of unions, which pydantic puts into locations.
+    `tags`: names of the members of unions, which pydantic puts into locations: behind an index, or in <> anywhere.
     """
     try:
         return model.model_validate(content)
@@ -46,7 +46,7 @@ def checked(
 def text_of(model: BaseModel) -> str:
     """A file of which `read` and `checked` make the model again, where an empty list or table means nothing.
 
-    Its tables, and those in lists, must hold plain values and lists of these.
+    Tables within tables, and within lists of these, stand in one line.
     """
     content = model.model_dump(mode="json", exclude_none=True)
     filled = {name: value for name, value in content.items() if value not in ([], {})}
@@ -65,11 +65,24 @@ def text_of(model: BaseModel) -> str:
     return "\n".join(lines) + "\n"
 
 
+def line_of(model: BaseModel) -> str:
+    """It as a table in one line, without its defaults."""
+    return _inline(model.model_dump(mode="json", exclude_defaults=True))
+
+
 def _lines(table: Mapping[str, object]) -> Iterator[str]:
-    """JSON's texts, numbers and lists are TOML's; but TOML has DEL escaped, too."""
     for name, value in table.items():
-        key = name if _PLAIN_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)
-        yield f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+        key = name if _PLAIN_KEY.fullmatch(name) else _inline(name)
+        yield f"{key} = {_inline(value)}"
+
+
+def _inline(value: object) -> str:
+    """JSON's texts and numbers are TOML's; but TOML has DEL escaped, too."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(_lines(value))} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_inline, value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _location(location: tuple[str | int, ...], tags: Collection[str]) -> str:
@@ -78,6 +91,6 @@ def _location(location: tuple[str | int, ...], tags: Collection[str]) -> str:
     for before, part in zip((None, *location), location, strict=False):
         if isinstance(part, int):
             text += f"[{part}]"
-        elif not (isinstance(before, int) and part in tags):
+        elif part not in tags or not (isinstance(before, int) or part.startswith("<")):
             text += f".{part}" if text else part
     return text or "spec"

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext
 from multiprocessing.synchronize import Barrier
 
 from bettong.client.sender import Sender
 from bettong.errors import BettongError, LabError
-from bettong.lab.load import DueFrame, Pace, due_frames, make_load
+from bettong.lab.load import DueFrame, Pace, due_frames
 from bettong.lab.spec import RunSpec
+from bettong.lab.table_load import load_of
 from bettong.lab.topics import RunTopics, TopicFeed
 
 _READY_S_MAX = 120.0
@@ -36,16 +38,36 @@ class ClientTask:
     topics: RunTopics | None
     index: int
 
-    def owns(self, source: str, streams: dict[str, int]) -> bool:
-        """Whether the messages of a source are its own: sources are assigned in the order in which they come."""
-        number = streams.setdefault(source, len(streams))
-        return number % self.spec.processes == self.index
-
     @property
     def frame_messages(self) -> int:
         """Of one frame. Into a topic, where there is a rate, each message goes when it is due itself."""
         alone = self.topics is not None and self.topics.of_sources and self.spec.steps
         return 1 if alone else self.spec.frame_messages
+
+
+class _Feeds:
+    """What a process feeds: sources are shared out among all processes, in the order in which they come."""
+
+    def __init__(self, task: ClientTask, opened: ExitStack) -> None:
+        self._task, self._opened = task, opened
+        self._feeds: dict[str, Sender | TopicFeed | None] = {}
+
+    def of(self, source: str) -> Sender | TopicFeed | None:
+        """That of a source, opened at its first call; None for a source of another process."""
+        task = self._task
+        if source not in self._feeds:
+            self._feeds[source] = None
+            if (len(self._feeds) - 1) % task.spec.processes == task.index:
+                feed = open_feed(source, task.target, task.topics)
+                self._opened.enter_context(feed)
+                self._feeds[source] = feed
+        return self._feeds[source]
+
+    def flush(self) -> None:
+        """Blocks until all is durable."""
+        for feed in self._feeds.values():
+            if feed is not None:
+                feed.flush(_DURABLE_S_MAX)
 
 
 class Clients:
@@ -120,20 +142,21 @@ def _work(task: ClientTask, barrier: Barrier, pipe: Connection) -> None:
     """In the process: says "" when it is ready, and when all is durable; or what went wrong."""
     try:
         pace = Pace(task.spec.steps)
-        load = make_load(task.spec.load, task.spec.messages or pace.messages, task.spec.seed)
-        frames = due_frames(load.rounds(), task.frame_messages, pace)
+        rounds = load_of(task.spec).rounds()
+        first = next(rounds, [])
+        frames = due_frames(chain([first], rounds), task.frame_messages, pace)
         with ExitStack() as opened:
-            feeds: dict[str, Sender | TopicFeed] = {}
+            feeds = _Feeds(task, opened)
+            for part in first:
+                if part.messages:  # all are open before any is fed, so that event time waits for each
+                    feeds.of(part.source)
             ahead = next(frames, None)
             pipe.send("")
             begin_s = pipe.recv()
-            streams: dict[str, int] = {}
             while ahead is not None:
-                if task.owns(ahead.part.source, streams):
-                    if ahead.part.source not in feeds:
-                        feeds[ahead.part.source] = open_feed(ahead.part.source, task.target, task.topics)
-                        opened.enter_context(feeds[ahead.part.source])
-                    _send(feeds[ahead.part.source], ahead, begin_s, paced=bool(task.spec.steps))
+                feed = feeds.of(ahead.source)
+                if feed is not None:
+                    _send(feed, ahead, begin_s, paced=bool(task.spec.steps))
                 if ahead.ends_round:
                     _end_round(feeds, barrier)
                 ahead = next(frames, None)
@@ -145,13 +168,14 @@ def _work(task: ClientTask, barrier: Barrier, pipe: Connection) -> None:
 
 def _send(feed: Sender | TopicFeed, frame: DueFrame, begin_s: float, *, paced: bool) -> None:
     due_s = begin_s + frame.due_s
-    time.sleep(max(0.0, due_s - time.time()))
+    early_s = due_s - time.time()
+    if early_s > 0:  # a sleep of 0 s takes 60 us, too
+        time.sleep(early_s)
     feed.send_columns(dict(frame.part.columns), sent_ns=int(due_s * 1e9) if paced else None)
 
 
-def _end_round(feeds: Mapping[str, Sender | TopicFeed], barrier: Barrier) -> None:
-    for feed in feeds.values():
-        feed.flush(_DURABLE_S_MAX)
+def _end_round(feeds: _Feeds, barrier: Barrier) -> None:
+    feeds.flush()
     try:
         barrier.wait(_DURABLE_S_MAX)
     except Exception as error:

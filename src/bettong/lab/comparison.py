@@ -38,7 +38,8 @@ CHANCE = 0.05
 COSTS = frozenset({"us", "ms", "s", "MB", "% of a core", "% more"})
 # Metrics of a run of the lab; of other measurements none is a detail.
 _DETAIL = re.compile(
-    r"(CPU|memory) of (?!all\b).*|GC pauses of .*|network, .*|.*/s, (p90|p99\.99|max)|.*: longest pause .*, .*"
+    r"(CPU|memory) of (?!all\b).*|PSS of .*|GC pauses of .*|network, .*|.*/s, (p90|p99\.99|max)"
+    r"|.*: longest pause .*, .*"
 )
 _RESAMPLES = 9_999
 _SEED = 1

@@ -108,7 +108,8 @@ def _merged(measured: Sequence[MeasuredMetric]) -> list[MeasuredMetric]:
 
 def _asked(spec: RunSpec) -> dict[str, str | int]:
     """All that decides what is measured. Of a cluster, images are none of it: they are what is measured."""
-    asked: dict[str, str | int] = {"run": spec.name, "application": spec.application, "load": spec.load}
+    asked: dict[str, str | int] = {"run": spec.name, "application": spec.application}
+    asked["load"] = spec.load if isinstance(spec.load, str) else toml_files.line_of(spec.load)
     if spec.messages is not None:
         asked["messages"] = spec.messages
     else:

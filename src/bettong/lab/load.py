@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+import pyarrow as pa
 
 from bettong.errors import BettongError, SettingsError
 from bettong.lab.spec import LoadStep
@@ -27,14 +28,14 @@ VALUE, PARTITION = "value", "partition"
 
 @dataclass(frozen=True, slots=True)
 class LoadPart:
-    """Messages of a source, as columns by field, in the order of sending.
+    """Messages of a source, as columns by field, numpy's or Arrow's, in the order of sending.
 
     Where the source reads a topic: VALUE, an array of bytes objects, and PARTITION, whole numbers that are taken modulo
     the topic's partitions; without it they take turns.
     """
 
     source: str
-    columns: Mapping[str, np.ndarray]
+    columns: Mapping[str, np.ndarray | pa.Array]
 
     @property
     def messages(self) -> int:
@@ -44,6 +45,19 @@ class LoadPart:
     def slice(self, start: int, stop: int) -> LoadPart:
         """Some of them."""
         return LoadPart(self.source, {name: column[start:stop] for name, column in self.columns.items()})
+
+
+class SinkResults(bytes):
+    """All bytes of a sink's results, as they came; `each`: one by one."""
+
+    each: Sequence[bytes]
+
+    @classmethod
+    def of(cls, results: Sequence[bytes]) -> SinkResults:
+        """These."""
+        made = cls(b"".join(results))
+        made.each = results
+        return made
 
 
 @runtime_checkable
@@ -59,7 +73,7 @@ class LabLoad(Protocol):
     def result_bytes(self) -> Mapping[str, int]:
         """How many bytes of results come out, by sink; a sink that is not named is not waited for."""
 
-    def wrong(self, results: Mapping[str, bytes]) -> str:
+    def wrong(self, results: Mapping[str, SinkResults]) -> str:
         """What is wrong with the results of each sink, in a line; "" when nothing is."""
 
 
@@ -73,12 +87,27 @@ class TopicLoad(LabLoad, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DueFrame:
-    """`due_s`: after the beginning, or 0 where it is as fast as it goes. `ends_round`: durable before the next one."""
+    """Some messages of a part of a round.
 
-    part: LoadPart
+    `due_s`: after the beginning, or 0 where it is as fast as it goes. `ends_round`: durable before the next one.
+    """
+
+    whole: LoadPart
+    start: int
+    stop: int
     due_s: float
     step: int
     ends_round: bool
+
+    @property
+    def source(self) -> str:
+        """Whose they are."""
+        return self.whole.source
+
+    @property
+    def part(self) -> LoadPart:
+        """They alone: cut out here, so that a process does not cut out what another one sends."""
+        return self.whole.slice(self.start, self.stop)
 
 
 class Pace:
@@ -112,18 +141,22 @@ class Pace:
 
 
 def due_frames(rounds: Iterator[Sequence[LoadPart]], frame_messages: int, pace: Pace) -> Iterator[DueFrame]:
-    """The parts of each round in frames, in turns, each with when its first message is due."""
+    """The parts of each round in frames, in turns, each with when its first message is due.
+
+    All parts end together: frames of the longest one have `frame_messages`, those of others fewer, in proportion.
+    """
     sent = 0
     for parts in rounds:
         longest = max((part.messages for part in parts), default=0)
         end = sent + sum(part.messages for part in parts)
         for start in range(0, longest, frame_messages):
+            stop = min(start + frame_messages, longest)
             for part in parts:
-                if start < part.messages:
-                    piece = part.slice(start, start + frame_messages)
+                first, behind = (at * part.messages // longest for at in (start, stop))
+                if first < behind:
                     due = pace.due_s(sent), pace.step_of(sent)
-                    sent += piece.messages
-                    yield DueFrame(piece, *due, ends_round=sent == end)
+                    sent += behind - first
+                    yield DueFrame(part, first, behind, *due, ends_round=sent == end)
 
 
 def make_load(path: str, messages: int, seed: int) -> LabLoad:

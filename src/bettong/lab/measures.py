@@ -109,10 +109,12 @@ def usages(usage: Usage, gc_pauses: Sequence[GcPause], messages: int) -> list[Me
     for each in gc_pauses:
         paused_s[each.target] += each.lasting_ms / 1e3
     memory = {"all": usage.memory_of_all_mb, **usage.memory_mb} if usage.memory_mb else {}
+    pss = {"all": usage.pss_of_all_mb, **usage.pss_mb} if usage.pss_mb else {}
     sent_mb = usage.network_mb * 1e6 / messages if messages else 0.0
     return [
         *(_cpu_for_a_million(usage, messages) if messages else []),
         *(Measured(f"memory of {target}, at most", "MB", most) for target, most in memory.items()),
+        *(Measured(f"PSS of {target}, at most", "MB", most) for target, most in pss.items()),
         *(Measured(f"GC pauses of {target}, all", "s", each) for target, each in paused_s.items()),
         *([Measured("network, a million messages", "MB", sent_mb)] if sent_mb else []),
     ]

@@ -14,7 +14,7 @@ from hdrh.histogram import HdrHistogram
 
 from bettong.lab.plots import Lines, PlotMark, svg
 from bettong.lab.results import BenchmarkResults, MeasuredMetric, read, shown
-from bettong.lab.sampling import CORES, FAULT, GC_PAUSE, LAG, LATENCY, MEMORY, NETWORK, TAKEN
+from bettong.lab.sampling import CORES, FAULT, GC_PAUSE, LAG, LATENCY, MEMORY, NETWORK, PSS, TAKEN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,6 +50,7 @@ _OVER_TIME = {
     LAG: ("Lag", "records"),
     CORES: ("Cores in use", "cores"),
     MEMORY: ("Memory", "MB"),
+    PSS: ("Memory, a shared page counted once (PSS)", "MB"),
     NETWORK: ("Network, loopback with it", "MB/s"),
     GC_PAUSE: ("Pauses of garbage collection", "ms"),
 }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from array import array
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from types import TracebackType
 
 from hdrh.histogram import HdrHistogram
@@ -13,6 +14,7 @@ from hdrh.histogram import HdrHistogram
 from bettong.client.subscriber import Subscriber
 from bettong.edges.external_kafka import TopicReader
 from bettong.errors import BettongError
+from bettong.lab.load import SinkResults
 from bettong.lab.pauses import PartitionPauses
 from bettong.lab.spec import LoadStep
 from bettong.lab.topics import RunTopics
@@ -70,13 +72,21 @@ class ResultReading(BlockThread):
         self.lateness = lateness
         self.pauses = PartitionPauses()
         self._size = size
+        self._lengths = array("L")
         if size == 0:
             self.done.set()
 
-    def _take(self, messages: Iterable[bytes], partitions: Iterable[int]) -> None:
+    @property
+    def results(self) -> SinkResults:
+        """All that came."""
+        ends = accumulate(self._lengths, initial=0)
+        return SinkResults.of([bytes(self.content[start:end]) for start, end in pairwise(ends)])
+
+    def _take(self, messages: Sequence[bytes], partitions: Iterable[int]) -> None:
         self.last_s = time.time()
         for each in partitions:
             self.pauses.note(each, self.last_s)
+        self._lengths.extend(map(len, messages))
         self.content += b"".join(messages)
         if len(self.content) >= self._size:
             self.done.set()

@@ -18,13 +18,14 @@ from bettong.edges.application_file import load as load_application
 from bettong.errors import LabError, LateError
 from bettong.lab.clients import Clients, clients, open_feed
 from bettong.lab.cluster_target import cluster_target
-from bettong.lab.load import LabLoad, Pace, TopicLoad, make_load
+from bettong.lab.load import LabLoad, Pace, TopicLoad
 from bettong.lab.measures import Measured, course, cpu_shares, latencies, partition_pauses, usages
 from bettong.lab.progress import taken
 from bettong.lab.reading import Lateness, ResultReading, SinkReading, TopicReading
 from bettong.lab.sampling import SeriesPoint
 from bettong.lab.spec import RunSpec
 from bettong.lab.suite_target import suite_target
+from bettong.lab.table_load import load_of
 from bettong.lab.target import RunTarget
 from bettong.lab.topics import topics_of
 from bettong.local.interrupts import terminable
@@ -75,11 +76,13 @@ def once(
     the processor is. `say`: gets what it is doing.
     """
     pace = Pace(spec.steps)
-    messages = spec.messages or pace.messages
-    load = make_load(spec.load, messages, spec.seed)
+    messages = spec.all_messages
+    load = load_of(spec)
     planned = plan(load_application(spec.application))
     _check_topics(spec, load, planned)
-    with terminable(), _running(spec, load, planned, say) as running:
+    say("what must come out")
+    sizes = load.result_bytes()
+    with terminable(), _running(spec, load, sizes, planned, say) as running:
         begin_s = running.clients.begin()
         say("the load runs")
         for each in running.readings.values():
@@ -115,14 +118,16 @@ def once(
 
 
 @contextmanager
-def _running(spec: RunSpec, load: LabLoad, planned: Plan, say: Callable[[str], None]) -> Iterator[_Running]:
+def _running(
+    spec: RunSpec, load: LabLoad, sizes: Mapping[str, int], planned: Plan, say: Callable[[str], None]
+) -> Iterator[_Running]:
+    """`sizes`: see `LabLoad.result_bytes`, which may need this machine for itself for a while."""
     with ExitStack() as opened:
         target = opened.enter_context(_target(spec, planned, say))
         feeding = opened.enter_context(clients(spec, target.sender, target.topics))
         _fold_first(target, load)
         readings = {
-            sink: opened.enter_context(_reading(sink, size, spec, target))
-            for sink, size in load.result_bytes().items()
+            sink: opened.enter_context(_reading(sink, size, spec, target)) for sink, size in sizes.items()
         }
         yield _Running(target, feeding, readings)
 
@@ -183,5 +188,5 @@ def _check(
     for each in injected:
         if each.missed:
             raise LabError(f"{spec.name}: the fault {str(each.fault).strip()} was not done: {each.missed}")
-    if fault := load.wrong({sink: bytes(each.content) for sink, each in readings.items()}):
+    if fault := load.wrong({sink: each.results for sink, each in readings.items()}):
         raise LabError(f"{spec.name}: the results are wrong: {fault}")

@@ -15,18 +15,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from bettong.chaos.spec import Kill, Pause, Starve, Wipe, check_times
 from bettong.chaos.timetable import PlannedFault, planned
 from bettong.config import toml_files
 from bettong.config.processor import Schedule
 from bettong.errors import SettingsError
+from bettong.lab.load_table import MESSAGES_MAX, TAGS, LoadTable, load_kind
 
 Rate = Annotated[float, Field(gt=0, le=1e9)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Fault = Annotated[Kill | Pause | Wipe | Starve, Field(discriminator="kind")]
-_FAULTS = ("kill", "pause", "wipe", "starve")
+Load = Annotated[
+    Annotated[str, Tag("<path>")] | Annotated[LoadTable, Tag("<table>")], Discriminator(load_kind)
+]
+_TAGS = TAGS | {"kill", "pause", "wipe", "starve"}
 _NAME_MAX = 100
 _SOAK = " (soak)"
 
@@ -75,6 +79,7 @@ class KubernetesTable(_Table):
 class RunSpec(_Table):
     """All of it. Either `steps`, or `messages`, which go as fast as they can.
 
+    `load`: the path of a Python file, or what each source gets.
     `processes`: of the client; each source's messages go from one of them. `frame_messages`: into a topic, at a rate,
     each message goes by itself. `warm_up_s`: latencies of so much of the first step are not measured. `faults`: those
     of `bettong chaos` that need nothing but the suite. `kubernetes`: it runs there, and not on this machine.
@@ -82,7 +87,7 @@ class RunSpec(_Table):
 
     name: Annotated[str, Field(min_length=1, max_length=_NAME_MAX)]
     application: str
-    load: str
+    load: Load
     seed: int = 0
     repeats: Annotated[int, Field(ge=1, le=100)] = 5
     schedule: Schedule = Schedule.RESIDENT
@@ -104,6 +109,11 @@ class RunSpec(_Table):
         return sum(step.seconds for step in self.steps)
 
     @property
+    def all_messages(self) -> int:
+        """Those of all steps, or those that go as fast as they can."""
+        return self.messages if self.messages is not None else sum(step.messages for step in self.steps)
+
+    @property
     def planned_faults(self) -> tuple[PlannedFault, ...]:
         """Each with its time, counted from the beginning."""
         return planned(self.faults, self.seed, self.lasting_s)
@@ -111,12 +121,13 @@ class RunSpec(_Table):
     def over(self, steps: list[LoadStep]) -> RunSpec:
         """The run with other steps.
 
-        Raises SettingsError where a step has no message, the first one is over before the warm-up is, or a fault would
-        come when all are over.
+        Raises SettingsError where a step has no message, the first one is over before the warm-up is, a fault would
+        come when all are over, or a table of loads would have to make too many messages.
         """
         try:
             _check_steps(steps, self.warm_up_s)
             _check_faults(self.faults, sum(step.seconds for step in steps))
+            _check_size(self.load, sum(step.messages for step in steps))
         except ValueError as error:
             raise SettingsError(f"{self.name}: {error}") from None
         return self.model_copy(update={"steps": steps, "messages": None})
@@ -139,6 +150,7 @@ class RunSpec(_Table):
             )
         _check_steps(self.steps, self.warm_up_s)
         _check_faults(self.faults, self.lasting_s)
+        _check_size(self.load, self.all_messages)
         return self
 
 
@@ -154,6 +166,15 @@ def _check_steps(steps: Sequence[LoadStep], warm_up_s: float) -> None:
         raise ValueError(
             f"warm_up_s is {warm_up_s:g} and the first step takes {steps[0].seconds:g} s, so none of its latencies"
             " would be measured: make that step longer, or warm_up_s shorter"
+        )
+
+
+def _check_size(load: str | LoadTable, messages: int) -> None:
+    """Raises ValueError where a table is to make more messages than are made and checked in memory."""
+    if isinstance(load, LoadTable) and messages > MESSAGES_MAX:
+        raise ValueError(
+            f"load: {messages:,} messages, and of a table at most {MESSAGES_MAX:,} are made and checked in memory: take"
+            " fewer, shorter steps or a lower rate, or write the load in Python"
         )
 
 
@@ -175,7 +196,7 @@ def _check_faults(faults: Sequence[Fault], lasting_s: float) -> None:
 
 def read(path: Path) -> RunSpec:
     """A run file. Raises SettingsError that names file, table and field of every fault at once."""
-    return toml_files.checked(RunSpec, toml_files.read(path), str(path), tags=_FAULTS)
+    return toml_files.checked(RunSpec, toml_files.read(path), str(path), tags=_TAGS)
 
 
 def lasting(spec: RunSpec, seconds: float) -> RunSpec:

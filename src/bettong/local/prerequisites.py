@@ -24,7 +24,7 @@ LOCAL, JAVA = "local", "java"
 DOWNLOAD_MB = {LOCAL: 520, JAVA: 34}
 # Installed: Spark is 470 MB, pandas 45, Kafka 62. What Java reads to start quickly, 200.
 INSTALLED_MB = {LOCAL: 600, JAVA: 105}
-ARCHIVES_MB = 200
+ARCHIVES_MB = 260
 _TITLES = {LOCAL: "Spark, Kafka and Bettong's services", JAVA: "Java 21"}
 _ARCHIVES = "class-data archives: Java starts in half the time"
 

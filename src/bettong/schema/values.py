@@ -119,6 +119,9 @@ def _column(field: Field, values: list[Any]) -> Column:
             _check_unchanging(field, values)
             column = pa.array(values, field.arrow)
         elif field.kind is Kind.BOOL:
+            if set(map(type, values)) <= {bool}:
+                # Without Arrow, which would load pandas (22 MB) to ask whether the list is one of theirs.
+                return np.frombuffer(PythonArray(field.dtype.char, values), field.dtype)
             column = pa.array(values, pa.bool_()).cast(pa.uint8())
         elif field.kind in (Kind.TEXT, Kind.BYTES):
             return _fixed_text(field, values, field.dtype)

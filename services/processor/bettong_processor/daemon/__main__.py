@@ -10,6 +10,10 @@ from bettong_processor.daemon.prepared import ADDRESS, FLAG, handed_over, take_o
 prepared = FLAG in sys.argv
 if prepared or ADDRESS not in os.environ or not handed_over(os.environ[ADDRESS]):
     gc.disable()  # what is loaded stays; `serve` has it looked through once
+    from bettong.loaded_modules import hidden
+
+    with hidden("rich"):  # which structlog has for tracebacks that are not ours
+        import structlog  # noqa: F401
     from bettong_processor.daemon import serving
 
     if prepared:

@@ -147,6 +147,11 @@ class ActivePartition:
             to = TopicPartition(record.topic, record.partition)
             writer.append(to, record.value, done, times=times, traceparent=traceparent)
 
+    def is_due(self, log_ns: int) -> bool:
+        """Whether something is due by the log clock before `log_ns`."""
+        due_ns = self.worker.due_ns
+        return due_ns is not None and due_ns <= log_ns
+
     def tick_if_due(self, log_ns: int, writer: LogWriter, buffer: OutputBuffer, now_s: float) -> None:
         """Appends a TICK to the partition's own log if something is due and no record was folded since the last call.
 

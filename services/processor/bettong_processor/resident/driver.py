@@ -34,6 +34,7 @@ from bettong_processor.resident.task import TTL_MS, SlotTask
 
 # Between two checks of the members, and of how many slots Spark has.
 _CHECK_S = 0.05
+_REST_CHECK_S = 0.15  # of the members, while nothing comes
 _COUNT_S = 0.5
 # A task that ended is submitted again after this long; the first time at once, when it had run for a while.
 _BACKOFF_S_MIN = 1.0
@@ -192,7 +193,7 @@ class Resident:
 
     def _assign_partitions(self) -> None:
         count_s = 0.0
-        while not self._stopping.wait(_CHECK_S):
+        while not self._stopping.wait(_REST_CHECK_S if self._progress.at_rest else _CHECK_S):
             if time.monotonic() >= count_s:
                 count_s = time.monotonic() + _COUNT_S
                 self._start_slots(self._count_slots())

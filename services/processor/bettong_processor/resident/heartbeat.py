@@ -19,6 +19,8 @@ from bettong.logs import Logger
 
 # Between two heartbeats: a slot learns of a new assignment this late at most.
 _INTERVAL_S = 0.05
+# While the slot is at rest; well below SILENT_MS, so that it is not asked whether it still lives.
+_REST_INTERVAL_S = 0.15
 # While a partition is to be acquired that another slot still holds.
 _EAGER_INTERVAL_S = 0.005
 _PAUSE_S = 0.5
@@ -50,6 +52,7 @@ class Heartbeat:
         self._assignment = SlotAssignment(epoch=-1)
         self._revoked: set[PartitionId] = set()
         self._hurry = False
+        self._at_rest = False
         self._ended = False
         # Redis' clock by the last response, and when that came by this machine's monotonic clock.
         self._redis_clock = CarriedClock()
@@ -74,6 +77,15 @@ class Heartbeat:
             self._revoked.add(partition)
             self._change_desired(held=self._desired.held - {partition})
             self._hurry = True
+            self._changed.notify_all()
+
+    def rest(self, *, at_rest: bool) -> None:
+        """Whether the loop is at rest; when that ends the next heartbeat goes out at once. Never blocks for long."""
+        if at_rest == self._at_rest:
+            return
+        with self._changed:
+            self._at_rest = at_rest
+            self._hurry = self._hurry or not at_rest
             self._changed.notify_all()
 
     def await_change(self, wait_s: float) -> None:
@@ -129,7 +141,9 @@ class Heartbeat:
                 self._apply_response(response)
             self._changed.notify_all()
             waits = self._desired.assigned - self._desired.held and not self._desired.stop
-        return _EAGER_INTERVAL_S if waits else _INTERVAL_S
+            if waits:
+                return _EAGER_INTERVAL_S
+            return _REST_INTERVAL_S if self._at_rest else _INTERVAL_S
 
     def _apply_response(self, response: HeartbeatResponse) -> None:
         if response.assignment is not None:

@@ -28,6 +28,7 @@ from bettong_processor.crashes.states import DEADLY_PAUSE_S, GuardedStates
 from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.active_partition import ActivePartition, OutputBuffer, PendingSnapshot
 from bettong_processor.resident.heartbeat import DesiredAssignment, Heartbeat
+from bettong_processor.rest import Rest
 from bettong_processor.restoring import Restoring
 from bettong_processor.saved_snapshots import SavedSnapshot
 from bettong_processor.stamping import Stamping
@@ -39,6 +40,8 @@ OUTPUT_BYTES_MAX = 32 * 1024 * 1024
 _RECORDS_MAX = 256
 _POLL_MS = 20
 _MOVING_POLL_MS = 1
+# At rest, and for as long nothing may be due by the log clock.
+_REST_POLL_MS = 100
 # While records are folded, the desired assignment and the snapshots are attended to this often.
 _MAINTENANCE_S = 0.01
 # A partition that is revoked waits this long for its last snapshot: with an older one its next owner folds more again.
@@ -103,6 +106,7 @@ class Loop:
         self._metrics_due_s = 0.0
         self._repeat_metrics_due_s = 0.0
         self._maintenance_due_s = 0.0
+        self._rest = Rest(time.monotonic())
 
     def fold_until_stopped(self) -> None:
         """Raises what a worker raises (PoisonError, LogTruncatedError ...), LogError, StateChangedError, and what ends
@@ -113,7 +117,7 @@ class Loop:
         try:
             while not self._is_done():
                 moving = self._revoking or self._acquiring
-                wait_ms = _MOVING_POLL_MS if moving else _POLL_MS
+                wait_ms = _MOVING_POLL_MS if moving else self._poll_ms()
                 if self._active:
                     self._fold_records(self._reader.poll(wait_ms, _RECORDS_MAX))
                 else:
@@ -124,12 +128,19 @@ class Loop:
             self._store_thread.shutdown(wait=False, cancel_futures=True)
             self._metrics_thread.shutdown(wait=False, cancel_futures=True)
 
+    def _poll_ms(self) -> int:
+        at_rest = self._rest.has_begun(time.monotonic())
+        self._heartbeat.rest(at_rest=at_rest)
+        return _REST_POLL_MS if at_rest else _POLL_MS
+
     def _is_done(self) -> bool:
         desired = self._heartbeat.desired
         at_rest = not self._active and not self._revoking and not self._acquiring
         return desired.superseded or (desired.stop and at_rest)
 
     def _fold_records(self, records: list[Record]) -> None:
+        if records:
+            self._rest.end(time.monotonic())
         for record in records:
             partition = self._active.get(TopicPartition(record.topic, record.partition))
             if partition is None or record.offset != partition.worker.next_offset:
@@ -240,6 +251,8 @@ class Loop:
         log_ns = self._clock.now_ns(self._heartbeat.redis_ns)
         for partition in self._active.values():
             partition.tick_if_due(log_ns, self._writer, self._buffer, now_s)
+            if partition.is_due(log_ns + _REST_POLL_MS * 1_000_000) or partition.pending:
+                self._rest.end(now_s)
 
     def _save_snapshots(self, partition: ActivePartition, now_s: float) -> None:
         if partition.revoke_by_s is None and not partition.pending and now_s >= partition.due_s:

@@ -1,5 +1,6 @@
 """Topics: waiting for the broker that holds them, creating and checking them, and where their logs begin and end."""
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -49,16 +50,25 @@ class LogAdmin(Closing):
     """
 
     def __init__(
-        self, where: str | KafkaConnection, *, answer_wait_s_max: float = _ANSWER_WAIT_S_MAX
+        self,
+        where: str | KafkaConnection,
+        *,
+        answer_wait_s_max: float = _ANSWER_WAIT_S_MAX,
+        topics_known_s: float = 0.0,
     ) -> None:
         """`where`: host:port[,host:port], or how to speak to it, too. Does not connect yet.
 
         `answer_wait_s_max`: less for a caller that only shows, and says that Kafka is away when it does not answer.
+        `topics_known_s`: for so long it does not ask again which partitions topics have, before it asks for offsets;
+        for a caller that asks all the time. When a question fails, or is about other topics, it asks.
         """
         self._connection = KafkaConnection.of(where)
         self._answer_wait_s_max = answer_wait_s_max
         self._bootstrap = self._connection.bootstrap
         self._client: Any = None
+        self._topics_known_s = topics_known_s
+        self._known: dict[str, list[int]] = {}
+        self._known_until_s = 0.0
 
     def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
         """Returns as soon as a broker answers.
@@ -198,17 +208,28 @@ class LogAdmin(Closing):
             self._client = None
 
     def _offsets(self, topics: Iterable[str], which: OffsetSpec) -> dict[TopicPartition, int]:
-        found = self._partitions(topics, may_be_missing=False)
+        found = self._known_partitions(set(topics))
         wanted = {
             kafka.TopicPartition(name, number): which for name, numbers in found.items() for number in numbers
         }
         if not wanted:
             return {}
         doing = f"asking for offsets of {', '.join(sorted(found))}"
-        answer = self._ask(doing, lambda client: client.list_partition_offsets(wanted))
+        try:
+            answer = self._ask(doing, lambda client: client.list_partition_offsets(wanted))
+        except LogError:
+            self._known = {}
+            raise
         return {
             TopicPartition(each.topic, each.partition): int(offset.offset) for each, offset in answer.items()
         }
+
+    def _known_partitions(self, topics: set[str]) -> dict[str, list[int]]:
+        now_s = time.monotonic()
+        if now_s >= self._known_until_s or topics != self._known.keys():
+            self._known = self._partitions(topics, may_be_missing=False)
+            self._known_until_s = now_s + self._topics_known_s
+        return self._known
 
     def _partitions(self, topics: Iterable[str], *, may_be_missing: bool) -> dict[str, list[int]]:
         """The partitions of each topic; none for a missing one, unless that is an error."""
