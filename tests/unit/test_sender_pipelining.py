@@ -1,7 +1,9 @@
 """Frames of one session that are handed over without waiting for each other: what a refused one does to the others."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -11,6 +13,7 @@ from bettong.identifiers import TopicPartition
 from bettong.ingest.refusal import Code, Refusal
 from bettong_sender import feed as feeds
 from bettong_sender.intake import Intake
+from bettong_sender.servicer import IngestServicer
 from bettong_sender.status import SenderStatus
 from tests.samples.sender import route
 from tests.unit.test_sender_intake import (
@@ -166,12 +169,38 @@ def test_a_sender_that_stops_reads_nothing_more_of_what_waits() -> None:
         await feed.take_request(request(1, b"wait"), CERTAIN)
         await asyncio.to_thread(gate.reached.wait, 60)
         await feed.take_request(request(2, b"dropped"), CERTAIN)
-        closing = asyncio.create_task(asyncio.to_thread(gate.open.wait, 60))
-        asyncio.get_running_loop().call_later(0.1, gate.open.set)
-        await closing
-        intake.close()
+        closing = asyncio.create_task(asyncio.to_thread(intake.close))
         with pytest.raises(asyncio.CancelledError):
             await feed.all_read()
+        gate.open.set()
+        await closing
+
+    asyncio.run(asyncio.wait_for(conversation(), 60))
+
+
+class Dropped:
+    """A feed of a client that has sent all, of which a sender that stops has dropped a frame."""
+
+    def finish(self) -> None:
+        """See Feed."""
+
+    async def receipt(self) -> None:
+        """See Feed."""
+        raise asyncio.CancelledError
+
+
+def test_a_session_whose_frames_were_dropped_does_not_end_well() -> None:
+    async def no_more() -> AsyncIterator[bytes]:
+        for each in ():
+            yield each
+
+    async def conversation() -> None:
+        of_session: Any = Mock()
+        servicer = IngestServicer(
+            of_session, of_session, of_session, of_session, asyncio.Event(), logger=of_session
+        )
+        with pytest.raises(Refusal, match="the sender stops"):
+            await servicer._converse(cast("Any", Dropped()), CERTAIN, no_more(), of_session)
 
     asyncio.run(asyncio.wait_for(conversation(), 60))
 

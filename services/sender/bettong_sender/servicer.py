@@ -192,7 +192,7 @@ class IngestServicer:
             for task in (receipts, reading):
                 if task.done() and not task.cancelled():
                     task.result()
-            if not (finished and receipts.done()):
+            if not (finished and _is_well(receipts)):
                 raise unavailable("the sender stops; connect again and resend what has no receipt")
         finally:
             for task in tasks:
