@@ -35,7 +35,7 @@ from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
 from bettong.identifiers import Origin, SequenceNumber, TopicPartition
-from bettong.lab.facts import facts as machine_facts
+from bettong.lab.machine.facts import facts as machine_facts
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.routing import partition_of

@@ -10,7 +10,7 @@ from bettong.edges.kafka_log import LogReader, LogWriter, Record
 from bettong.errors import LogError
 from bettong.frames.columns import Columns
 from bettong.identifiers import TopicPartition
-from bettong.lab.folding import S_MAX
+from bettong.lab.target.folding import S_MAX
 from bettong.routing import partitions_of, split
 
 

@@ -12,7 +12,7 @@ from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.frame import decode
 from bettong.identifiers import TopicPartition
-from bettong.lab.folding import await_folded
+from bettong.lab.target.folding import await_folded
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.topics import sink_topic, stage_topic

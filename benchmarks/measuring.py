@@ -9,8 +9,8 @@ from statistics import median
 
 import psutil
 
-from bettong.lab.comparison import COSTS
-from bettong.lab.machine_state import measure_hiccups
+from bettong.lab.machine.machine_state import measure_hiccups
+from bettong.lab.statistics.comparison import COSTS
 from bettong.local.record import ServiceRecord
 
 _HICCUP_S = 0.5

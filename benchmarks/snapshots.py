@@ -24,7 +24,7 @@ from bettong.application.plan import plan
 from bettong.config.processor import Schedule
 from bettong.edges.application_file import load
 from bettong.garbage import CollectionPaused
-from bettong.lab.facts import facts as machine_facts
+from bettong.lab.machine.facts import facts as machine_facts
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 

@@ -12,7 +12,7 @@ from benchmarks.measuring import Sample
 from benchmarks.workload import APPLICATION
 from bettong.client.sender import Sender
 from bettong.config.processor import Schedule
-from bettong.lab.folding import S_MAX
+from bettong.lab.target.folding import S_MAX
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite

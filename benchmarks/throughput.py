@@ -38,7 +38,7 @@ from benchmarks.measuring import Bar, Measurement, Sample, measure_machine
 from benchmarks.waits import PERCENTILES
 from benchmarks.workload import Workload, workload
 from bettong.config.processor import Schedule
-from bettong.lab.facts import facts as machine_facts
+from bettong.lab.machine.facts import facts as machine_facts
 
 
 class Part(StrEnum):

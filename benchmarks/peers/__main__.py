@@ -28,7 +28,7 @@ from benchmarks.peers.fixed_rate import FixedRate
 from benchmarks.peers.race import RaceError
 from benchmarks.peers.workloads import MARKET_SPREAD, NAMES, WORKLOADS, PeerWorkload
 from bettong.errors import BettongError
-from bettong.lab.facts import facts as machine_facts
+from bettong.lab.machine.facts import facts as machine_facts
 from bettong.lab.results import shown
 
 _WIDTH = 170

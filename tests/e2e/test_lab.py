@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from bettong.lab.comparison import ChangeVerdict, compare
 from bettong.lab.results import read
+from bettong.lab.statistics.comparison import ChangeVerdict, compare
 from tests.samples.lab_versions import commit, git, repository
 
 LAB = Path(__file__).parents[2] / "benchmarks" / "lab"

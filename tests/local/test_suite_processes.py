@@ -13,7 +13,8 @@ import pytest
 
 from bettong.chaos.spec import OtherProcess
 from bettong.chaos.victims import all_processes, families, processes
-from bettong.lab.sampling import MEMORY, PSS, UsageSampling
+from bettong.lab.series import MEMORY, PSS
+from bettong.lab.target.sampling import UsageSampling
 from bettong.local.record import ServiceRecord
 from bettong.services import PROCESSOR
 from tests.waiting import eventually

@@ -70,7 +70,10 @@ def test_files_that_a_change_touches_are_there() -> None:
         (
             "source",
             "KafkaTopic",
-            {"services/receiver/bettong_receiver/connectors/kafka_topic.py", "src/bettong/lab/topics.py"},
+            {
+                "services/receiver/bettong_receiver/connectors/kafka_topic.py",
+                "src/bettong/lab/target/topics.py",
+            },
         ),
         ("metric", "BUFFERED", set()),
         ("kind of field", "UuidForm", set()),

@@ -15,7 +15,7 @@ from rich.console import Console
 from benchmarks import report
 from benchmarks.measuring import Bar, Before, Measurement, Sample, Stopwatch, cpu_s, measure_machine
 from benchmarks.worker_alone import hot_against_rare
-from bettong.lab.facts import facts
+from bettong.lab.machine.facts import facts
 from bettong.local.record import ServiceRecord
 
 FACTS = {"processor": "a processor", "cores": "2"}

@@ -15,10 +15,10 @@ import pytest
 from bettong.cluster.api import Cluster
 from bettong.errors import ClusterError, LabError, LateError, SettingsError
 from bettong.lab import spec as run_file
-from bettong.lab.cluster_sampling import ClusterSampling, DriverPage
-from bettong.lab.cluster_target import ClusterTarget, cluster_target
 from bettong.lab.run import once
 from bettong.lab.spec import KubernetesTable, RunSpec
+from bettong.lab.target.cluster_sampling import ClusterSampling, DriverPage
+from bettong.lab.target.cluster_target import ClusterTarget, cluster_target
 from tests.console.api_server import served_api
 from tests.samples.lab_cluster import NAMESPACE, LabCluster, PlayedHelm
 from tests.waiting import eventually

@@ -13,13 +13,20 @@ from typer.testing import CliRunner
 from bettong.cli.lab.tables import notes, repeats_note
 from bettong.cli.main import app
 from bettong.errors import LabError
-from bettong.lab.comparison import ChangeVerdict, MetricRuns, compare, families, is_detail, runs_needed
-from bettong.lab.gc_pauses import GcPause
 from bettong.lab.measures import latencies, usages
 from bettong.lab.reading import Lateness, ResultReading
 from bettong.lab.results import differences, read
-from bettong.lab.sampling import KindSample, Usage
 from bettong.lab.spec import LoadStep, RunSpec
+from bettong.lab.statistics.comparison import (
+    ChangeVerdict,
+    MetricRuns,
+    compare,
+    families,
+    is_detail,
+    runs_needed,
+)
+from bettong.lab.target.gc_pauses import GcPause
+from bettong.lab.target.sampling import KindSample, Usage
 
 NOISE = 0.03
 

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from bettong.cli.main import app
-from bettong.lab.conditions import Conditions, examine
-from bettong.lab.facts import condition_facts, run_facts
-from bettong.lab.machine_state import Hiccups, cpu_list, inspect_machine, measure_hiccups
+from bettong.lab.machine.conditions import Conditions, examine
+from bettong.lab.machine.facts import condition_facts, run_facts
+from bettong.lab.machine.machine_state import Hiccups, cpu_list, inspect_machine, measure_hiccups
 from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue, differences
 from bettong.local.prerequisites import Grade
 

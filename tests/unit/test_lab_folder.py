@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from bettong.lab import spec as run_file
-from bettong.lab.comparison import MetricRuns
 from bettong.lab.folder import RESULTS, RUN_FILE, SERIES, results, save
 from bettong.lab.measures import Measured
-from bettong.lab.objective import missed
 from bettong.lab.results import differences, read
 from bettong.lab.run import Repeat
-from bettong.lab.sampling import SeriesPoint
+from bettong.lab.series import SeriesPoint
 from bettong.lab.spec import KubernetesTable, LoadStep, Objective, RunSpec
+from bettong.lab.statistics.comparison import MetricRuns
+from bettong.lab.statistics.objective import missed
 
 NOW = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
 SPEC = RunSpec(

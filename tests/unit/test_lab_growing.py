@@ -9,9 +9,9 @@ import pytest
 from bettong.chaos.spec import Kill
 from bettong.errors import SettingsError
 from bettong.lab.finding import probe
-from bettong.lab.growing import grown
-from bettong.lab.sampling import LAG, LATENCY, MEMORY, TAKEN, SeriesPoint
+from bettong.lab.series import LAG, LATENCY, MEMORY, TAKEN, SeriesPoint
 from bettong.lab.spec import LoadStep, Objective, RunSpec, lasting
+from bettong.lab.statistics.growing import grown
 
 LASTING_S = 1000.0
 

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from bettong.cli.main import app
 from bettong.errors import LabError
-from bettong.lab.comparison import ChangeVerdict, compare
 from bettong.lab.history import histories
 from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue, read_all
+from bettong.lab.statistics.comparison import ChangeVerdict, compare
 
 
 def result(

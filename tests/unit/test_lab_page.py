@@ -12,9 +12,9 @@ from hdrh.histogram import HdrHistogram
 from bettong.errors import LabError
 from bettong.lab.folder import save
 from bettong.lab.measures import Measured
-from bettong.lab.page import page
+from bettong.lab.page.page import page
 from bettong.lab.run import Repeat
-from bettong.lab.sampling import SeriesPoint
+from bettong.lab.series import SeriesPoint
 from bettong.lab.spec import LoadStep, RunSpec
 
 NOW = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bettong.lab.measures import Measured, partition_pauses
-from bettong.lab.pauses import (
+from bettong.lab.reading import Lateness, ResultReading
+from bettong.lab.target.pauses import (
     COMES,
     LOST,
     AssignmentChange,
@@ -11,7 +12,6 @@ from bettong.lab.pauses import (
     assignment_changes,
     longest_pauses,
 )
-from bettong.lab.reading import Lateness, ResultReading
 
 LOG = """\
 2026-11-27T12:00:01.000000Z [info     ] partitions are assigned        epoch=1 members=2

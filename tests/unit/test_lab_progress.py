@@ -14,9 +14,9 @@ from bettong.chaos.log_position import LogPosition
 from bettong.cli.lab.tables import probe_line
 from bettong.cli.main import app
 from bettong.lab.finding import judged
-from bettong.lab.progress import LagTrend, lag_trend, taken
-from bettong.lab.search import Probe
 from bettong.lab.spec import RunSpec
+from bettong.lab.statistics.progress import LagTrend, lag_trend, taken
+from bettong.lab.statistics.search import Probe
 
 RATE, FROM_S, UNTIL_S = 10_000.0, 5.0, 25.0
 # Messages of a record of the log.

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 from bettong.garbage import PauseLog
-from bettong.lab.comparison import is_detail
-from bettong.lab.gc_pauses import GcPause, logging_pauses, pauses
 from bettong.lab.measures import latencies
 from bettong.lab.reading import Lateness, SinkReading
 from bettong.lab.spec import LoadStep
+from bettong.lab.statistics.comparison import is_detail
+from bettong.lab.target.gc_pauses import GcPause, logging_pauses, pauses
 
 STEPS = [LoadStep(messages_per_s=10, seconds=10), LoadStep(messages_per_s=20, seconds=5)]
 LOG = """\

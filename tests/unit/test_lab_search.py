@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bettong.lab.search import PROBES_MAX, Probe, next_rate, sustained
+from bettong.lab.statistics.search import PROBES_MAX, Probe, next_rate, sustained
 
 
 def search(capacity: float, first: float, precision: float) -> list[Probe]:

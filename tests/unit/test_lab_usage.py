@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bettong.lab.gc_pauses import GcPause
 from bettong.lab.measures import Measured, cpu_shares, usages
-from bettong.lab.sampling import PSS, KindSample, Usage
+from bettong.lab.series import PSS
+from bettong.lab.target.gc_pauses import GcPause
+from bettong.lab.target.sampling import KindSample, Usage
 
 
 def used(*samples: dict[str, tuple[float, float]]) -> Usage:

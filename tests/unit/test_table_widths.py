@@ -38,10 +38,10 @@ from bettong.inspection.open_windows import InputWatermark
 from bettong.inspection.overview import StageSummary, partition_rows
 from bettong.inspection.queues import QueueKind, QueueLine
 from bettong.inspection.services import ProcessFacts, ServiceRow
-from bettong.lab.comparison import ChangeVerdict, Comparison
-from bettong.lab.growing import SeriesGrowth
 from bettong.lab.history import histories
 from bettong.lab.results import BenchmarkResults, MeasuredMetric, RunValue
+from bettong.lab.statistics.comparison import ChangeVerdict, Comparison
+from bettong.lab.statistics.growing import SeriesGrowth
 from bettong.latency_parts import PartsOfLate
 from bettong.local.prerequisites import Finding, Grade
 from bettong.queued import ClientCredits, SubscriberQueue

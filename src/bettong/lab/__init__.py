@@ -5,6 +5,7 @@
     results of two runs ──> comparison ──> by how much each metric changed, and whether that is more than noise
     another commit, this tree ──> runs in turns, each of its own code (`versions`) ──> a folder each, to compare
 
-`comparison`, `conditions`, `objective` and `search` are pure; `run`, `clients` and `topics` start processes,
-`machine_state` looks, `folder` and `results` write and read files.
+`load`, `generators`, `computed_load`: what users write loads with; `spec`, `load_table`: the run file
+`target`: this machine, or a cluster; `clients` feed it, `reading` reads it, `run` is all of a repeat
+`answers`: what must come out; `machine`: the facts; `statistics`: what measurements say; `page`: what people look at
 """

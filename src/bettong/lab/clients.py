@@ -21,7 +21,7 @@ from bettong.errors import BettongError, LabError
 from bettong.lab.load import DueFrame, Pace, due_frames
 from bettong.lab.spec import RunSpec
 from bettong.lab.table_load import load_of
-from bettong.lab.topics import RunTopics, TopicFeed
+from bettong.lab.target.topics import RunTopics, TopicFeed
 
 _READY_S_MAX = 120.0
 _DURABLE_S_MAX = 300.0

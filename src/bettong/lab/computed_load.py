@@ -13,8 +13,8 @@ from itertools import cycle
 from bettong.application.application import Application
 from bettong.application.plan import plan
 from bettong.errors import LabError, SettingsError
-from bettong.lab.answer import Question, answer, numbers
-from bettong.lab.determined import clock_reasons, order_reasons
+from bettong.lab.answers.answer import Question, answer, numbers
+from bettong.lab.answers.determined import clock_reasons, order_reasons
 from bettong.lab.load import LoadPart, SinkResults
 
 _SHOWN_CHARACTERS = 200

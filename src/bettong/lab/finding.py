@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bettong.errors import LateError, SettingsError
-from bettong.lab.objective import missed
-from bettong.lab.progress import LagTrend, lag_trend
 from bettong.lab.run import once
-from bettong.lab.search import Probe
 from bettong.lab.spec import LoadStep, Objective, RunSpec
+from bettong.lab.statistics.objective import missed
+from bettong.lab.statistics.progress import LagTrend, lag_trend
+from bettong.lab.statistics.search import Probe
 
 # While a rate is held the lag is asked for so often: a few times more than its slope needs, and never busily.
 _POSITIONS = 15

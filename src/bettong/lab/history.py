@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bettong.lab.comparison import LEAST, ChangeVerdict, Comparison, MetricRuns, compare
 from bettong.lab.results import BenchmarkResults
+from bettong.lab.statistics.comparison import LEAST, ChangeVerdict, Comparison, MetricRuns, compare
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from hdrh.histogram import HdrHistogram
 
 from bettong.chaos.growth import Sample
 from bettong.chaos.nemeses import Injected
-from bettong.lab.gc_pauses import GcPause
-from bettong.lab.pauses import AssignmentChange, longest_pauses
 from bettong.lab.reading import ResultReading
-from bettong.lab.sampling import FAULT, GC_PAUSE, LAG, LATENCY, SeriesPoint, Usage
+from bettong.lab.series import FAULT, GC_PAUSE, LAG, LATENCY, SeriesPoint
 from bettong.lab.spec import LoadStep
+from bettong.lab.target.gc_pauses import GcPause
+from bettong.lab.target.pauses import AssignmentChange, longest_pauses
+from bettong.lab.target.sampling import Usage
 from bettong.services import PROCESSOR
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)

@@ -15,9 +15,9 @@ from bettong.client.subscriber import Subscriber
 from bettong.edges.external_kafka import TopicReader
 from bettong.errors import BettongError
 from bettong.lab.load import SinkResults
-from bettong.lab.pauses import PartitionPauses
 from bettong.lab.spec import LoadStep
-from bettong.lab.topics import RunTopics
+from bettong.lab.target.pauses import PartitionPauses
+from bettong.lab.target.topics import RunTopics
 from bettong.threads import BlockThread
 
 _HIGHEST_NS = 600_000_000_000

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bettong.errors import LabError
-from bettong.lab.comparison import MetricRuns
+from bettong.lab.statistics.comparison import MetricRuns
 
 _BYTES_MAX = 64 << 20
 _FAULTS_SHOWN = 3

@@ -17,17 +17,17 @@ from bettong.chaos.nemeses import Injected
 from bettong.edges.application_file import load as load_application
 from bettong.errors import LabError, LateError
 from bettong.lab.clients import Clients, clients, open_feed
-from bettong.lab.cluster_target import cluster_target
 from bettong.lab.load import LabLoad, Pace, TopicLoad
 from bettong.lab.measures import Measured, course, cpu_shares, latencies, partition_pauses, usages
-from bettong.lab.progress import taken
 from bettong.lab.reading import Lateness, ResultReading, SinkReading, TopicReading
-from bettong.lab.sampling import SeriesPoint
+from bettong.lab.series import SeriesPoint
 from bettong.lab.spec import RunSpec
-from bettong.lab.suite_target import suite_target
+from bettong.lab.statistics.progress import taken
 from bettong.lab.table_load import load_of
-from bettong.lab.target import RunTarget
-from bettong.lab.topics import topics_of
+from bettong.lab.target.cluster_target import cluster_target
+from bettong.lab.target.suite_target import suite_target
+from bettong.lab.target.target import RunTarget
+from bettong.lab.target.topics import topics_of
 from bettong.local.interrupts import terminable
 
 SETTLE_S_MAX = 600.0

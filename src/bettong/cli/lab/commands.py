@@ -34,8 +34,8 @@ def check(
     from rich.console import Console
 
     from bettong.cli.doctor import as_json, table
-    from bettong.lab.conditions import examine
-    from bettong.lab.machine_state import inspect_machine, measure_hiccups
+    from bettong.lab.machine.conditions import examine
+    from bettong.lab.machine.machine_state import inspect_machine, measure_hiccups
 
     terminal = Console(highlight=False)
     with Console(stderr=True).status(f"measuring hiccups for {seconds:g} s ..."):
@@ -110,12 +110,12 @@ def soak(
 
     from bettong.cli.fitting_tables import print_fitting
     from bettong.cli.lab.tables import growth_table
-    from bettong.lab.facts import run_facts
     from bettong.lab.folder import save
-    from bettong.lab.growing import grown
+    from bettong.lab.machine.facts import run_facts
     from bettong.lab.run import once
     from bettong.lab.spec import lasting
     from bettong.lab.spec import read as read_spec
+    from bettong.lab.statistics.growing import grown
 
     terminal = Console(highlight=False, stderr=json)
     spec, machine = lasting(read_spec(file), hours * 3600), run_facts()
@@ -153,8 +153,8 @@ def find(
 
     from bettong.cli.lab.tables import probe_line
     from bettong.lab.finding import probe
-    from bettong.lab.search import Probe, next_rate, sustained
     from bettong.lab.spec import read as read_spec
+    from bettong.lab.statistics.search import Probe, next_rate, sustained
 
     terminal = Console(highlight=False, stderr=json)
     spec = read_spec(file)
@@ -184,7 +184,7 @@ def report(
     ] = None,
 ) -> None:
     """Make a page of runs: summary, latencies by percentile, faults, what was used over time, the machine."""
-    from bettong.lab.page import page
+    from bettong.lab.page.page import page
 
     alone = len(runs) == 1 and runs[0].is_dir()
     made = out or (runs[0] if alone else runs[0].parent) / "report.html"
@@ -239,8 +239,8 @@ def compare(
     from rich.console import Console
 
     from bettong.cli.lab.showing import end_compared, print_comparison
-    from bettong.lab.comparison import compare
     from bettong.lab.results import differences, read
+    from bettong.lab.statistics.comparison import compare
 
     one, other = read(before), read(after)
     found = compare(one.metrics, other.metrics, least=least / 100)

@@ -16,13 +16,13 @@ from rich.console import Console
 from bettong.cli.fitting_tables import print_fitting
 from bettong.cli.lab.showing import end_compared, end_with, print_comparison, say_where, saying
 from bettong.cli.lab.tables import repeats_note, results_table
-from bettong.lab.comparison import Comparison, check_installed, compare
-from bettong.lab.facts import run_facts
 from bettong.lab.folder import results, save
-from bettong.lab.objective import missed
+from bettong.lab.machine.facts import run_facts
 from bettong.lab.results import differences, read
 from bettong.lab.run import Repeat, once
 from bettong.lab.spec import RunSpec
+from bettong.lab.statistics.comparison import Comparison, check_installed, compare
+from bettong.lab.statistics.objective import missed
 from bettong.lab.versions.checkouts import other, this_tree
 from bettong.lab.versions.turns import in_turns
 from bettong.local.interrupts import terminable

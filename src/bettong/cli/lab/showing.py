@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from bettong.lab.comparison import Comparison
-    from bettong.lab.growing import SeriesGrowth
     from bettong.lab.history import MetricHistory
+    from bettong.lab.statistics.comparison import Comparison
+    from bettong.lab.statistics.growing import SeriesGrowth
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def end_with(terminal: Console, word: str, faults: Sequence[str]) -> None:
 
 def end_compared(found: Iterable[Comparison]) -> None:
     """Ends with the exit code of what became worse, where a metric did."""
-    from bettong.lab.comparison import ChangeVerdict
+    from bettong.lab.statistics.comparison import ChangeVerdict
 
     if any(each.verdict is ChangeVerdict.WORSE for each in found):
         raise typer.Exit(BROKEN)

@@ -8,11 +8,11 @@ from statistics import median
 from rich.markup import escape
 from rich.table import Table
 
-from bettong.lab.comparison import ChangeVerdict, Comparison, families, runs_needed
-from bettong.lab.growing import SeriesGrowth
 from bettong.lab.history import MetricHistory
 from bettong.lab.results import BenchmarkResults, shown
-from bettong.lab.search import Probe
+from bettong.lab.statistics.comparison import ChangeVerdict, Comparison, families, runs_needed
+from bettong.lab.statistics.growing import SeriesGrowth
+from bettong.lab.statistics.search import Probe
 
 _BARS = "▁▂▃▄▅▆▇█"
 _COURSE_MAX = 40

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 from hdrh.histogram import HdrHistogram
 
-from bettong.lab.plots import Lines, PlotMark, svg
+from bettong.lab.page.plots import Lines, PlotMark, svg
 from bettong.lab.results import BenchmarkResults, MeasuredMetric, read, shown
-from bettong.lab.sampling import CORES, FAULT, GC_PAUSE, LAG, LATENCY, MEMORY, NETWORK, PSS, TAKEN
+from bettong.lab.series import CORES, FAULT, GC_PAUSE, LAG, LATENCY, MEMORY, NETWORK, PSS, TAKEN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bettong.jars import BROKER_JARS
-from bettong.lab.conditions import Conditions
-from bettong.lab.machine_state import inspect_machine, measure_hiccups
+from bettong.lab.machine.conditions import Conditions
+from bettong.lab.machine.machine_state import inspect_machine, measure_hiccups
 from bettong.lab.results import BEFORE
 from bettong.lab.versions import git
 

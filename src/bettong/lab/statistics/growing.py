@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bettong.chaos.following import JAVA, LAG_RECORDS_LEAST, LATENCY_S_LEAST, MEMORY_MB_LEAST
 from bettong.chaos.growth import JAVA_WARM_UP, WARM_UP, Growth, Sample, growth
-from bettong.lab.sampling import LAG, LATENCY, MEMORY, TAKEN, SeriesPoint
+from bettong.lab.series import LAG, LATENCY, MEMORY, TAKEN, SeriesPoint
 
 # By how much each may grow over a run, as a part of its median; by how much it may fall, where that is below 0. The end
 # of the interval that is worse counts.

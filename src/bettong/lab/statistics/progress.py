@@ -9,8 +9,8 @@ from statistics import median
 
 from bettong.chaos.growth import Sample, growth
 from bettong.chaos.log_position import LogPosition
-from bettong.lab.growing import BOUNDS
-from bettong.lab.sampling import LAG, TAKEN, SeriesPoint
+from bettong.lab.series import LAG, TAKEN, SeriesPoint
+from bettong.lab.statistics.growing import BOUNDS
 from bettong.services import PROCESSOR
 
 # A lag of less is none, in seconds' worth of messages: batches come and go, and it is sampled at any time between.

@@ -12,27 +12,15 @@ from dataclasses import dataclass, field
 import psutil
 
 from bettong.chaos.victims import all_processes
+from bettong.lab.series import CORES, MACHINE, MEMORY, NETWORK, PSS, SeriesPoint
 from bettong.local.record import ServiceRecord
 from bettong.threads import BlockThread
 
-# What follows the colon in the name of a series.
-CORES, MEMORY, PSS, LATENCY, LAG = "cores", "memory MB", "PSS MB", "latency ms", "lag records"
-TAKEN, NETWORK, GC_PAUSE, FAULT = "messages/s", "network MB/s", "GC pause ms", "fault"
-MACHINE = "machine"
 _SAMPLE_S = 1.0
 # The kernel walks through all pages of a process for its PSS: 40 ms of CPU for a suite of 1.2 GB.
 _PSS_S = 10.0
 _CLOSE_S_MAX = 20.0
 _MEBIBYTE = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesPoint:
-    """A value of a metric at a time, in seconds since the run began."""
-
-    at_s: float
-    metric: str
-    value: float
 
 
 @dataclass(frozen=True, slots=True)

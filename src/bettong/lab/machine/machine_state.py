@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from bettong.lab.conditions import Conditions
+from bettong.lab.machine.conditions import Conditions
 
 _SLEEP_S = 0.001
 _MEBIBYTE = 1 << 20

@@ -12,7 +12,7 @@ from bettong.chaos.log_position import LogPosition
 from bettong.cluster.api import Cluster
 from bettong.cluster.objects import RELEASE
 from bettong.errors import ClusterError
-from bettong.lab.sampling import KindSample, Sampling
+from bettong.lab.target.sampling import KindSample, Sampling
 from bettong.metric_series import Metric, Scope
 from bettong.metrics import LAG, MESSAGES, OFFSET, SERIES
 

@@ -19,8 +19,8 @@ from bettong.edges.external_kafka import ClientOptions
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.errors import LogError
 from bettong.identifiers import TopicPartition
-from bettong.lab.gc_pauses import logging_pauses
 from bettong.lab.load import PARTITION, VALUE
+from bettong.lab.target.gc_pauses import logging_pauses
 from bettong.local.broker import KafkaBroker
 
 _NAME = "lab"

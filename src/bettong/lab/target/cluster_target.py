@@ -17,11 +17,11 @@ from bettong.cluster.objects import RELEASE, Object
 from bettong.cluster.own_release import OwnRelease, await_ready, installed, troubles
 from bettong.cluster.pods import rows
 from bettong.errors import ClusterError, SettingsError
-from bettong.lab.cluster_sampling import ClusterSampling, DriverPage
-from bettong.lab.folding import await_count
-from bettong.lab.forwarding import Forwarding
 from bettong.lab.spec import KubernetesTable, RunSpec
-from bettong.lab.target import Collected
+from bettong.lab.target.cluster_sampling import ClusterSampling, DriverPage
+from bettong.lab.target.folding import await_count
+from bettong.lab.target.forwarding import Forwarding
+from bettong.lab.target.target import Collected
 from bettong.services import RECEIVER, SENDER, ServiceEntry
 
 _RELEASE = "lab"

@@ -15,13 +15,13 @@ from bettong.chaos.nemeses import Arena, Injected, Nemesis
 from bettong.chaos.spec import OtherProcess
 from bettong.chaos.timetable import PlannedFault
 from bettong.edges.redis_store import LiveMetrics, RedisStore
-from bettong.lab.folding import await_folded
-from bettong.lab.gc_pauses import logging_pauses, pauses
-from bettong.lab.pauses import assignment_changes
-from bettong.lab.sampling import UsageSampling
 from bettong.lab.spec import RunSpec
-from bettong.lab.target import Collected
-from bettong.lab.topics import RunTopics, run_topics
+from bettong.lab.target.folding import await_folded
+from bettong.lab.target.gc_pauses import logging_pauses, pauses
+from bettong.lab.target.pauses import assignment_changes
+from bettong.lab.target.sampling import UsageSampling
+from bettong.lab.target.target import Collected
+from bettong.lab.target.topics import RunTopics, run_topics
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.services import PROCESSOR

@@ -10,10 +10,10 @@ from typing import Protocol
 from bettong.chaos.growth import Sample
 from bettong.chaos.log_position import LogPosition, lags
 from bettong.chaos.nemeses import Injected
-from bettong.lab.gc_pauses import GcPause
-from bettong.lab.pauses import AssignmentChange
-from bettong.lab.sampling import Usage
-from bettong.lab.topics import RunTopics
+from bettong.lab.target.gc_pauses import GcPause
+from bettong.lab.target.pauses import AssignmentChange
+from bettong.lab.target.sampling import Usage
+from bettong.lab.target.topics import RunTopics
 
 
 @dataclass(slots=True)

@@ -1,0 +1,1 @@
+"""The right answer to a load, and whether there is one."""

@@ -1,0 +1,1 @@
+"""The machine that is measured on: what distorts measurements there, and the facts that results record."""

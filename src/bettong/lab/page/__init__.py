@@ -1,0 +1,1 @@
+"""Runs as a page of HTML, and the plots on it."""
