@@ -191,7 +191,7 @@ class Dropped:
 
 def test_a_session_whose_frames_were_dropped_does_not_end_well() -> None:
     async def no_more() -> AsyncIterator[bytes]:
-        for each in ():
+        for each in tuple[bytes, ...]():
             yield each
 
     async def conversation() -> None:
