@@ -56,6 +56,31 @@ def test_a_session_hands_over_as_many_frames_as_it_has_credits_while_the_first_i
     assert asyncio.run(conversation()) == list(range(1, LIMITS.credits + 1))
 
 
+def test_a_session_with_large_frames_hands_over_one_behind_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it would fill its source's share of the buffer, and other clients would wait for all of it."""
+    monkeypatch.setattr(feeds, "AHEAD_BYTES_MAX", 10_000)
+    gate = Gate()
+    large = b"x" * 5_000
+
+    async def conversation() -> list[int]:
+        async with intake_of(gated(gate)) as (intake, log):
+            feed = await opened(intake, "feed-1", "1.2.3.4")
+            await feed.take_request(request(1, b"wait", large), CERTAIN)
+            await feed.take_request(request(2, large), CERTAIN)
+            third = asyncio.create_task(feed.take_request(request(3, b"x"), CERTAIN))
+            await asyncio.to_thread(gate.reached.wait, 60)
+            assert not third.done()
+            assert intake.splitters["orders"].frames_waiting == 1
+            gate.open.set()
+            await third
+            await feed.all_read()
+            return sequences(log.values)
+
+    assert asyncio.run(asyncio.wait_for(conversation(), 60)) == [1, 2, 3]
+
+
 def test_frames_behind_a_refused_one_are_neither_read_nor_appended_and_those_before_it_have_their_receipt() -> (
     None
 ):

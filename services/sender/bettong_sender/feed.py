@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 # Before a session ends by a refusal, or by the sender's end, receipts for what is in flight are waited for this long.
 RECEIPTS_WAIT_S = 4.0
 
+# A frame is handed over behind others of its session while these have fewer bytes: so a session with large frames has
+# one at the splitter, and what it still reads of one whose call has ended, or whose lease is in doubt, is little.
+AHEAD_BYTES_MAX = 256 * 1024
+
 # Gives what is to be appended, for the time in seconds of a clock that is never set, and for the ingest time. Runs no
 # code of users.
 Number = Callable[[float, int], Taken]
@@ -61,8 +65,13 @@ class Feed:
         self._changed = asyncio.Event()
         self._failure: BaseException | None = None
         self._refusal: BaseException | None = None
+        # Frames at the splitter, and their bytes.
         self._splitting = 0
+        self._ahead = 0
+        self._room = asyncio.Event()
+        self._room.set()
         self._all_read = asyncio.Event()
+        self._giving_up: asyncio.TimerHandle | None = None
         self._opening: Entry | None = None
         self._finished = False
 
@@ -104,11 +113,17 @@ class Feed:
             raise self._failure
 
     async def await_room(self, lease: Lease | None) -> None:
-        """Returns when a frame is handed over at once: the lease is certain, no buffer is full. Raises Refusal."""
+        """Returns when a frame is handed over at once: the lease is certain, and there is room. Raises Refusal."""
         splitter = self._intake.splitter_of(self.route)
-        while self._intake.buffer.is_full or splitter.is_full or (lease is not None and lease.in_doubt):
+        while (
+            self._intake.buffer.is_full
+            or splitter.is_full
+            or self._ahead >= AHEAD_BYTES_MAX
+            or (lease is not None and lease.in_doubt)
+        ):
             await self._intake.room.wait()
             await splitter.room.wait()
+            await self._room.wait()
             if lease is not None:
                 await lease.certain()
 
@@ -142,12 +157,15 @@ class Feed:
         begun_ns = self._intake.tracing.clock_ns() if self._intake.tracing is not None else 0
         work = partial(self._split, read, entry, oversized, begun_ns)
         try:
-            self._intake.hand_over(self, entry, work, partial(self._taken, entry))
+            self._intake.hand_over(self, entry, work, partial(self._taken, entry, size))
         except Refusal:
             self.ledger.drop(entry)
             raise
         self._splitting += 1
+        self._ahead += size
         self._all_read.clear()
+        if self._ahead >= AHEAD_BYTES_MAX:
+            self._room.clear()
 
     async def all_read(self) -> None:
         """Returns when all frames that were taken are read and given to the log. Raises what one was refused for."""
@@ -156,8 +174,11 @@ class Feed:
         if self._refusal is not None:
             raise self._refusal
 
-    def _taken(self, entry: Entry, outcome: Outcome) -> None:
+    def _taken(self, entry: Entry, size: int, outcome: Outcome) -> None:
         self._splitting -= 1
+        self._ahead -= size
+        if self._ahead < AHEAD_BYTES_MAX:
+            self._room.set()
         if isinstance(outcome, Taken):
             self._intake.status.took(outcome, self.origin, entry.sequence)
             if outcome.refused and self._intake.refusal_log is not None:
@@ -165,7 +186,8 @@ class Feed:
         else:
             self.ledger.drop(entry)
             self.refuse(outcome)
-            asyncio.get_running_loop().call_later(RECEIPTS_WAIT_S, self.fail, outcome)
+            if self._giving_up is None:
+                self._giving_up = asyncio.get_running_loop().call_later(RECEIPTS_WAIT_S, self.fail, outcome)
             self.wake()
         if not self._splitting or self._refusal is not None:
             self._all_read.set()
@@ -266,6 +288,8 @@ class Feed:
 
     def close(self) -> None:
         """The call has ended. What is on its way to the log goes on."""
+        if self._giving_up is not None:
+            self._giving_up.cancel()
         self._intake.closed(self)
 
 
