@@ -44,7 +44,7 @@ def test_a_sender_that_gets_past_what_it_died_of_is_started_again_however_often(
         application=str(program), partitions=2, keep=kept, settings={"spark_master": "local[1]"}
     )
     with Suite(options) as suite:
-        with Sender(suite.record.sender, "lines", reconnect_s=120) as sender:
+        with Sender(suite.record.sender, "lines", "feed", reconnect_s=120) as sender:
             for frame in FRAMES:
                 sender.send_rows([text.encode() for text in frame])
             sender.flush(180)
