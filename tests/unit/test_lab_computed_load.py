@@ -169,6 +169,8 @@ def test_a_load_in_python_may_return_a_computed_one(tmp_path: Path) -> None:
         f'name = "x"\napplication = "{tmp_path}/orders_of_the_load.py"\nload = "{tmp_path}/load.py"\nmessages = 3\n'
     )
     assert len(results(load_of(read(tmp_path / "run.toml")))["totals"]) == 3
-    (tmp_path / "load.py").write_text((tmp_path / "load.py").read_text().replace("PARTS = 1", "PARTS = 1 + 1"))
+    (tmp_path / "load.py").write_text(
+        (tmp_path / "load.py").read_text().replace("PARTS = 1", "PARTS = 1 + 1")
+    )
     with pytest.raises(SettingsError, match="give a source one part"):
         load_of(read(tmp_path / "run.toml"))
