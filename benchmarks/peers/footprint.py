@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from bettong.lab.target.sampling import own_pss_mb
+
 # What a race measures beside speed, and in which unit.
 METRICS = (("memory at the start", "MB"), ("memory at the end", "MB"), ("stored state", "MB"))
 
@@ -20,14 +22,13 @@ BYTES_OF_MB = 1 << 20
 
 def memory_mb(pids: Iterable[int]) -> float:
     """Of these processes and all below them."""
-    found = 0
+    found = 0.0
     for pid in pids:
         process = psutil.Process(pid)
         for each in (process, *process.children(recursive=True)):
             with suppress(psutil.NoSuchProcess):
-                of = each.memory_full_info()
-                found += getattr(of, "pss", of.rss)
-    return found / BYTES_OF_MB
+                found += own_pss_mb(each) or each.memory_info().rss / BYTES_OF_MB
+    return found
 
 
 def bytes_below(folder: Path) -> int:

@@ -110,9 +110,9 @@ def test_what_was_sent_once_goes_again_without_a_rest() -> None:
 
 
 def test_joined_rows_and_columns_are_all_in_their_order_with_the_last_number_and_the_oldest_time() -> None:
-    of_rows = joined([rows(3, b"a", b"b").frame, rows(4, b"c").frame], WELCOME.source.arrow_schema).frame
+    of_rows = joined([rows(3, b"a", b"b").frame, rows(4, b"c").frame], SCHEMA).frame
     assert (of_rows.sequence, of_rows.sent_ns, list(of_rows.rows.messages)) == (4, 996, [b"a", b"b", b"c"])
-    of_columns = joined([columns(8, 1, 2).frame, columns(9, 3).frame], WELCOME.source.arrow_schema).frame
+    of_columns = joined([columns(8, 1, 2).frame, columns(9, 3).frame], SCHEMA).frame
     batch = pa.ipc.read_record_batch(pa.py_buffer(of_columns.columns), SCHEMA)
     assert (of_columns.sequence, of_columns.schema, batch.column(0).to_pylist()) == (9, 7, [1, 2, 3])
     assert of_columns.columns == columns(9, 1, 2, 3).frame.columns, "as if it had been sent at once"
@@ -121,8 +121,8 @@ def test_joined_rows_and_columns_are_all_in_their_order_with_the_last_number_and
 def test_a_frame_that_says_no_time_is_of_when_it_arrives_and_does_not_make_the_others_younger() -> None:
     parts = [rows(3, b"a").frame, rows(4, b"b").frame, rows(5, b"c").frame]
     parts[2].sent_ns = 0
-    assert joined(parts, WELCOME.source.arrow_schema).frame.sent_ns == 996
-    assert joined(parts[2:], WELCOME.source.arrow_schema).frame.sent_ns == 0
+    assert joined(parts, SCHEMA).frame.sent_ns == 996
+    assert joined(parts[2:], SCHEMA).frame.sent_ns == 0
 
 
 @dataclass

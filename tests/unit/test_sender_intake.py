@@ -1,6 +1,7 @@
 """Frames on their way to the log, and what comes back, whichever of the threads is first."""
 
 import asyncio
+import math
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -103,10 +104,11 @@ def test_a_refused_frame_has_no_receipt_whoever_looks_before_the_refusal_is_hear
 
 
 class SilentLog:
-    """Takes records and never answers."""
+    """Takes so many records and never answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, takes: float = math.inf) -> None:
         self.values: list[bytes] = []
+        self.takes = takes
 
     def append(
         self,
@@ -119,6 +121,8 @@ class SilentLog:
         """See Log."""
         assert not traceparent
         del to, on_done
+        if len(self.values) >= self.takes:
+            raise LogError("the disk is full")
         self.values.append(value)
 
     @property

@@ -1,15 +1,13 @@
 """Frames of one session that are handed over without waiting for each other: what a refused one does to the others."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
 
-from bettong.errors import LogError
 from bettong.frames.frame import FrameKind, decode
-from bettong.identifiers import TopicPartition
 from bettong.ingest.refusal import Code, Refusal
 from bettong_sender import feed as feeds
 from bettong_sender.intake import Intake
@@ -133,27 +131,6 @@ def test_a_refusal_waits_for_the_receipts_of_frames_before_it_and_not_for_ever(
     assert asyncio.run(asyncio.wait_for(conversation(), 60)) >= 0.2
 
 
-class Failing(SilentLog):
-    """A log that refuses the record after so many."""
-
-    def __init__(self, takes: int) -> None:
-        super().__init__()
-        self._takes = takes
-
-    def append(
-        self,
-        to: TopicPartition,
-        value: bytes,
-        on_done: Callable[[int | LogError], None],
-        *,
-        traceparent: bytes = b"",
-    ) -> None:
-        """See Log."""
-        if len(self.values) == self._takes:
-            raise LogError("the disk is full")
-        super().append(to, value, on_done, traceparent=traceparent)
-
-
 def test_frames_behind_one_that_the_log_did_not_take_are_not_appended() -> None:
     gate = Gate()
 
@@ -161,7 +138,7 @@ def test_frames_behind_one_that_the_log_did_not_take_are_not_appended() -> None:
         intake = Intake(
             "shop", {"orders": route(gated(gate))}, LIMITS, SenderStatus(since_s=1), clock=lambda: 1
         )
-        log = Failing(takes=3)  # the opening, the first frame's own and the record of it
+        log = SilentLog(takes=3)  # the opening, the first frame's own and the record of it
         intake.use(log, {})
         feed = await opened(intake, "feed-1", "1.2.3.4")
         await feed.take_request(request(1, b"wait"), CERTAIN)
@@ -170,7 +147,7 @@ def test_frames_behind_one_that_the_log_did_not_take_are_not_appended() -> None:
         gate.open.set()
         with pytest.raises(Refusal) as caught:
             await feed.all_read()
-        log._takes = 100
+        log.takes = 100
         await asyncio.to_thread(eventually, lambda: intake.splitters["orders"].frames_waiting == 0)
         intake.close()
         assert caught.value.code is Code.UNAVAILABLE

@@ -185,7 +185,6 @@ class Feed:
                 self._intake.refusal_log.note(self.route.source.name, outcome.refused)
         else:
             self.ledger.drop(entry)
-            self.refuse(outcome)
             if self._giving_up is None:
                 self._giving_up = asyncio.get_running_loop().call_later(RECEIPTS_WAIT_S, self.fail, outcome)
             self.wake()

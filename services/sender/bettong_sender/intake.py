@@ -99,10 +99,7 @@ class Intake:
         self._split_pieces: Answers[tuple[_Piece, Outcome]] = Answers(self._loop, self._piece_is_done)
         # A source whose decoder stands still holds its own share of the buffer with frames that nobody has read.
         share = max(1, limits.buffer_bytes_max // max(1, len(routes)))
-        self.splitters = {
-            name: Splitter(name, share, self._split, lambda *done: self._split_pieces.put(done))
-            for name in routes
-        }
+        self.splitters = {name: Splitter(name, share, self._split, self._was_split) for name in routes}
 
     def open(self, hello: Hello, client: str, sampling: FrameSampling = NO_SAMPLING) -> "Feed":
         """A new feed of a client. Raises Refusal. Close it when the call ends. `client`: whose turn its frames take.
@@ -250,8 +247,7 @@ class Intake:
             if piece.feed.fault is not None:
                 raise piece.feed.fault
             number = piece.work()
-        except BaseException as error:
-            piece.feed.refuse(error)
+        except BaseException:
             piece.entry.failed = True
             piece.entry.appends = 0
             if piece.entry.traced is not None:
@@ -259,11 +255,13 @@ class Intake:
             raise
         finally:
             self.progress.ends()
-        try:
-            return self._append_alone(piece.log, piece.feed, piece.entry, number)
-        except BaseException as error:
-            piece.feed.refuse(error)
-            raise
+        return self._append_alone(piece.log, piece.feed, piece.entry, number)
+
+    def _was_split(self, piece: _Piece, outcome: Outcome) -> None:
+        """In the splitter's thread, before it begins with another piece."""
+        if not isinstance(outcome, Taken):
+            piece.feed.refuse(outcome)
+        self._split_pieces.put((piece, outcome))
 
     async def _append_beside(self, log: Log, appender: Appender, entry: Entry, number: Number) -> Taken:
         taken: Taken | None = None

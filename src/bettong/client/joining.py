@@ -53,19 +53,19 @@ class PendingFrame:
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """Which frames are joined, by the limits and the schema of a source. `arrow_schema`: see `Source` in the proto."""
+    """Which frames are joined, by the limits and the schema of a source."""
 
-    arrow_schema: bytes
+    schema: pa.Schema
     messages_max: int
     bytes_max: int
 
     @classmethod
     def of(cls, welcome: Welcome) -> Joining:
         """As a sender said it."""
-        arrow_schema = welcome.source.arrow_schema
-        width = max(1, fixed_bytes(pa.ipc.read_schema(pa.py_buffer(arrow_schema))))
+        schema = pa.ipc.read_schema(pa.py_buffer(welcome.source.arrow_schema))
+        width = max(1, fixed_bytes(schema))
         return cls(
-            arrow_schema,
+            schema,
             min(
                 _MESSAGES_MAX,
                 welcome.frame_messages_max or _MESSAGES_MAX,
@@ -92,11 +92,11 @@ class Joining:
     def request(self, frame: PendingFrame) -> IngestRequest:
         """The frame as it goes, from now on always."""
         if len(frame.parts) > 1:
-            frame.parts = [joined([part.frame for part in frame.parts], self.arrow_schema)]
+            frame.parts = [joined([part.frame for part in frame.parts], self.schema)]
         return frame.parts[0]
 
 
-def joined(parts: Sequence[IngestFrame], arrow_schema: bytes) -> IngestRequest:
+def joined(parts: Sequence[IngestFrame], schema: pa.Schema) -> IngestRequest:
     """The messages of all parts, which have one kind of body, in their order; as old as the oldest."""
     request = IngestRequest()
     frame = request.frame
@@ -104,7 +104,6 @@ def joined(parts: Sequence[IngestFrame], arrow_schema: bytes) -> IngestRequest:
     frame.sent_ns = min((part.sent_ns for part in parts if part.sent_ns), default=0)  # 0: when it arrives
     frame.schema = parts[0].schema
     if parts[0].WhichOneof("body") == "columns":
-        schema = pa.ipc.read_schema(pa.py_buffer(arrow_schema))
         batches = [pa.ipc.read_record_batch(pa.py_buffer(part.columns), schema) for part in parts]
         frame.columns = pa.concat_batches(batches).serialize().to_pybytes()
     else:

@@ -158,13 +158,16 @@ class UsageSampling(Sampling):
                 self._spent_s[process] = spent_s
                 memory_mb += process.memory_info().rss / _MEBIBYTE
                 if pss_mb is not None:
-                    own_mb = _pss_mb(process)
+                    own_mb = own_pss_mb(process)
                     pss_mb = None if own_mb is None else pss_mb + own_mb
         return KindSample(memory_mb, cpu_s, pss_mb)
 
 
-def _pss_mb(process: psutil.Process) -> float | None:
-    """None where the system does not tell (macOS), or not us (processes of other users)."""
+def own_pss_mb(process: psutil.Process) -> float | None:
+    """What a process holds, of pages that it shares its part.
+
+    None where the system does not tell (macOS), or not us (processes of other users).
+    """
     try:
         pss = getattr(process.memory_full_info(), "pss", None)
     except psutil.AccessDenied:
