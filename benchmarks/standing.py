@@ -1,6 +1,5 @@
 """What a suite costs that has nothing to do, and how long one takes from the command to its first result."""
 
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,6 +14,7 @@ from bettong.config.processor import Schedule
 from bettong.lab.target.folding import S_MAX
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.options import SuiteOptions
+from bettong.local.processes import Command, Process
 from bettong.local.suite import Suite
 
 WORD_COUNT = Path(__file__).parents[1] / "examples" / "word_count.py"
@@ -46,19 +46,21 @@ def first_result(*, schedule: Schedule) -> Sample:
     with tempfile.TemporaryDirectory(prefix="bettong-benchmark-") as folder:
         results = Path(folder) / "results"
         options = ["--schedule", str(schedule), "--sender", sender, "--results", str(results)]
-        command = [sys.executable, "-m", "bettong", "run", str(WORD_COUNT), *options]
+        arguments = (sys.executable, "-m", "bettong", "run", str(WORD_COUNT), *options)
+        command = Command("bettong run", arguments, Path(folder) / "run.log", stop_s_max=_STOP_S_MAX)
         begun = time.perf_counter()
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
-            try:
-                with Sender(sender, "lines", reconnect_s=S_MAX) as client:
-                    client.send_rows([b"first"])
-                    while not any(path.stat().st_size for path in results.glob("*/*.jsonl")):
-                        assert time.perf_counter() - begun < S_MAX, f"no result after {S_MAX} s"
-                        time.sleep(_POLL_S)
-                seconds = time.perf_counter() - begun
-            finally:
-                running.terminate()
-                running.wait(_STOP_S_MAX)
+        running = Process(command)
+        try:
+            with Sender(sender, "lines", reconnect_s=S_MAX) as client:
+                client.send_rows([b"first"])
+                while not any(path.stat().st_size for path in results.glob("*/*.jsonl")):
+                    assert time.perf_counter() - begun < S_MAX, (
+                        f"no result after {S_MAX} s: {running.obituary()}"
+                    )
+                    time.sleep(_POLL_S)
+            seconds = time.perf_counter() - begun
+        finally:
+            running.stop()
     return Sample(seconds)
 
 
