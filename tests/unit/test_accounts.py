@@ -162,7 +162,7 @@ def test_what_a_computation_loses_is_a_difference(monkeypatch: pytest.MonkeyPatc
     given = MapOperator.on_batch
     monkeypatch.setattr(MapOperator, "on_batch", lambda *of: loses_a_row([given(*of)])[0])
     assert found_wrong() == [
-        "orders, partition 0: double took 6 messages, and 5 came to something",
+        "orders, partition 0: double took 6 messages, and accounts for 5",
     ]
 
 
@@ -180,7 +180,7 @@ def test_what_is_lost_on_its_way_out_is_a_difference(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Router, "route", loses_frames)
     assert found_wrong() == [
-        "orders, partition 0: to-totals took 2 messages, and 0 came to something",
+        "orders, partition 0: to-totals took 2 messages, and accounts for 0",
     ]
 
 
@@ -208,7 +208,7 @@ def test_what_is_sent_to_a_stage_is_pending_until_it_comes_in_and_lost_where_not
     assert pending_in(of_both(first, second, is_at_rest=False)) == {"places": 3}
     assert not differences(of_both(first, second, is_at_rest=False))
     assert differences(of_both(first, second)) == [
-        "places, 3 messages that were sent to places are in no log that waits: they are lost"
+        "places, 3 messages sent to places were not received and are in no log: they are lost"
     ]
     for offset, value in enumerate(sent * 2):  # a repetition counts once
         second.fold(offset, value)
@@ -221,7 +221,7 @@ def test_what_comes_in_under_another_number_is_too_much() -> None:
     second.fold(0, sent)
     second.fold(1, numbered_anew(sent))
     assert differences(of_both(first, second)) == [
-        "places, 3 messages more came in by places than were sent to it"
+        "places, places received 3 messages more than were sent to it"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Event times of the messages that rows come from, Unix ns: found on the first use."""
+"""Event times of the messages that rows come from, Unix ns: computed on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bettong.user_errors import ANY_ERROR
 
 
 class EventTimes:
-    """Of the messages of one frame, or of what fired in one call."""
+    """The event times of one frame's messages, or of what fired in one call."""
 
     __slots__ = ("_find", "_values")
 
@@ -28,7 +28,7 @@ class EventTimes:
 
     @classmethod
     def of(cls, values: Array) -> EventTimes:
-        """Times that are known."""
+        """Event times that are known already."""
         return cls(lambda: values)
 
     def values(self) -> Array:
@@ -41,11 +41,11 @@ class EventTimes:
 def event_times_of(
     entry: StageInput, columns: Columns, frame: Frame, without: frozenset[int] = frozenset()
 ) -> EventTimes:
-    """Of a frame as it enters a stage. `without`: indexes of messages that no function of the user's must see.
+    """The event times of a frame as it enters a stage. `without`: indexes of messages that no user function may see.
 
-    The sender refuses messages without an event time of 64 bits above 0. What has none all the same, of a function
-    that gives another answer by now, counts as when it was taken in. Raises FrameError where the frame, of another
-    stage, has times for another number of messages.
+    The sender refuses messages without an event time of 64 bits above 0. A message that has none all the same, because
+    the user's function has changed since, has its ingest time. Raises FrameError where the frame, of another stage, has
+    times for another number of messages.
     """
     if frame.event_times and entry.event_time is None:
         times = decode_times(frame.event_times, columns.length, "event times")
