@@ -124,12 +124,12 @@ def test_a_stage_that_the_application_got_later_is_of_the_generation_that_its_fi
     saved = codec.decode(found.snapshot(), application="meters", partition=found.id)
     assert saved.generation == GENERATION
     # The number is changed once more: no fold gives what lies behind that.
-    with pytest.raises(LogTruncatedError, match="no snapshot of then"):
+    with pytest.raises(LogTruncatedError, match="no snapshot of that moment"):
         fold(found, [repartition_record("w-in", Repartition(GENERATION + 1, 2))])
 
 
 def test_a_log_that_begins_with_the_mark_of_a_change_gives_no_states() -> None:
-    with pytest.raises(LogTruncatedError, match="no snapshot of then"):
+    with pytest.raises(LogTruncatedError, match="no snapshot of that moment"):
         fold(of_new_stage(), [repartition_record("w-in", Repartition(GENERATION, 1))])
 
 

@@ -193,7 +193,7 @@ def test_a_fold_does_not_pass_a_mark_with_states_of_the_generation_before(
     old = world.worker(id_, FIRST)
     world.change(2)
     (mark,) = world.rest.logs[id_]
-    with pytest.raises(LogTruncatedError, match="its application was given 2 partitions, and no snapshot"):
+    with pytest.raises(LogTruncatedError, match="its application changed to 2 partitions, and no snapshot"):
         old.fold(old.next_offset, mark)
     new = world.worker(id_, 2)
     # It was begun, its writer was killed, and it came all the same.

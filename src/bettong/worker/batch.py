@@ -193,7 +193,7 @@ class Batch:
         return Batch(self.columns, self.keys, self.sources, self.times, watermarks)
 
     def derived(self, columns: Columns, rows: Array | None) -> Batch:
-        """What was made of these rows. `rows`: for each row of `columns`, the row here it comes from; None: one each."""
+        """What was made of these rows. `rows`: for each row of `columns`, its row here; None: one each."""
         if rows is None:
             return Batch(columns, self.keys, self.sources, self.times, self.watermarks)
         sources = rows if self.sources is None else self.sources.take(rows)

@@ -141,7 +141,7 @@ def keys_in_order(rows: Sequence[Batch], order: Array) -> FrameKeys:
 
 @cache  # bounded: one class for each type of key, at most one a width
 def fired_schema(kind: Kind, dtype: np.dtype[Any]) -> Schema:
-    """The schema of Fired whose keys are of a type with a fixed width: a class of its own, which compiled code can make."""
+    """The schema of Fired for keys of a fixed width: a class of its own, which compiled code can make."""
     annotation = _annotation(kind, dtype)
     return schema_of(make_dataclass("Fired", [("key", annotation), ("at", int)], bases=(Fired,)))
 

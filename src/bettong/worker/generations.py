@@ -40,9 +40,9 @@ def generation_behind(known: int, offset: int, begins: Repartition, partition: P
     if begins.generation > known:
         raise LogTruncatedError(
             f"stage {partition.stage!r}, partition {partition.partition}: at offset {offset} its application changed to"
-            f" {begins.partitions} partitions, and no snapshot of that moment or later can be read; the records before it"
-            " do not make the states after it. Stop everything, and run `bettong repartition` with --partitions"
-            f" {begins.partitions} once more: it makes these snapshots again if the earlier ones are there. Else restore"
-            " the snapshots from a copy, or start under another application name"
+            f" {begins.partitions} partitions, and no snapshot of that moment or later can be read; the records before"
+            " it do not make the states after it. Stop everything, and run `bettong repartition` with --partitions"
+            f" {begins.partitions} once more: it makes these snapshots again if the earlier ones are there. Else"
+            " restore the snapshots from a copy, or start under another application name"
         )
     return known

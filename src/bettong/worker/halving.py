@@ -56,7 +56,7 @@ def halved(
 ) -> Exclusion | Unknown | None:
     """What to exclude from a record of `rows` messages, so that the rest survives; None: nothing.
 
-    `died_at`: the row at which workers died: it is folded alone first, and guilty when it dies. `known`: what is excluded
+    `died_at`: the row at which workers died: folded alone first, and guilty when it dies. `known`: what is excluded
     already; the result includes it. A fold that is Unknown ends the search, with what was found, if anything. After
     `guilty_max` rows the next guilty one and all rows after it are excluded; once it `is_late`, all after the last part
     that survived. A guilty row costs about log2(rows) folds, three where the index of its death is known; a timer costs
@@ -106,7 +106,9 @@ def halved(
     return ended(None)
 
 
-def _guilty_alone(row: int, fold: Callable[[Sequence[int]], Death | Unknown | None]) -> Excluded | Unknown | None:
+def _guilty_alone(
+    row: int, fold: Callable[[Sequence[int]], Death | Unknown | None]
+) -> Excluded | Unknown | None:
     """The row to exclude where it dies alone; None where it survives, or where its record dies without any row."""
     death = fold([row])
     if death is None or isinstance(death, Unknown):

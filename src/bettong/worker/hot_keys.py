@@ -76,7 +76,7 @@ class KeySample:
             self._before, self._newest, self._samples = self._newest, SpaceSaving(_CAPACITY), 0
 
     def _draw(self, below: int) -> int:
-        """A number from 0 on, the next of a fixed sequence (Lehmer's, with the factor of Park and Miller, CACM 1988)."""
+        """The next number of a fixed sequence, from 0 on (Lehmer's, with the factor of Park and Miller, CACM 1988)."""
         self._random = self._random * 48271 % 0x7FFFFFFF
         return self._random % below
 

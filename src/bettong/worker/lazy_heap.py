@@ -1,8 +1,8 @@
 """A heap of keys by time, whose entries may be out of date: for times that change, and keys that go.
 
-A key's time is never before its entry's. The two are compared only when the entry comes first: then an entry that is too
-early moves to the key's time, and one whose key has no time, or an earlier one, is dropped. So it costs nothing when a
-time becomes later.
+A key's time is never before its entry's. The two are compared only when the entry comes first: then an entry that is
+too early moves to the key's time, and one whose key has no time, or an earlier one, is dropped. So it costs nothing
+when a time becomes later.
 """
 
 from collections.abc import Callable, Hashable, Iterable

@@ -18,7 +18,7 @@ CACHED_BYTES = 128 * 1024
 
 
 def _prefetch(_context: Any, array: Any, row: Any) -> Any:
-    """`prefetch(array, row)`: prefetches a row of an array, in a function that Numba compiles; does not check bounds."""
+    """`prefetch(array, row)`: prefetches a row of an array in compiled code; does not check bounds."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows = context.make_array(signature.args[0])(context, builder, arguments[0])
