@@ -216,9 +216,7 @@ class StageRun:
         if batch.watermarks is not None and (steps := self._steps(batch)):
             records = self._fold_in_parts(emitter, batch, steps, dead_letters, exclusion)
         else:
-            records = self._emit(
-                emitter, [self._run_operators(entry.stream, batch, dead_letters)], dead_letters
-            )
+            records = self._emit(emitter, [self._run(entry.stream, batch, dead_letters)], dead_letters)
         if self._stage.needs_each_watermark and batch.length:
             self._reach_row(frame.origin, batch, batch.length - 1)
         if self.key_sample is not None:
@@ -258,7 +256,7 @@ class StageRun:
         for step in steps:
             soonest_ns = min(soonest_ns, step.soonest_ns)
             if min(soonest_ns, self.due_by_event_ns) <= step.watermark_ns:
-                waiting.append(self._run_operators(stream, batch.slice(start, step.row), dead_letters))
+                waiting.append(self._run(stream, batch.slice(start, step.row), dead_letters))
                 start, soonest_ns = step.row, NEVER
                 if dead_letters.is_stopped_before(batch.source(step.row)):
                     break
@@ -270,11 +268,11 @@ class StageRun:
                     )
                     self.expire_by_event()
             judged_ns = step.watermark_ns
-        waiting.append(self._run_operators(stream, batch.slice(start, batch.length), dead_letters))
+        waiting.append(self._run(stream, batch.slice(start, batch.length), dead_letters))
         self._reach_row(origin, batch, steps[-1].row)
         return records + leave()
 
-    def _run_operators(self, stream: str, batch: Batch, dead_letters: DeadLetters) -> Mapping[str, Batch]:
+    def _run(self, stream: str, batch: Batch, dead_letters: DeadLetters) -> Mapping[str, Batch]:
         """Takes rows that enter as `stream` through the operators. Returns every stream's rows."""
         self._accounts.inputs[stream].given += batch.length
         return run(self._operators, stream, batch, dead_letters, self._progress)
