@@ -140,7 +140,10 @@ def test_of_a_spark_frame_no_more_is_taken_in_than_a_table_may_have(monkeypatch:
         (pa.table({"symbol": ["a", None], "cents": [1, 2]}), "column 'symbol' has nulls"),
         (pa.table({"symbol": ["a", "b"], "cents": [1, None]}), "column 'cents' has nulls"),
         (pa.table({"symbol": ["a", "b", "a"], "cents": [1, 2, 3]}), "key 'symbol': 'a' comes twice"),
-        (pa.table([["a"], [1], [2]], names=["symbol", "cents", "cents"]), "several columns have the same name"),
+        (
+            pa.table([["a"], [1], [2]], names=["symbol", "cents", "cents"]),
+            "several columns have the same name",
+        ),
         (7, "gave int; expected an Arrow table"),
         ([1, 2], "gave list; expected an Arrow table"),
     ],

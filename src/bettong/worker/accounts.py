@@ -101,7 +101,7 @@ class StageAccounts:
         account.dead_letters += messages
 
     def note_failed(self, rows: Mapping[tuple[str, bool], int], firing: str) -> None:
-        """Counts failed rows, by computation or output, and whether they were skipped. Those of `firing` had fired."""
+        """Counts failed rows, by computation or output, and whether they were skipped. Rows of `firing` had fired."""
         for (name, is_skipped), count in rows.items():
             account = self.computations.get(name) or self.outputs[name]
             if name == firing:

@@ -59,7 +59,7 @@ class RowCounts(NamedTuple):
 
 
 class AccountRow(NamedTuple):
-    """One account. `reads`: the streams that it receives. `of`: a branch's predecessor; whose messages were late."""
+    """One account. `reads`: the streams received. `of`: the branch before it; the window or join of late ones."""
 
     kind: AccountKind
     name: str
@@ -90,7 +90,7 @@ class PartitionAccounts:
             ]
             return cls(int(since), tuple(found))
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise ValueError(f"no accounts: {error}") from None
+            raise ValueError(f"not the text of accounts: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

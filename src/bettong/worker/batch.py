@@ -232,11 +232,11 @@ class Batch:
 
     def event_times(self) -> Array:
         """The event time of each row: its message's, or that at which the timer or window that led to it was due."""
-        assert self.times is not None  # noqa: S101 - nobody asks in a stage that needs none
+        assert self.times is not None  # noqa: S101 - asked only in stages that need times
         times = self.times.values()
         return times if self.sources is None else times.take(self.sources)
 
     def message_watermarks(self) -> Array:
         """The watermark before each row's message, or before what led to it fired. A row older than that is late."""
-        assert self.watermarks is not None  # noqa: S101 - nobody asks in a stage that judges no lateness
+        assert self.watermarks is not None  # noqa: S101 - asked only in stages that judge lateness
         return self.watermarks.of_messages(self.all_sources())

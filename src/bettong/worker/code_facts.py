@@ -1,9 +1,9 @@
 """Fingerprints of users' functions, by which machine code of an earlier run is known to fit.
 
 A fingerprint covers the function and all that it calls: module, byte code, constants, and what the names in it stand
-for. Only byte code says which names are globals and which attributes, and of what, and each CPython has its own. So it
-is not analysed: a name counts as everything that it can be, a global of its module and an attribute of each module that
-the function names. A superfluous fact compiles once more than needed; none is missing.
+for. Which names are globals and which attributes, and of what, is only in byte code, of which each CPython has its own
+kind. So that is not analysed: a name counts as everything that it can be, a global of its module and an attribute of
+each module that the function names. A superfluous fact compiles once more than needed; none is missing.
 
 Where a name stands for something that only Numba can read (an object of a class of Numba's own making, a C function of
 another library, a function as an option of `numba.njit`), there is no fingerprint. A value that Numba has no type for

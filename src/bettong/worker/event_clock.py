@@ -83,7 +83,7 @@ class EventClock:
                         watermarks.fall_idle(origin, watermark_ns)
                 elif origin not in delivery.ended_ns:
                     watermarks.reach(origin, watermark_ns)
-        elif frame.kind is FrameKind.END and self._ends(frame.origin, delivery):
+        elif frame.kind is FrameKind.END and self._removes_origin(frame.origin, delivery):
             watermarks.reach(frame.origin, frame.watermark_ns)
             watermarks.end(frame.origin)
         elif (
@@ -92,7 +92,7 @@ class EventClock:
             watermarks.hear(frame.origin)
 
     @staticmethod
-    def _ends(origin: Origin, delivery: DeliveryTable) -> bool:
+    def _removes_origin(origin: Origin, delivery: DeliveryTable) -> bool:
         """Whether an END removes an origin: not if later frames have come, but also if only TICKs announced it."""
         return origin in delivery.ended_ns or origin not in delivery.highest
 

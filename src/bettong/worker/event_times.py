@@ -49,7 +49,7 @@ def event_times_of(
     """
     if frame.event_times and entry.event_time is None:
         times = decode_times(frame.event_times, columns.length, "event times")
-        return EventTimes.of(_within(times, frame.ingest_ns))
+        return EventTimes.of(_not_negative(times, frame.ingest_ns))
     return EventTimes(partial(_find, entry.event_time or EventTime(), columns, frame.ingest_ns, without))
 
 
@@ -59,17 +59,17 @@ def _find(of: EventTime, columns: Columns, ingest_ns: int, without: frozenset[in
         if isinstance(column, pa.Array):
             instants, outside = instants_ns(column)
             return np.where(outside, ingest_ns, instants)
-        return _within(np.asarray(column), ingest_ns)
+        return _not_negative(np.asarray(column), ingest_ns)
     found = np.full(columns.length, ingest_ns)
     if of.of is not None:
         kept = [index for index in range(columns.length) if index not in without]
         messages = iter(columns.take(np.array(kept, np.int64)) if without else columns)
         for index in kept:
-            found[index] = _called(of.of, messages, ingest_ns)
+            found[index] = _computed_time(of.of, messages, ingest_ns)
     return found
 
 
-def _called(function: Callable[[Any], int], messages: Any, ingest_ns: int) -> int:
+def _computed_time(function: Callable[[Any], int], messages: Any, ingest_ns: int) -> int:
     try:
         at_ns = function(next(messages))
         return at_ns if type(at_ns) is int and 0 <= at_ns <= CLOCK_NS_MAX else ingest_ns
@@ -77,6 +77,6 @@ def _called(function: Callable[[Any], int], messages: Any, ingest_ns: int) -> in
         return ingest_ns
 
 
-def _within(times: Array, ingest_ns: int) -> Array:
+def _not_negative(times: Array, ingest_ns: int) -> Array:
     found = times.astype(np.int64, copy=False)
     return found if not len(found) or found.min() >= 0 else np.where(found < 0, ingest_ns, found)

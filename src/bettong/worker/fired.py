@@ -128,7 +128,7 @@ def fired_at(rows: Batch, at_ns: Array) -> Batch:
 
 
 def keys_in_order(rows: Sequence[Batch], order: Array) -> FrameKeys:
-    """The keys of rows that fired: those of all batches, one after the other, then in that order."""
+    """The keys of rows that fired: of all batches, one after the other, then put in that order."""
     columns = rows[0].columns
     if len({batch.schema for batch in rows}) == 1:
         columns = Columns.concatenated(columns.schema, [batch.columns for batch in rows]).take(order)

@@ -23,12 +23,12 @@ def is_outdated(frame: Frame, known: int) -> bool:
     return of_client or frame.kind is FrameKind.TICK
 
 
-def only_time(frame: Frame) -> Frame:
+def as_bare_tick(frame: Frame) -> Frame:
     """What an outdated record still does: it moves the log clock, as a TICK that names no origin."""
     return replace(frame, kind=FrameKind.TICK, watermarks={}, idle={}, watermark_ns=0)
 
 
-def generation_behind(known: int, offset: int, begins: Repartition, partition: PartitionId) -> int:
+def generation_after(known: int, offset: int, begins: Repartition, partition: PartitionId) -> int:
     """The generation after a mark. `known`: the generation of the states before it.
 
     Raises LogTruncatedError where the mark begins a later one: folding this log cannot make the states after it, which

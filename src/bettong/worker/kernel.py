@@ -49,12 +49,12 @@ class KernelForm:
     lacks: tuple[bool, bool] = (False, False)
 
     @property
-    def taken(self) -> tuple[Field, ...]:
+    def input_fields(self) -> tuple[Field, ...]:
         """The columns that the function's messages are in."""
         return self.takes.fields + (self.right.fields if self.right is not None else ())
 
     @property
-    def results(self) -> tuple[Field, ...]:
+    def result_fields(self) -> tuple[Field, ...]:
         """The columns that results are stored in."""
         return self.output.fields if self.output is not None else ()
 
@@ -137,8 +137,8 @@ def _names(
     function: Callable[..., Any], delete_when: Callable[..., Any] | None, form: KernelForm
 ) -> dict[str, Any]:
     """The globals of the generated source."""
-    columns = {f"C{index}": _element(field) for index, field in enumerate(form.taken)}
-    columns |= {f"R{index}": _element(field) for index, field in enumerate(form.results)}
+    columns = {f"C{index}": _element(field) for index, field in enumerate(form.input_fields)}
+    columns |= {f"R{index}": _element(field) for index, field in enumerate(form.result_fields)}
     return {
         "function": function,
         "delete_when": delete_when,
@@ -172,14 +172,14 @@ def _element(field: Field) -> Any:
 
 def _addresses(form: KernelForm) -> dict[str, tuple[str, str]]:
     """The arrays of a kernel, in the order of their addresses: how many values, of which type."""
-    columns = {f"c{index}": ("rows", f"C{index}") for index in range(len(form.taken))}
+    columns = {f"c{index}": ("rows", f"C{index}") for index in range(len(form.input_fields))}
     lacks = {"lacks": ("rows", "uint8")} if any(form.lacks) else {}
     states = {"slots": ("rows", "int32"), "states": ("keys", "State"), "spare": ("1", "State")}
     deletions = {"first": ("1", "State"), "deleted": ("rows", "uint8")}
     if form.deletes:
         states |= deletions
     marks = {"cursor": ("3", "int64"), "sources": ("room", "int64"), "violations": ("room", "uint8")}
-    results = {f"r{index}": ("room", f"R{index}") for index in range(len(form.results))}
+    results = {f"r{index}": ("room", f"R{index}") for index in range(len(form.result_fields))}
     return columns | lacks | (states if form.state is not None else {}) | marks | results
 
 
@@ -211,7 +211,7 @@ def _source(form: KernelForm, reasons: list[str]) -> str:
 
 def _call_lines(form: KernelForm, state: str) -> Iterator[str]:
     """The lines that call the function. Where one of a pair may be None, Numba compiles it once more for that."""
-    values = [_loaded_value(field, f"c{index}[row]") for index, field in enumerate(form.taken)]
+    values = [_loaded_value(field, f"c{index}[row]") for index, field in enumerate(form.input_fields)]
     own = len(form.takes.fields)
     message = f"Message({', '.join(values[:own])})"
     if form.right is None:
@@ -236,7 +236,7 @@ def _prefetch_lines() -> Iterator[str]:
 
 
 def _deletion_lines() -> Iterator[str]:
-    """The lines that ask whether a row's state is to be deleted."""
+    """The lines that delete a row's state when `delete_when` says so."""
     yield "if delete_when(states[slots[row]]):"
     yield "    copy_record(states[slots[row]], first[0])"
     yield "    deleted[row] = 1"
@@ -283,7 +283,7 @@ def _one_result_lines(
     form: KernelForm, value: str, number: str, violation: Callable[[str, str], str]
 ) -> Iterator[str]:
     """The lines that store one result, below an `if` or a `for`."""
-    for index, field in enumerate(form.results):
+    for index, field in enumerate(form.result_fields):
         for line in _field_lines(field, f"{value}.{field.name}", f"r{index}[{number}]", violation):
             yield f"    {line}"
     yield f"    sources[{number}] = row"

@@ -58,7 +58,7 @@ class LazyHeap(Generic[_Key]):
         """Drops the entry that `first` found."""
         heappop(self._entries)
 
-    def tidy(self, keys: int) -> None:
+    def compact(self, keys: int) -> None:
         """Bounds the entries to twice as many as `keys`, those that have a time. Call it when keys come or go."""
         if len(self._entries) > 2 * keys + _SPARE:
             times = {key: self._time_of(key) for _, _, key in self._entries}

@@ -20,7 +20,7 @@ from bettong.worker.chain_sizes import ChainSizes
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.event_clock import EventClock
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.generations import generation_behind, is_outdated, only_time
+from bettong.worker.generations import as_bare_tick, generation_after, is_outdated
 from bettong.worker.output.dead_letters import DeadLetterFraming
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
@@ -169,11 +169,11 @@ class PartitionWorker:
             unreadable = self._emitter(offset, UNREADABLE, self._stage_run.watermark_ns)
             return self._stage_run.refuse(unreadable, value, str(error))
         if frame.repartition is not None:
-            self._generation = generation_behind(self._generation, offset, frame.repartition, self.id)
+            self._generation = generation_after(self._generation, offset, frame.repartition, self.id)
             return []
         if self._generation and is_outdated(frame, self._generation):
             self.counters.duplicates += frame.kind is FrameKind.DATA
-            frame = only_time(frame)
+            frame = as_bare_tick(frame)
         self._now_ns = max(self._now_ns, frame.ingest_ns)
         if not self._has_time:
             self._switch_reference(frame)

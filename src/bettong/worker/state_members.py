@@ -8,7 +8,7 @@
 | list   | `Annotated[list[T], AtMost(n)]`            | how many, n of T       | a list                 |
 
 A frozen dataclass of plain members is a value: read as a whole and set as a whole, and a list may hold it. What can be
-changed in place stays where it is.
+changed in place is accessed within its record.
 """
 
 from abc import ABC, abstractmethod

@@ -158,9 +158,9 @@ def times_of(text: str) -> Mapping[str, ComputationTimes]:
     try:
         found = {str(name): ComputationTimes(*map(float, each)) for name, each in json.loads(text).items()}
     except (TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"no times of computations: {error}") from None
+        raise ValueError(f"not the text of times: {error}") from None
     if not all(map(math.isfinite, (number for each in found.values() for number in each))):
-        raise ValueError("no times of computations: a number that is not finite")
+        raise ValueError("not the text of times: a number that is not finite")
     return found
 
 

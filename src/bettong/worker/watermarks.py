@@ -228,7 +228,7 @@ class Watermarks:
     def _remove(self, origin: Origin) -> None:
         del self._origins[origin]
         for each in (self._lowest, self._idle):
-            each.tidy(len(self._origins))
+            each.compact(len(self._origins))
         self._raise_watermark()
 
     def _raise_watermark(self) -> None:

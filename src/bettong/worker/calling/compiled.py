@@ -116,7 +116,7 @@ class _Made:
         self.room = room
         self.sources = np.empty(room, np.int64)
         self.violations = np.empty(room if kernel.form.returns is Returns.MANY else 1, np.uint8)
-        self.results = [np.empty(room, field.dtype) for field in kernel.form.results]
+        self.results = [np.empty(room, field.dtype) for field in kernel.form.result_fields]
         for old, new in zip(before.arrays if before else (), self.arrays, strict=False):
             new[: len(old)] = old
 

@@ -22,7 +22,7 @@ class ResultBuilder:
         self.rows: list[int] = []
         self.failures: list[Failure] = []
         # By failure, how many results there were before it.
-        self._behind: list[int] = []
+        self._results_before: list[int] = []
         self._read = schema.read
         self._unreadable = schema.unreadable
         self._schema = schema
@@ -41,7 +41,7 @@ class ResultBuilder:
     def fail(self, row: int, reason: str) -> None:
         """Adds a failure of a row, ordered after what was added before."""
         self.failures.append((row, reason))
-        self._behind.append(len(self.rows))
+        self._results_before.append(len(self.rows))
 
     def extend(self, results: Iterable[Any], row: int) -> None:
         """Adds all results of a row, or none of them when making one raises. None among them is skipped."""
@@ -58,7 +58,7 @@ class ResultBuilder:
         self.values += found
         self.rows += [row] * len(found)
         self.failures += [failure for _, failure in strange]
-        self._behind += [behind for behind, _ in strange]
+        self._results_before += [behind for behind, _ in strange]
 
     @property
     def count(self) -> tuple[int, int]:
@@ -67,7 +67,12 @@ class ResultBuilder:
 
     def keep(self, results: int, failures: int) -> None:
         """Drops all but the first `results` and `failures`."""
-        del self.values[results:], self.rows[results:], self.failures[failures:], self._behind[failures:]
+        del (
+            self.values[results:],
+            self.rows[results:],
+            self.failures[failures:],
+            self._results_before[failures:],
+        )
 
     def results(self, length: int) -> Results:
         """The results of a batch of `length` rows: those that do not fit the schema become failures."""
@@ -86,7 +91,7 @@ class ResultBuilder:
 
     def _with(self, violations: Mapping[int, str]) -> list[Failure]:
         """All failures in the order in which they arose. `violations`: by result."""
-        found = [(behind, 0, each) for behind, each in zip(self._behind, self.failures, strict=True)]
+        found = [(behind, 0, each) for behind, each in zip(self._results_before, self.failures, strict=True)]
         found += [(result, 1, (self.rows[result], reason)) for result, reason in violations.items()]
         return [failure for *_, failure in sorted(found, key=itemgetter(0, 1))]
 

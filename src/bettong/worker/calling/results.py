@@ -44,7 +44,7 @@ class Calling(Protocol[States_contra]):
     """Calls one computation's function for each row of a batch, in order."""
 
     def call(self, batch: Batch, states: States_contra) -> Results:
-        """`states`: those of the rows' keys, as `StateTable.open` gives them; None for a function without state.
+        """`states`: those of the rows' keys, as `StateTable.open` returns them; None for a function without state.
 
         Never raises for what the user's function raises. With on_error="stop" nothing is called once a row is known
         to have raised.

@@ -116,7 +116,7 @@ class ReferenceTable:
 
 
 def fingerprint_of(data: bytes) -> bytes:
-    """Tells a version from others, and shows that its bytes are intact."""
+    """Identifies a version, and shows that its bytes are intact."""
     return hashlib.sha256(data).digest()
 
 

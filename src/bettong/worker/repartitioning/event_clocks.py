@@ -26,7 +26,7 @@ def merged(
 ) -> EventClock:
     """The event clock of each new partition, without what the next stages know. `log_ns`: their log clock.
 
-    `old`: the newest snapshots of the old partitions. `producers`: of the stages before, which will have so many
+    `old`: the newest snapshots of the old partitions. `producers`: of the stages before, which will have that many
     `partitions`. `idle_ns`: see `Watermarks`.
     """
     clocks = [_brought_to(log_ns, each, idle_ns) for each in old if each.now_ns]

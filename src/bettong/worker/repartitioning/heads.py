@@ -160,7 +160,7 @@ def _accounts(old: Sequence[Snapshot], number: int, partitions: int) -> Accounts
 
 
 def _add(more: Counters | Account, *, to: Counters | Account) -> None:
-    """Adds the numbers of one message to those of another of its kind."""
+    """Adds the integer fields of a protobuf message to those of another one."""
     for field, value in more.ListFields():
         if isinstance(value, int):
             setattr(to, field.name, getattr(to, field.name) + value)

@@ -30,7 +30,7 @@ class BlockBounds:
         if more > 0:
             self._bounds = np.concatenate([self._bounds, np.full(more, NEVER)])
 
-    def find(self, times_ns: Array) -> None:
+    def rebuild(self, times_ns: Array) -> None:
         """Finds all bounds anew."""
         self._bounds = np.zeros(0, np.int64)
         self.grow(len(times_ns))
@@ -40,8 +40,8 @@ class BlockBounds:
         """Lowers bounds: the times of these slots may have changed."""
         _lower_bounds(times_ns, self._bounds, slots)
 
-    def find_again(self, times_ns: Array, slots: Array) -> None:
-        """Finds bounds again whose slots, given in order, may have later times now. Looks through their blocks."""
+    def rebuild_blocks(self, times_ns: Array, slots: Array) -> None:
+        """Finds the bounds anew for the blocks of these slots, given in order, whose times may be later now."""
         _find_again(times_ns, self._bounds, slots)
 
     @property

@@ -57,7 +57,7 @@ def form_of(kind: type[Any]) -> ClassForm | None:
     if not dataclasses.is_dataclass(kind) or any(_defines(kind, method) for method in _PICKLING_METHODS):
         return None
     names = tuple(field.name for field in dataclasses.fields(kind))
-    if not _is_made_bare(kind) or not all(is_plain_attribute(kind, name) for name in names):
+    if not _is_pure_python(kind) or not all(is_plain_attribute(kind, name) for name in names):
         return None
     return ClassForm(DATACLASS, reference, names)
 
@@ -191,6 +191,6 @@ def _defines(kind: type[Any], method: str) -> bool:
     return found is not getattr(object, method, None) and getattr(found, "__module__", "") != "dataclasses"
 
 
-def _is_made_bare(kind: type[Any]) -> bool:
+def _is_pure_python(kind: type[Any]) -> bool:
     """Whether `object.__new__` makes all of an object: its class derives from none that is written in C."""
     return [each for each in kind.__mro__ if not each.__flags__ & _OF_PYTHON] == [object]

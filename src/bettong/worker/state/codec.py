@@ -101,7 +101,7 @@ class _Writer:
         if distinct <= SIMPLE:
             return [PLAIN, values]
         if len(distinct) == 1:
-            return self._of_one(distinct.pop(), values, above)
+            return self._column_of_type(distinct.pop(), values, above)
         order = {each: each if each not in SIMPLE else None for each in dict.fromkeys(kinds)}
         return self._union([order[each] for each in kinds], values, above)
 
@@ -111,7 +111,7 @@ class _Writer:
         for tag, value in zip(tags, values, strict=True):
             groups.setdefault(tag, []).append(value)
         columns = [
-            [PLAIN, group] if tag is None else self._of_one(tag, group, above)
+            [PLAIN, group] if tag is None else self._column_of_type(tag, group, above)
             for tag, group in groups.items()
         ]
         if len(columns) == 1:
@@ -119,7 +119,7 @@ class _Writer:
         indexes = {tag: index for index, tag in enumerate(groups)}
         return [UNION, [indexes[tag] for tag in tags], columns]
 
-    def _of_one(self, kind: type[Any], values: list[Any], above: tuple[list[Any], ...]) -> list[Any]:
+    def _column_of_type(self, kind: type[Any], values: list[Any], above: tuple[list[Any], ...]) -> list[Any]:
         if len(above) >= DEPTH_MAX:
             raise UnfitError(f"values that lie deeper than {DEPTH_MAX} levels")
         if kind in SEQUENCE_TYPES:
@@ -187,7 +187,7 @@ class _Writer:
         if form.kind != DATACLASS:
             columns = [list(map(itemgetter(index), values)) for index in range(len(form.names))]
             return self._fields(kind, form, form.names, values, columns, above)
-        if not _differ(form.names, values):
+        if not _have_more_attributes(form.names, values):
             try:
                 columns = [list(map(attrgetter(name), values)) for name in form.names]
             except AttributeError:
@@ -269,7 +269,7 @@ def _factory(each: defaultdict[Any, Any]) -> str | None:
     )
 
 
-def _differ(names: tuple[str, ...], values: list[Any]) -> bool:
+def _have_more_attributes(names: tuple[str, ...], values: list[Any]) -> bool:
     """Whether some object has attributes besides its fields."""
     if not hasattr(values[0], "__dict__"):
         return False

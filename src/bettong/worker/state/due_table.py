@@ -40,9 +40,9 @@ class DueTable(RecordTable):
         return slots, at_ns
 
     def _take_due(self, log_ns: int, watermark_ns: int) -> tuple[Array, Array, Array]:
-        """See SlotTimers.take."""
+        """See SlotTimers.take_due."""
         assert self._timers is not None  # noqa: S101 - nothing is due without one
-        due = self._timers.take(log_ns, watermark_ns, self.states)
+        due = self._timers.take_due(log_ns, watermark_ns, self.states)
         if self._changed is not None:
             self._changed[due[0]] = True
         return due

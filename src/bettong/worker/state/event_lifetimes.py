@@ -1,7 +1,7 @@
 """Which states have outlived their time to live by event time: as in `lifetimes`, but in no order.
 
-Messages come in any order of event time, so the key of the newest one need not live longest. A time is kept that none
-of many keys is before: they are looked at only when that time is over.
+Messages come in any order of event time, so the key of the newest one need not live longest. A lower bound of times
+is kept for many keys at once: they are checked only when it has passed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class EventKeyLifetimes(KeyLifetimes):
     def _add(self, key: Any, at_ns: int) -> None:
         self._last_ns[key] = at_ns
         self._oldest.push(key, at_ns)
-        self._oldest.tidy(len(self._last_ns))
+        self._oldest.compact(len(self._last_ns))
 
     def _last_of(self, key: Any) -> int:
         return self._last_ns.get(key, NEVER)

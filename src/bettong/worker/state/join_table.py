@@ -110,7 +110,7 @@ class JoinTable(DueTable):
         self.words[slots] = taken
 
     def _check(self, side: int, counts: Array, entries: Array, columns: list[Array]) -> None:
-        """Raises SnapshotError unless this is what is saved of a side's messages, so many for each key."""
+        """Raises SnapshotError unless this is what is saved of a side's messages, `counts` by key."""
         expected = [each.dtype for each in self.pool.sides[side].columns]
         found = [each.dtype for each in columns]
         if entries.dtype != np.int64 or entries.shape[1] != MESSAGE or found != expected:

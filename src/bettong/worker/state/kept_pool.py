@@ -70,7 +70,7 @@ class KeptPool:
         return self.entries[starts + np.arange(len(starts))]
 
     def keep(self, words: Array, side: int, counts: Array, entries: Array) -> None:
-        """Stores entries of one side of keys, given by their words: so many a key. They must keep none of it yet."""
+        """Stores entries of a side of keys, given by their words: `counts` by key. They must keep nothing of it yet."""
         at = SIDES + SIDE_WORDS * side
         row = 0
         while (row := _put(row, words, at, counts, entries, self.arrays)) < len(words):
@@ -100,7 +100,7 @@ class MessageColumns:
 
     def put(self, columns: Sequence[Any]) -> Array:
         """Stores messages; returns their rows."""
-        rows = self._take(len(columns[0]))
+        rows = self._allocate_rows(len(columns[0]))
         for own, column in zip(self.columns, columns, strict=True):
             own[rows] = column
         return rows
@@ -117,7 +117,7 @@ class MessageColumns:
         self._free[self._free_count : stop] = rows
         self._free_count = stop
 
-    def _take(self, count: int) -> Array:
+    def _allocate_rows(self, count: int) -> Array:
         taken = np.empty(count, np.int64)
         again = min(count, self._free_count)
         self._free_count -= again

@@ -89,7 +89,7 @@ class ObjectTable:
         self.get = self._states.get
 
     def open(self, batch: Batch, *, renews: bool = True) -> ObjectTable:
-        """See StateTable. Itself: `get` gives the state of a key, None where it has none; `create` makes it."""
+        """See StateTable. Returns itself: `get` returns a key's state, None where it has none; `create` makes one."""
         if self._lifetimes is not None:
             self._lifetimes.open(batch, renews=renews)
         if self._changed is not None:
@@ -129,7 +129,7 @@ class ObjectTable:
     def take_due(self, log_ns: int, watermark_ns: int) -> list[DueTimers]:
         """See StateTable."""
         timers = self.timers
-        while due := timers.take(log_ns, watermark_ns) if timers is not None else []:
+        while due := timers.take_due(log_ns, watermark_ns) if timers is not None else []:
             for each in due:
                 object.__setattr__(self._states[each.key], self._node.timers[each.timer].field, NEVER)
             if self._changed is not None:

@@ -100,7 +100,7 @@ class PanePool:
         else:
             self.grow()
 
-    def take(self, count: int) -> Array:
+    def allocate(self, count: int) -> Array:
         """Allocates panes, for the caller to fill."""
         taken = np.empty(count, np.int64)
         again = min(count, int(self.counts[FREE]))

@@ -109,7 +109,7 @@ class PaneTable(DueTable):
         """See DueTable. Makes `due` exact again: without the early results of removed keys."""
         super().close(slots)
         if self._timers is not None and self._early_ns is not None:
-            self._timers.find_again(slots, self.states)
+            self._timers.make_exact(slots, self.states)
 
     def _is_over(self, slots: Array) -> Any:
         return self.words[slots, OLDEST] < 0
@@ -154,7 +154,7 @@ class PaneTable(DueTable):
             raise SnapshotError(f"state of {self.name!r}: items of no aggregate that it has")
         # An increment holds all panes of its keys.
         self.panes.give_back(self.panes.of_keys(self.words[slots])[0])
-        panes = self.panes.take(len(beside))
+        panes = self.panes.allocate(len(beside))
         words = self.panes.words
         words[panes[:, None], self.panes.saved] = beside
         words[panes, OLDER], words[panes, NEWER] = np.roll(panes, 1), np.roll(panes, -1)

@@ -146,7 +146,7 @@ def _entry(
 
 
 class _Reader:
-    """Columns of values, from what msgpack gives for them."""
+    """Columns of values, from what msgpack returns for them."""
 
     def __init__(self, table: list[_Entry]) -> None:
         self._table = table
@@ -166,7 +166,7 @@ class _Reader:
             return _native(values)
         if code == UNION:
             which, columns = rest
-            return _united(which, [self.column(each, depth - 1) for each in columns])
+            return _union_values(which, [self.column(each, depth - 1) for each in columns])
         if code == OBJECTS:
             index, *columns = rest
             return self._objects(_checked_index(index), [self.column(each, depth - 1) for each in columns])
@@ -242,7 +242,7 @@ def _check_lengths(lengths: list[int], values: list[Any]) -> None:
         raise ValueError("lengths do not add up")
 
 
-def _united(which: list[int], columns: list[list[Any]]) -> list[Any]:
+def _union_values(which: list[int], columns: list[list[Any]]) -> list[Any]:
     if Counter(which) != {index: len(each) for index, each in enumerate(columns) if each}:
         raise ValueError("a union's columns do not add up")
     held = list(map(iter, columns))

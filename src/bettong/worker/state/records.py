@@ -121,7 +121,7 @@ class RecordTable:
     def take_due(self, log_ns: int, watermark_ns: int) -> list[DueTimers]:
         """See StateTable."""
         while self._timers is not None:
-            slots, at_ns, timers = self._timers.take(log_ns, watermark_ns, self.states)
+            slots, at_ns, timers = self._timers.take_due(log_ns, watermark_ns, self.states)
             if not len(slots):
                 break
             if self._changed is not None:
@@ -298,7 +298,7 @@ class RecordTable:
         return records_of(self._node, list(map(migration, old)))
 
     def _read_beside(self, file: io.BytesIO) -> Any:  # noqa: ARG002 - for tables that keep more
-        """What `_saved` wrote behind the states. Raises ValueError."""
+        """Reads what `_saved` wrote after the states. Raises ValueError."""
         return None
 
     def _take_over(self, slots: Array, states: Array, beside: Any) -> None:  # noqa: ARG002 - see _read_beside

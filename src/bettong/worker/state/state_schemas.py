@@ -40,7 +40,7 @@ Migration = Callable[[Any], Any]
 
 
 def state_schema_of(stage: Stage, node: Stateful, *, records: bool) -> StateSchema:
-    """The schema of a computation's states. Equal applications give equal ones in every process.
+    """The schema of a computation's states. Equal applications have equal ones in every process.
 
     `records`: they are records of an array. Compiled and vectorized functions keep the same: one may follow the other.
     """

@@ -52,7 +52,7 @@ def read_array(file: io.BytesIO, *, dimensions: int) -> Array:
     try:
         shape, order, kind = _header(file)
     except _FAULTS as error:
-        raise ValueError(f"no header of an array ({type(error).__name__}: {error!s:.100})") from None
+        raise ValueError(f"not the header of an array ({type(error).__name__}: {error!s:.100})") from None
     if len(shape) != dimensions or kind.hasobject or not kind.itemsize:
         raise ValueError(f"an array of {kind!s:.100} in {len(shape)} dimensions, expected {dimensions}")
     size, left = math.prod(shape) * kind.itemsize, file.getbuffer().nbytes - file.tell()
@@ -77,7 +77,7 @@ def _described(text: str) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[
     header = ast.literal_eval(text)
     shape, by_column = header["shape"], header["fortran_order"]
     if header.keys() != _HEADER or type(by_column) is not bool or type(shape) is not tuple:
-        raise ValueError("it is none that was saved")
+        raise ValueError("other entries than numpy writes")
     if any(type(each) is not int or each < 0 for each in shape):
         raise ValueError(f"a shape of {shape!s:.100}")
     return shape, "F" if by_column else "C", npy.descr_to_dtype(header["descr"])

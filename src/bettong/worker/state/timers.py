@@ -78,7 +78,7 @@ class KeyTimers:
         for heap, at_ns, known_ns in zip(self._heaps, times, known, strict=True):
             if at_ns < known_ns:
                 heap.push(key, at_ns)
-                heap.tidy(len(self._times))
+                heap.compact(len(self._times))
 
     def note_failed(self, key: Any, state: Any) -> None:
         """The same after a call that raised, which was reported: what is not a time becomes NEVER without an error."""
@@ -114,7 +114,7 @@ class KeyTimers:
             self._times.pop(key, None)
             self._noted.pop(key, None)
         for heap in self._heaps:
-            heap.tidy(len(self._times))
+            heap.compact(len(self._times))
 
     def rebuild(self, states: Mapping[Any, Any]) -> None:
         """Reads the times of restored states."""
@@ -134,7 +134,7 @@ class KeyTimers:
                 first_ns[clock] = first[0]
         return Due(first_ns[Clock.LOG], first_ns[Clock.EVENT])
 
-    def take(self, log_ns: int, watermark_ns: int) -> list[DueTimer]:
+    def take_due(self, log_ns: int, watermark_ns: int) -> list[DueTimer]:
         """The first due timer of each key; by time, then by key. In this index it is NEVER from now on."""
         self._read_noted()
         found: dict[Any, DueTimer] = {}
@@ -179,17 +179,17 @@ class SlotTimers:
         self._due: Due | None = None
 
     def note(self, slots: Array, states: Array) -> None:
-        """The states at these slots may change from now on, until `due` or `take` is called."""
+        """The states at these slots may change from now on, until `due` or `take_due` is called."""
         if self._changed is not None:
             self._lower(states)
             self._changed = slots
 
-    def find_again(self, slots: Array, states: Array) -> None:
+    def make_exact(self, slots: Array, states: Array) -> None:
         """Some timers of these slots, in their order, may be later than they were: makes `due` exact again."""
         self._lower(states)
         self._due = None
         for field, bounds in zip(self.fields, self._bounds, strict=True):
-            bounds.find_again(states[field], slots)
+            bounds.rebuild_blocks(states[field], slots)
 
     def rebuild(self) -> None:
         """All states have changed."""
@@ -213,7 +213,7 @@ class SlotTimers:
             self._due = Due(log, event)
         return self._due
 
-    def take(self, log_ns: int, watermark_ns: int, states: Array) -> tuple[Array, Array, Array]:
+    def take_due(self, log_ns: int, watermark_ns: int, states: Array) -> tuple[Array, Array, Array]:
         """The first due timer of each key, as slots, times and timers. In the states they are NEVER from now on."""
         self._lower(states)
         self._due = None
@@ -241,7 +241,7 @@ class SlotTimers:
         self._due = None
         for field, bounds in zip(self.fields, self._bounds, strict=True):
             if self._changed is None:
-                bounds.find(states[field])
+                bounds.rebuild(states[field])
             else:
                 bounds.grow(len(states))
                 bounds.lower(states[field], self._changed)
