@@ -1,4 +1,4 @@
-"""The earliest of many times that change: by a model that looks at all of them, and by what is kept."""
+"""The earliest of many times that change: against a model that looks at all, and by the entries kept."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Versions of reference tables: what is loaded, its bytes, what is found in it, which version comes, which one goes."""
+"""Versions of reference tables: how they are loaded, encoded, searched, switched to and dropped."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_what_load_gives_is_read_whatever_it_is(table: object) -> None:
 
 
 class SparkFrame:
-    """What is asked of Spark's DataFrame."""
+    """A stand-in for the methods used of a Spark DataFrame."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table

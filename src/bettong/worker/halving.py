@@ -123,7 +123,7 @@ def _exclusion(offset: int, found: Sequence[Excluded], timers: Sequence[Excluded
 
 
 def _timer_to_exclude(death: Death, known: Sequence[ExcludedTimer], *, is_any: bool) -> ExcludedTimer | None:
-    """The timer to exclude; None where all of its computation are excluded already."""
+    """The timer to exclude; None where all timers of its computation are excluded already."""
     names = {(each.owner, each.timer) for each in known}
     if (death.owner, b"") in names:
         return None
@@ -134,7 +134,7 @@ def _timer_to_exclude(death: Death, known: Sequence[ExcludedTimer], *, is_any: b
 def _first_guilty(
     left: Sequence[int], survives: int, death: Death, fold: Callable[[Sequence[int]], Death | Unknown | None]
 ) -> tuple[int, Death] | Unknown:
-    """The position in `left` of the first guilty row, and its death. `survives` rows of it survive, all of them die."""
+    """The position in `left` of the first guilty row, and its death. Its first `survives` rows survive, all of them die."""
     dies = len(left)
     if death.index in left:
         at = left.index(death.index)
