@@ -134,7 +134,7 @@ def _timer_to_exclude(death: Death, known: Sequence[ExcludedTimer], *, is_any: b
 def _first_guilty(
     left: Sequence[int], survives: int, death: Death, fold: Callable[[Sequence[int]], Death | Unknown | None]
 ) -> tuple[int, Death] | Unknown:
-    """The position in `left` of the first guilty row, and its death. Its first `survives` rows survive, all of them die."""
+    """The position in `left` of the first guilty row, and its death. The first `survives` rows survive, all die."""
     dies = len(left)
     if death.index in left:
         at = left.index(death.index)
