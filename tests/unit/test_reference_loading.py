@@ -214,7 +214,7 @@ def taking_spark(spark: Any) -> Any:
     ("load", "text"),
     [
         (failing, r"^reference table 'priced': load\(\) failed: OSError: s3://prices: no such bucket$"),
-        (lambda: 7, r"reference table 'priced': load\(\) gave int; expected an Arrow table"),
+        (lambda: 7, r"reference table 'priced': load\(\) returned int; expected an Arrow table"),
         (lambda: pa.table({"sku": ["a"]}), r"column\(s\) cents missing; expected sku, cents, found sku"),
         (lambda: pa.table({"sku": ["a", "a"], "cents": [1, 2]}), "key 'sku': 'a' comes twice"),
     ],

@@ -144,8 +144,8 @@ def test_of_a_spark_frame_no_more_is_taken_in_than_a_table_may_have(monkeypatch:
             pa.table([["a"], [1], [2]], names=["symbol", "cents", "cents"]),
             "several columns have the same name",
         ),
-        (7, "gave int; expected an Arrow table"),
-        ([1, 2], "gave list; expected an Arrow table"),
+        (7, "returned int; expected an Arrow table"),
+        ([1, 2], "returned list; expected an Arrow table"),
     ],
 )
 def test_what_is_no_such_table_is_refused(table: object, text: str) -> None:
