@@ -367,9 +367,7 @@ def test_they_are_shown_in_80_columns_and_what_is_missing_in_words() -> None:
     ]
     assert not differences_shown(account_lines(records, rows_of(records), are_ends_known=False))
     (text,) = differences_shown(lost)
-    assert (
-        "[red]the accounts do not add up[/red]: places, 3 messages sent to places were not received" in text
-    )
+    assert "[red]the accounts do not add up[/red]: places, 3 messages sent to places were not" in text
 
 
 def test_nothing_is_said_of_what_lies_between_stages_where_a_partition_has_not_reported() -> None:
