@@ -8,8 +8,8 @@ from bettong.held_time import HeldTime
 from bettong.identifiers import Origin, SequenceNumber
 from bettong.ingest.refusal import Code, Refusal
 from bettong.v1.ingest_pb2 import Receipt
-from bettong_sender.buffer import Buffer, SplittingProgress
 from bettong_sender.ledger import Entry, Ledger
+from bettong_sender.splitting_progress import SplittingProgress
 
 WINDOW = 4
 
@@ -137,15 +137,6 @@ def test_credits_held_and_frames_in_flight_never_exceed_the_window(steps: list[t
         sent(waiting.pop())
     last = ours.receipt(full=False)
     assert held + (last.credits if last else 0) == WINDOW
-
-
-def test_a_buffer_is_full_at_its_bound_until_an_eighth_is_free() -> None:
-    buffer = Buffer(800)
-    seen = []
-    for size in (799, 1, -99, -1):
-        buffer.add(size) if size > 0 else buffer.remove(-size)
-        seen.append((buffer.bytes, buffer.is_full))
-    assert seen == [(799, False), (800, True), (701, True), (700, False)]
 
 
 def test_a_silence_counts_only_while_an_answer_is_pending() -> None:

@@ -147,6 +147,6 @@ def test_frames_that_wait_to_be_decoded_are_counted_by_source_and_for_how_long_t
         await asyncio.gather(*taking)
         found = queue_values(intake)
         assert (found["decoding/slow"], found["decoding_bytes/slow"]) == (0, 0)
-        assert not splitter.is_full
+        assert not splitter.waiting.is_full
 
     with_intake(routes, work, replace(LIMITS, buffer_bytes_max=2 * 100_000))

@@ -14,6 +14,7 @@ from bettong.ingest.requests import read_frame
 from bettong.ingest.session import NO_PARTITION, Session, SourceRoute, Taken
 from bettong.traces import FrameSampling
 from bettong.v1.ingest_pb2 import IngestFrame, Receipt
+from bettong_sender.buffer import Buffer
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.ownership import Lease
 from bettong_sender.ticker import OriginProgress
@@ -67,9 +68,7 @@ class Feed:
         self._refusal: BaseException | None = None
         # Frames at the splitter, and their bytes.
         self._splitting = 0
-        self._ahead = 0
-        self._room = asyncio.Event()
-        self._room.set()
+        self._ahead = Buffer(AHEAD_BYTES_MAX, free_bytes=1)
         self._all_read = asyncio.Event()
         self._giving_up: asyncio.TimerHandle | None = None
         self._opening: Entry | None = None
@@ -114,16 +113,10 @@ class Feed:
 
     async def await_room(self, lease: Lease | None) -> None:
         """Returns when a frame is handed over at once: the lease is certain, and there is room. Raises Refusal."""
-        splitter = self._intake.splitter_of(self.route)
-        while (
-            self._intake.buffer.is_full
-            or splitter.is_full
-            or self._ahead >= AHEAD_BYTES_MAX
-            or (lease is not None and lease.in_doubt)
-        ):
-            await self._intake.room.wait()
-            await splitter.room.wait()
-            await self._room.wait()
+        buffers = (self._intake.buffer, self._intake.splitter_of(self.route).waiting, self._ahead)
+        while any(buffer.is_full for buffer in buffers) or (lease is not None and lease.in_doubt):
+            for buffer in buffers:
+                await buffer.room()
             if lease is not None:
                 await lease.certain()
 
@@ -162,10 +155,8 @@ class Feed:
             self.ledger.drop(entry)
             raise
         self._splitting += 1
-        self._ahead += size
+        self._ahead.add(size)
         self._all_read.clear()
-        if self._ahead >= AHEAD_BYTES_MAX:
-            self._room.clear()
 
     async def all_read(self) -> None:
         """Returns when all frames that were taken are read and given to the log. Raises what one was refused for."""
@@ -176,9 +167,7 @@ class Feed:
 
     def _taken(self, entry: Entry, size: int, outcome: Outcome) -> None:
         self._splitting -= 1
-        self._ahead -= size
-        if self._ahead < AHEAD_BYTES_MAX:
-            self._room.set()
+        self._ahead.remove(size)
         if isinstance(outcome, Taken):
             self._intake.status.took(outcome, self.origin, entry.sequence)
             if outcome.refused and self._intake.refusal_log is not None:

@@ -20,13 +20,14 @@ from bettong.ingest.session import Session, SourceRoute, Taken
 from bettong.traces import NO_SAMPLING, FrameSampling
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.answers import Answers, Log
-from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, SplittingProgress
+from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer
 from bettong_sender.confirming import Appender, Confirming, RecordAnswer
 from bettong_sender.feed import Feed, Number, OnDone, Outcome, Work
 from bettong_sender.guards import Guards
 from bettong_sender.ledger import Entry
 from bettong_sender.refusal_log import RefusalLog
 from bettong_sender.splitting import CLOSE_S_MAX, Splitter
+from bettong_sender.splitting_progress import SplittingProgress
 from bettong_sender.status import SenderStatus
 from bettong_sender.ticker import Ticker
 from bettong_sender.tracing import Answer, SenderTracing
@@ -77,8 +78,6 @@ class Intake:
         self.buffer = Buffer(limits.buffer_bytes_max)
         self.progress = SplittingProgress()
         self.ticker = Ticker()
-        self.room = asyncio.Event()
-        self.room.set()
         self._log: Log | None = None
         self._identities: Mapping[str, str] = {}
         self._generation = 0
@@ -183,7 +182,7 @@ class Intake:
         entry.size += FRAME_BYTES
         self._hold(entry.size)
         splitter = self.splitter_of(feed.route)
-        splitter.hold(entry.size)
+        splitter.waiting.add(entry.size)
         splitter.put(feed.client, feed, _Piece(log, feed, entry, work, entry.size, on_done))
 
     async def append(self, appender: Appender, entry: Entry, number: Number) -> Taken:
@@ -320,7 +319,7 @@ class Intake:
 
     def _piece_is_done(self, done: "tuple[_Piece, Outcome]") -> None:
         piece, outcome = done
-        self.splitter_of(piece.feed.route).hold(-piece.size)
+        self.splitter_of(piece.feed.route).waiting.remove(piece.size)
         self._handed_over(piece.feed, piece.entry, outcome if isinstance(outcome, Taken) else None)
         piece.on_done(outcome)
 
@@ -361,14 +360,12 @@ class Intake:
         self._hold(-entry.size)
 
     def _hold(self, size: int) -> None:
-        """So many bytes more are held, or less."""
+        """Adds to the buffer, or removes from it if negative; feeds can grant credits when there is room again."""
+        was_full = self.buffer.is_full
         if size >= 0:
             self.buffer.add(size)
         else:
             self.buffer.remove(-size)
-        if self.buffer.is_full:
-            self.room.clear()
-        elif not self.room.is_set():
-            self.room.set()
+        if was_full and not self.buffer.is_full:
             for feed in self._feeds:
                 feed.wake()

@@ -40,8 +40,6 @@ class Splitter(Generic[_Piece]):
         split: Callable[[_Piece], Taken],
         done: Callable[[_Piece, Taken | BaseException], None],
     ) -> None:
-        self.room = asyncio.Event()
-        self.room.set()
         self.waiting = Buffer(bytes_max)
         self._split = split
         self._done = done
@@ -52,25 +50,9 @@ class Splitter(Generic[_Piece]):
         self._thread.start()
 
     @property
-    def is_full(self) -> bool:
-        """Whether no more frames are to be put, until there is `room`."""
-        return self.waiting.is_full
-
-    @property
     def frames_waiting(self) -> int:
         """Frames that the thread has not begun with. From any thread."""
         return self._next.qsize()
-
-    def hold(self, size: int) -> None:
-        """So many bytes more wait to be read, or less."""
-        if size >= 0:
-            self.waiting.add(size)
-        else:
-            self.waiting.remove(-size)
-        if self.waiting.is_full:
-            self.room.clear()
-        else:
-            self.room.set()
 
     def put(self, client: str, feed: object, piece: _Piece) -> None:
         """Behind what this feed has put there before, when it is the client's turn."""
