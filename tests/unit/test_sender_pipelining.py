@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from bettong.frames.frame import FrameKind, decode
-from bettong.ingest.refusal import Code, Refusal
+from bettong.ingest.refusal import Code, Refusal, unavailable
 from bettong_sender import feed as feeds
 from bettong_sender.intake import Intake
 from bettong_sender.servicer import IngestServicer
@@ -172,7 +172,7 @@ def test_a_sender_that_stops_reads_nothing_more_of_what_waits() -> None:
         await asyncio.to_thread(gate.reached.wait, 60)
         await feed.take_request(request(2, b"dropped"), CERTAIN)
         closing = asyncio.create_task(asyncio.to_thread(intake.close))
-        with pytest.raises(asyncio.CancelledError):
+        with pytest.raises(Refusal, match="the sender stops"):
             await feed.all_read()
         gate.open.set()
         await closing
@@ -188,7 +188,7 @@ class Dropped:
 
     async def receipt(self) -> None:
         """See Feed."""
-        raise asyncio.CancelledError
+        raise unavailable("the sender stops")
 
 
 def test_a_session_whose_frames_were_dropped_does_not_end_well() -> None:

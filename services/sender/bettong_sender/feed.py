@@ -34,7 +34,7 @@ AHEAD_BYTES_MAX = 256 * 1024
 Number = Callable[[float, int], Taken]
 # Reads a frame, by users' decoders and key functions: it may take long, or never return.
 Work = Callable[[], Number]
-# What came of work: CancelledError, where the sender stopped before.
+# Result of work: what was appended, or why it was not.
 Outcome = Taken | BaseException
 OnDone = Callable[[Outcome], None]
 
@@ -286,7 +286,5 @@ def _resolve(done: asyncio.Future[None], outcome: Outcome) -> None:
         return
     if isinstance(outcome, Taken):
         done.set_result(None)
-    elif isinstance(outcome, asyncio.CancelledError):
-        done.cancel()
     else:
         done.set_exception(outcome)

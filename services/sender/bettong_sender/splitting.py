@@ -1,13 +1,12 @@
 """The splitting of one source: a thread that reads its frames, so that its decoder holds up no other source."""
 
-import asyncio
 import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from bettong.ingest.refusal import Refusal
+from bettong.ingest.refusal import Refusal, unavailable
 from bettong.ingest.session import Taken
 from bettong_sender.buffer import Buffer
 from bettong_sender.turns import Turns
@@ -29,8 +28,8 @@ class _Next:
 class Splitter(Generic[_Piece]):
     """A thread of one source, in which clients have their turns. Made and used on the event loop.
 
-    `bytes_max` bounds the frames that have not been read, `waiting`. `split` and then `done` are called in the thread,
-    `done` with what came of it, or CancelledError for what it was closed before: that from the loop.
+    `bytes_max` bounds `waiting`, the frames that have not been read. `split` and then `done` are called in the thread,
+    `done` with the outcome. `close` calls `done` with a Refusal (UNAVAILABLE) for each frame that still waits.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class Splitter(Generic[_Piece]):
     def close(self, wait_s: float) -> bool:
         """Drops what waits. Whether the frame that the thread is at was done within `wait_s`."""
         while (piece := self._turns.take()) is not None:
-            self._done(piece, asyncio.CancelledError())
+            self._done(piece, unavailable("the sender stops; connect again and resend what has no receipt"))
         self._next.put(_Next(last=True))
         self._thread.join(wait_s)
         return not self._thread.is_alive()
