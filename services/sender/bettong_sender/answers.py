@@ -1,4 +1,4 @@
-"""The log, as frames are given to it, and the way back from its thread to the event loop: many answers, one wake-up."""
+"""The log as the sender sees it, and a queue of its answers to the event loop: many answers, one wake-up."""
 
 import asyncio
 from collections import deque
@@ -12,7 +12,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Log(Protocol):
-    """What an intake needs of the log; see `LogWriter`."""
+    """The part of `LogWriter` that an intake uses."""
 
     def append(
         self,
@@ -22,11 +22,11 @@ class Log(Protocol):
         *,
         traceparent: bytes = b"",
     ) -> None:
-        """Takes a record; `on_done` is called once, from another thread. Raises LogError."""
+        """Appends a record; `on_done` is called once, from another thread. Raises LogError."""
 
 
 class Answers(Generic[_Answer]):
-    """Hands answers that any thread puts to a function on the loop, in their order."""
+    """Calls a function on the event loop with each answer that any thread puts, in order."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, handle: Callable[[_Answer], None]) -> None:
         self._loop = loop
@@ -42,7 +42,7 @@ class Answers(Generic[_Answer]):
             self._loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
-        # Lowered first: what is put from here on either is seen below or wakes the loop again.
+        # Reset first: an answer that is put from here on is either seen below or wakes the loop again.
         self._woken = False
         while self._waiting:
             self._handle(self._waiting.popleft())

@@ -1,16 +1,16 @@
-"""How a partition of an external system is divided into frames. Pure.
+"""Divides a partition of an external system into frames. Pure.
 
-A frame's sequence is the offset behind its last record. A consumer recognizes a repeated frame by its number, so
-a sender that reads the partition again must divide it at the same offsets: after a crash, and beside a sender that was
-thought dead. So boundaries are decided once, stored, and only then sent:
+A frame's sequence is the offset after its last record. Consumers recognize a repeated frame by its sequence, so a
+sender that reads the partition again must divide it at the same offsets: after a crash, and beside a sender that was
+thought dead. So boundaries are decided once and stored before their frames are sent:
 
     offsets   0 . . . . | . . . . . . | . . . |. . .
                         5             11      15       the boundaries: sequences 5, 11, 15
               durable ──┘ └─ stored, perhaps sent, no receipt yet ─┘
 
-`durable` is where reading starts again; the boundaries behind it stay as they were. Records in between that are gone by
-then (compacted away) make a frame smaller, which changes nothing for consumers that have taken it. Where no frame is on
-its way, `durable` moves past what no frame carries, too: tombstones, aborted records, markers of transactions.
+Reading resumes at `durable`; the boundaries after it stay as they were. Records that were compacted away meanwhile make
+a frame smaller, which changes nothing for consumers that have read it. While no frame is in flight, `durable` also
+moves past records that no frame carries: tombstones, aborted records, transaction markers.
 """
 
 import json
@@ -25,25 +25,25 @@ from bettong.errors import FrameError
 from bettong.identifiers import SequenceNumber
 from bettong.ingest.requests import SENT_NS_MAX
 
-# Frames large enough that their own cost does not count, even split over many partitions. None waits to be full.
+# Large enough that the cost per frame is small, even if split over many partitions. No frame waits to be full.
 BATCH_RECORDS_MAX = 10_000
 BATCH_BYTES_MAX = 1024 * 1024
-# What a record's bytes cost on top in a frame.
+# Overhead of a record in a frame.
 _RECORD_BYTES = 8
-# Of a value whose width varies: where it ends.
+# The end offset of a value of variable width.
 _OFFSET_BYTES = 8
 _MS_NS = 1_000_000
 
 
 def bytes_that_fit(frame_bytes_max: int) -> int:
-    """How many bytes of records a batch may have: half a frame is left for what columns of fixed widths take."""
+    """How many bytes of records a batch may have: half a frame is left for columns of fixed width."""
     return min(BATCH_BYTES_MAX, frame_bytes_max // 2)
 
 
 def records_that_fit(widths: Sequence[int], frame_bytes_max: int) -> int:
-    """How many records a batch may have, so that it fits a frame as columns too, where short records grow.
+    """How many records a batch may have to fit a frame as columns too, in which short records grow.
 
-    `widths`: see Schema. An eighth of the room is left for the head of the columns.
+    `widths`: see Schema. An eighth of the space is left for the header of the columns.
     """
     row_bytes = sum(width or _OFFSET_BYTES for width in widths)
     room = (frame_bytes_max - bytes_that_fit(frame_bytes_max)) * 7 // 8
@@ -52,18 +52,18 @@ def records_that_fit(widths: Sequence[int], frame_bytes_max: int) -> int:
 
 @dataclass(slots=True)
 class BatchBoundaries:
-    """Where the batches of one partition end: `durable`, and those above it that were decided, in order."""
+    """The ends of one partition's batches: `durable`, and in order the ends decided above it."""
 
     durable: SequenceNumber
     ends: list[int] = field(default_factory=list)
 
     def encode(self) -> bytes:
-        """As stored."""
+        """The stored form."""
         return json.dumps({"durable": self.durable, "ends": self.ends}).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> "BatchBoundaries":
-        """Raises FrameError for bytes that are none."""
+        """Raises FrameError for bytes that are not batch boundaries."""
         try:
             values = json.loads(data)
             boundaries = cls(SequenceNumber(int(values["durable"])), [int(end) for end in values["ends"]])
@@ -78,9 +78,9 @@ class BatchBoundaries:
 
 @dataclass(frozen=True, slots=True)
 class ExternalBatch:
-    """What becomes a frame: its sequence, its messages in order, and the offset of each.
+    """The content of a frame: its sequence, its messages in order, and the offset of each.
 
-    `sent_ns`: the stamp of the oldest one, Unix nanoseconds; 0 when none says a time that a frame can hold.
+    `sent_ns`: the oldest timestamp, Unix nanoseconds; 0 when no message has one that a frame can hold.
     """
 
     end: int
@@ -90,7 +90,7 @@ class ExternalBatch:
 
 
 class Batcher:
-    """Divides the records of one partition: first at the boundaries decided before, then at new ones."""
+    """Divides the records of one partition: first at the stored boundaries, then at new ones."""
 
     def __init__(
         self,
@@ -108,8 +108,8 @@ class Batcher:
     def batches(self, records: ExternalRecords | None, position: int) -> tuple[list[ExternalBatch], bool]:
         """The complete batches, and whether there are new boundaries, which must be stored before any is sent.
 
-        `records`: those that follow the ones given before, None when there are none. `position`: all below it have
-        been given.
+        `records`: those after the previous call's, None when there are none. `position`: all records below it have
+        been passed.
         """
         if records is not None:
             self._pending.offsets += records.offsets
@@ -129,13 +129,13 @@ class Batcher:
         return [*found, *new], bool(new)
 
     def pass_over(self, position: int) -> bool:
-        """Whether `durable` has moved to `position`, below which all was given: where nothing waits for a receipt."""
+        """Moves `durable` to `position` unless a frame waits for its receipt; returns whether it moved."""
         if self.boundaries.ends or self._pending.offsets:
             return False
         return self.acknowledge(SequenceNumber(position))
 
     def acknowledge(self, sequence: SequenceNumber) -> bool:
-        """Everything up to that sequence is in the log for good; whether that is news."""
+        """Notes that everything up to that sequence is durable; returns whether `durable` moved."""
         if sequence <= self.boundaries.durable:
             return False
         self.boundaries.durable = sequence
@@ -143,7 +143,7 @@ class Batcher:
         return True
 
     def _decide_ends(self) -> list[int]:
-        """Ends of batches for all that is pending."""
+        """Ends of batches for all pending records."""
         offsets = self._pending.offsets
         sizes = accumulate(_RECORD_BYTES + len(value or b"") for value in self._pending.values)
         sums = [0, *sizes]  # of all records before each one
@@ -168,5 +168,5 @@ class Batcher:
             pending.offsets[inside:], pending.timestamps_ms[inside:], pending.values[inside:]
         )
         oldest_ns = min(filter(None, stamps), default=0) * _MS_NS
-        # Kafka takes any number for a stamp, such as microseconds.
+        # Kafka accepts any number as a timestamp, such as microseconds.
         return ExternalBatch(end, values, oldest_ns if oldest_ns <= SENT_NS_MAX else 0, offsets)

@@ -1,4 +1,4 @@
-"""Where the reading of an external system begins: at what was stored, checked against what is there. Pure."""
+"""Where reading an external system starts: at the stored offsets, checked against the partitions' bounds. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from bettong_sender.batcher import BatchBoundaries
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Of one partition: its boundaries, the first offset to read, how many records were deleted unread before it."""
+    """One partition's boundaries, the first offset to read, and how many records before it were deleted unread."""
 
     boundaries: BatchBoundaries
     start: int
@@ -21,10 +21,10 @@ class Beginning:
 def begin(
     transport: Transport, stored: Mapping[bytes, bytes], bounds: Mapping[int, tuple[int, int]]
 ) -> dict[int, Beginning]:
-    """For each partition of `bounds`: (oldest offset, the one behind the newest).
+    """Decides for each partition of `bounds`: (oldest offset, offset after the newest).
 
-    Raises LogTruncatedError when a partition does not reach from what was read to what is to come, LogError for
-    stored bytes that are no batch boundaries.
+    Raises LogTruncatedError when records between the stored offset and the bounds are missing, LogError for stored
+    bytes that are not batch boundaries.
     """
     is_new = not any(key_of(transport, partition) in stored for partition in bounds)
     return {
@@ -34,7 +34,7 @@ def begin(
 
 
 def key_of(transport: Transport, partition: int) -> bytes:
-    """Under which the batch boundaries of a partition are stored: its stream, so that another topic has its own."""
+    """The key of a partition's stored batch boundaries: its stream, so that each topic has keys of its own."""
     return transport.stream(partition).encode()
 
 
@@ -50,7 +50,7 @@ def _beginning(
     where = f"{transport.title}/{partition}"
     data = stored.get(key_of(transport, partition))
     if data is None:
-        # A partition that was added later is new as a whole.
+        # A partition that was added later is read from its first offset.
         fresh = end if transport.start == "latest" and is_new else first
         return Beginning(BatchBoundaries(SequenceNumber(fresh)), fresh)
     try:

@@ -1,4 +1,4 @@
-"""Whether what the log has taken counts: its answers wait while that is not known. Used on the event loop."""
+"""Holds the log's acknowledgements back while this sender's generation may be outdated. Used on the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from typing import Protocol
 from bettong.errors import LogError, LogUnavailableError
 from bettong_sender.ledger import Entry
 
-# While it is not known: see `generation_watch`, which asks each second.
+# `generation_watch` polls Kafka each second.
 _ASK_AGAIN_S = 0.2
 _HELD_S_MAX = 5.0
 
 
 class Appender(Protocol):
-    """Whose records are appended; called with what the log said of each, on the event loop."""
+    """The owner of appended records; called on the event loop with the log's answer for each."""
 
     def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
         """See Feed."""
@@ -22,12 +22,12 @@ class Appender(Protocol):
         """The log has answered for all records of an entry."""
 
 
-# Of a record: whose it is, its frame, its partition, whether it opens that, and its offset, or why it has none.
+# Of a record: its owner, frame and partition, whether it is an OPEN record, and its offset or error.
 RecordAnswer = tuple[Appender, Entry, int, bool, int | LogError]
 
 
 class Confirming:
-    """Hands on the log's answers in their order: errors in place of offsets, while `is_current` stays false."""
+    """Passes the log's answers on in order; while `is_current` stays false, with errors in place of offsets."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, hand_on: Callable[[RecordAnswer], None]) -> None:
         self.is_current: Callable[[], bool] = lambda: True
@@ -36,7 +36,7 @@ class Confirming:
         self._held: list[RecordAnswer] = []  # credits and the buffer bound it
 
     def put(self, answer: RecordAnswer) -> None:
-        """An answer of the log."""
+        """Passes an answer on, or holds it."""
         if not self._held and (self.is_current() or isinstance(answer[-1], LogError)):
             self._pass(answer)
             return
@@ -45,7 +45,7 @@ class Confirming:
         self._held.append(answer)
 
     def _ask_again(self, since_s: float) -> None:
-        """What the log has taken counts once it is known again that nothing has changed, and not after a while."""
+        """Passes held answers on once the generation is known to be current, or as errors after `_HELD_S_MAX`."""
         if not self.is_current() and self._loop.time() - since_s < _HELD_S_MAX:
             self._loop.call_later(_ASK_AGAIN_S, self._ask_again, since_s)
             return

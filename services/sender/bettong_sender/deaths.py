@@ -1,14 +1,14 @@
-"""Frames during which senders crashed, and how the next attempt reads them. Pure.
+"""How a frame is read again during which senders crashed. Pure.
 
-    first death        the message is unknown, and perhaps it was another source's frame: those that were being
-                       read are read again with care, message by message, while no other frame is read
-    the next death     names the message: it is refused unread, the others of its frame are read
-    twice unnamed, or four deaths in all: the whole frame is refused unread
+    first death        the message is unknown, and perhaps another source's frame was the cause: the frames that
+                       were being read are read again, message by message, while no other frame is read
+    the next death     identifies the message: it is refused unread, the rest of its frame is read
+    two deaths without a known message, or four in all: the whole frame is refused unread
 
-So a message that ends the process ends it twice, and three in one frame cost the whole frame. A sender
-that was killed from outside while it read a frame loses nothing by that: the frame is read once more, a little slower.
-To be refused, a message must be under way at both deaths, and at the second one nothing else. Where something else was,
-for another source's decoder did not return in time, it takes three deaths at each of which it was begun last.
+So a message that ends the process ends it twice, and three such messages in one frame cost the whole frame. A sender
+that was killed from outside while it read a frame loses nothing: the frame is read once more, a little slower.
+A message is refused only if it was being read at both deaths, and alone at the second. If another frame was being read
+too, because another source's decoder did not return in time, it takes three deaths, at each of which it began last.
 """
 
 import json
@@ -19,24 +19,24 @@ from dataclasses import asdict, dataclass
 from bettong.identifiers import Origin, SequenceNumber
 from bettong.ingest.care import Care
 
-# Of a death that no message is known of.
+# Row of a death whose message is unknown.
 UNNAMED = -1
 
-# A frame of several messages that kill costs one death for each and one more, and so many new starts, which on a
-# cluster come later each time. A frame that costs more than this holds its source up for too long.
+# A frame with several fatal messages costs one death for each and one more, and as many restarts, which a cluster
+# delays longer each time. More than this would block the source for too long.
 _DEATHS_MAX = 4
 _UNNAMED_MAX = 2
-# Deaths beside others that count as one that was alone. Whoever is merely beside the killer would have to be begun
-# after it each time, although suspects are read one after the other.
+# So many deaths during which other frames were read count as one during which it was read alone. An innocent frame
+# would have to begin after the fatal one each time, although suspects are read one after the other.
 _BESIDE_MIN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class SenderDeath:
-    """A sender ended while it read message `row` of a frame. `how`: what is known of the end, for people.
+    """A sender ended while it read message `row` of a frame. `how`: the cause, as text for people.
 
-    `alone`: no other source's frame was being read, so it was this one, or somebody from outside. `last`: of all that
-    was being read nothing was begun later.
+    `alone`: no other source's frame was being read, so this frame was the cause, or a signal from outside. `last`: of
+    all frames that were being read, this one began last.
     """
 
     id: str
@@ -48,12 +48,12 @@ class SenderDeath:
     last: bool = False
 
     def encode(self) -> str:
-        """As stored; the same death always as the same text."""
+        """The stored form; the same text for the same death."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def decode(cls, text: str) -> "SenderDeath | None":
-        """None for text of another version, and for what somebody else wrote."""
+        """Returns None for text of another version or program."""
         try:
             fields = json.loads(text)
         except (ValueError, RecursionError):
@@ -70,7 +70,7 @@ _TYPES = {"id": str, "origin": str, "sequence": int, "row": int, "how": str, "al
 
 
 def care_for(deaths: Iterable[SenderDeath], touch: Callable[[int], None]) -> Care | None:
-    """What the deaths over one frame lead to; None when there were none."""
+    """How to read a frame after these deaths; None when there were none."""
     found = list(deaths)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Which external systems this sender reads, for which sources, and by what."""
+"""The external systems that this sender reads, each with its source and reader."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -19,7 +19,7 @@ from bettong_sender.source_feed import ExternalSource
 
 
 def external_sources(plan: Plan, settings: SenderSettings) -> list[ExternalSource]:
-    """Those that this sender reads. Raises SettingsError for a connection that lacks something, or a password file."""
+    """The sources that this sender reads. Raises SettingsError for an incomplete connection or an unreadable password."""
     external = {source.name: source for source in plan.sources if source.from_ is not None}
     chosen = {"all": set(external), "none": set[str]()}.get(settings.sender_topics)
     if chosen is None:
@@ -46,7 +46,7 @@ def _external_source(
     settings: SenderSettings,
     connections: Mapping[str, Options],
 ) -> ExternalSource:
-    # What lies beside the columns of a message is as one column more.
+    # A message's watermark counts as one more column.
     watermarks = (TIME_BYTES,) if plan.stage_of(source.name).judges_lateness else ()
     return ExternalSource(
         source.name,
@@ -59,7 +59,7 @@ def _external_source(
 
 
 def _boundary_log(settings: SenderSettings, application: str, source: str) -> TransactionalTopic:
-    """Made by each session, for the password may have changed since. Raises LogError when it cannot be read."""
+    """Opened anew by each session: the password may have changed. Raises LogError when it cannot be read."""
     try:
         return boundary_log(settings.kafka_connection, application, source, replication=settings.replication)
     except SettingsError as error:
@@ -69,7 +69,7 @@ def _boundary_log(settings: SenderSettings, application: str, source: str) -> Tr
 def _opener(
     transport: Transport, source: str, connections: Mapping[str, Options]
 ) -> Callable[[], ExternalReader]:
-    """By the module of the transport's kind: a kind that no source of the application has is not loaded."""
+    """Imports the reader of the transport's kind only: kinds that the application does not use are not loaded."""
     reader = import_module(f"bettong_sender.readers.{transport.kind}")
     opener: Callable[[], ExternalReader] = reader.opener(transport, source=source, connections=connections)
     return opener

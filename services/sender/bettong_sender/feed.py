@@ -1,4 +1,4 @@
-"""A feed: one client's session on its way through an intake. Used on the event loop, but for its session."""
+"""A feed: one client's session at an intake. Used on the event loop, except for its `Session`."""
 
 import asyncio
 import contextlib
@@ -22,17 +22,16 @@ from bettong_sender.ticker import OriginProgress
 if TYPE_CHECKING:
     from bettong_sender.intake import Intake
 
-# Before a session ends by a refusal, or by the sender's end, receipts for what is in flight are waited for this long.
+# A session that ends by a refusal or the sender's stop waits so long for the receipts of frames in flight.
 RECEIPTS_WAIT_S = 4.0
 
-# A frame is handed over behind others of its session while these have fewer bytes: so a session with large frames has
-# one at the splitter, and what it still reads of one whose call has ended, or whose lease is in doubt, is little.
+# A session queues another frame at the splitter while its queued ones have fewer bytes. So a session with large frames
+# has one there, and little is still read for a call that has ended or a lease that is in doubt.
 AHEAD_BYTES_MAX = 256 * 1024
 
-# Gives what is to be appended, for the time in seconds of a clock that is never set, and for the ingest time. Runs no
-# code of users.
+# Returns the records to append, given the seconds of a monotonic clock and the ingest time. Runs no users' code.
 Number = Callable[[float, int], Taken]
-# Reads a frame, by users' decoders and key functions: it may take long, or never return.
+# Reads a frame with users' decoders and key functions: it may take long, or never return.
 Work = Callable[[], Number]
 # Result of work: what was appended, or why it was not.
 Outcome = Taken | BaseException
@@ -52,7 +51,7 @@ class Feed:
         claimed: SequenceNumber,
         client_sampling: FrameSampling,
     ) -> None:
-        """`claimed`: up to where the client says that it holds receipts; `client_sampling`: what it traces itself."""
+        """`claimed`: the client claims receipts up to here; `client_sampling`: the frames that it traces itself."""
         self.route = route
         self.origin = session.origin
         self.client = client
@@ -61,7 +60,7 @@ class Feed:
         self._client_sampling = client_sampling
         self._session = session
         self.ledger = Ledger(session.origin, window=intake.limits.credits)
-        # How far it has come in event time, where its stage needs to know.
+        # Its progress in event time, if its stage needs that.
         self.origin_progress = OriginProgress(route, session, self.ledger) if route.needs_time else None
         self._changed = asyncio.Event()
         self._failure: BaseException | None = None
@@ -81,7 +80,7 @@ class Feed:
 
     @property
     def fault(self) -> BaseException | None:
-        """Why no more frames of it are read, if so. From any thread."""
+        """Why no more of its frames are read; None while they are. From any thread."""
         return self._failure or self._refusal
 
     @property
@@ -112,7 +111,7 @@ class Feed:
             raise self._failure
 
     async def await_room(self, lease: Lease | None) -> None:
-        """Returns when a frame is handed over at once: the lease is certain, and there is room. Raises Refusal."""
+        """Returns when the lease is certain and no buffer is full, so that `take` does not wait. Raises Refusal."""
         buffers = (self._intake.buffer, self._intake.splitter_of(self.route).waiting, self._ahead)
         while any(buffer.is_full for buffer in buffers) or (lease is not None and lease.in_doubt):
             for buffer in buffers:
@@ -121,17 +120,17 @@ class Feed:
                 await lease.certain()
 
     async def take_request(self, data: bytes, lease: Lease) -> None:
-        """Hands a frame over that is still as it came. See `take`."""
+        """Passes an unparsed frame to the splitter. See `take`."""
         read = partial(read_frame, data, self.origin, messages_max=self.route.frame_messages_max)
         await self._take(read, len(data), lease)
 
     async def take(
         self, frame: IngestFrame, lease: Lease | None, oversized: Mapping[int, str] = MappingProxyType({})
     ) -> None:
-        """Hands a frame over to the splitter; waits while the lease is in doubt or a buffer full.
+        """Passes a frame to the splitter; waits while the lease is in doubt or a buffer is full.
 
         Raises Refusal when the feed takes no more. When this frame is refused, `all_read` and `receipt` raise it, and
-        no frame behind it is read. Without a lease whoever feeds it sees to it by other means that nobody else has the
+        no frame behind it is read. Without a lease the caller must ensure by other means that nobody else feeds the
         stream. `oversized`: see `Session.take`.
         """
         await self._take(lambda: frame, frame.ByteSize(), lease, oversized)
@@ -159,7 +158,7 @@ class Feed:
         self._all_read.clear()
 
     async def all_read(self) -> None:
-        """Returns when all frames that were taken are read and given to the log. Raises what one was refused for."""
+        """Returns when all frames taken were appended to the log. Raises the refusal of one."""
         while self._splitting and self._refusal is None:
             await self._all_read.wait()
         if self._refusal is not None:
@@ -181,7 +180,7 @@ class Feed:
             self._all_read.set()
 
     async def _handed_over(self, entry: Entry, work: Work) -> None:
-        """Returns when it is done, and it is also when the caller is cancelled. Raises what it raises."""
+        """Waits for the work; it is done even if the caller is cancelled. Raises what it raises."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._intake.hand_over(self, entry, work, partial(_resolve, done))
         await done
@@ -217,7 +216,7 @@ class Feed:
             await self._handed_over(entry, lambda: partial(self._session.end, kept=kept))
 
     def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
-        """Notes what the log said of a record; False ends the session, for the record may not count."""
+        """Notes the log's answer for a record; returns False when it may not count, which ends the session."""
         if isinstance(answer, LogError):
             self._session.lost(partition)
             self.fail(refused_by_log(answer))
@@ -227,7 +226,7 @@ class Feed:
         except Refusal as refusal:
             self.fail(refusal)
             return False
-        # Behind one that failed, consumers may skip it.
+        # Consumers may skip a record that follows a failed one.
         if (
             self.origin_progress is not None
             and self._failure is None
@@ -271,11 +270,11 @@ class Feed:
         self.wake()
 
     def wake(self) -> None:
-        """Something has changed that a receipt might report."""
+        """Lets `receipt` and `opened` check again."""
         self._changed.set()
 
     def close(self) -> None:
-        """The call has ended. What is on its way to the log goes on."""
+        """The call has ended. Records in flight still reach the log."""
         if self._giving_up is not None:
             self._giving_up.cancel()
         self._intake.closed(self)

@@ -1,9 +1,9 @@
-"""Whether the application still is what this sender was told at its start: no receipt is given while that is open.
+"""Checks that the application was not repartitioned since this sender started: no receipt is sent until that is sure.
 
-A sender that was cut off from Kafka and Redis, while the number of partitions was changed, may come back and have its
-records appended behind the marks, where they count for nothing. So each answer of the log counts only while it was
-asked shortly before whether a change was recorded. Nothing is changed while Redis knows of a sender that runs, which it
-does for 10 s after it was told last; and one that reaches Kafka, but not Redis, takes no frames.
+A sender that was cut off from Kafka and Redis during a repartition may come back and append records behind the marks of
+the change, where they do not count. So an acknowledgement of the log counts only if the sender checked for a recorded
+change shortly before. No repartition starts while Redis lists a running sender, which it does for 10 s after the sender's last
+report; a sender that reaches Kafka but not Redis takes no frames.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from bettong.errors import LogError
 from bettong.threads import BlockThread
 
 _ASK_S = 1.0
-# Less than Redis knows of a sender that is gone: `LiveMetrics`.
+# Shorter than Redis lists a sender after its last report: see `LiveMetrics`.
 _CURRENT_S_MAX = 8.0
-# An ask that waits for Kafka is left to itself.
+# A check that waits for Kafka is not waited for.
 _CLOSE_S_MAX = 0.0
 
 
 class GenerationWatch(BlockThread):
-    """Asks again and again, from entering to leaving."""
+    """Polls Kafka in a thread, from entering to leaving."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class GenerationWatch(BlockThread):
         asked_s: float,
         clock_s: Callable[[], float],
     ) -> None:
-        """`admin` is closed at the end. `known`: what this sender was told at `asked_s`."""
+        """`admin` is closed at the end. `known`: the partitioning that this sender read at `asked_s`."""
         super().__init__("generation", close_s_max=_CLOSE_S_MAX)
         self.has_changed = False
         self._admin = admin
@@ -44,11 +44,11 @@ class GenerationWatch(BlockThread):
         self._clock_s = clock_s
 
     def is_current(self) -> bool:
-        """Whether what the log has taken until now was taken by the application that this sender knows. Any thread."""
+        """Whether records acknowledged until now belong to the generation that this sender knows. Any thread."""
         return not self.has_changed and self._clock_s() - self._asked_s < _CURRENT_S_MAX
 
     def check(self) -> None:
-        """Asks once. Without an answer nothing is known."""
+        """Polls once. Without an answer `is_current` soon turns false."""
         asked_s = self._clock_s()
         try:
             records = record_count(self._admin, self._application)
@@ -59,7 +59,7 @@ class GenerationWatch(BlockThread):
             self._records, self._asked_s = records, asked_s
 
     def _is_open(self, records: int) -> bool:
-        """Whether a change has begun, or is done: there are other records than before, which may say nothing new."""
+        """Whether a change has begun or is done. The number of records differs, which alone need not mean a change."""
         if records < self._records:
             return True  # a broker that has not heard of the topic yet
         kept = kept_partitioning(self._admin, self._where, self._application)

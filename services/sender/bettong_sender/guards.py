@@ -1,4 +1,4 @@
-"""Guards against frames that kill the sender: marks around their reading, and what is known of earlier deaths."""
+"""Guards against frames that crash the sender: marks while a frame is read, and the record of earlier crashes."""
 
 import asyncio
 import contextlib
@@ -17,17 +17,17 @@ from bettong.ingest.care import Care
 from bettong_sender.deaths import SenderDeath, care_for
 from bettong_sender.marks import DeadProcess, ReadingMarks, Slot, dead_processes, own
 
-# A frame that is read with care waits as long for what others are reading: they begin nothing new meanwhile. A frame
-# takes milliseconds to read, seconds where a decoder is slow; one that never returns must not hold up all sources for
-# long. What takes longer is read beside it, and a death then counts only when it comes again: see `deaths`.
+# A suspect frame waits so long for the frames that other sources are reading; they begin no new ones meanwhile. A frame
+# takes milliseconds to read, seconds with a slow decoder; a decoder that never returns must not block all sources for
+# long. A frame that takes longer is read beside the suspect, and a death then counts only if it is repeated: `deaths`.
 _OTHERS_S_MAX = 5.0
-# Others wait as long for it: until it has its turn, and as long again.
+# Others wait so long for the suspect: until it begins, and as long again.
 _ALONE_S_MAX = 2 * _OTHERS_S_MAX
 
-# A session opens without what Redis would have answered; it answers within milliseconds, or is away.
+# After this a session opens without Redis' answer; Redis answers within milliseconds, or is away.
 _STORE_S_MAX = 1.0
 
-# Of an entry that is none, in a line of log.
+# So much of a damaged entry is logged.
 _ENTRY_CHARACTERS_MAX = 200
 
 
@@ -42,21 +42,21 @@ class DeathStore(Protocol):
 
 
 class _Readers:
-    """Who reads a frame now: any number of sources, or one alone. Waits are short: a decoder may never return."""
+    """A lock for reading frames: shared by all sources, or held by one alone. Its waits end: a decoder may hang."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._count = 0
-        # Whose turn it is to read alone.
+        # The token of the source that reads alone.
         self._turn: object | None = None
 
     def enter(self, *, alone: bool) -> object | None:
-        """Returns when it may read; with what to leave."""
+        """Returns when the caller may read, with the token for `leave`."""
         with self._lock:
             turn = self._turn
             if turn is not None and not self._changed.wait_for(lambda: self._turn is None, _ALONE_S_MAX):
-                # It has had its time: nobody waits for it again.
+                # Its time is over: nobody waits for it again.
                 self._end(turn)
             if not alone:
                 self._count += 1
@@ -67,7 +67,7 @@ class _Readers:
             return own
 
     def leave(self, turn: object | None) -> None:
-        """It has read."""
+        """The caller has read its frame."""
         with self._lock:
             self._count -= 1
             self._end(turn)
@@ -81,7 +81,7 @@ class _Readers:
 
 
 class SourceGuard:
-    """That of one source. `begin` and `end` are called by its thread, one frame after the other."""
+    """The guard of one source. Its thread calls `begin` and `end`, one frame after the other."""
 
     def __init__(self, slot: Slot, known: "Guards") -> None:
         self._slot = slot
@@ -90,7 +90,7 @@ class SourceGuard:
         self._refuses = False
 
     def begin(self, origin: Origin, sequence: SequenceNumber) -> Care | None:
-        """Marks that the frame is read; how, when somebody died over it."""
+        """Marks that the frame is being read; returns how to read it if a sender died while reading it."""
         found = self._known.over(origin, sequence)
         care = care_for(found, self._slot.touch) if found else None
         self._refuses = care is not None and care.refuses
@@ -99,7 +99,7 @@ class SourceGuard:
         return care
 
     def end(self) -> None:
-        """It was read, or refused."""
+        """The frame was read, or refused."""
         self._slot.end()
         if self._refuses:
             self._known.note_refusal()
@@ -107,10 +107,10 @@ class SourceGuard:
 
 
 class Guards:
-    """Those of all sources of a sender. Made on the event loop.
+    """The guards of all sources of a sender. Made on the event loop.
 
-    Without `folder`, or one that can be used, deaths of this sender leave no mark; without `store`, or while it is
-    away, it knows of its own predecessor's alone.
+    Without a usable `folder`, this sender's death leaves no mark; without `store`, or while it is away, only deaths
+    recorded in the folder are known.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Guards:
         self._passed_over: set[str] = set()  # of the store's entries, at most as many as it holds
         self._marks: ReadingMarks | None = None
         self._unsent: list[SenderDeath] = []
-        # Whose files are kept until others know of these deaths: this sender may die before that.
+        # Their files are kept until the store has these deaths: this sender may die before.
         self._dead: list[DeadProcess] = []
         self._found: dict[tuple[Origin, SequenceNumber], list[SenderDeath]] = {}
         if folder is not None:
@@ -155,12 +155,12 @@ class Guards:
         return self._guards[source]
 
     def over(self, origin: Origin, sequence: SequenceNumber) -> Sequence[SenderDeath]:
-        """The deaths over that frame, in no order but that named ones are in that of their messages."""
+        """The deaths while that frame was read, ordered by message."""
         found = self._found  # replaced as a whole, by another thread
         return found.get((origin, sequence), ()) if found else ()
 
     async def refresh(self) -> None:
-        """Shares what others do not know, and learns what they do, within a second. Never raises."""
+        """Exchanges deaths with the store, within a second. Never raises."""
         if self._store is not None:
             with contextlib.suppress(StoreError, TimeoutError):
                 await asyncio.wait_for(asyncio.to_thread(self._exchange, self._store), _STORE_S_MAX)
@@ -171,7 +171,7 @@ class Guards:
             self._marks.note_refusal()
 
     def close(self) -> None:
-        """The sender ends well. Deaths that others do not know of are left to the next one."""
+        """Ends cleanly. Deaths that the store does not have are left to the next sender."""
         for dead in self._dead:
             dead.release()
         if self._marks is not None:
@@ -189,7 +189,7 @@ class Guards:
         self._learn(death for death in known.values() if death is not None)
 
     def _report(self, entries: set[str]) -> None:
-        """Logs entries that are no deaths, once."""
+        """Logs entries that are not deaths, once."""
         new, self._passed_over = entries - self._passed_over, entries
         if new and self._logger is not None:
             self._logger.warning(

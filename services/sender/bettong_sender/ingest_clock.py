@@ -1,4 +1,4 @@
-"""The clock that records are stamped with: this machine's, held against Redis' (`bettong.clocks`)."""
+"""The clock of ingest times: this machine's, checked against Redis' (`bettong.clocks`)."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,15 +8,15 @@ from bettong.errors import StoreError
 from bettong.ingest.refusal import unavailable
 from bettong.logs import Logger
 
-# What this machine's clock does in between is nothing to Redis' one, which is carried on without it.
+# Between two answers Redis' clock is carried on by a monotonic clock, so jumps of this machine's clock do not matter.
 _PAUSE_S = 1.0
 
 
 class IngestClock:
-    """`ask_redis` gives Redis' clock, or raises StoreError.
+    """`ask_redis` returns Redis' clock, or raises StoreError.
 
-    Nothing is stamped before its first answer: a log clock never goes back, so one record of a machine that is ahead
-    would move it for good. Later Redis may be away: its clock is carried on.
+    No record is stamped before its first answer: the log's clock never goes back, so one record of a machine that is
+    ahead would move it for good. Later Redis may be away: its clock is carried on.
     """
 
     def __init__(
@@ -41,14 +41,14 @@ class IngestClock:
         return self._checked.now_ns(redis_ns)
 
     async def ask(self) -> None:
-        """Hears of Redis' clock, unless Redis is away."""
+        """Reads Redis' clock, unless Redis is away."""
         try:
             self._redis.hear(await asyncio.to_thread(self._ask_redis))
         except StoreError:
             return  # leases report it
 
     async def run(self) -> None:
-        """Asks now and then, until it is cancelled."""
+        """Reads Redis' clock every second, until it is cancelled."""
         while True:
             await asyncio.sleep(_PAUSE_S)
             await self.ask()

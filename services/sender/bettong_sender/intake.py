@@ -1,8 +1,8 @@
-"""The intake: all feeds of a sender, on their way to the log. Knows the event loop, but nothing of gRPC or Kafka.
+"""The intake: passes the frames of all feeds to the log. Knows the event loop, but nothing of gRPC or Kafka.
 
 event loop     frames from clients, credits, receipts, answers: all state but that of `Session`
-splitters      one thread a source, for its feeds, which have their turns: parses, decodes and splits; then, one
-               thread at a time, numbers and appends, so that the log's order is that of the ingest times
+splitters      one thread a source, shared fairly by its feeds: parses, decodes and splits; then, one thread at a
+               time, numbers and appends, so that the log is in the order of ingest times
 log's thread   answers for every record, through `Answers`
 """
 
@@ -35,7 +35,7 @@ from bettong_sender.tracing import Answer, SenderTracing
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds an intake; see `SenderSettings`."""
+    """The bounds of an intake; see `SenderSettings`."""
 
     credits: int
     sessions_max: int
@@ -44,7 +44,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A frame that waits for its turn at the splitter, where it counts for `size` bytes."""
+    """A frame in the splitter's queue, where it counts as `size` bytes."""
 
     log: Log
     feed: "Feed"
@@ -55,7 +55,7 @@ class _Piece:
 
 
 class Intake:
-    """What the feeds share: routes, the log, the splitters, and the bounds. Made and used on the event loop."""
+    """Routes, log, splitters and bounds, shared by all feeds. Made and used on the event loop."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class Intake:
         guards: Guards | None = None,
         tracing: SenderTracing | None = None,
     ) -> None:
-        """`clock` gives Unix nanoseconds; here they never go back."""
+        """`clock` returns Unix nanoseconds; ingest times never go back even if it does."""
         self.tracing = tracing
-        self.refusal_log: RefusalLog | None = None  # None: nobody is told where functions of users raise
+        self.refusal_log: RefusalLog | None = None  # None: failures of users' functions are not logged
         self.guards = guards or Guards(routes)
         self.routes = routes
         self.limits = limits
@@ -91,17 +91,17 @@ class Intake:
         self._empty = asyncio.Event()
         self._empty.set()
         self._loop = asyncio.get_running_loop()
-        # Where the partitions of each stage end, as far as sessions know: see Numbering.
+        # The newest known offset of each stage's partitions: see Numbering.
         self._ends = {route.stage_topic: [-1] * route.partitions for route in routes.values()}
         self._answers: Answers[RecordAnswer] = Answers(self._loop, self._answered)
         self._confirming = Confirming(self._loop, self._confirmed)
         self._split_pieces: Answers[tuple[_Piece, Outcome]] = Answers(self._loop, self._piece_is_done)
-        # A source whose decoder stands still holds its own share of the buffer with frames that nobody has read.
+        # A source whose decoder hangs fills only its own share of the buffer with unread frames.
         share = max(1, limits.buffer_bytes_max // max(1, len(routes)))
         self.splitters = {name: Splitter(name, share, self._split, self._was_split) for name in routes}
 
     def open(self, hello: Hello, client: str, sampling: FrameSampling = NO_SAMPLING) -> "Feed":
-        """A new feed of a client. Raises Refusal. Close it when the call ends. `client`: whose turn its frames take.
+        """A new feed of a client. Raises Refusal. Close it when the call ends. `client`: shares splitters fairly with others.
 
         `sampling`: which frames the client traces itself.
         """
@@ -117,7 +117,7 @@ class Intake:
         return feed
 
     def open_external(self, hello: Hello, title: str) -> "Feed":
-        """The same for a partition of what the sender itself reads, by its title: it takes no client's room."""
+        """A feed for a partition of an external system, by its title: it does not count as a client's session."""
         return self._open(self._route_of(hello), hello, title)
 
     def closed(self, feed: "Feed") -> None:
@@ -137,11 +137,10 @@ class Intake:
         generation: int = 0,
         is_current: Callable[[], bool] = lambda: True,
     ) -> None:
-        """There is a log now, or another one. `identities`: what distinguishes its topics from others of the same name.
+        """Attaches a log. `identities` distinguish its topics from recreated ones of the same name.
 
-        Feeds of a topic that is another one now end: what they have numbered lies in the old one. So do all feeds where
-        the application is of another `generation`: what they send counts no more. While `is_current()` is false nothing
-        that the log has taken counts as taken.
+        Feeds of a recreated topic end: their earlier records lie in the old one. All feeds end when `generation` has
+        changed: their records no longer count. While `is_current()` is false, no acknowledgement of the log counts.
         """
         anew = {topic for topic, known in self._identities.items() if identities.get(topic) != known}
         if generation != self._generation:
@@ -165,18 +164,18 @@ class Intake:
                 )
 
     def log_of(self, route: SourceRoute) -> str:
-        """What distinguishes the log of a source from one of the same name."""
+        """The identity of a source's log, which differs once a topic was recreated."""
         return "/".join(self._identities[topic] for topic in (route.stage_topic, route.dead_letter_topic))
 
     def go_without(self, reason: str) -> None:
-        """There is no log now: each new session is refused with this reason."""
+        """Detaches the log: each new session is refused with this reason."""
         self._log, self._absence = None, reason
 
     def hand_over(self, feed: "Feed", entry: Entry, work: Work, on_done: OnDone) -> None:
-        """Has the source's splitter do `work` in its turn, and append it, behind what the feed has handed over before.
+        """Queues `work` at the source's splitter, which appends the result, in the order of the feed's calls.
 
-        `on_done` gets what came of it, on the loop; once something came of it that is no Taken, all that the feed has
-        handed over behind it comes to the same, undone. Raises Refusal (UNAVAILABLE) when there is no log.
+        `on_done` gets the outcome, on the loop. After a first outcome that is not Taken, all later work of the feed
+        is skipped with the same outcome. Raises Refusal (UNAVAILABLE) when there is no log.
         """
         log = self._present_log()
         entry.size += FRAME_BYTES
@@ -186,19 +185,19 @@ class Intake:
         splitter.put(feed.client, feed, _Piece(log, feed, entry, work, entry.size, on_done))
 
     async def append(self, appender: Appender, entry: Entry, number: Number) -> Taken:
-        """Appends records that no splitter has made; waits for splitters that append. Raises Refusal (UNAVAILABLE).
+        """Appends records that no splitter made, such as TICKs. Raises Refusal (UNAVAILABLE).
 
-        What was begun is carried through when the caller is cancelled.
+        An append that has begun is completed even if the caller is cancelled.
         """
         log = self._present_log()
         return await asyncio.shield(asyncio.ensure_future(self._append_beside(log, appender, entry, number)))
 
     def now_ns(self) -> int:
-        """The log's clock, or a little less. From any thread. Raises Refusal while it is not known."""
+        """The log's clock, or slightly earlier. From any thread. Raises Refusal while it is unknown."""
         return max(self._now_ns, self._clock())
 
     def splitter_of(self, route: SourceRoute) -> Splitter[_Piece]:
-        """Who reads the frames of that source."""
+        """The splitter of that source."""
         return self.splitters[route.source.name]
 
     async def await_closed(self, timeout_s: float) -> None:
@@ -207,7 +206,7 @@ class Intake:
             await asyncio.wait_for(self._empty.wait(), timeout_s)
 
     def close(self) -> None:
-        """Waits some time for the frames that the splitters are at. After this, before the loop ends, close the log."""
+        """Waits a bounded time for the frames being split. Close the log after this, before the loop ends."""
         deadline_s = self._loop.time() + CLOSE_S_MAX
         for splitter in self.splitters.values():
             splitter.close(max(0.0, deadline_s - self._loop.time()))
@@ -298,7 +297,7 @@ class Intake:
         except LogError as error:
             raise refused_by_log(error) from None
         finally:
-            # Before it counts as answered: whoever looks at it meanwhile must not take it for durable.
+            # Set before the entry counts as answered: it must not seem durable in between.
             if not whole:
                 entry.failed = True
             entry.appends = appended
@@ -328,12 +327,12 @@ class Intake:
         if taken is None:
             entry.failed = True
         elif not entry.released:
-            # The frame is gone; its records are held.
+            # The frame is freed; its records are in memory instead.
             held = sum(len(each.value) + RECORD_BYTES for each in taken.appends)
             entry.size, before = held, entry.size
             self._hold(held - before)
         self._release(entry)
-        # The log's answers may have come before, or there was nothing to append.
+        # The log may have answered already, or there was nothing to append.
         if entry.is_answered:
             appender.wake()
 
@@ -351,7 +350,7 @@ class Intake:
             appender.wake()
 
     def _release(self, entry: Entry) -> None:
-        """Releases what an entry holds of the buffer, once the log has answered for all of it."""
+        """Frees an entry's bytes in the buffer once the log has answered for all of its records."""
         if not entry.is_answered or entry.released:
             return
         entry.released = True

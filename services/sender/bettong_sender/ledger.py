@@ -1,9 +1,9 @@
-"""The ledger of one session: what is durable, and what the client may send. Pure; used from one thread.
+"""The ledger of one session: which frames are durable, and the client's credits. Pure; used from one thread.
 
     credits that the client holds + its frames in flight <= window
 
-A frame is durable when all records that it led to are; a session is acknowledged up to the last frame before the
-first one that is not.
+A frame is durable when all of its records are; a session is acknowledged up to the last frame before the first one that
+is not durable.
 """
 
 from collections import deque
@@ -18,11 +18,11 @@ from bettong_sender.tracing import TracedFrame
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One frame in flight. Its records may be answered before it is known how many there are.
+    """One frame in flight. Its records may be acknowledged before their number is known.
 
-    `sequence` is 0 until its frame was parsed. `size`: bytes that it counts for in the sender's buffer, until
-    `released`. `appended`: the log has been given a part of it, so its answers are pending. `watermark_ns`: that of
-    its records. `traced`: of a sampled frame, once it was parsed.
+    `sequence` is 0 until the frame was parsed. `size`: its bytes in the sender's buffer, until `released`.
+    `appended`: some of its records were passed to the log, so answers are pending. `watermark_ns`: that of its
+    records. `traced`: of a sampled frame, once it was parsed.
     """
 
     sequence: SequenceNumber
@@ -44,7 +44,7 @@ class Entry:
 
     @property
     def is_durable(self) -> bool:
-        """Whether every record is in the log for good."""
+        """Whether every record is durable in the log."""
         return self.is_answered and not self.failed
 
 
@@ -58,7 +58,7 @@ class Ledger:
         self.without_credit = HeldTime()
         # Of the newest acknowledged frame; 0 while unknown.
         self.watermark_ns = 0
-        # Up to here the client has receipts.
+        # The client has receipts up to here.
         self._reported = NO_SEQUENCE
         self._origin = origin
         self._window = window
@@ -69,7 +69,7 @@ class Ledger:
 
     @property
     def credits(self) -> int:
-        """What the client holds."""
+        """The credits that the client holds."""
         return self._held
 
     @property
@@ -79,18 +79,18 @@ class Ledger:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that was taken is acknowledged."""
+        """Whether no frame is in flight."""
         return not self._in_flight
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing that is in flight can be acknowledged any more."""
+        """Whether no frame in flight can be acknowledged any more."""
         return not self._in_flight or self._in_flight[0].failed
 
     def opening(self, acknowledged: SequenceNumber) -> Entry:
         """The entry of the session's OPEN records: it costs no credit, and holds back what follows.
 
-        `acknowledged`: up to there all of the stream is known to be durable; not what the client says of it.
+        `acknowledged`: the stream is known to be durable up to here, whatever the client claims.
         """
         self.acknowledged = self._reported = acknowledged
         entry = Entry(self.acknowledged, credits=0)
@@ -98,7 +98,7 @@ class Ledger:
         return entry
 
     def grant(self, *, full: bool) -> int:
-        """New credits for the client: what the window leaves, or none while the sender's buffer is full."""
+        """New credits for the client: the rest of the window, or none while the sender's buffer is full."""
         granted = 0 if full else self._window - self._held - self._frames
         self._held += granted
         if self._held:
@@ -108,7 +108,7 @@ class Ledger:
         return granted
 
     def spend(self, sequence: SequenceNumber, size: int) -> Entry:
-        """A frame came in. Raises Refusal (RESOURCE_EXHAUSTED) when the client had no credit for it.
+        """Takes a credit for a frame that arrived. Raises Refusal (RESOURCE_EXHAUSTED) when the client had none.
 
         `sequence`: 0 when the frame is not parsed yet; the parser sets it in the entry.
         """
@@ -126,14 +126,14 @@ class Ledger:
         return entry
 
     def drop(self, entry: Entry) -> None:
-        """The frame was refused, and the session with it: no receipt is due for it."""
+        """Removes a refused frame, which ends the session: it gets no receipt."""
         self._in_flight.remove(entry)
 
     def advance(self) -> None:
         """Acknowledges the frames up to the first one that is not durable."""
         while self._in_flight and self._in_flight[0].is_durable:
             entry = self._in_flight.popleft()
-            # Frames that are resent may lie below what is durable already.
+            # Resent frames may lie below the durable sequence.
             self.acknowledged = max(self.acknowledged, entry.sequence)
             self.watermark_ns = max(self.watermark_ns, entry.watermark_ns)
             self._frames -= entry.credits

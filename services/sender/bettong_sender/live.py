@@ -8,7 +8,7 @@ from bettong.edges.redis_store import LiveMetrics, ttl_of
 from bettong.errors import StoreError
 from bettong.threads import BlockThread
 
-# The last record says that the sender stops; without Redis nobody waits for it longer.
+# The last record says that the sender stops; while Redis is away it is waited for no longer.
 _CLOSE_S_MAX = 1.0
 
 _ReadMetrics = Callable[[], dict[str, str | int | float]]
@@ -35,7 +35,7 @@ class LiveReport(BlockThread):
         self._absent = False
 
     def _run(self) -> None:
-        # At once: `bettong repartition` changes nothing under a sender that it hears of.
+        # At once: `bettong repartition` changes nothing while a sender is listed in Redis.
         self._write()
         while not self._stopping.wait(self._interval_s):
             self._write()

@@ -1,4 +1,4 @@
-"""Keeps a log there: waits for Kafka, creates the topics, and opens the log anew when it has failed."""
+"""Keeps a log open: waits for Kafka, creates the topics, and reopens the log after a failure."""
 
 import asyncio
 import contextlib
@@ -18,19 +18,19 @@ from bettong_sender.generation_watch import GenerationWatch
 from bettong_sender.intake import Intake
 from bettong_sender.status import State
 
-# One wait for the broker, in a thread; between two the keeper checks whether it is to stop.
+# One wait for the broker, in a thread; after each the keeper checks whether it must stop.
 _WAIT_S = 2.0
 _POLL_S = 0.1
 
-# The log answers within milliseconds; a silence this long is worth a line.
+# The log answers within milliseconds; a longer silence is logged.
 _SILENCE_S_MAX = 3.0
 
-# Sessions have waited for what is in flight by then; what has no receipt is sent again by its client.
+# Sessions have waited for frames in flight by then; clients resend frames without a receipt.
 _CLOSE_S_MAX = 2.0
 
 
 class LogKeeper:
-    """Gives the intake its log, and takes it away; health checks learn from it whether there is one."""
+    """Attaches the log to the intake and detaches it, and sets the health status accordingly."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class LogKeeper:
             self._log = None
 
     async def _opened(self, stopping: asyncio.Event) -> LogWriter | None:
-        """The log, as soon as Kafka answers; None when told to stop before."""
+        """The log, as soon as Kafka answers; None when `stopping` is set before."""
         warned = False
         while not stopping.is_set():
             try:
@@ -94,7 +94,7 @@ class LogKeeper:
         return None
 
     def _open(self) -> LogWriter:
-        """In a thread. Raises LogUnavailableError after a while without a broker."""
+        """In a thread. Raises LogUnavailableError when no broker answers in time."""
         settings = self._settings
         with LogAdmin(settings.kafka_connection) as admin:
             admin.wait(_WAIT_S, lambda _: None)
@@ -117,7 +117,7 @@ class LogKeeper:
         return LogWriter(
             settings.kafka_connection,
             frame_bytes_max=settings.frame_bytes_max,
-            # The intake's own bound of bytes is lower, and credits bound the count: it hardly ever waits for this one.
+            # The intake's bound of bytes is lower, and credits bound the count: this one is hardly ever reached.
             buffer_bytes_max=2 * settings.sender_buffer_bytes_max,
         )
 
@@ -127,7 +127,7 @@ class LogKeeper:
         return GenerationWatch(admin, where, application, self._prepared, self._prepared_s, time.monotonic)
 
     async def _watch(self, log: LogWriter, watch: GenerationWatch, stopping: asyncio.Event) -> None:
-        """Returns when the log has failed, or when told to stop; says what takes long, and when it goes on.
+        """Returns when the log has failed or `stopping` is set; logs what takes long, and when it is over.
 
         Raises LogError when the application was repartitioned.
         """
@@ -151,7 +151,7 @@ class LogKeeper:
             await _pause(stopping)
 
     def _found(self, now_s: float) -> tuple[State, str]:
-        """What is to be said of a sender that has a log."""
+        """The state and detail of a sender that has a log."""
         progress = self._intake.progress
         if progress.silent_s(now_s) > _SILENCE_S_MAX:
             kafka = self._settings.kafka

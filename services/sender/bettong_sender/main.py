@@ -1,4 +1,4 @@
-"""Starts a sender: settings, logs, the application. What `bettong sender` and containers run."""
+"""Starts a sender: settings, logs, the application. `bettong sender` and containers run it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from bettong_sender.service import serve
 
 
 def main(overrides: Mapping[str, object]) -> None:
-    """Serves until SIGTERM or SIGINT. `overrides` of settings come before the environment. Raises BettongError."""
+    """Serves until SIGTERM or SIGINT. `overrides` take precedence over the environment. Raises BettongError."""
     settings = read(SenderSettings, overrides)
     logger = configure(settings, SENDER.name)
     planned = plan(load(settings.application))

@@ -1,4 +1,4 @@
-"""The queues of a sender, counted where they stand when somebody asks: nothing is counted for a frame."""
+"""Metrics of a sender's queues, computed when they are read: no frame costs anything for them."""
 
 from bettong import metrics, queue_metrics
 from bettong.queued import ClientCredits, clients_text
@@ -6,7 +6,7 @@ from bettong_sender.intake import Intake
 
 
 def queue_values(intake: Intake) -> dict[str, str | int | float]:
-    """Credits of clients, what waits to be decoded, and what waits for Kafka. May be called from another thread."""
+    """Clients' credits, frames that wait to be decoded, frames that wait for Kafka. From any thread."""
     return {
         metrics.BUFFERED.name: intake.buffer.bytes,
         metrics.HELD.name: round(intake.buffer.full.total_s, 3),
@@ -34,7 +34,7 @@ def _of_clients(intake: Intake) -> dict[str, str | int | float]:
             round(feed.ledger.without_credit.now_s, 3),
         )
         for feed in list(intake.clients)
-        if not feed.is_finished  # it wants none
+        if not feed.is_finished  # it needs no credits
     ]
     waited_s = [each.waited_s for each in found if not each.credits]
     return {

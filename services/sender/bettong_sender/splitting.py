@@ -1,4 +1,4 @@
-"""The splitting of one source: a thread that reads its frames, so that its decoder holds up no other source."""
+"""Splits the frames of one source in a thread of its own, so that a slow decoder delays no other source."""
 
 import queue
 import threading
@@ -11,7 +11,7 @@ from bettong.ingest.session import Taken
 from bettong_sender.buffer import Buffer
 from bettong_sender.turns import Turns
 
-# The frames that splitters are at are waited for as long when the sender stops; clients resend what has no receipt.
+# A stopping sender waits so long for the frames being split; clients resend frames without a receipt.
 CLOSE_S_MAX = 3.0
 
 
@@ -20,13 +20,13 @@ _Piece = TypeVar("_Piece")
 
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """There is one more piece of work, or none ever again."""
+    """Wakes the thread: one more piece is queued, or with `last` it ends."""
 
     last: bool = False
 
 
 class Splitter(Generic[_Piece]):
-    """A thread of one source, in which clients have their turns. Made and used on the event loop.
+    """One source's thread, shared fairly by its clients. Made and used on the event loop.
 
     `bytes_max` bounds `waiting`, the frames that have not been read. `split` and then `done` are called in the thread,
     `done` with the outcome. `close` calls `done` with a Refusal (UNAVAILABLE) for each frame that still waits.
@@ -50,16 +50,16 @@ class Splitter(Generic[_Piece]):
 
     @property
     def frames_waiting(self) -> int:
-        """Frames that the thread has not begun with. From any thread."""
+        """Frames that the thread has not begun. From any thread."""
         return self._next.qsize()
 
     def put(self, client: str, feed: object, piece: _Piece) -> None:
-        """Behind what this feed has put there before, when it is the client's turn."""
+        """Queues a piece behind earlier ones of its feed; clients take turns."""
         self._turns.put(client, feed, piece)
         self._next.put(_Next())
 
     def close(self, wait_s: float) -> bool:
-        """Drops what waits. Whether the frame that the thread is at was done within `wait_s`."""
+        """Refuses the queued frames; returns whether the frame being split was done within `wait_s`."""
         while (piece := self._turns.take()) is not None:
             self._done(piece, unavailable("the sender stops; connect again and resend what has no receipt"))
         self._next.put(_Next(last=True))
@@ -71,15 +71,14 @@ class Splitter(Generic[_Piece]):
             piece = self._turns.take()
             if piece is not None:
                 self._done(piece, self._outcome(piece))
-            del piece  # else it would be held, with its frame and session, until there is another
+            del piece  # else its frame and session would stay in memory until the next piece
 
     def _outcome(self, piece: _Piece) -> Taken | BaseException:
         try:
             return self._split(piece)
         except Refusal as refusal:
-            # Where it was raised, and what it was raised for, hold the frame, all of its messages, for as long as the
-            # refusal lives; and the session, which holds the refusal.
+            # Its traceback and context would keep the frame in memory as long as the refusal, which the session holds.
             refusal.__context__ = None
             return refusal.with_traceback(None)
-        except BaseException as error:  # noqa: BLE001 - as an executor does: it is raised where it is awaited
+        except BaseException as error:  # noqa: BLE001 - as an executor does: raised to the awaiting caller
             return error

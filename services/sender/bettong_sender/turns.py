@@ -1,10 +1,10 @@
-"""Whose turn it is: work of many sessions, scheduled fairly. Pure; used from several threads.
+"""Fair scheduling of the work of many sessions. Pure; used from several threads.
 
     client A   session 1 ▸ work      client B   session 3 ▸ work          next: A1, B3, A2, B3, A1 ...
                session 2 ▸ work
 
 Clients take turns, and the sessions of one client among themselves: a client with many sessions gets no more than a
-client with one, and a client with little work waits for one piece of each other client's, however much is waiting.
+client with one, and a client with little work waits for one item of each other client, however much is queued.
 """
 
 import threading
@@ -16,15 +16,15 @@ _Work = TypeVar("_Work")
 
 
 class Turns(Generic[_Work]):
-    """Work that waits. Its callers bound it: credits do, and bytes."""
+    """Queued work. Unbounded: callers bound it by credits and bytes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # The first is next. Only clients and sessions that wait for something are here.
+        # The first is next. Holds only clients and sessions that have queued work.
         self._clients: OrderedDict[Hashable, OrderedDict[Hashable, deque[_Work]]] = OrderedDict()
 
     def put(self, client: Hashable, session: Hashable, work: _Work) -> None:
-        """Work of a session goes behind what it has put there before."""
+        """Queues work behind the earlier work of its session."""
         with self._lock:
             self._clients.setdefault(client, OrderedDict()).setdefault(session, deque()).append(work)
 
@@ -36,7 +36,7 @@ class Turns(Generic[_Work]):
             client, sessions = self._clients.popitem(last=False)
             session, waiting = sessions.popitem(last=False)
             work = waiting.popleft()
-            # To the end, behind those that wait already.
+            # To the end, behind those that are queued already.
             if waiting:
                 sessions[session] = waiting
             if sessions:
