@@ -1,4 +1,4 @@
-"""The node of a join with a reference table, whose rows are loaded from elsewhere."""
+"""The node of a join with a reference table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from bettong.schema.fields import Kind
 from bettong.schema.key_types import KEY_TYPES, KeyPart
 from bettong.schema.schema import Schema, schema_of
 
-# A field of the message, or a function of it, that says which row belongs to it.
+# A field of the message, or a function of it, that selects its row.
 On: TypeAlias = str | Callable[[Any], KeyPart]
 ReferenceHow: TypeAlias = Literal["inner", "left"]
 
@@ -68,7 +68,7 @@ def referenced(
     name: str | None,
     on_error: OnError,
 ) -> Referenced:
-    """What `join_reference` makes. Raises ApplicationError."""
+    """The node of `join_reference`. Raises ApplicationError."""
     row = "Row | None" if how == "left" else "Row"
     check_says("join_reference", name, combine, (message_of(parent.schema), row), "Result | None")
     name = name or name_of(combine)
@@ -84,7 +84,7 @@ def referenced(
 
 
 def _row_schema(owner: str, combine: Callable[..., Any], schema: Schema, row: str) -> Schema:
-    """What the rows are: the class that `combine` says its second argument is. `row`: how it would be written."""
+    """The schema of the rows: the annotated class of `combine`'s second parameter. `row`: its text in errors."""
     returned_by(f"{owner}: combine", combine, (schema.message, Any), "two arguments, a message and a row")
     parameter = list(inspect.signature(combine, eval_str=True).parameters.values())[1]
     stated = parameter.annotation

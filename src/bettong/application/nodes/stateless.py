@@ -63,7 +63,7 @@ class FlatMapped(Stateless):
 
 
 def mapped(parent: StreamNode, function: Callable[[Any], Any], name: str | None, on_error: OnError) -> Mapped:
-    """What `map` makes. Raises ApplicationError; so do the others here."""
+    """The node of `map`. Raises ApplicationError, as the others here do."""
     check_says("map", name, function, (message_of(parent.schema),), "Result")
     name = name or name_of(function)
     check_on_error(f"map {name!r}", on_error)
@@ -74,7 +74,7 @@ def mapped(parent: StreamNode, function: Callable[[Any], Any], name: str | None,
 def filtered(
     parent: StreamNode, function: Callable[[Any], Any], name: str | None, on_error: OnError
 ) -> Filtered:
-    """What `filter` makes."""
+    """The node of `filter`."""
     name = name or name_of(function)
     check_on_error(f"filter {name!r}", on_error)
     schema = parent.one_schema(name)
@@ -85,7 +85,7 @@ def filtered(
 def flat_mapped(
     parent: StreamNode, function: Callable[[Any], Any], name: str | None, on_error: OnError
 ) -> FlatMapped:
-    """What `flat_map` makes."""
+    """The node of `flat_map`."""
     check_says("flat_map", name, function, (message_of(parent.schema),), "Iterator[Result]")
     name = name or name_of(function)
     check_on_error(f"flat_map {name!r}", on_error)
@@ -120,7 +120,7 @@ def flat_map_output(name: str, function: Callable[..., Any], schema: Schema) -> 
 
 
 def check_predicate(owner: str, function: Callable[..., Any], schema: Schema) -> None:
-    """Refuses what does not take a message and return a bool."""
+    """Refuses a function that does not take a message and return a bool."""
     returns = returned_by(owner, function, (schema.message,))
     check_plain(owner, function)
     if returns not in (bool, inspect.Signature.empty):

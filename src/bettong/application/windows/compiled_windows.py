@@ -1,4 +1,4 @@
-"""Which windows run compiled, over columns: those of aggregates of fields whose width is fixed."""
+"""Checks whether windows can run compiled, over columns: their aggregates must be of fixed-width fields."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,16 +24,16 @@ from bettong.schema.schema import Schema, schema_of
 
 _OF_NUMBERS = (Sum, Mean, Min, Max, Quantile)
 _COMPILED = (Count, First, Last, Top, Distinct, ApproxDistinct, *_OF_NUMBERS)
-# Each pane has room for all values of `Top`: as much as `ApproxDistinct` takes at most.
+# Each pane has room for all values of `Top`: at most as much as `ApproxDistinct` takes.
 _TOP_BYTES_MAX = 4096
 _WORD_BYTES = 8
 _NUMBERS = (Kind.INT, Kind.FLOAT)
-# What the window itself fills; its key is known when the stage is made ready.
+# The fields that the window itself fills; the key's type is known when the stage is prepared.
 _OF_WINDOW: Mapping[str, Kind] = {"start": Kind.INT, "end": Kind.INT, "final": Kind.BOOL}
 
 
 def check_compiled(owner: str, schema: Schema, aggregated: Aggregated[Any]) -> None:
-    """Raises ApplicationError for what has no compiled form."""
+    """Raises ApplicationError for an aggregation that has no compiled form."""
     owner = f"{owner}: compiled"
     for field in schema_of(aggregated.result).fields:
         filled = aggregated.fields.get(field.name)
@@ -50,7 +50,7 @@ def check_compiled(owner: str, schema: Schema, aggregated: Aggregated[Any]) -> N
 
 
 def check_key(owner: str, field: Field, key: Kind) -> None:
-    """Raises ApplicationError where a window's key does not fill that field of its result."""
+    """Raises ApplicationError where a window's key does not fit that field of its result."""
     _check_filled(f"{owner}: compiled", field, key)
 
 
@@ -97,12 +97,12 @@ def _check_top(owner: str, field: Field, top: Top, schema: Schema) -> None:
 
 
 def _kind_of(owner: str, name: str, aggregate: Aggregate, schema: Schema) -> Kind:
-    """What kind of value an aggregate gives."""
+    """The kind of an aggregate's results."""
     owner = f"{owner}: {name}={type(aggregate).__name__}(...)"
-    # Not what derives from one, which may mean something else.
+    # Not a subclass, which may compute something else.
     if type(aggregate) not in _COMPILED:
         raise ApplicationError(f"{owner} has no compiled form; take off bettong.compiled")
-    # What has no value of none fills an optional field, which has no fixed width.
+    # An aggregate without a value of no messages needs an optional field, which has no fixed width.
     if aggregate.where is not None and not isinstance(aggregate.where, str):
         raise ApplicationError(
             f"{owner}: where= is a function: that of compiled ones is a bool field; map the messages before, or take"

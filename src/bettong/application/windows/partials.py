@@ -1,10 +1,10 @@
-"""`Stream.local`: messages are combined before `key_by`, so that fewer of them pass the log to the windows behind.
+"""`Stream.local`: messages are pre-aggregated before `key_by`, so that fewer of them are sent to the next stage.
 
     stream.local("page").window(windows, aggregation)     is     stream.key_by("page").window(windows, aggregation)
 
 In the stage before, the messages of a frame that have one key and fall into the same windows become one message with
-their accumulator, a partial. The windows behind the log combine partials as they would have added messages. Nothing
-waits, and nothing is kept: the frames that travel are the same ones, at the same places in the log, with fewer rows.
+their accumulator, a partial. The windows of the next stage combine partials as they would have added messages. Nothing
+waits, and nothing is kept: the same frames are sent, at the same positions in the log, with fewer rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from bettong.schema.forms.decimals import DecimalForm
 from bettong.schema.record_classes import record_class_of
 from bettong.schema.schema import Schema, schema_of
 
-# Their fields behind those of the key.
+# The positions of a partial's fields behind those of the key.
 ACCUMULATOR, MESSAGES = -2, -1
 
 _REMEDY = "put key_by(...) in place of local(...)"
@@ -50,9 +50,9 @@ _EXACT_TYPES = (int, bool, timedelta)
 
 @dataclass(frozen=True, eq=False)
 class Partials(Computation):
-    """What travels in place of messages.
+    """The partials that are sent instead of messages.
 
-    `plain`: the windows as they would be without it, behind `plain_keyed`. Both are no part of the application.
+    `plain`: the windows as they would be without it, behind `plain_keyed`. Neither is a node of the application.
     """
 
     plain: Windowed
@@ -62,7 +62,7 @@ class Partials(Computation):
 
 
 class LocalOptions(TypedDict, total=False):
-    """What else `LocalStream.window` takes by name: see `Stream.window`."""
+    """The other keyword arguments of `LocalStream.window`: see `Stream.window`."""
 
     name: str | None
     emit_empty: bool
@@ -84,7 +84,7 @@ def local_windows(
     version: int = 1,
     on_error: OnError = DEAD_LETTER,
 ) -> tuple[Partials, Keyed, Windowed]:
-    """The nodes of `LocalStream.window`, in their order. Raises ApplicationError for what is not equal without it."""
+    """The nodes of `LocalStream.window`, in order. Raises ApplicationError if results could differ from `key_by`'s."""
     before = keyed(parent, key, "local", key_on_error)
     plain, _ = windowed(
         before,
@@ -109,7 +109,7 @@ def local_windows(
 
 
 def _schema(messages: Schema, key: Key) -> Schema:
-    """Of partials: the fields of the key, or its bytes; an accumulator, and how many messages it is of."""
+    """The schema of partials: the fields of the key, or its bytes; an accumulator, and its number of messages."""
     hints = record_class_of(messages.message).hints
     names = () if callable(key) else fields_of(key)
     for part in names:
@@ -128,7 +128,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _packed(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Gives of a partial what a function gave of its messages."""
+    """A key function of partials, which returns the key that `key` returned for their messages."""
 
     @wraps(key)
     def read(partial: Any) -> Any:

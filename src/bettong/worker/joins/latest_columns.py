@@ -1,4 +1,4 @@
-"""`join_latest` over columns: what the rows of a batch find in the table, and what they leave there."""
+"""`join_latest` over columns: the rows of a batch look up the table's messages, and update them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from bettong.worker.joins.pair_columns import PairColumns, interleaved
 from bettong.worker.joins.sides import SidedColumns, sides_of
 from bettong.worker.state.latest_table import NONE, LatestTable
 
-# The rows of a batch of the table's messages that delete, and those that it could not be asked of, and why.
+# Of a batch of the table's messages: the rows that delete, and the rows for which the predicate failed, and why.
 Deletes = Callable[[Batch], tuple[Array, Sequence[tuple[int, str]]]]
 
 
 class LatestColumns:
-    """See ColumnJoin. Nothing is ever due to it, or late. `deletes`: None where no message does."""
+    """See ColumnJoin. It has no timers and no late rows. `deletes`: None where no message deletes."""
 
     def __init__(self, node: Joined, table: LatestTable, deletes: Deletes | None) -> None:
         self._table = table
@@ -50,11 +50,11 @@ class LatestColumns:
         found = np.empty(len(slots), np.int64)
         look_up(slots, does, self._table.held, found)
         pairs = self._pairs(columns, left, slots, found)
-        self._settle(columns, right, slots)
+        self._update_table(columns, right, slots)
         return TakenRows(pairs, np.empty(0, np.int64), failures)
 
     def _judge(self, batch: Batch, right: Array, does: Array) -> Sequence[tuple[int, str]]:
-        """Says in `does` which messages of the table delete; returns those of which it is not known, and why."""
+        """Sets in `does` which messages of the table delete; returns those for which that failed, and why."""
         if self._deletes is None or not len(right):
             return ()
         columns = sides_of(batch)
@@ -76,7 +76,7 @@ class LatestColumns:
         return slots
 
     def _pairs(self, columns: SidedColumns, left: Array, slots: Array, found: Array) -> PairColumns:
-        """Rows of the stream with what they found, and those that found nothing where these count."""
+        """Rows of the stream with the messages that they found; in a left join also those that found none."""
         rows = left if self._emits_alone else left[found[left] != NONE]
         alone = found[rows] == NONE
         of_stream = columns.of_side(rows, is_right=False) if len(rows) else self._nothing
@@ -84,7 +84,7 @@ class LatestColumns:
         return PairColumns.of_left(rows, of_stream, of_table, alone)
 
     def _of_table(self, columns: SidedColumns, slots: Array, found: Array) -> Columns:
-        """The messages of these slots, each as it was when a row found it; any one where it found none."""
+        """The messages of these slots, each as it was when a row found it; an arbitrary one where it found none."""
         of_batch = np.flatnonzero(found > NONE)
         if not len(of_batch):
             return self._table.at(slots)
@@ -94,8 +94,8 @@ class LatestColumns:
             (kept, self._table.at(slots[kept])),
         )
 
-    def _settle(self, columns: SidedColumns, right: Array, slots: Array) -> None:
-        """The table has the newest messages now, and no key without one."""
+    def _update_table(self, columns: SidedColumns, right: Array, slots: Array) -> None:
+        """Stores the newest messages in the table, and drops keys without one."""
         if not len(right):
             return
         renewed, dropped = np.empty(len(right), np.int64), np.empty((2, len(right)), np.int32)

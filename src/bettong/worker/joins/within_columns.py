@@ -1,4 +1,4 @@
-"""`join_within` over columns: pairs, and messages that stay alone, all of a batch at once, as columns of both sides."""
+"""`join_within` over columns: makes the pairs of a batch, and messages that stay alone, as columns of both sides."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from bettong.worker.joins.within_kernels import (
 from bettong.worker.kernel import BOTH, LEFT_LACKS, RIGHT_LACKS
 from bettong.worker.state.join_table import JoinTable
 
-# Pairs that a batch has room for at least; doubled as often as it needs.
+# The least room for the pairs of a batch; it grows as needed.
 _ROOM_MIN = 1024
 
 
@@ -50,7 +50,7 @@ class _Rows(NamedTuple):
 
 
 class WithinColumns:
-    """See ColumnJoin. What is kept is in `table`."""
+    """See ColumnJoin. Kept messages are in `table`."""
 
     def __init__(self, kind: Within, how: How, table: JoinTable) -> None:
         self._table = table
@@ -60,7 +60,7 @@ class WithinColumns:
         self._room = _ROOM_MIN
 
     def take(self, batch: Batch) -> TakenRows:
-        """See ColumnJoin. Pairs rows with what is kept of the other side, and keeps them."""
+        """See ColumnJoin. Pairs rows with the kept messages of the other side, and keeps them."""
         columns = sides_of(batch)
         times, watermarks, of_right = batch.event_times(), batch.message_watermarks(), columns.of_right
         marks = np.empty(len(times), np.uint8)
@@ -113,12 +113,12 @@ class WithinColumns:
                 counts[MORE_PAIRS] = 0
             else:
                 table.pool.grow()
-        # With some to spare, for nearly always the next batch of that side makes as many.
+        # With some to spare: nearly always the next batch of that side makes as many pairs.
         self._room = max(_ROOM_MIN, int(counts[PAIRS]) * 5 // 4, self._room - self._room // 8)
         return pairs[:, : counts[PAIRS]], sooner[: counts[SOONER]]
 
     def _messages(self, batch: Batch, pairs: Array, *, is_right: bool) -> Columns:
-        """Those of one side, by pair: rows of the batch, or their partners. Any message for one that there is not."""
+        """By pair, the message of one side: a row of the batch, or a partner; an arbitrary one where there is none."""
         columns, kept = sides_of(batch), self._table.pool.sides[is_right]
         if columns.one_side is not None:
             if columns.one_side != is_right:
@@ -131,7 +131,7 @@ class WithinColumns:
         )
 
     def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:
-        """See ColumnJoin. What can have no partner any more is gone."""
+        """See ColumnJoin. Drops messages that can have no partner any more."""
         slots, dues = self._table.take_slots_due(watermark_ns)
         if not len(slots):
             return None
@@ -153,7 +153,7 @@ class WithinColumns:
         table = self._table
         sides = table.pool.sides
         dropped = tuple(np.empty(side.live, np.int64) for side in sides)
-        # Each time but the first a key that is due drops something.
+        # Each firing of a key but the first drops a message, which bounds their number.
         live = sum(map(len, dropped))
         fired, alone = np.empty((2, len(slots) + live), np.int64), np.empty((3, live), np.int64)
         counts = drop_past(
@@ -175,9 +175,9 @@ class WithinColumns:
         return found
 
     def _fired(self, fired: Array, alone: Array) -> FiredKeys:
-        """In order. The messages that stay alone are still there."""
+        """The firings, sorted. The messages that stay alone must not have been freed."""
         keys, dues = self._table.keys_at(fired[0]), fired[1]
-        # The left side of a key comes before the right one, which is due then, too.
+        # The left side of a key comes before the right one, which is due at the same time.
         order = np.lexsort((keys, dues))
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order))
@@ -193,5 +193,5 @@ class WithinColumns:
 
 
 def _lacks(of_right: Array) -> Array:
-    """What messages that are alone lack, by the side of each."""
+    """Which side's message is missing for messages that are alone, by the side of each."""
     return np.where(of_right, LEFT_LACKS, RIGHT_LACKS).astype(np.uint8)

@@ -8,7 +8,7 @@ from bettong.worker.output.dead_letters import DeadLetters
 
 
 def filter_operator(node: Stateless, parts: OperatorParts) -> Operator:
-    """Of `filter`."""
+    """The operator of `filter`."""
     return FilterOperator(node.name, parts.calling(node))
 
 

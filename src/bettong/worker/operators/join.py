@@ -1,4 +1,4 @@
-"""`Stream.join_within` and its like: messages of two streams in pairs, and those that are too late for any."""
+"""`Stream.join_within` and the other joins of two streams: pairs of messages, and messages that are late for any."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bettong.worker.state.table import StateTable
 
 
 def join_operator(node: Joined, parts: OperatorParts) -> Operator:
-    """Of `join_within`, `join_latest`, `join_as_of` and `join_window`."""
+    """The operator of `join_within`, `join_latest`, `join_as_of` and `join_window`."""
     table = parts.tables[node.name]
     if isinstance(table, ColumnTable):
         return ColumnJoinOperator(
@@ -38,14 +38,14 @@ def join_operator(node: Joined, parts: OperatorParts) -> Operator:
 
 
 def late_side_operator(node: LateSide, parts: OperatorParts) -> Operator:
-    """Of a join's late messages."""
+    """The operator of a join's late messages."""
     join = parts.made[node.joined.name]
     assert isinstance(join, JoinOperator | ColumnJoinOperator)  # noqa: S101 - it is of a join
     return LateSideOperator(node, join.late_sides)
 
 
 class JoinOperator(StatefulOperator):
-    """See Operator. It reads batches of SidedColumns. What time makes has an event time of its own."""
+    """See Operator. It reads batches of SidedColumns. Results of timers have an event time of their own."""
 
     def __init__(self, node: Joined, table: StateTable, progress: FoldProgress) -> None:
         join = key_join(node)
@@ -76,7 +76,7 @@ class JoinOperator(StatefulOperator):
         return self._taking.join.soonest_due(times)
 
     def _take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
-        """See StatefulOperator. With all that is due of these keys: to fire takes time, and a key may have much."""
+        """See StatefulOperator. With all due times of these keys: a round costs time, and a key may have many."""
         while due := super()._take_due(log_ns, watermark_ns):
             found = [self._with_more(each, watermark_ns) for each in due]
             if firing := [each for each in found if each.rows.length]:
@@ -119,7 +119,7 @@ class JoinOperator(StatefulOperator):
 
 
 class LateSideOperator(WithoutTime):
-    """See Operator. What it reads is what its join reads, which comes first."""
+    """See Operator. It reads the rows that its join reads, and runs after it."""
 
     def __init__(self, node: LateSide, late_sides: LateSides) -> None:
         self.name = node.name
