@@ -1,8 +1,8 @@
-"""Messages as JSON text: what people read in result files, dead letters and on the terminal.
+"""Messages as JSON text, in result files, dead letters and on the terminal.
 
 One object a message, fields in the schema's order. Numbers keep every digit (Python's `repr` of a float reads
-back as the same float); what JSON has no number for is one of the texts "NaN", "Infinity" and "-Infinity", as in
-protobuf's JSON; bytes are their text when they are printable UTF-8, else "base64:...".
+back as the same float); floats that JSON has no number for are the texts "NaN", "Infinity" and "-Infinity", as in
+protobuf's JSON; bytes are text when they are printable UTF-8, else "base64:...".
 """
 
 import json
@@ -22,7 +22,7 @@ def to_json(value: Any, *, indent: int | None = None, separators: tuple[str, str
     """Any value that `json` takes, as valid JSON; on one line without `indent`."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
-    except ValueError:  # it holds a number that JSON has not
+    except ValueError:  # it holds a number that JSON does not have
         return json.dumps(_with_words(value), ensure_ascii=False, indent=indent, separators=separators)
 
 

@@ -1,4 +1,4 @@
-"""Arrow arrays that users give for a field, brought to its type where that loses nothing."""
+"""Casts Arrow arrays that users pass for a field to its type, where that loses nothing."""
 
 import pyarrow as pa
 
@@ -23,8 +23,8 @@ _SORTS = (
 def cast_to(field: Field, array: pa.Array) -> pa.Array:
     """An array of the type of a field with a form, whose values are not checked yet.
 
-    Types of one sort are brought to each other, where every value stays what it was: never numbers to text, nor
-    datetimes without a time zone to instants. Raises UnfitValueError.
+    Only types of one sort are cast, without changing a value: never numbers to text, nor datetimes without a time zone
+    to instants. Raises UnfitValueError.
     """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -48,7 +48,7 @@ def cast_to(field: Field, array: pa.Array) -> pa.Array:
 
 
 def _loose(kind: pa.DataType) -> pa.DataType:
-    """The type with nothing in it that could not be null: Arrow casts no null to such, not even within one."""
+    """The type with everything in it nullable: Arrow does not cast null to a non-nullable type, even a nested one."""
     if pa.types.is_map(kind):
         return pa.map_(kind.key_type, _loose(kind.item_type))
     if pa.types.is_list(kind):
@@ -59,7 +59,7 @@ def _loose(kind: pa.DataType) -> pa.DataType:
 
 
 def _restated(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """An array of the type but for what may be null in it, as of the type itself: a form checks that."""
+    """An array of the type, nullability aside, relabelled as the type itself. A form checks the nulls."""
     if array.type.equals(kind):
         return array
     message = pa.RecordBatch.from_arrays([array], names=[""]).serialize()
