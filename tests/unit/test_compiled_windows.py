@@ -338,7 +338,7 @@ class Twice(bettong.Sum):
         (of(count=Twice("value")), "count=Twice(...) has no compiled form"),
         (of(count=bettong.Sum(doubled)), "count=Sum(...) is of a function"),
         (of(count=bettong.Count(where=lambda _: True)), "count=Count(...): where= is a function"),
-        (of(count=bettong.Mean("value")), "it gives float, and the field is int"),
+        (of(count=bettong.Mean("value")), "its result is float, and the field is int"),
         (of(KINDS[0], Named), "Named.key has no fixed width"),
         (of(KINDS[0], Wrong), "Wrong.key is text, and 'in' is keyed by integers"),
         (of(key=lambda amount: amount.key), "is a function; key by fields"),

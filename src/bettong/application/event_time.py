@@ -67,5 +67,5 @@ def _check_field(owner: str, name: str, schema: Schema) -> None:
     if field.kind.value != "int" or field.dtype is None or field.dtype.itemsize < 8:
         raise ApplicationError(
             f"{owner}: event_time={name!r}: expected a field of datetimes, or of 64-bit integers (Unix nanoseconds), or"
-            " a function that gives them"
+            " a function that returns them"
         )

@@ -132,7 +132,7 @@ def _marked(function: Marked, mode: ExecutionMode) -> Marked:
     is_built_in = isinstance(function, BuiltIn) and mode is ExecutionMode.COMPILED
     if not isinstance(function, FunctionType) and not is_built_in:
         raise ApplicationError(
-            f"@bettong.{mode.value}: {function!r} is no plain function, which is all that can be"
+            f"@bettong.{mode.value}: {function!r} is no plain function: only these can be marked"
         )
     if (marked := execution_mode_of(function)) is not ExecutionMode.PYTHON:
         raise ApplicationError(

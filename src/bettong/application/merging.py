@@ -49,7 +49,7 @@ def check_parts(parts: Sequence[Part]) -> None:
     for each in merged:
         if merged.count(each) > 1:
             raise ApplicationError(
-                f"merge of {first.name!r}: {each.name!r} is given twice; a message of it would come twice"
+                f"merge of {first.name!r}: {each.name!r} is given twice, which would duplicate its messages; give it once"
             )
 
 
@@ -84,7 +84,7 @@ def handlers_by_schema(
 def _by_part(name: str, handlers: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = {}
     for each, function in handlers.items():
-        for part in merged_parts(each, {}) if _mixes(each) else (each,):
+        for part in merged_parts(each, {}) if _mixes_schemas(each) else (each,):
             if found.setdefault(part, function) is not function:
                 raise ApplicationError(
                     f"stateful {name!r}: {part.name!r} has two functions, its own and that of a merge; give one"
@@ -92,7 +92,7 @@ def _by_part(name: str, handlers: Mapping[Any, Callable[..., Any]]) -> dict[Any,
     return found
 
 
-def _mixes(stream: Any) -> bool:
+def _mixes_schemas(stream: Any) -> bool:
     """Whether it is a merge of several schemas. It may be no stream at all: a later check reports that."""
     return bool(getattr(stream, "parts", ())) and stream.schema is None
 

@@ -70,7 +70,7 @@ class StageOutput:
     stage: str | None
     # Whether that stage needs time: then frames to it carry event times.
     needs_time: bool = False
-    # Of that stage: see `Stage`.
+    # The fields of that stage: see `Stage`.
     judges_lateness: bool = False
     needs_each_watermark: bool = False
 
@@ -143,16 +143,16 @@ def plan(app: Application) -> Plan:
     app.check()
     groups = _groups(app)
     stage_names = {node: group[0].name for group in groups for node in group}
-    stages = _with_time(tuple(_stage(group, stage_names, app) for group in groups))
+    stages = _with_marks(tuple(_stage(group, stage_names, app) for group in groups))
     _check_watermarks(stages)
     return Plan(application=app.name, sources=app.sources, sinks=app.sinks, stages=stages)
 
 
-def _with_time(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+def _with_marks(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """Marks the stages that need event time, or judge lateness: those with such a computation, and all before them."""
-    needing = _with_all_before(stages, _needs_time)
-    judging = _with_all_before(stages, lambda node: node.judges_lateness)
-    needing_each = _with_all_before(stages, lambda node: node.needs_each_watermark)
+    needing = _with_upstream_stages(stages, _needs_time)
+    judging = _with_upstream_stages(stages, lambda node: node.judges_lateness)
+    needing_each = _with_upstream_stages(stages, lambda node: node.needs_each_watermark)
     return tuple(
         replace(
             stage,
@@ -173,7 +173,7 @@ def _with_time(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
     )
 
 
-def _with_all_before(stages: tuple[Stage, ...], is_one: Callable[[Computation], bool]) -> set[str]:
+def _with_upstream_stages(stages: tuple[Stage, ...], is_one: Callable[[Computation], bool]) -> set[str]:
     """The stages with such a computation, and all stages upstream of them."""
     found = {stage.name for stage in stages if any(is_one(each.node) for each in stage.operators)}
     # Each round goes at least one stage upstream, until all are found: also where stages form a cycle.

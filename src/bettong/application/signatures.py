@@ -56,7 +56,7 @@ def aggregate_output(
         f"{owner}: output", output, (Any, Any, window), "a key, an accumulator and a window"
     )
     if returns is None:
-        raise ApplicationError(f"{owner}: output returns None, so nothing could follow it")
+        raise ApplicationError(f"{owner}: output returns None, so it has no results: return a message")
     found = output_of(f"{owner}: output", returns)
     if found.many:
         raise ApplicationError(f"{owner}: output must return one message for a window, or None")
@@ -83,7 +83,7 @@ def join_output(
             " form, and none has a vectorized one; take off the mark"
         )
     if returns is None:
-        raise ApplicationError(f"{owner}: combine returns None, so nothing could follow it")
+        raise ApplicationError(f"{owner}: combine returns None, so it has no results: return a message")
     sides = tuple(map(or_none, schemas, lacks))
     found = output_of(f"{owner}: combine", returns, annotated("combine", combine, sides, "Result | None"))
     if found.many:
@@ -105,7 +105,7 @@ def annotated(name: str, function: Callable[..., Any], takes: tuple[Any, ...], r
     return f"a lambda cannot, so write it as {line}" if is_lambda(function) else line
 
 
-def check_says(
+def check_lambda_result(
     method: str, name: str | None, function: Callable[..., Any], takes: tuple[Any, ...], returns: str
 ) -> None:
     """Raises ApplicationError for a lambda whose result type must be known: `name=` would not help it."""
@@ -230,17 +230,17 @@ def output_of(name: str, stated: Any, written: str = "-> Result | None") -> Outp
     if stated is inspect.Signature.empty:
         raise ApplicationError(f"{name!r}: annotate what it returns: {written}")
     message, many = stated, False
-    message = _present(message)
+    message = _without_none(message)
     if get_origin(message) in _MANY:
         message, many = get_args(message)[0], True
-        message = _present(message)  # None among several results stands for no result
+        message = _without_none(message)  # None among several results stands for no result
     try:
         return Output(schema_of(message), many)
     except SchemaError as error:
         raise ApplicationError(f"{name!r} returns {annotation_text(stated)}: {error}") from None
 
 
-def _present(stated: Any) -> Any:
+def _without_none(stated: Any) -> Any:
     """An annotation without its None."""
     if not is_optional(stated):
         return stated

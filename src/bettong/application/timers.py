@@ -81,9 +81,11 @@ def state_timers(
         )
     for field in given:
         if field not in clocks:
-            raise ApplicationError(f"{owner}: timers={{{field!r}: ...}}: {_no_timer(kind, field, clocks)}")
+            raise ApplicationError(
+                f"{owner}: timers={{{field!r}: ...}}: {_no_timer_reason(kind, field, clocks)}"
+            )
     if clocks:
-        _check_made(owner, kind, state, clocks)
+        _check_new_state(owner, kind, state, clocks)
     return tuple(StateTimer(field, clock, given[field]) for field, clock in clocks.items())
 
 
@@ -148,7 +150,7 @@ def _mark(hint: object) -> TimerMark | None:
     return next((each for each in get_args(hint) if isinstance(each, TimerMark)), None)
 
 
-def _no_timer(kind: Any, field: str, clocks: Mapping[str, Clock]) -> str:
+def _no_timer_reason(kind: Any, field: str, clocks: Mapping[str, Clock]) -> str:
     if not is_dataclass(kind) or not isinstance(kind, type):
         return "timers are fields of the state, which has to be a dataclass for it"
     if field in (each.name for each in fields(kind)):
@@ -156,7 +158,7 @@ def _no_timer(kind: Any, field: str, clocks: Mapping[str, Clock]) -> str:
     return f"{_name(kind)} has no field {field!r}; its timers are {', '.join(clocks) or 'none'}"
 
 
-def _check_made(owner: str, kind: Any, state: Callable[[], Any], clocks: Mapping[str, Clock]) -> None:
+def _check_new_state(owner: str, kind: Any, state: Callable[[], Any], clocks: Mapping[str, Clock]) -> None:
     """Refuses states whose timers cannot be set, or that are made with a timer set."""
     if kind.__dataclass_params__.frozen:
         raise ApplicationError(f"{owner}: {_name(kind)} is frozen, and a function sets timers in its state")

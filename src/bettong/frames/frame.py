@@ -210,7 +210,7 @@ def decode(data: bytes) -> Frame:
         or ingest_ns > CLOCK_NS_MAX
         or watermark_ns > CLOCK_NS_MAX
     ):
-        raise FrameError(_broken(envelope))
+        raise FrameError(_contract_error(envelope))
     body = envelope.WhichOneof("body")
     refused = envelope.refused if envelope.HasField("refused") else None
     if kind is FrameKind.DATA:
@@ -249,7 +249,7 @@ def _repartition(envelope: frame_pb2.Frame) -> Repartition:
     return Repartition(found.generation, found.partitions, found.begins_stage)
 
 
-def _broken(envelope: frame_pb2.Frame) -> str:
+def _contract_error(envelope: frame_pb2.Frame) -> str:
     """The error text for invalid first fields of a frame."""
     origin, frame = envelope.origin, f"frame {envelope.sequence}"
     if len(origin) > ORIGIN_CHARACTERS_MAX:

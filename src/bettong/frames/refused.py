@@ -71,7 +71,7 @@ def pack(refused: Sequence[Refused], *, frame_bytes_max: int, beside: int = 0) -
     indexes = [-1, *(each.index for each in refused)]
     packed = RefusedMessages(skips=[index - before - 1 for before, index in pairwise(indexes)])
     sizes = [len(each.message) for each in refused]
-    cap = _cap(sizes, frame_bytes_max)
+    cap = _message_bytes_max(sizes, frame_bytes_max)
     if cap is not None:
         packed.messages.extend(each.message[:cap] for each in refused)
     room = 2 * frame_bytes_max - beside - packed.ByteSize() - 3 * len(refused)
@@ -84,7 +84,7 @@ def pack(refused: Sequence[Refused], *, frame_bytes_max: int, beside: int = 0) -
         how = (each.as_received, each.truncated or size > (cap or 0))
         kind: _Kind = (NO_ROOM, (), *how)
         for found in ((reason, lines, *how), (reason, (), *how)):
-            cost = 0 if found in numbers else _cost(*found[:2])
+            cost = 0 if found in numbers else _kind_bytes(*found[:2])
             if cost <= room:
                 room -= cost
                 kind = found
@@ -116,11 +116,11 @@ def unpack(packed: RefusedMessages) -> Iterator[Refused]:
         yield Refused(index, reason, packed.messages[row] if packed.messages else b"", as_received, truncated)
 
 
-def _cost(reason: str, lines: tuple[str, ...]) -> int:
+def _kind_bytes(reason: str, lines: tuple[str, ...]) -> int:
     return _KIND_BYTES + len(reason.encode()) + sum(_LINE_BYTES + len(line.encode()) for line in lines)
 
 
-def _cap(sizes: Sequence[int], frame_bytes_max: int) -> int | None:
+def _message_bytes_max(sizes: Sequence[int], frame_bytes_max: int) -> int | None:
     """The most bytes kept of each message so that all fit a frame together; None if not one byte of each does."""
     cap = frame_bytes_max // 2  # a longer message fits no dead letter
     while cap and _listed_bytes(sizes, cap) > frame_bytes_max:

@@ -23,7 +23,7 @@ def to_json(value: Any, *, indent: int | None = None, separators: tuple[str, str
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
     except ValueError:  # it holds a number that JSON does not have
-        return json.dumps(_with_words(value), ensure_ascii=False, indent=indent, separators=separators)
+        return json.dumps(_with_float_words(value), ensure_ascii=False, indent=indent, separators=separators)
 
 
 def float_text(value: float) -> str:
@@ -71,12 +71,12 @@ def dead_letter_values(dead_letter: DeadLetter) -> dict[str, Any]:
     }
 
 
-def _with_words(value: Any) -> Any:
+def _with_float_words(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return float_word(value)
     if isinstance(value, dict):
-        return {_with_words(key): _with_words(each) for key, each in value.items()}
-    return list(map(_with_words, value)) if isinstance(value, list | tuple) else value
+        return {_with_float_words(key): _with_float_words(each) for key, each in value.items()}
+    return list(map(_with_float_words, value)) if isinstance(value, list | tuple) else value
 
 
 def _value_of(field: Field, value: Any) -> Any:

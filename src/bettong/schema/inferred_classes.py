@@ -109,7 +109,7 @@ def _class_of(seen: Observed, name: str, classes: _Classes) -> str | None:
         annotation, note = found.annotation, [found.note] if found.note else []
         default = ""
         if missing or values.nulls:
-            note.insert(0, _lacking(missing, values.nulls, seen.objects))
+            note.insert(0, _missing_note(missing, values.nulls, seen.objects))
             if annotation == _JSON:
                 default = " = None"  # it holds null itself, and may be missing
             else:
@@ -133,25 +133,25 @@ def _type_of(seen: Observed, key: str, classes: _Classes) -> _Type:
     if seen.whole + seen.floats and sorts == ["numbers", "texts"] and not seen.texts:
         sorts = ["numbers"]  # "NaN" among numbers
     if seen.deep or len(sorts) > 1:
-        return _json(seen, "nested deeply" if seen.deep else f"sometimes {', sometimes '.join(sorts)}")
+        return _json_type(seen, "nested deeply" if seen.deep else f"sometimes {', sometimes '.join(sorts)}")
     if not sorts:
         return classes.unknown
     if sorts == ["true or false"]:
         return _Type("bool")
     if sorts == ["numbers"]:
-        return _number(seen)
+        return _number_type(seen)
     if sorts == ["texts"]:
-        return _text(seen)
-    return _list(seen, key, classes) if sorts == ["lists"] else _object(seen, key, classes)
+        return _text_type(seen)
+    return _list_type(seen, key, classes) if sorts == ["lists"] else _object_type(seen, key, classes)
 
 
-def _json(seen: Observed, why: str) -> _Type:
+def _json_type(seen: Observed, why: str) -> _Type:
     if seen.is_odd:
         return _Type(None, f"{why}, with NaN or an infinity, which JSON has no number for")
     return _Type(_JSON, why)
 
 
-def _number(seen: Observed) -> _Type:
+def _number_type(seen: Observed) -> _Type:
     least, most = seen.span or (0, 0)
     if not seen.floats and not seen.words:
         if least >= -_I64 and most < _I64:
@@ -161,13 +161,13 @@ def _number(seen: Observed) -> _Type:
     try:
         float(least), float(most)
     except OverflowError:
-        return _json(seen, "whole numbers too large for a float")
+        return _json_type(seen, "whole numbers too large for a float")
     if max(-least, most) > 2**53:
         return _Type("float", "whole numbers beyond 2**53 lose digits")
     return _Type("float", "also whole numbers" if seen.whole else "")
 
 
-def _text(seen: Observed) -> _Type:
+def _text_type(seen: Observed) -> _Type:
     if seen.words == 0:
         for form in seen.forms:
             return _Type(TEXT_KINDS[form.name], "by the looks of all texts" if form.name != "uuid" else "")
@@ -176,7 +176,7 @@ def _text(seen: Observed) -> _Type:
     return _Type("str")
 
 
-def _list(seen: Observed, key: str, classes: _Classes) -> _Type:
+def _list_type(seen: Observed, key: str, classes: _Classes) -> _Type:
     items = seen.items
     if items is None or not items.seen:
         return _Type(f"list[{_JSON}]", "always empty, so items of any JSON")
@@ -189,19 +189,19 @@ def _list(seen: Observed, key: str, classes: _Classes) -> _Type:
     return _Type(f"list[{held}]", found.note and f"items: {found.note.removeprefix('items: ')}")
 
 
-def _object(seen: Observed, key: str, classes: _Classes) -> _Type:
+def _object_type(seen: Observed, key: str, classes: _Classes) -> _Type:
     if not seen.members and seen.values is None:
         return _Type(f"dict[str, {_JSON}]", "always empty, so values of any JSON")
     if seen.values is not None or not all(map(_is_name, seen.members)):
-        return _dict(seen, key, classes)
+        return _dict_type(seen, key, classes)
     # Named before its fields' classes, but written after them.
     name = classes.named(class_name(key))
     if _class_of(seen, name, classes) is None:
-        return _json(seen, "no field can hold what is in it")
+        return _json_type(seen, "no field can hold what is in it")
     return _Type(name)
 
 
-def _dict(seen: Observed, key: str, classes: _Classes) -> _Type:
+def _dict_type(seen: Observed, key: str, classes: _Classes) -> _Type:
     """The type of objects whose keys are not valid names, or too many."""
     why = f"more than {FIELDS_MAX} keys" if seen.values is not None else "its keys are no names in Python"
     together = Observed()
@@ -216,7 +216,7 @@ def _dict(seen: Observed, key: str, classes: _Classes) -> _Type:
     return _Type(f"dict[str, {held}]", why + (f"; values: {found.note}" if found.note else ""))
 
 
-def _lacking(missing: int, nulls: int, rows: int) -> str:
+def _missing_note(missing: int, nulls: int, rows: int) -> str:
     words = [f"missing in {missing:,}"] * bool(missing) + [f"null in {nulls:,}"] * bool(nulls)
     return f"{', '.join(words)} of {rows:,}"
 

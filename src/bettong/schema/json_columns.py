@@ -33,7 +33,7 @@ _MANY_DIGITS = re.compile(rb"\d{600}")
 _NO_NUMBER = re.compile(rb"[:,\[\s]-?(?:NaN|Inf(?:inity)?)(?:\s*[,\]}]|\.|[eE][-+\d])")
 
 
-class _UnlikeError(Exception):
+class _AmbiguousError(Exception):
     """Arrow may have read these values differently."""
 
 
@@ -49,7 +49,7 @@ class ColumnReader:
         try:
             table = self._table(rows)
             return [_column(field, found) for field, found in zip(self.fields, table.columns, strict=True)]
-        except (pa.ArrowException, SchemaError, _UnlikeError):
+        except (pa.ArrowException, SchemaError, _AmbiguousError):
             return None
 
     def _table(self, rows: Sequence[bytes]) -> pa.Table:
@@ -141,6 +141,6 @@ _COLUMNS: dict[Kind, Callable[[Field, pa.Array], Column]] = {
 }
 
 
-def _check(alike: object) -> None:
-    if not alike:
-        raise _UnlikeError
+def _check(is_unambiguous: object) -> None:
+    if not is_unambiguous:
+        raise _AmbiguousError

@@ -87,11 +87,11 @@ class JsonObjects:
         reader = column_reader(schema) if len(rows) >= ROWS_MIN else None
         if reader is not None:
             with suppress(SchemaError):
-                return _many(reader, schema, rows)
-        return _each(schema, rows)
+                return _decode_columns(reader, schema, rows)
+        return _decode_rows(schema, rows)
 
 
-def _many(reader: ColumnReader, schema: Schema, rows: Sequence[bytes]) -> Decoded:
+def _decode_columns(reader: ColumnReader, schema: Schema, rows: Sequence[bytes]) -> Decoded:
     """All rows as columns.
 
     Raises SchemaError for a value that does not fit its field, such as a text that is too long.
@@ -102,7 +102,7 @@ def _many(reader: ColumnReader, schema: Schema, rows: Sequence[bytes]) -> Decode
         if found is not None:
             columns.append(found)
             continue
-        decoded = _each(schema, rows[part.start : part.stop])
+        decoded = _decode_rows(schema, rows[part.start : part.stop])
         values = schema.field_values(decoded.messages or [])
         columns.append([*map(column_of_values, schema.fields, values)])
         refused |= {part.start + index: reason for index, reason in decoded.refused.items()}
@@ -130,7 +130,7 @@ def parts_read(
             left += [part[middle:], part[:middle]]
 
 
-def _each(schema: Schema, rows: Sequence[bytes]) -> Decoded:
+def _decode_rows(schema: Schema, rows: Sequence[bytes]) -> Decoded:
     """All rows as messages, one by one."""
     messages: list[Any] = []
     refused: dict[int, str] = {}

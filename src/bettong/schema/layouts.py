@@ -46,7 +46,7 @@ class packed:  # noqa: N801 - reads as a function in an application
         for code, each_field in zip(codes, read, strict=True):
             if not _fits(code, each_field):
                 raise ApplicationError(
-                    f"decoder of {source!r}: {code!r} cannot give field {each_field.name!r}"
+                    f"decoder of {source!r}: {code!r} cannot fill field {each_field.name!r}"
                     f" ({each_field.kind_name}, {each_field.dtype or 'variable width'})"
                 )
         for each_field in schema.fields:

@@ -79,14 +79,16 @@ def _record_class_of(message: Any) -> RecordClass:
 
 def dict_class(names: tuple[str, ...]) -> RecordClass:
     """The class of dicts with these keys, where the user's class is not known."""
-    return RecordClass("object", dict.fromkeys(names), _maker(names), dict, itemgetter, (KeyError, TypeError))
+    return RecordClass(
+        "object", dict.fromkeys(names), _dict_maker(names), dict, itemgetter, (KeyError, TypeError)
+    )
 
 
 def _of_dataclass(message: type[Any]) -> RecordClass:
     hints = get_type_hints(message, include_extras=True)
     names = [field.name for field in dataclasses.fields(message)]
     if names:
-        _check_making(message, names)
+        _check_constructor(message, names)
     held = {name: hints[name] for name in names}
     defaults: dict[str, Any] = {
         field.name: field.default_factory() if field.default_factory in _CONSTANT_FACTORIES else field.default
@@ -113,7 +115,9 @@ def _of_typed_dict(message: Any) -> RecordClass:
             " its fields: make it required, with a type of `... | None`"
         )
     hints |= {name: get_args(hints[name])[0] for name in required}
-    return RecordClass(message.__name__, hints, _maker(tuple(hints)), dict, itemgetter, (KeyError, TypeError))
+    return RecordClass(
+        message.__name__, hints, _dict_maker(tuple(hints)), dict, itemgetter, (KeyError, TypeError)
+    )
 
 
 def _of_model(model: Any) -> RecordClass:
@@ -145,7 +149,7 @@ def _of_model(model: Any) -> RecordClass:
     )
 
 
-def _maker(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
+def _dict_maker(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
     return lambda *values: dict(zip(names, values, strict=True))
 
 
@@ -161,7 +165,7 @@ def _is_model(message: type[Any]) -> bool:
     )
 
 
-def _check_making(message: type[Any], names: list[str]) -> None:
+def _check_constructor(message: type[Any], names: list[str]) -> None:
     """Refuses classes that do more than hold values, because messages are made again from columns many times."""
     if hasattr(message, "__post_init__"):
         raise SchemaError(

@@ -66,7 +66,7 @@ class Partitioning:
         """The record that no change is under way any more."""
         return replace(self, change=None)
 
-    def goes_on(self, before: "Partitioning") -> bool:
+    def follows(self, before: "Partitioning") -> bool:
         """Whether it is valid as the record after a valid one. A change begins only on the current partitioning."""
         same = (self.generation, self.partitions) == (before.generation, before.partitions)
         if self.change is not None and not self.change.switched:
@@ -137,7 +137,7 @@ def newest(records: Iterable[Partitioning]) -> Partitioning | None:
     """The newest valid record, of all in order; None if there is none."""
     found: Partitioning | None = None
     for each in records:
-        if found is None or each.goes_on(found):
+        if found is None or each.follows(found):
             found = each
     return found
 

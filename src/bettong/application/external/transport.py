@@ -62,7 +62,7 @@ def check_transport(source: str, transport: object, *, decodes: bool) -> None:
     if not isinstance(transport, Transport):
         known = sorted({kind.__name__ for kind in Transport.__subclasses__()})
         raise ApplicationError(
-            f"source {source!r}: from_={transport!r} is nothing that a source reads; expected a value of"
+            f"source {source!r}: from_={transport!r} is nothing that a source can read; expected a value of"
             f" bettong.{', '.join(known)}"
         )
     transport.check_source(source, decodes=decodes)

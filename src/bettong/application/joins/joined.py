@@ -17,7 +17,7 @@ from bettong.application.nodes.node import StreamNode
 from bettong.application.nodes.stateful import Stateful
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.returns import Returns
-from bettong.application.signatures import check_says, check_version, join_output, or_none
+from bettong.application.signatures import check_lambda_result, check_version, join_output, or_none
 from bettong.application.timers import Clock, StateTimer
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema
@@ -59,7 +59,7 @@ class Joined(Stateful):
     @property
     def lacks(self) -> tuple[bool, bool]:
         """Whether `combine` may get None for the left message, and whether for the right one."""
-        return _lacks(self.how)
+        return _missing_sides(self.how)
 
     @property
     def settings(self) -> str:
@@ -89,7 +89,7 @@ def late_side(joined: Joined, *, is_right: bool) -> LateSide:
     side = "right" if is_right else "left"
     if not joined.judges_lateness:
         raise ApplicationError(
-            f"{joined.method} {joined.name!r}: .late_{side}: it goes by the order of messages, and none is late"
+            f"{joined.method} {joined.name!r}: .late_{side}: it follows the order of messages, and none is late"
         )
     name, parent = f"{joined.name}-late-{side}", joined.right if is_right else joined.parent
     schema = parent.one_schema(name)
@@ -108,9 +108,9 @@ def joined(
     **options: Unpack[JoinOptions],
 ) -> Joined:
     """The node of a join. Raises ApplicationError for sides whose keys differ in type, and for an invalid `combine`."""
-    lacks = _lacks(how)
+    lacks = _missing_sides(how)
     takes = tuple(or_none(side.schema, lack) for side, lack in zip((left, right), lacks, strict=True))
-    check_says(method, options.get("name"), combine, takes, "Result | None")
+    check_lambda_result(method, options.get("name"), combine, takes, "Result | None")
     name = options.get("name") or name_of(combine)
     version, on_error = options.get("version", 1), options.get("on_error", DEAD_LETTER)
     owner = f"{method} {name!r}"
@@ -127,7 +127,7 @@ def joined(
         keyed=True,
         parent=left,
         handlers=dict.fromkeys(schemas, combine),
-        state=_state(kind, how),
+        state=_state_class(kind, how),
         returns=Returns.MANY,
         timers=_timers(kind, combine),
         lifetime=lifetime,
@@ -143,7 +143,7 @@ def joined(
     )
 
 
-def _lacks(how: How) -> tuple[bool, bool]:
+def _missing_sides(how: How) -> tuple[bool, bool]:
     """Where a side emits messages alone, the other one is None."""
     left_alone, right_alone = alone_sides(how)
     return right_alone, left_alone
@@ -164,7 +164,7 @@ def _check_sides(owner: str, left: StreamNode, right: StreamNode) -> None:
         )
 
 
-def _state(kind: JoinKind, how: How) -> type[Any]:
+def _state_class(kind: JoinKind, how: How) -> type[Any]:
     if isinstance(kind, Within):
         return WithinState if how == "inner" else OuterState
     if isinstance(kind, InWindow):

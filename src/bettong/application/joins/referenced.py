@@ -20,7 +20,7 @@ from bettong.application.signatures import (
     annotated,
     annotation_text,
     check_function,
-    check_says,
+    check_lambda_result,
     is_optional,
     join_output,
     message_of,
@@ -70,7 +70,7 @@ def referenced(
 ) -> Referenced:
     """The node of `join_reference`. Raises ApplicationError."""
     row = "Row | None" if how == "left" else "Row"
-    check_says("join_reference", name, combine, (message_of(parent.schema), row), "Result | None")
+    check_lambda_result("join_reference", name, combine, (message_of(parent.schema), row), "Result | None")
     name = name or name_of(combine)
     owner = f"join_reference {name!r}"
     check_on_error(owner, on_error)
@@ -79,7 +79,7 @@ def referenced(
     rows = _row_schema(owner, combine, schema, row)
     output = join_output(owner, combine, (schema, rows), (False, how == "left"))
     source = reference_source(owner, load, key, rows, reload_every)
-    found = _on(owner, on, parent, schema, source)
+    found = _checked_on(owner, on, parent, schema, source)
     return Referenced(name, output.schema, parent.keyed, parent, source, combine, found, how, on_error)
 
 
@@ -104,7 +104,9 @@ def _row_schema(owner: str, combine: Callable[..., Any], schema: Schema, row: st
         ) from None
 
 
-def _on(owner: str, on: On | None, parent: StreamNode, schema: Schema, source: ReferenceSource) -> On | None:
+def _checked_on(
+    owner: str, on: On | None, parent: StreamNode, schema: Schema, source: ReferenceSource
+) -> On | None:
     kind = _TYPES[source.key_field.kind]
     if on is None:
         if any(each.name == source.key for each in schema.fields):

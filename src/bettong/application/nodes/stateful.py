@@ -22,7 +22,7 @@ from bettong.application.signatures import (
     Output,
     annotated,
     annotation_text,
-    check_says,
+    check_lambda_result,
     check_version,
     is_iterable,
     is_pair,
@@ -120,7 +120,7 @@ def stateful(
     """The node of `Stream.stateful`. `handlers`: by stream. Raises ApplicationError."""
     for of, each in handlers.items():
         takes = (message_of(of.schema), state if isinstance(state, type) else Any)
-        check_says("stateful", name, each, takes, "Result | None")
+        check_lambda_result("stateful", name, each, takes, "Result | None")
     name = name or "-".join(dict.fromkeys(name_of(each) for each in handlers.values()))
     owner = f"stateful {name!r}"
     check_on_error(owner, on_error)
@@ -174,9 +174,7 @@ def stateful_output(
         if returns is not None:
             outputs.append(output_of(name, returns, annotated(name, function, takes, "Result | None")))
     if not outputs:
-        raise ApplicationError(
-            f"stateful {name!r}: no function returns a message, so nothing could follow it"
-        )
+        raise ApplicationError(f"stateful {name!r}: no function returns a message, so it has no results")
     for _, function in functions:
         check_plain(repr(name), function, many=outputs[0].many)
     if len(set(outputs)) > 1:

@@ -18,7 +18,7 @@ from bettong.application.signatures import (
     Output,
     annotated,
     annotation_text,
-    check_says,
+    check_lambda_result,
     is_optional,
     is_pair,
     message_of,
@@ -64,7 +64,7 @@ class FlatMapped(Stateless):
 
 def mapped(parent: StreamNode, function: Callable[[Any], Any], name: str | None, on_error: OnError) -> Mapped:
     """The node of `map`. Raises ApplicationError, as the others here do."""
-    check_says("map", name, function, (message_of(parent.schema),), "Result")
+    check_lambda_result("map", name, function, (message_of(parent.schema),), "Result")
     name = name or name_of(function)
     check_on_error(f"map {name!r}", on_error)
     output = map_output(name, function, parent.one_schema(name))
@@ -86,7 +86,7 @@ def flat_mapped(
     parent: StreamNode, function: Callable[[Any], Any], name: str | None, on_error: OnError
 ) -> FlatMapped:
     """The node of `flat_map`."""
-    check_says("flat_map", name, function, (message_of(parent.schema),), "Iterator[Result]")
+    check_lambda_result("flat_map", name, function, (message_of(parent.schema),), "Iterator[Result]")
     name = name or name_of(function)
     check_on_error(f"flat_map {name!r}", on_error)
     output = flat_map_output(name, function, parent.one_schema(name))

@@ -174,7 +174,7 @@ def _check_filled(owner: str, field: Field, aggregate: Aggregate) -> None:
     held = held_field(field)
     if aggregate.result_kinds and held.kind_name not in (*aggregate.result_kinds, "json"):
         raise ApplicationError(
-            f"{written}: it gives {aggregate.result_kinds[0]}, and the field is {field.kind_name}"
+            f"{written}: its result is {aggregate.result_kinds[0]}, and the field is {field.kind_name}"
         )
 
 

@@ -41,7 +41,7 @@ def check_compiled(owner: str, schema: Schema, aggregated: Aggregated[Any]) -> N
             _check_top(owner, field, filled, schema)
             continue
         if field.dtype is None:
-            raise ApplicationError(f"{owner}: {aggregated.__name__}.{_loose(field)}")
+            raise ApplicationError(f"{owner}: {aggregated.__name__}.{_variable_width_reason(field)}")
         if field.name in aggregated.fields:
             aggregate = aggregated.fields[field.name]
             _check_filled(owner, field, _kind_of(owner, field.name, aggregate, schema))
@@ -59,7 +59,7 @@ def _check_filled(owner: str, field: Field, kind: Kind) -> None:
         raise ApplicationError(f"{owner}: {field.name}: {kind.value} is no {field.kind.value}")
 
 
-def _loose(field: Field) -> str:
+def _variable_width_reason(field: Field) -> str:
     """Why a field cannot be compiled."""
     if field.form is not None:
         return (
@@ -81,13 +81,13 @@ def _check_top(owner: str, field: Field, top: Top, schema: Schema) -> None:
         )
     if field.kind_name != "list":
         raise ApplicationError(
-            f"{owner} gives list, and {field.name} is {field.kind_name}; annotate it as a list"
+            f"{owner}: its result is a list, and {field.name} is {field.kind_name}; annotate it as a list"
         )
     size = 0
     for each in (top.of, by):
         read = schema.fields[schema.position(str(each))]
         if read.dtype is None:
-            raise ApplicationError(f"{owner}: {_loose(read)}")
+            raise ApplicationError(f"{owner}: {_variable_width_reason(read)}")
         size += -(-read.dtype.itemsize // _WORD_BYTES) * _WORD_BYTES
     if top.count * size > _TOP_BYTES_MAX:
         raise ApplicationError(
@@ -118,7 +118,7 @@ def _kind_of(owner: str, name: str, aggregate: Aggregate, schema: Schema) -> Kin
         )
     field = schema.fields[schema.position(of)]
     if field.dtype is None:
-        raise ApplicationError(f"{owner}: {_loose(field)}")
+        raise ApplicationError(f"{owner}: {_variable_width_reason(field)}")
     if isinstance(aggregate, _OF_NUMBERS) and field.kind not in _NUMBERS:
         raise ApplicationError(f"{owner}: {field.name} is {field.kind.value}, expected a number")
     if isinstance(aggregate, Mean | Quantile):

@@ -101,7 +101,9 @@ def local_windows(
     named = replace(before, name=f"{plain.name}-keyed")
     schema = _schema(before.schema, key)
     partials = Partials(f"{plain.name}-partials", schema, parent.keyed, parent, plain, named, on_error)
-    behind = replace(named, schema=schema, parent=partials, key=key if not callable(key) else _packed(key))
+    behind = replace(
+        named, schema=schema, parent=partials, key=key if not callable(key) else _packed_key_reader(key)
+    )
     merging = replace(
         plain, parent=behind, handlers={schema: plain.windowing.aggregation.update}, merges_partials=True
     )
@@ -119,15 +121,15 @@ def _schema(messages: Schema, key: Key) -> Schema:
             )
     fields = [("packed_key", bytes)] if callable(key) else [(part, hints[part]) for part in names]
     taken = {field for field, _ in fields}
-    own = [(_free("accumulator", taken), bytes), (_free("messages", taken), int)]
+    own = [(_free_name("accumulator", taken), bytes), (_free_name("messages", taken), int)]
     return schema_of(make_dataclass("Partial", [*fields, *own]))
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     return name if name not in taken else f"{name}_"
 
 
-def _packed(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _packed_key_reader(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A key function of partials, which returns the key that `key` returned for their messages."""
 
     @wraps(key)
@@ -141,7 +143,7 @@ def _check(plain: Windowed, schema: Schema) -> None:
     owner, windowing = f"window {plain.name!r}: local", plain.windowing
     if not isinstance(windowing.kind, Ranges):
         raise ApplicationError(
-            f"{owner}: {type(windowing.kind).__name__.lower()} hang on each message's own time or number; messages are"
+            f"{owner}: {type(windowing.kind).__name__.lower()} depend on each message's own time or number; messages are"
             f" combined for tumbling and sliding windows alone: {_REMEDY}"
         )
     if windowing.mode is ExecutionMode.COMPILED:
@@ -152,8 +154,8 @@ def _check(plain: Windowed, schema: Schema) -> None:
         for name, each in windowing.aggregation.fields.items():
             if isinstance(each, Sum | Mean) and not _adds_exactly(each, schema):
                 raise ApplicationError(
-                    f"{owner}: {name}={description_of(each)}: a sum of floats hangs on which were added first, so it"
-                    " would differ with how messages were cut into frames. Sum whole numbers, as cents are (of a"
+                    f"{owner}: {name}={description_of(each)}: a sum of floats depends on the order of addition, so it"
+                    " would differ with how messages are batched into frames. Sum whole numbers, such as cents (of a"
                     f" function: one that says -> int), or {_REMEDY}"
                 )
 

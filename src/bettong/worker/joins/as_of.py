@@ -66,17 +66,17 @@ class AsOfJoin:
             _check(at_ns, latest_ns)
             state = find(key)
             versions = state.versions if state is not None else []
-            if at_ns < reached_ns and self._is_of_no_use(versions, at_ns, reached_ns):
+            if at_ns < reached_ns and self._is_out_of_reach(versions, at_ns, reached_ns):
                 rows.late.append(row)
                 return
             if state is None:
                 state = create(key)
                 versions = state.versions
-            _put(versions, TimedMessage(at_ns, message))
+            _put_version(versions, TimedMessage(at_ns, message))
             if len(versions) > 1:
                 waiting = state.waiting
                 _forget_before(versions, min(reached_ns, waiting[0].at_ns) if waiting else reached_ns)
-            if state.due == NEVER and (due_ns := self._of_no_use_ns(versions)) < NEVER:
+            if state.due == NEVER and (due_ns := self._droppable_ns(versions)) < NEVER:
                 state.due = due_ns
                 timers.note(key, state)
 
@@ -104,7 +104,7 @@ class AsOfJoin:
         _forget_before(versions, at_ns)
         if self._tolerance_ns is not None:
             del versions[: bisect_left(versions, (at_ns - self._tolerance_ns,))]
-        state.due = waiting[0].at_ns + 1 if waiting else self._of_no_use_ns(versions)
+        state.due = waiting[0].at_ns + 1 if waiting else self._droppable_ns(versions)
         return ClosedPairs(at_ns - 1, pairs)
 
     def _valid(self, versions: Sequence[TimedMessage], at_ns: int, reached_ns: int) -> TimedMessage | None:
@@ -119,14 +119,14 @@ class AsOfJoin:
         is_old = tolerance_ns is not None and found.at_ns + tolerance_ns < reached_ns
         return None if is_old or found.at_ns > at_ns else found
 
-    def _is_of_no_use(self, versions: Sequence[TimedMessage], at_ns: int, reached_ns: int) -> bool:
+    def _is_out_of_reach(self, versions: Sequence[TimedMessage], at_ns: int, reached_ns: int) -> bool:
         """Whether no message that is not late can need a version of that time."""
         if self._tolerance_ns is not None and at_ns + self._tolerance_ns < reached_ns:
             return True
         index = bisect_left(versions, (reached_ns + 1,)) - 1
         return index >= 0 and versions[index].at_ns > at_ns
 
-    def _of_no_use_ns(self, versions: Sequence[TimedMessage]) -> int:
+    def _droppable_ns(self, versions: Sequence[TimedMessage]) -> int:
         """When versions can be dropped, all or all but the last one, if no message arrives until then."""
         if self._tolerance_ns is not None and versions:
             return versions[-1].at_ns + self._tolerance_ns + 1
@@ -143,7 +143,7 @@ def beyond(at_ns: int) -> ValueError:
     return ValueError(f"its event time is {at_ns} ns: it is due after the year 2262")
 
 
-def _put(versions: list[TimedMessage], version: TimedMessage) -> None:
+def _put_version(versions: list[TimedMessage], version: TimedMessage) -> None:
     """Adds a version; of versions of one time, the last one in the log is kept."""
     if not versions or versions[-1].at_ns < version.at_ns:
         versions.append(version)

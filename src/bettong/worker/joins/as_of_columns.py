@@ -26,7 +26,7 @@ from bettong.worker.joins.as_of_kernels import (
     close_keys,
     take_rows,
 )
-from bettong.worker.joins.column_join import FiredKeys, TakenRows, keep_messages
+from bettong.worker.joins.column_join import AddedRows, FiredKeys, keep_messages
 from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.joins.sides import sides_of
 from bettong.worker.state.join_table import AsOfTable
@@ -53,7 +53,7 @@ class AsOfColumns:
         self._latest_ns = NEVER - 2 - (node.kind.tolerance_ns or 0)
         self._nothing = Columns.of_messages(node.sides[0], [])
 
-    def take(self, batch: Batch) -> TakenRows:
+    def add(self, batch: Batch) -> AddedRows:
         """See ColumnJoin. A late message is paired at once, if its version is still kept."""
         columns = sides_of(batch)
         times, watermarks, of_right = batch.event_times(), batch.message_watermarks(), columns.of_right
@@ -71,7 +71,7 @@ class AsOfColumns:
         # Keeps all versions, and the messages of the stream that wait.
         messages = keep_messages(self._table.pool, sides_of(batch), of_right | (times >= watermarks))
         rows = _Rows(times, watermarks, of_right, messages)
-        marks, pairs, sooner, past = self._take(slots, rows)
+        marks, pairs, sooner, past = self._add_rows(slots, rows)
         self._table.note(sooner)
         late = np.flatnonzero(marks == LATE)
         if len(late):
@@ -82,9 +82,9 @@ class AsOfColumns:
             late, pairs[0] = chosen[late], chosen[pairs[0]]
         left = columns.of_side(pairs[0], is_right=False) if len(pairs[0]) else self._nothing
         made = PairColumns.of_left(pairs[0], left, versions, np.zeros(versions.length, np.bool_))
-        return TakenRows(made, late, failures)
+        return AddedRows(made, late, failures)
 
-    def _take(self, slots: Array, rows: _Rows) -> tuple[Array, Array, Array, Array]:
+    def _add_rows(self, slots: Array, rows: _Rows) -> tuple[Array, Array, Array, Array]:
         """The mark of each row; rows and versions of pairs; slots that are due sooner; versions to free."""
         table, count = self._table, len(slots)
         marks, sooner = np.full(count, TAKEN, np.uint8), np.empty(count, np.int32)
@@ -173,7 +173,7 @@ class AsOfColumns:
         """See ColumnJoin."""
         slots, none = np.empty(0, np.int32), np.empty(0, np.int64)
         for times in in_both_types(none):
-            self._take(slots, _Rows(times, none, np.empty(0, np.bool_), none))
+            self._add_rows(slots, _Rows(times, none, np.empty(0, np.bool_), none))
         self._close(slots, none, 0)
         self._table.try_without_rows()
 

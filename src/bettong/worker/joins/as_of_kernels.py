@@ -80,7 +80,7 @@ def take_rows(
                     pairs[0, counts[PAIRS]], pairs[1, counts[PAIRS]] = row, entries[found, MESSAGE]
                     counts[PAIRS] += 1
                 continue
-            if _is_of_no_use(entries, begin, end, at_ns, reached_ns, tolerance_ns):
+            if _is_out_of_reach(entries, begin, end, at_ns, reached_ns, tolerance_ns):
                 marks[row] = LATE
                 past[counts[PAST]] = messages[row]
                 counts[PAST] += 1
@@ -95,7 +95,7 @@ def take_rows(
                 asked_ns = min(asked_ns, entries[keys[slot, WAITING + FIRST], TIME])
             _forget_before(slot, asked_ns, keys, entries, past, counts)
             if keys[slot, DUE] == NEVER:
-                due_ns = _of_no_use_ns(slot, tolerance_ns, keys, entries)
+                due_ns = _droppable_ns(slot, tolerance_ns, keys, entries)
         else:
             _insert(slot, WAITING, at_ns, messages[row], keys, entries)
             due_ns = at_ns + 1
@@ -161,7 +161,7 @@ def close_keys(
             if keys[slot, WAITING + KEPT]:
                 due_ns = entries[keys[slot, WAITING + FIRST], TIME] + 1
             else:
-                due_ns = _of_no_use_ns(slot, tolerance_ns, keys, entries)
+                due_ns = _droppable_ns(slot, tolerance_ns, keys, entries)
         for side in range(2):
             shrink(slot, SIDES + SIDE_WORDS * side, keys, pool)
         keys[slot, DUE] = due_ns
@@ -185,14 +185,16 @@ def _valid(entries: Any, begin: Any, end: Any, at_ns: Any, reached_ns: Any, tole
 
 
 @inlined
-def _is_of_no_use(entries: Any, begin: Any, end: Any, at_ns: Any, reached_ns: Any, tolerance_ns: Any) -> Any:
+def _is_out_of_reach(
+    entries: Any, begin: Any, end: Any, at_ns: Any, reached_ns: Any, tolerance_ns: Any
+) -> Any:
     """Whether no message that is not late can need a version of that time."""
     found = _after(entries, begin, end, reached_ns) - 1
     return at_ns < reached_ns - tolerance_ns or (found >= begin and entries[found, TIME] > at_ns)
 
 
 @inlined
-def _of_no_use_ns(slot: Any, tolerance_ns: Any, keys: Any, entries: Any) -> Any:
+def _droppable_ns(slot: Any, tolerance_ns: Any, keys: Any, entries: Any) -> Any:
     """When versions can be dropped, all or all but the last one, if no message arrives until then."""
     kept = keys[slot, VERSIONS + KEPT]
     if kept == 0 or (tolerance_ns == NEVER and kept <= SPARE_VERSIONS):

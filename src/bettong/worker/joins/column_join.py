@@ -15,7 +15,7 @@ from bettong.worker.joins.sides import SidedColumns
 from bettong.worker.state.kept_pool import KeptPool
 
 
-class TakenRows(NamedTuple):
+class AddedRows(NamedTuple):
     """The result of adding a batch. `late`: the late rows; `failures`: rows that could not be added, and why.
 
     `partly_late`: how many were late for some of their windows.
@@ -43,7 +43,7 @@ class FiredKeys(NamedTuple):
 class ColumnJoin(Protocol):
     """The join of all keys of a partition. A row of a batch is one of SidedColumns."""
 
-    def take(self, batch: Batch) -> TakenRows:
+    def add(self, batch: Batch) -> AddedRows:
         """Adds the rows in order."""
 
     def soonest_due(self, times: Array) -> Array:

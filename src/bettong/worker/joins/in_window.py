@@ -25,7 +25,7 @@ class WindowJoin:
     def adders(self, rows: WindowRows, states: ObjectTable, pair: Pair) -> tuple[Add, Add]:
         """See KeyJoin. A window has no results before it is over."""
         del pair
-        add = self._windows.adder(rows, states, _nothing)
+        add = self._windows.adder(rows, states, _no_early_result)
 
         def add_of(row: int, key: Any, message: Any, *, is_right: bool) -> None:
             add(row, key, (is_right, message))
@@ -57,5 +57,5 @@ class WindowJoin:
             yield from ((None, right) for right in rights)
 
 
-def _nothing(result: Any, row: int) -> None:
+def _no_early_result(result: Any, row: int) -> None:
     raise AssertionError(f"row {row} gave {result!r} before its window was over")

@@ -10,7 +10,7 @@ from bettong.application.joins.joined import Joined
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
-from bettong.worker.joins.column_join import TakenRows
+from bettong.worker.joins.column_join import AddedRows
 from bettong.worker.joins.latest_kernels import (
     DELETES,
     ENDED,
@@ -39,21 +39,21 @@ class LatestColumns:
         self._emits_alone = node.how == "left"
         self._nothing = Columns.of_messages(node.sides[0], [])
 
-    def take(self, batch: Batch) -> TakenRows:
+    def add(self, batch: Batch) -> AddedRows:
         """See ColumnJoin."""
         columns = sides_of(batch)
         of_right = columns.of_right
         left, right = np.flatnonzero(~of_right), np.flatnonzero(of_right)
         does = np.where(of_right, RENEWS, FINDS).astype(np.uint8)
-        failures = self._judge(batch, right, does)
+        failures = self._mark_deletions(batch, right, does)
         slots = self._slots(batch, left, right)
         found = np.empty(len(slots), np.int64)
         look_up(slots, does, self._table.held, found)
         pairs = self._pairs(columns, left, slots, found)
         self._update_table(columns, right, slots)
-        return TakenRows(pairs, np.empty(0, np.int64), failures)
+        return AddedRows(pairs, np.empty(0, np.int64), failures)
 
-    def _judge(self, batch: Batch, right: Array, does: Array) -> Sequence[tuple[int, str]]:
+    def _mark_deletions(self, batch: Batch, right: Array, does: Array) -> Sequence[tuple[int, str]]:
         """Sets in `does` which messages of the table delete; returns those for which that failed, and why."""
         if self._deletes is None or not len(right):
             return ()

@@ -10,7 +10,7 @@ from bettong.application.joins.kinds import How, InWindow, alone_sides
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
 from bettong.worker.firing_bounds import too_many
-from bettong.worker.joins.column_join import FiredKeys, TakenRows
+from bettong.worker.joins.column_join import AddedRows, FiredKeys
 from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.joins.pane_messages import ListedMessages, PaneMessages
 from bettong.worker.kernel import BOTH, LEFT_LACKS, RIGHT_LACKS
@@ -35,7 +35,7 @@ class WindowColumns:
         assert left is not None and right is not None  # noqa: S101, PT018 - it has both
         self._no_pairs = PairColumns(none, left, right, none.astype(np.uint8))
 
-    def take(self, batch: Batch) -> TakenRows:
+    def add(self, batch: Batch) -> AddedRows:
         """See ColumnJoin. A window has no results before it is over."""
         marks = self._windows.add(batch, {})
         late = beyond = np.empty(0, np.int64)
@@ -45,7 +45,7 @@ class WindowColumns:
             partly_late = int(np.count_nonzero(marks == PARTLY_LATE))
         times = batch.event_times()
         failures = [(row, self._windows.beyond(times[row])) for row in beyond.tolist()]
-        return TakenRows(self._no_pairs, late, failures, partly_late)
+        return AddedRows(self._no_pairs, late, failures, partly_late)
 
     def close(self, watermark_ns: int, *, reports_all: bool) -> FiredKeys | None:  # noqa: ARG002 - it always does
         """See ColumnJoin. Each key fires once for each of its windows."""

@@ -89,7 +89,7 @@ class WithinJoin:
                     else:
                         pair(message, partner[2], row)
                 if partners and partner_emits_alone:
-                    _pair_off(state.left_alone if is_right else state.right_alone, partners)
+                    _remove_paired(state.left_alone if is_right else state.right_alone, partners)
             is_alone = emits_alone and not partners
             if kept_until_ns < reached_ns:
                 if is_alone:
@@ -173,7 +173,7 @@ def _between(held: Sequence[KeptMessage], from_ns: int, until_ns: int) -> Sequen
     return sorted(found, key=_by_number) if len(found) > 1 else found
 
 
-def _pair_off(alone: list[tuple[int, int]], partners: Sequence[KeptMessage]) -> None:
+def _remove_paired(alone: list[tuple[int, int]], partners: Sequence[KeptMessage]) -> None:
     """Removes partners that were found from the messages that are alone."""
     for at_ns, number, _ in partners:
         index = bisect_left(alone, (at_ns, number))

@@ -12,7 +12,7 @@ from bettong.frames.columns import Array, Columns
 from bettong.user_errors import reason_of
 from bettong.worker.arrays import in_both_types
 from bettong.worker.batch import Batch
-from bettong.worker.joins.column_join import FiredKeys, TakenRows, keep_messages
+from bettong.worker.joins.column_join import AddedRows, FiredKeys, keep_messages
 from bettong.worker.joins.pair_columns import PairColumns, interleaved
 from bettong.worker.joins.reaches import reaches
 from bettong.worker.joins.sides import sides_of
@@ -29,7 +29,7 @@ from bettong.worker.joins.within_kernels import (
     PASSING,
     SOONER,
     drop_past,
-    judge_rows,
+    mark_rows,
     pair_rows,
 )
 from bettong.worker.kernel import BOTH, LEFT_LACKS, RIGHT_LACKS
@@ -40,7 +40,7 @@ _ROOM_MIN = 1024
 
 
 class _Rows(NamedTuple):
-    """As `pair_rows` takes them, by row; `of_right`: its side; `messages`: where it is kept."""
+    """The argument of `pair_rows`, by row; `of_right`: its side; `messages`: where its message is kept."""
 
     times: Array
     watermarks: Array
@@ -59,12 +59,12 @@ class WithinColumns:
         self._reaches, self._latest_ns = np.array([own.left, own.right], np.int64), own.latest_ns
         self._room = _ROOM_MIN
 
-    def take(self, batch: Batch) -> TakenRows:
+    def add(self, batch: Batch) -> AddedRows:
         """See ColumnJoin. Pairs rows with the kept messages of the other side, and keeps them."""
         columns = sides_of(batch)
         times, watermarks, of_right = batch.event_times(), batch.message_watermarks(), columns.of_right
         marks = np.empty(len(times), np.uint8)
-        others = judge_rows(times, watermarks, of_right, self._reaches, self._latest_ns, marks)
+        others = mark_rows(times, watermarks, of_right, self._reaches, self._latest_ns, marks)
         late = taken = np.empty(0, np.int64)
         failures: list[tuple[int, str]] = []
         if others:
@@ -84,7 +84,7 @@ class WithinColumns:
         left, right = (self._messages(batch, found, is_right=is_right) for is_right in (False, True))
         lacks, alone = np.full(len(rows), BOTH, np.uint8), np.flatnonzero(found[1] == NO_MESSAGE)
         lacks[alone] = _lacks(of_right[found[0, alone]])
-        return TakenRows(PairColumns(rows, left, right, lacks), late, failures)
+        return AddedRows(PairColumns(rows, left, right, lacks), late, failures)
 
     def _pairs(self, batch: Batch, rows: _Rows) -> Array:
         """The rows of pairs, and the messages of their partners."""
@@ -144,7 +144,7 @@ class WithinColumns:
         slots, none = np.empty(0, np.int32), np.empty(0, np.int64)
         of_right, marks = np.empty(0, np.bool_), np.empty(0, np.uint8)
         for times in in_both_types(none):
-            judge_rows(times, none, of_right, self._reaches, self._latest_ns, marks)
+            mark_rows(times, none, of_right, self._reaches, self._latest_ns, marks)
             self._pairs_of(slots, _Rows(times, none, of_right, marks, none))
         self._drop(slots, none, 0, reports_all=True)
         self._table.try_without_rows()

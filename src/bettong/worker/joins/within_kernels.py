@@ -44,7 +44,7 @@ LEFT_GONE, RIGHT_GONE, FIRED, ALONE = range(4)
 
 
 @kernel
-def judge_rows(times: Any, watermarks: Any, of_right: Any, reaches: Any, latest_ns: Any, marks: Any) -> Any:
+def mark_rows(times: Any, watermarks: Any, of_right: Any, reaches: Any, latest_ns: Any, marks: Any) -> Any:
     """Fills the mark of each row; returns how many are not kept. Bounds of times after `latest_ns` exceed 64 bits."""
     others = 0
     for row in range(len(times)):

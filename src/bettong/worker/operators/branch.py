@@ -7,7 +7,7 @@ import numpy as np
 from bettong.application.nodes.branched import Branched
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling
-from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, failed
+from bettong.worker.operators.operator import Operator, OperatorParts, WithoutTime, add_failures
 from bettong.worker.output.dead_letters import DeadLetters
 
 
@@ -41,7 +41,7 @@ class BranchOperator(WithoutTime):
             self.left = arriving
             return arriving
         results = self._calling.call(arriving, None)
-        failed(self.name, arriving, results, dead_letters)
+        add_failures(self.name, arriving, results, dead_letters)
         assert results.rows is not None  # noqa: S101 - a predicate's results say which rows are kept
         is_left = np.ones(arriving.length, np.bool_)
         is_left[results.rows] = False

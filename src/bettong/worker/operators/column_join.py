@@ -46,7 +46,7 @@ class ColumnJoinOperator:
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        found = self._join.take(batch)
+        found = self._join.add(batch)
         self.late_sides.note(batch, found.late, found.partly_late)
         results = self._calling.call(found.pairs, found.failures)
         return derived(self.name, batch, results, dead_letters, found.late)

@@ -50,7 +50,7 @@ class ColumnWindowOperator:
             self.late_rows.keep(batch, late)
             times = batch.event_times()
             if self._late == "fire" and len(late):
-                results = self._each_alone(batch, late, times[late])
+                results = self._fire_late_rows(batch, late, times[late])
             failures = [
                 (row, self._windows.beyond(times[row])) for row in np.flatnonzero(marks == BEYOND).tolist()
             ]
@@ -59,7 +59,7 @@ class ColumnWindowOperator:
                 results = results._replace(failures=sorted([*failures, *results.failures], key=itemgetter(0)))
         return derived(self.name, batch, results, dead_letters, late)
 
-    def _each_alone(self, batch: Batch, late: Array, times: Array) -> Results:
+    def _fire_late_rows(self, batch: Batch, late: Array, times: Array) -> Results:
         """The results of late rows, each in a window by itself."""
         rows = batch.take(late)
         starts, ends = self._windows.late_windows(late, times)

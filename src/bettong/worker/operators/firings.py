@@ -78,7 +78,7 @@ class Firings:
         self._count += due.rows.length
         self._fired.append(_Fired(due.rows, [due.field] * due.rows.length, results))
         if len(self._fired) - self._joined > _ROUNDS_JOINED:
-            self._fired[self._joined :] = _as_one(self.schema, self._fired[self._joined :])
+            self._fired[self._joined :] = _joined_round(self.schema, self._fired[self._joined :])
             self._joined = len(self._fired)
 
     def results(self, computation: str, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
@@ -89,7 +89,7 @@ class Firings:
         order = np.arange(starts[-1]) if self._bounds is None else self._bounds.order()
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order))
-        dead_letters.firing = lambda rank: self._at(int(order[rank]), starts)
+        dead_letters.firing = lambda rank: self._firing_at(int(order[rank]), starts)
         failures = [
             (start + row, reason)
             for start, each in zip(starts, self._fired, strict=False)
@@ -117,14 +117,14 @@ class Firings:
         times = np.concatenate([each.rows.event_times() for each in self._fired])[order]
         return [Batch(results.columns.take(by_source), keys, sources[by_source], EventTimes.of(times))]
 
-    def _at(self, number: int, starts: Sequence[int]) -> Firing:
+    def _firing_at(self, number: int, starts: Sequence[int]) -> Firing:
         index = bisect_right(starts, number) - 1
         fired, row = self._fired[index], number - starts[index]
         own = fired.rows.slice(row, row + 1)
         return Firing(fired.fields[row], own.key_values()[0], due_times(own.columns)[0])
 
 
-def _as_one(schema: Schema, found: Sequence[_Fired]) -> list[_Fired]:
+def _joined_round(schema: Schema, found: Sequence[_Fired]) -> list[_Fired]:
     """Joins rounds into one, if all of their keys are of one type: others do not fit one column."""
     batches = [each.rows for each in found]
     if len({batch.schema for batch in batches}) > 1:

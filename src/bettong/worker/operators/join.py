@@ -49,13 +49,13 @@ class JoinOperator(StatefulOperator):
 
     def __init__(self, node: Joined, table: StateTable, progress: FoldProgress) -> None:
         join = key_join(node)
-        self._taking = JoinMessages(node, join, progress)
+        self._adding = JoinMessages(node, join, progress)
         self._closing = JoinClosing(node, join)
         super().__init__(
             node,
             table,
-            self._taking,
-            dict.fromkeys((each.field for each in node.timers), self._taking),
+            self._adding,
+            dict.fromkeys((each.field for each in node.timers), self._adding),
             progress,
         )
         self.late_sides = LateSides()
@@ -66,30 +66,30 @@ class JoinOperator(StatefulOperator):
         """See Operator."""
         columns = sides_of(batch)
         changing = batch.take(np.flatnonzero(columns.of_right)) if self._changes_by_right_alone else batch
-        results = self._taking.call(batch, self.table.open(changing))
-        rows = self._taking.rows
+        results = self._adding.call(batch, self.table.open(changing))
+        rows = self._adding.rows
         self.late_sides.note(batch, rows.late, len(rows.partly_late))
         return derived(self.name, batch, results, dead_letters, rows.late)
 
     def soonest_due(self, times: Array) -> Array | None:
         """See Operator."""
-        return self._taking.join.soonest_due(times)
+        return self._adding.join.soonest_due(times)
 
     def _take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
         """See StatefulOperator. With all due times of these keys: a round costs time, and a key may have many."""
         while due := super()._take_due(log_ns, watermark_ns):
-            found = [self._with_more(each, watermark_ns) for each in due]
+            found = [self._with_all_due_times(each, watermark_ns) for each in due]
             if firing := [each for each in found if each.rows.length]:
                 return firing
         return ()
 
-    def _with_more(self, due: DueTimers, watermark_ns: int) -> DueTimers:
+    def _with_all_due_times(self, due: DueTimers, watermark_ns: int) -> DueTimers:
         states = self.table.open(due.rows, renews=False)
         found: list[tuple[int, Any]] = []
         has_others = False
         for key, at_ns in zip(due.rows.key_values(), due.rows.columns.values(1), strict=True):
             state = states.get(key)
-            times = self._taking.join.due_ns(state, at_ns, watermark_ns)
+            times = self._adding.join.due_ns(state, at_ns, watermark_ns)
             found += [(each_ns, key) for each_ns in times]
             has_others |= len(times) != 1
             if not times and states.timers is not None:

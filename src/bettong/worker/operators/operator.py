@@ -95,7 +95,7 @@ class OperatorParts(Protocol):
         """How the function of a timer is called."""
 
 
-def failed(
+def add_failures(
     name: str,
     batch: Batch,
     results: Results,
@@ -119,9 +119,9 @@ def derived(
     dead_letters: DeadLetters,
     late: Sequence[int] | Array = (),
 ) -> Batch:
-    """The rows that a function made of a batch. `late`: see `failed`."""
+    """The rows that a function made of a batch. `late`: see `add_failures`."""
     if results.failures:
-        failed(name, batch, results, dead_letters, late)
+        add_failures(name, batch, results, dead_letters, late)
     assert results.columns is not None  # noqa: S101 - only a predicate's results have none
     return batch.derived(results.columns, results.rows)
 

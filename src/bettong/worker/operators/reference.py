@@ -57,14 +57,14 @@ class ReferenceOperator(WithoutTime):
         """By message, its row of the table, -1 for none; and the messages whose key could not be read."""
         on = self._node.on
         if on is None:
-            return self._found(table, batch.key_values())
+            return self._rows_of_keys(table, batch.key_values())
         if isinstance(on, str):
             at = batch.schema.position(on)
             if batch.schema.fields[at].kind is Kind.INT:
                 return table.rows_of_column(batch.columns.columns[at]), []
             return table.rows_of_values(batch.columns.values(at)), []
         keys, failures = self._keys(on, batch)
-        rows, unfit = self._found(table, keys)
+        rows, unfit = self._rows_of_keys(table, keys)
         return rows, sorted([*failures, *unfit])
 
     def _keys(self, on: Callable[[Any], Any], batch: Batch) -> tuple[list[Any], list[Failure]]:
@@ -85,7 +85,7 @@ class ReferenceOperator(WithoutTime):
                     continue
             return found, failures
 
-    def _found(self, table: ReferenceTable, keys: Sequence[Any]) -> tuple[Array, list[Failure]]:
+    def _rows_of_keys(self, table: ReferenceTable, keys: Sequence[Any]) -> tuple[Array, list[Failure]]:
         try:
             return table.rows_of_values(keys), []
         except ANY_ERROR:  # an unhashable value, or None where a function returned no key

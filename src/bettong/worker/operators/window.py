@@ -102,12 +102,12 @@ class WindowOperator(StatefulOperator):
     def _take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
         """See StateTable.take_due. Leaves out sessions that have grown."""
         while due := super()._take_due(log_ns, watermark_ns):
-            found = [DueTimers(each.field, self._over(each)) for each in due]
+            found = [DueTimers(each.field, self._still_due(each)) for each in due]
             if over := [each for each in found if each.rows.length]:
                 return over
         return ()
 
-    def _over(self, due: DueTimers) -> Batch:
+    def _still_due(self, due: DueTimers) -> Batch:
         return self._closing[due.field].over(due.rows, self.table.open(due.rows, renews=False))
 
     def _fire(self, due: DueTimers, refused: Mapping[int, str | ExcludedTimer]) -> Results:

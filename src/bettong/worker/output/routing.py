@@ -169,7 +169,7 @@ class Router:
                 raise emitter.oversized(len(data))
             encoded.append(data)
 
-        _each(batch, sink, encode, dead_letters)
+        _for_each_row(batch, sink, encode, dead_letters)
         return encoded
 
 
@@ -183,11 +183,13 @@ def _keyable(target: Keyed, batch: Batch, dead_letters: DeadLetters, partitions:
         found.append(partition_of(read(message), partitions))
         kept.append(row)
 
-    _each(batch, target.name, keep, dead_letters)
+    _for_each_row(batch, target.name, keep, dead_letters)
     return np.array(kept, np.int64), np.array(found, np.uint16)
 
 
-def _each(batch: Batch, target: str, take: Callable[[int, Any], None], dead_letters: DeadLetters) -> None:
+def _for_each_row(
+    batch: Batch, target: str, take: Callable[[int, Any], None], dead_letters: DeadLetters
+) -> None:
     """Calls `take(row, message)` for each row. An error of it, or of making the message, is that row's failure."""
     rows = iter(range(batch.length))
     messages = iter(batch.columns)

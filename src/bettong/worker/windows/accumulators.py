@@ -136,7 +136,7 @@ class _Accumulator:
         own = np.ascontiguousarray(words[:, self.start : self.stop])
         assert self.field is not None  # noqa: S101 - a count has no words
         if self._is_carried:
-            return _sums(own[:, 0], own[:, 1])
+            return _wide_sums(own[:, 0], own[:, 1])
         return values_in(
             self.field, ordered_words(self.field, own, are_words=True) if self._is_sign_flipped else own
         )
@@ -174,7 +174,7 @@ class Accumulators:
                 gathered[name] = aggregate
                 continue
             field, where = (_field(takes, each) for each in (aggregate.reads.get("of"), aggregate.where))
-            stop = start + _words(aggregate, field)
+            stop = start + _word_count(aggregate, field)
             self._found[name] = _Accumulator(aggregate, field, where, start, stop)
             start = stop + (where is not None)
         operations = [*own, *(each for found in self._found.values() for each in found.all_operations)]
@@ -186,8 +186,8 @@ class Accumulators:
         kinds = [each.kind for each in self._gathered.values() if isinstance(each, ItemValues)]
         self.folds = Folds(
             np.array(operations, np.int64),
-            _rows([each.top for each in self._gathered.values() if isinstance(each, RankedValues)], 5),
-            _rows(kinds, 4),
+            _matrix([each.top for each in self._gathered.values() if isinstance(each, RankedValues)], 5),
+            _matrix(kinds, 4),
             self.words,
             self.words - PANE_WORDS * len(kinds),
         )
@@ -261,7 +261,7 @@ class Accumulators:
             else:
                 values.append(own[field.name])
         columns = [
-            _fitting(field, each) if isinstance(each, np.ndarray) else None
+            _fitting_column(field, each) if isinstance(each, np.ndarray) else None
             for field, (_, each) in zip(self.schema.fields, values, strict=True)
         ]
         fit = [column for column in columns if column is not None]
@@ -301,7 +301,7 @@ def _gathered(aggregates: dict[str, Aggregate], takes: Schema, word: int) -> dic
 
     First come the counts of NaNs, then the words of `Top`, those of items last.
     """
-    of = {name: _read(takes, each.reads["of"]) for name, each in aggregates.items()}
+    of = {name: _read_field(takes, each.reads["of"]) for name, each in aggregates.items()}
     spared = [
         name
         for name, each in aggregates.items()
@@ -313,7 +313,7 @@ def _gathered(aggregates: dict[str, Aggregate], takes: Schema, word: int) -> dic
     for name, each in sorted(aggregates.items(), key=lambda named: not isinstance(named[1], Top)):
         where = _field(takes, each.where)
         if isinstance(each, Top):
-            by = of[name] if each.by is None else _read(takes, each.by)
+            by = of[name] if each.by is None else _read_field(takes, each.by)
             found[name] = RankedValues(each, of[name], by, where, word, row)
         elif isinstance(each, Distinct | ApproxDistinct | Quantile):
             found[name] = ItemValues(each, of[name], where, word, row, spares.get(name))
@@ -321,17 +321,17 @@ def _gathered(aggregates: dict[str, Aggregate], takes: Schema, word: int) -> dic
     return {name: found[name] for name in aggregates}
 
 
-def _rows(found: list[list[int]], width: int) -> Array:
+def _matrix(found: list[list[int]], width: int) -> Array:
     return np.array(found, np.int64).reshape(-1, width)
 
 
-def _read(takes: Schema, read: Read) -> Field:
+def _read_field(takes: Schema, read: Read) -> Field:
     field = _field(takes, read)
     assert field is not None  # noqa: S101 - see `_field`
     return field
 
 
-def _words(aggregate: Aggregate, field: Field | None) -> int:
+def _word_count(aggregate: Aggregate, field: Field | None) -> int:
     """How many words an aggregate of the field has."""
     return 0 if field is None else words_for(field) + _is_carried(aggregate, field)
 
@@ -340,7 +340,7 @@ def _is_carried(aggregate: Aggregate, field: Field) -> bool:
     return isinstance(aggregate, Sum | Mean) and field.kind is Kind.INT
 
 
-def _sums(lower: Array, upper: Array) -> Array:
+def _wide_sums(lower: Array, upper: Array) -> Array:
     """Integers of 128 bits: as 64 bits where these hold all, else as Python's."""
     if np.array_equal(upper, lower >> 63):
         return lower
@@ -350,7 +350,7 @@ def _sums(lower: Array, upper: Array) -> Array:
     return np.array([(high << 64) + low for high, low in pairs], object)
 
 
-def _fitting(field: Field, values: Array) -> Array | None:
+def _fitting_column(field: Field, values: Array) -> Array | None:
     """The values as a column of the field; None where one does not fit."""
     dtype = field.dtype
     assert dtype is not None  # noqa: S101 - compiled results have fixed widths

@@ -108,7 +108,7 @@ class ColumnWindows:
 
     def _fire_over(self, due: DueKeys) -> FiredWindows:
         """Fires the windows of these keys that are over."""
-        found, count = self._find(
+        found, count = self._find_windows(
             len(due.slots), lambda index, found, count: self._close(index, due, found, count)
         )
         dues = found.dues[:count]
@@ -127,7 +127,7 @@ class ColumnWindows:
         """Early results of keys with open windows, which are due at these times."""
         oldest = self._oldest_ends(slots)
         ends = oldest.copy()
-        found, count = self._find(
+        found, count = self._find_windows(
             len(slots), lambda index, found, count: self._show(index, slots, ends, found, count)
         )
         return FiredWindows(
@@ -172,7 +172,7 @@ class ColumnWindows:
             panes.make_room()
         table.note(sooner[: panes.counts[SOONER]])
 
-    def _find(
+    def _find_windows(
         self, keys: int, find: Callable[[int, tuple[Array, ...], int], tuple[int, int]]
     ) -> tuple[FoundWindows, int]:
         """The windows of so many keys, and how many were found. `find`: calls `_close` or `_show`."""

@@ -62,15 +62,15 @@ class CountWindows(RowByRow):
 
     def skip(self, key: Any, state: CountState, timer: str, at_ns: int, *, empty: bool) -> None:  # noqa: ARG002
         """See KeyWindows."""
-        self._begin(state)
+        self._reset(state)
 
     def _result(self, key: Any, state: CountState) -> Any:
         """The result of a complete group; the next one begins."""
         accumulator, window = state.accumulator, Window(state.first_ns, state.last_ns + 1)
-        self._begin(state)
+        self._reset(state)
         return self._aggregation.output(key, accumulator, window)
 
     @staticmethod
-    def _begin(state: CountState) -> None:
+    def _reset(state: CountState) -> None:
         """Makes the next message the first one of a group."""
         state.count, state.accumulator, state.timeout = 0, None, NEVER

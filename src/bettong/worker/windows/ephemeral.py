@@ -74,7 +74,7 @@ class EphemeralWindows(RowByRow):
         window = self._window(state.opened_ns, is_final=timer == "due")
         accumulator = state.accumulator
         if timer == "due":
-            self._end(state, at_ns)
+            self._end_window(state, at_ns)
         return Closed(window.end - 1, [self._aggregation.output(key, accumulator, window)])
 
     def skip(self, key: Any, state: EphemeralState, timer: str, at_ns: int, *, empty: bool) -> None:  # noqa: ARG002
@@ -83,9 +83,9 @@ class EphemeralWindows(RowByRow):
             if state.has_fired:
                 state.is_over = True
             else:
-                self._end(state, at_ns)
+                self._end_window(state, at_ns)
 
-    def _end(self, state: EphemeralState, at_ns: int) -> None:
+    def _end_window(self, state: EphemeralState, at_ns: int) -> None:
         state.has_fired, state.accumulator = True, None
         state.is_over = not self._kind.keep_ns
         state.due = NEVER if state.is_over else at_ns + self._kind.keep_ns

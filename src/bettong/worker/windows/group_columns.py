@@ -72,7 +72,7 @@ class CountColumns(ColumnWindows):
         rows, words = rows[:count], words[:count]
         if count:
             table.close(np.unique(slots[rows]))
-        starts, ends = _covered(words)
+        starts, ends = _group_bounds(words)
         return FullGroups(rows, starts, ends, WindowWords(words, panes.items.words))
 
     def soonest_due(self, times: Array) -> Array:
@@ -85,7 +85,7 @@ class CountColumns(ColumnWindows):
         keys, words = self._table.keys_at(slots), _remove_panes(self._table, slots)
         self._table.close(slots)
         over = FiredWindows(
-            keys, dues, words[:, LAST - MESSAGES], np.arange(len(keys)), *_covered(words), words
+            keys, dues, words[:, LAST - MESSAGES], np.arange(len(keys)), *_group_bounds(words), words
         )
         return in_order([over], self._table.panes.items.words)
 
@@ -212,7 +212,7 @@ def _remove_panes(table: PaneTable, slots: Array) -> Array:
     return words
 
 
-def _covered(words: Array) -> tuple[Array, Array]:
+def _group_bounds(words: Array) -> tuple[Array, Array]:
     """The starts and ends of groups, from their words."""
     # A group with the greatest of all times ends at 2**63.
     return words[:, FIRST - MESSAGES], words[:, LAST - MESSAGES].astype(np.uint64) + np.uint64(1)

@@ -35,7 +35,7 @@ class PaneStack:
         block = start // count
         edge = (block + 1) * count
         if block != self._block:
-            self._begin(panes, block, range(start, edge), combine)
+            self._begin_block(panes, block, range(start, edge), combine)
         stack = self._stack
         while stack and stack[-1][0] < start:
             stack.pop()
@@ -49,7 +49,7 @@ class PaneStack:
             return self._front
         return older if self._front is NOTHING else combine(older, self._front)
 
-    def _begin(
+    def _begin_block(
         self, panes: Mapping[int, Any], block: int, rest: range, combine: Callable[[Any, Any], Any]
     ) -> None:
         self._block, self._front, self._front_stop = block, NOTHING, rest.stop

@@ -41,7 +41,7 @@ class RowPanes(NamedTuple):
     marks: Array
 
     def take(self, rows: Array) -> RowPanes:
-        """Those of some rows."""
+        """The same for some of the rows."""
         return RowPanes(self.numbers[rows], self.dues[rows], self.marks[rows])
 
 

@@ -133,7 +133,7 @@ class RangeWindows:
     def close(self, key: Any, state: RangeState, timer: str, at_ns: int) -> Closed:
         """See KeyWindows."""
         if timer == "early":
-            return self._early(key, state)
+            return self._fire_early(key, state)
         kind, aggregation = self._kind, self._aggregation
         end = at_ns - kind.delay_ns
         start = end - kind.size_ns
@@ -226,7 +226,7 @@ class RangeWindows:
             next_end = max(next_end, first_end)
         state.due = next_end + kind.delay_ns
 
-    def _early(self, key: Any, state: RangeState) -> Closed:
+    def _fire_early(self, key: Any, state: RangeState) -> Closed:
         """Early results of the open windows that have changed. Their event time is that of the oldest open window."""
         kind, aggregation, panes = self._kind, self._aggregation, state.panes
         oldest_end = state.due - kind.delay_ns

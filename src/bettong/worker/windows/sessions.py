@@ -61,7 +61,7 @@ class SessionWindows(RowByRow):
             state = find(key)
             sessions = state.sessions if state is not None else []
             # Sessions due by the watermark fired before a message older than it, so these are open.
-            start, stop = self._near(sessions, at_ns)
+            start, stop = self._sessions_near(sessions, at_ns)
             if start == stop and at_ns + self._wait_ns <= watermark_ns:
                 if self._windowing.late != "oldest" or not sessions:
                     self._fire_late(row, key, message, at_ns, emit)
@@ -134,7 +134,7 @@ class SessionWindows(RowByRow):
             state.due = state.sessions[0][_LAST] + self._wait_ns
         return oldest if is_over else None
 
-    def _near(self, sessions: list[list[Any]], at_ns: int) -> tuple[int, int]:
+    def _sessions_near(self, sessions: list[list[Any]], at_ns: int) -> tuple[int, int]:
         """The slice of sessions within the gap of a time, at most two; an empty one where a session would begin."""
         stop = len(sessions)
         while stop and sessions[stop - 1][_FIRST] - self._gap_ns > at_ns:

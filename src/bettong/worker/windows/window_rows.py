@@ -45,7 +45,7 @@ class KeyWindows(Protocol):
         """A function that adds messages of these rows to the windows of their keys, and records which are late."""
 
     def rows_adder(self, rows: WindowRows, states: ObjectTable, emit: Emit) -> AddRows:
-        """The same for many at a time."""
+        """The same for many rows at a time."""
 
     def soonest_due(self, times: Array) -> Array:
         """By row, a lower bound of the event-time timers that a message of that event time sets."""
