@@ -49,7 +49,7 @@ def check_parts(parts: Sequence[Part]) -> None:
     for each in merged:
         if merged.count(each) > 1:
             raise ApplicationError(
-                f"merge of {first.name!r}: {each.name!r} is given twice, which would duplicate its messages; give it once"
+                f"merge of {first.name!r}: {each.name!r} is given twice, so its messages would be duplicated"
             )
 
 

@@ -143,8 +143,8 @@ def _check(plain: Windowed, schema: Schema) -> None:
     owner, windowing = f"window {plain.name!r}: local", plain.windowing
     if not isinstance(windowing.kind, Ranges):
         raise ApplicationError(
-            f"{owner}: {type(windowing.kind).__name__.lower()} depend on each message's own time or number; messages are"
-            f" combined for tumbling and sliding windows alone: {_REMEDY}"
+            f"{owner}: {type(windowing.kind).__name__.lower()} depend on each message's own time or number; messages"
+            f" are combined for tumbling and sliding windows only: {_REMEDY}"
         )
     if windowing.mode is ExecutionMode.COMPILED:
         raise ApplicationError(
