@@ -100,7 +100,7 @@ def right_alone_only(one: Side | None, other: Side) -> Both | None:
 
 @bettong.compiled
 def not_the_left(one: Side | None, other: Side | None) -> Both | None:
-    """What has no partner of one side gives nothing."""
+    """Messages of one side without a partner have no result."""
     if one is None:
         return None
     right = other.value if other is not None else 0
@@ -186,7 +186,7 @@ def talks(records: list[OutputRecord]) -> list[tuple[str, int, int]]:
 )
 @pytest.mark.parametrize("how", ["inner", "left", "outer"])
 def test_what_is_left_out_is_that_of_plain_python(how: How, timer: bytes) -> None:
-    """Also a timer of which nothing would have come: the message had found a partner."""
+    """Also a timer that would have had no result: the message had found a partner."""
     found = []
     for of in of_both(Join(KIND, how)):
         one = worker(of)
@@ -209,7 +209,7 @@ def test_what_is_left_out_is_that_of_plain_python(how: How, timer: bytes) -> Non
 )
 @pytest.mark.parametrize("join", VERSIONS, ids=str)
 def test_what_is_left_out_of_versions_is_that_of_plain_python(join: Join, timer: bytes) -> None:
-    """Also a timer at which versions are thrown away alone. What has waited for it is gone, and gives nothing."""
+    """Also a timer that only drops versions. Messages that waited for it are dropped, without results."""
     found = []
     for of in of_both(join):
         one = worker(of)

@@ -1,4 +1,4 @@
-"""What a source may read and a sink append to, told when the application is described."""
+"""What a source may read and a sink append to, checked when the application is described."""
 
 import sys
 from collections.abc import Callable

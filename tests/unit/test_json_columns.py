@@ -1,4 +1,4 @@
-"""Rows of JSON that Arrow reads at once give what they give one by one, whatever stands beside them."""
+"""Rows of JSON that Arrow reads at once have the values that they have one by one, whatever rows are beside them."""
 
 import json
 from collections.abc import Sequence

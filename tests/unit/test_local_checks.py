@@ -141,7 +141,7 @@ def _odd_key(odd: Any) -> str:
 
 
 class Greatest:
-    """Without messages it has nothing, and no two of them are combined with that."""
+    """It has no accumulator without messages, and none is combined with an empty one."""
 
     def initial(self) -> int | None:
         return None

@@ -1,4 +1,4 @@
-"""A state goes on under an equal schema only, or by a migration that the application gives."""
+"""A state is used again only with an equal schema, or after a migration by the application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timers fire when their clock is there: at the same records, in one order, at every speed, after every crash."""
+"""Timers fire when their clock reaches them: at the same records, in one order, in every mode, after every crash."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_what_a_timers_function_raises_is_as_on_error_says(how: str, on_error: s
         assert {each.reason for each in found_dead} == {"ValueError: one"}
     else:
         assert found_dead == []
-    # What it had set before it raised stays.
+    # What it had set before it raised is kept.
     assert one.tables["alarms"].state_of(1) == {"count": 2, "ring": 13, "close": None}
     assert [each.key for each in rang(fold(one, [tick(13)]))] == [1]
 
@@ -189,7 +189,7 @@ def test_a_firing_renews_no_state(how: str) -> None:
     fold(one, [data("in/x", 1, [Note(1, SET, 909), Note(2, SET, 1009)], ingest_ns=10)])
     assert len(rang(fold(one, [tick(909)]))) == 1
     assert one.keys == 2
-    # What was due before the end of its state fires, and then the state ends.
+    # Timers due before the end of their state fire, and then the state ends.
     assert [each.at for each in rang(fold(one, [tick(1010)]))] == [1009]
     assert (one.keys, one.counters.expired) == (0, 2)
 
