@@ -78,7 +78,7 @@ def table_of(one: PartitionWorker) -> PaneTable:
 
 
 def kept(one: PartitionWorker, shop: str) -> Any:
-    """What is kept of a key: what is due, and which windows have changed. Not what was added to them."""
+    """The state of a key: its timers, and which windows have changed. Not the accumulators."""
     state = one.tables["windows"].state_of(shop)
     if state is None:
         return None

@@ -138,7 +138,7 @@ def test_windows_beyond_the_bound_of_a_record_or_left_out_are_dead_letters(
     messages = [reading(key, at, key) for key, each in times.items() for at in each]
     same(python, compiled, data("in/x", 1, messages, watermark_ns=0))
     found = same(python, compiled, tick_of(FAR_NS))
-    # Of the first key, and of the third one that has ten.
+    # The first key's, and those of the third key, which has ten.
     reasons = Counter("fired 8 times" in each.reason for each in dead_letters(found))
     assert reasons[True] >= 4
     assert reasons[False] == bool(timer)

@@ -42,7 +42,7 @@ KEYS = ("a", "b", "c", "d")
 
 
 def interpreted(how: How, on: Any, steps: list[Any]) -> list[Priced]:
-    """What comes out, told message by message."""
+    """The expected output, computed message by message."""
     rows = {each.sku: each for each in prices()}
     found: list[Priced] = []
     for step in steps:

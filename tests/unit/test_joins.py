@@ -134,7 +134,7 @@ ROWS: dict[str, tuple[Make, str, list[tuple[int, int]]]] = {
 
 @pytest.mark.parametrize("row", ROWS)
 def test_pairs_that_messages_make(row: str) -> None:
-    """Of messages `SIDE TIME : VALUE`, in one frame and in a frame each."""
+    """The output for messages `SIDE TIME : VALUE`, in one frame and in a frame each."""
     make, text, expected = ROWS[row]
     events = [
         event(1, each[0], int(at), int(value))
@@ -245,7 +245,7 @@ def test_pairs_of_a_window_come_when_it_is_over(name: str, how: str) -> None:
     expected = [(1, 1, 2), (1, 1, 8), (1, 3, 2), (1, 3, 8)]
     expected += [(2, 4, -1)] * (how in ("left", "outer")) + [(3, -1, 6)] * (how in ("right", "outer"))
     if name == "sliding":
-        # Those from 5 to 15, and from 10 to 20.
+        # The windows from 5 to 15, and from 10 to 20.
         expected = [*expected, *expected]
     order = sorted if name == "sessions" else list
     expected = [each for each in expected if not of.fails(Pair(*each)) and not of.is_nothing(Pair(*each))]

@@ -1,4 +1,4 @@
-"""What `local` takes and refuses, and the names of what it makes."""
+"""What `local` accepts and refuses, and the names of its nodes."""
 
 from __future__ import annotations
 

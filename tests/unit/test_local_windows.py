@@ -46,7 +46,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @dataclass
 class Seen:
-    """What a firing saw, of any key."""
+    """The arguments of a firing, for any key."""
 
     key: str
     start: int

@@ -1,4 +1,4 @@
-"""States of compiled functions that nest: dataclasses, arrays, lists with a bound; they mean what Python means."""
+"""Nested states of compiled functions: dataclasses, arrays, bounded lists; they behave as in Python."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def total(points: list[Point], inner: Inner) -> float:
 
 
 def listed(step: Step, book: Book) -> int:
-    """What is done to a list of numbers, and of text."""
+    """Operations on a list of numbers, and of text."""
     numbers, names = book.numbers, book.outer.names
     if step.what == "append" and len(numbers) < MOST and len(names) < MOST:
         numbers.append(step.at)
@@ -319,7 +319,7 @@ def test_more_items_than_the_bound_make_a_dead_letter_and_the_list_stays() -> No
 
 @bettong.compiled
 def several(step: Step, book: Book) -> list[Seen]:
-    """More results than there is room for at first: then it is called again, with the state of before."""
+    """More results than there is room for at first: then it is called again, with the previous state."""
     book.numbers[0] += 1
     return [Seen(step.what, book.numbers[0], 0.0, "") for _ in range(step.at)]
 

@@ -1,4 +1,4 @@
-"""What a repartitioning says of an application that it finds otherwise than it was: each rule by itself."""
+"""What a repartitioning reports of an application that has changed meanwhile: each rule by itself."""
 
 from __future__ import annotations
 

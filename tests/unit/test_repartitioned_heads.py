@@ -1,4 +1,4 @@
-"""What new partitions know of who has sent what, and how far event time is: each rule by itself."""
+"""What new partitions know of origins, their sequences, and event time: each rule by itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ S_NS = 1_000_000_000
 def table(
     highest: dict[Origin, int], *, age_s: int = 100, heard_s: int = 90, ended: tuple[Origin, ...] = ()
 ) -> snapshot_pb2.DeliveryTable:
-    """Of origins that were heard of, or have ended, at one age of the table."""
+    """Origins that were active, or have ended, at one age of the table."""
     numbers = {origin: SequenceNumber(each) for origin, each in highest.items()}
     return stored_delivery(
         DeliveryTable(
@@ -40,7 +40,7 @@ def names(found: list[delivery.Unsettled]) -> list[Origin]:
 
 def test_a_client_is_known_by_its_receipts_or_by_what_all_partitions_took() -> None:
     part = [table({CLIENT: 7}), table({CLIENT: 5})]
-    # Of frame 5 it is known, for each takes them in order.
+    # Frame 5 is known, because each partition accepts frames in order.
     assert delivery.unsettled(part, {}) == [delivery.Unsettled(CLIENT, SequenceNumber(5), SequenceNumber(7))]
     known = {CLIENT: SequenceNumber(6)}
     assert delivery.unsettled(part, known) == [

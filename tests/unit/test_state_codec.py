@@ -1,4 +1,4 @@
-"""States as bytes: they come back equal and of the same types, and what is no data is named."""
+"""States as bytes: they are read back equal and of the same types, and values that are no data are named."""
 
 from __future__ import annotations
 

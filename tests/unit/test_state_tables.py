@@ -1,4 +1,4 @@
-"""What every table of states promises, held to a dict: for objects and for records of an array."""
+"""The contract of state tables, compared with a dict: for objects and for array records."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -45,7 +45,7 @@ STEPS = st.lists(
 def test_a_table_is_a_dict_whose_keys_end_and_what_was_saved_makes_it_again(
     make: Make, ttl: timedelta | None, steps: list[tuple[str, list[int], int]]
 ) -> None:
-    """A crash goes back to what was last saved, to the increments from their root on, and folds the rest again."""
+    """A crash returns to the last saved increments, from their root on, and replays the rest."""
     with small_increments():
         run = Run(make, ttl)
         # Enough keys that not all of them are written each time.
@@ -236,7 +236,7 @@ def test_keys_that_come_and_go_between_two_increments_leave_nothing(make: Make) 
 
 @both
 def test_to_find_what_is_over_looks_at_no_key_that_lives(make: Make) -> None:
-    """Told by what was looked at: a key that lives stands where a look at it would raise, or never end."""
+    """Shown by lookups: a live key is where a lookup would raise, or never end."""
     table = make(timedelta(microseconds=1))
     add(table, [0])
     table.expire(500)

@@ -1,4 +1,4 @@
-"""What is no timer, and no function of one, is refused where it is given."""
+"""Invalid timers, and invalid functions of timers, are refused when the application is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables of states promise of timers, held to a dict of times: for objects and for records of an array."""
+"""The contract of state tables for timers, compared with a dict of times: for objects and for array records."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_table_gives_the_timers_that_a_dict_has(
 
 @dataclass
 class Run:
-    """A table beside a dict of times. A crash goes back to what was saved, and does the rest again."""
+    """A table compared with a dict of times. A crash returns to what was saved, and replays the rest."""
 
     make: Make
     ttl: timedelta | None
@@ -233,7 +233,7 @@ class Run:
         return None
 
     def _fired(self, log_ns: int, watermark_ns: int) -> dict[str, list[tuple[int, str]]]:
-        """Of each key the first one, in the order of the fields where times are equal.
+        """The first timer of each key, in the order of the fields where times are equal.
 
         One that is due behind the end of its state, by the same clock, is gone, and the next of its key is asked for.
         """
@@ -284,7 +284,7 @@ def test_of_records_only_blocks_with_something_due_are_looked_through() -> None:
     table = RecordTable(node(None), np.dtype("S6"))
     set_timers(table, {f"k{number}": {"first": 100 + number} for number in range(3000)})
     assert table.due == Due(log_ns=100)
-    # Put in behind the table's back: whoever looks there finds it.
+    # Inserted without the table's knowledge: a lookup finds it.
     table.states["first"][2500] = 5
     assert taken(table, 1100, 0)["first"][-1] == (1100, "k1000")
     table.states["first"][1030] = 5

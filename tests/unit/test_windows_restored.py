@@ -170,7 +170,7 @@ def test_a_window_that_cannot_be_put_together_is_a_dead_letter_and_the_next_ones
 
 
 class Nothing(Values):
-    """Windows without results."""
+    """Windows that have no results."""
 
     def output(self, key: int, accumulator: list[int], window: bettong.Window) -> Seen | None:
         if accumulator[0] == 1:

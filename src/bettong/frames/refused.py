@@ -5,7 +5,7 @@
     messages           at most F with their lengths: those of a client's frame of rows never need more;
                        JSON of messages without a key, and rows larger than a frame, are truncated to it
     indexes, reasons'   two bytes a message, three behind 127 reasons. Frames have at most F messages, those of rows
-    numbers            half as many, for an empty row takes two bytes
+    numbers            half as many, because an empty row takes two bytes
     reasons            each once with its traceback, or without if there is no room for it, in the rest of 2 F
     beside             watermarks of the record's other messages, eight bytes each, in the same 2 F. Then frames have at
                        most F / 8 messages, so three bytes of those refused and eight of the others fit F
