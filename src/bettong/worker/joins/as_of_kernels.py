@@ -59,8 +59,7 @@ def take_rows(
     """Adds rows in order, from `start` on; returns the first one for which there are too few entries.
 
     `rows`: by row time, watermark, side, and the row of its message. `marks`: set where one is not TAKEN. `pairs`:
-    filled with rows and messages of versions; `sooner`: with slots due sooner; `past`: with messages of versions to
-    free.
+    filled with rows and messages of versions; `sooner`: with slots due sooner; `past`: with versions' messages to free.
     """
     times, watermarks, of_right, messages = rows
     entries = pool[0]
