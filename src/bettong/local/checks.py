@@ -10,7 +10,7 @@ from bettong.local.supervision import FINAL_STATUSES, final_error
 
 
 def final_status(server: Server) -> int:
-    """The exit code to report for a process that was given up: its own where a restart does not mend it, else LocalError's."""
+    """The exit code to report for a process that was given up: its own if no restart mends it, else LocalError's."""
     status = _status(server)
     return status if status is not None and status in FINAL_STATUSES else LocalError.exit_code
 

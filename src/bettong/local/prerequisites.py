@@ -86,10 +86,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SetupStep:
-    """One step of `bettong setup`, of three kinds: it installs `extras` of `bettong` by the environment's installer, or
-    a `package` of the system by apt-get, or it `records_archives`.
+    """One step of `bettong setup`. `download_mb`, `disk_mb`: approximate.
 
-    `download_mb`, `disk_mb`: approximate.
+    Installs `extras` of `bettong` by the environment's installer, or a `package` of the system by apt-get, or
+    `records_archives`.
     """
 
     title: str
