@@ -1,6 +1,6 @@
 """The paths of jars, and of other data beside Python's packages, in this environment.
 
-The package bettong-jars installs both folders; `make setup` fills them (deploy/jars); an image has only the connector's.
+The package bettong-jars installs both folders, `make setup` fills them (deploy/jars); images have only the connector's.
 """
 
 import sys

@@ -253,12 +253,12 @@ def test_all_increments_of_a_suspect_state_are_tried_in_one_child(
         saving.fold(offset, value)
         saved.update([saving.increment()])
     states, worker = GuardedStates(guard(tmp_path / "marks")), fresh()
-    assert restoring().took(worker, tuple(saved), lambda _, each: saved[each], states)
+    assert restoring().apply_increments(worker, tuple(saved), lambda _, each: saved[each], states)
     assert worker.snapshot() == saving.snapshot()
     assert ended == [None], "one for eight increments"
     DEEDS["restore"] = segfault
     with pytest.raises(DeadlyStateError, match=r"while they restored the states of stage 'in'.*SIGSEGV"):
-        restoring().took(fresh(), tuple(saved), lambda _, each: saved[each], states)
+        restoring().apply_increments(fresh(), tuple(saved), lambda _, each: saved[each], states)
     assert len(ended) == 2
 
 

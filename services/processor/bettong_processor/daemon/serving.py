@@ -18,7 +18,7 @@ from bettong.edges.snapshot_stores import prepare
 from bettong.errors import BettongError
 from bettong.garbage import collect_rarely, log_pauses
 from bettong.logs import configure
-from bettong_processor.cpus import keep, read_cpus
+from bettong_processor.cpus import keep_for_workers, read_cpus
 from bettong_processor.programs import programs
 
 # What every worker would import by itself, and what the tasks of a schedule are made of.
@@ -43,10 +43,10 @@ def serve() -> None:
         settings = read(ProcessorSettings)
         prepare(settings.snapshots)
         cpus = read_cpus(settings.exclusive_cpus)
-        keep(cpus)
+        keep_for_workers(cpus)
         log = configure(settings, "processor-worker")
         log_pauses(settings.gc_log, "python-worker")
-        (log.warning if cpus.broken else log.info)("CPUs", found=cpus.said())
+        (log.warning if cpus.broken else log.info)("CPUs", found=cpus.description())
         programs(settings)
     except BettongError as error:
         # A task that needs the application meets the same error again and reports it where it is seen.

@@ -104,16 +104,16 @@ class Partitions:
         for candidate in candidates(first, memory=None, saved=saved):
             if memory.saved in candidate.chain and memory.next_offset == memory.saved.offset:
                 newer = candidate.chain[candidate.chain.index(memory.saved) + 1 :]
-                return memory if self._took(memory, newer) else None
+                return memory if self._apply_increments(memory, newer) else None
         return memory
 
     def _loaded(self, candidate: StateCandidate, id_: PartitionId) -> PartitionWorker | None:
         """A worker of a candidate's state; None when it is damaged or gone, so that the next one is tried."""
         worker = self._restoring.fresh(id_)
-        return worker if self._took(worker, candidate.chain) else None
+        return worker if self._apply_increments(worker, candidate.chain) else None
 
-    def _took(self, worker: PartitionWorker, increments: Sequence[Increment]) -> bool:
-        return self._restoring.took(worker, increments, self._load, self._states)
+    def _apply_increments(self, worker: PartitionWorker, increments: Sequence[Increment]) -> bool:
+        return self._restoring.apply_increments(worker, increments, self._load, self._states)
 
     def _load(self, id_: PartitionId, increment: Increment) -> bytes | None:
         data = self._stores.local.load(id_, increment)

@@ -28,7 +28,7 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.references.versions import ReferenceTables
 from bettong_processor import interrupts
-from bettong_processor.cpus import kept
+from bettong_processor.cpus import kept_cpus
 from bettong_processor.crashes.guard import Fold, Guard
 from bettong_processor.crashes.watch import Watch
 from bettong_processor.guarding import guarded
@@ -195,7 +195,7 @@ def process_of(settings: ProcessorSettings) -> WorkerProcess:
         durable=snapshot_store(settings.snapshots, application, store),
     )
     metrics = PartitionMetrics(
-        LiveMetrics(store), time.monotonic, log, settings.gap_alarm_s, kept().metrics()
+        LiveMetrics(store), time.monotonic, log, settings.gap_alarm_s, kept_cpus().metrics()
     )
     guard = guarded(settings, application, metrics, log)
     uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)

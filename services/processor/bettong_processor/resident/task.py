@@ -20,7 +20,7 @@ from bettong.threads import take_turns_often
 from bettong.topics import stage_topic
 from bettong.worker.references.versions import ReferenceTables
 from bettong_processor import interrupts
-from bettong_processor.cpus import kept
+from bettong_processor.cpus import kept_cpus
 from bettong_processor.crashes.watch import Watch
 from bettong_processor.guarding import guarded
 from bettong_processor.programs import programs
@@ -90,7 +90,7 @@ class SlotTask:
             reader.look_up(stage_topic(ready.plan.application, stage) for stage in ready.stages)
             membership = RedisMembership(redis, ttl_ms=TTL_MS)
             metrics = PartitionMetrics(
-                LiveMetrics(redis), time.monotonic, log, settings.gap_alarm_s, kept().metrics()
+                LiveMetrics(redis), time.monotonic, log, settings.gap_alarm_s, kept_cpus().metrics()
             )
             guard = guarded(settings, ready.plan.application, metrics, log)
             attempt = cast("TaskContext", TaskContext.get()).taskAttemptId()  # Spark alone runs this
