@@ -300,7 +300,7 @@ def test_one_death_is_chance_and_those_at_records_are_others(tmp_path: Path) -> 
     assert die(9, Activity.FOLDING) == (1, Activity.FOLDING)
     assert die(9, Activity.FOLDING) == (2, Activity.FOLDING)
     mark.forget(Activity.SAVING)
-    assert mark.known() is not None
+    assert mark.known_deaths() is not None
     assert die(9, Activity.SAVING) == (1, Activity.SAVING)
     mark.forget(Activity.SAVING)
-    assert mark.known() is None
+    assert mark.known_deaths() is None

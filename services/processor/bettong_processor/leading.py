@@ -72,7 +72,7 @@ class Leading:
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._fault: Exception | None = None
-        self._thread = threading.Thread(target=self._guarded, name="leading", daemon=True)
+        self._thread = threading.Thread(target=self._run_guarded, name="leading", daemon=True)
 
     @property
     def leads(self) -> bool:
@@ -109,7 +109,7 @@ class Leading:
         except StoreError as error:
             self._log.debug("the lead is not given back, it ends by itself", fault=str(error))
 
-    def _guarded(self) -> None:
+    def _run_guarded(self) -> None:
         try:
             self._check_lead()
         except Exception as error:  # noqa: BLE001 - raised where the lead is asked for

@@ -107,7 +107,7 @@ class Guard:
         `holds`: whether this process is still the one that folds the partition. One that is not must not decide.
         """
         mark = self.marks.of(worker.id)
-        deaths = self.noticed(worker, mark)
+        deaths = self.read_deaths(worker, mark)
         if deaths is not None and deaths.activity is Activity.RESTORING:
             mark.forget(Activity.RESTORING)  # this worker has restored all
             self.reports.report_fault(worker.id, "")  # another process may have reported it
@@ -117,14 +117,14 @@ class Guard:
         worker.exclusions = self.exclusions.known(worker.id)
         return GuardedFold(self, worker, mark, deaths, holds).fold
 
-    def noticed(self, worker: PartitionWorker, mark: Mark) -> Deaths | None:
+    def read_deaths(self, worker: PartitionWorker, mark: Mark) -> Deaths | None:
         """The deaths that are known of a partition, by who takes it; a new one is logged."""
         deaths, is_new = mark.deaths()
         if deaths is not None and is_new:
             self.log.warning(
                 _DIED[deaths.activity],
                 **worker.id._asdict(),
-                **_named(worker, deaths),
+                **_log_fields(worker, deaths),
             )
         return deaths
 
@@ -202,12 +202,12 @@ class GuardedFold:
             **worker.id._asdict(),
             origin=frame.origin,
             sequence=frame.sequence,
-            **_named(worker, deaths),
+            **_log_fields(worker, deaths),
         )
         is_tried = deaths.count > deaths.decided and (deaths.count >= _DEATHS_MIN or deaths.limit_ms)
         worker.progress.mark = marking(worker, self.mark)
         if is_tried and not self._known(offset).record:
-            unknown = self._try(SuspectRecord(offset, value, messages_of(value)), deaths)
+            unknown = self._exclude_killers(SuspectRecord(offset, value, messages_of(value)), deaths)
             if unknown is not None:
                 self._guard.reports.report_fault(worker.id, f"{died}; {unknown.reason}: it is folded again")
         try:
@@ -218,7 +218,7 @@ class GuardedFold:
     def _known(self, offset: int) -> Exclusion:
         return self.worker.exclusions.get(offset, Exclusion(offset))
 
-    def _try(self, record: SuspectRecord, deaths: Deaths) -> Unknown | None:
+    def _exclude_killers(self, record: SuspectRecord, deaths: Deaths) -> Unknown | None:
         """Leaves out of the record what kills; Unknown where no trial tells, and it may still be chance."""
         guard, worker = self._guard, self.worker
         deadline_s = time.monotonic() + _TRIALS_S_MAX
@@ -241,7 +241,7 @@ class GuardedFold:
             )
             if deaths.same < _SAME_MIN:
                 return found
-            found = _blamed(worker, known, deaths, found)
+            found = _exclude_without_trial(worker, known, deaths, found)
         if found is None:
             guard.log.warning(
                 "no message of the record kills a worker",
@@ -308,7 +308,7 @@ class GuardedFold:
                 **worker.id._asdict(),
                 offset=offset,
                 owner=timer.owner,
-                timer=_shown(timer.timer),
+                timer=_timer_text(timer.timer),
                 computation=timer.computation,
                 reason=timer.reason,
             )
@@ -320,7 +320,7 @@ def marking(worker: PartitionWorker, mark: Mark) -> Callable[[FoldPosition], Non
     return lambda at: mark.at(numbers.get(at.computation, -1), at.message)
 
 
-def _blamed(worker: PartitionWorker, known: Exclusion, deaths: Deaths, unknown: Unknown) -> Exclusion:
+def _exclude_without_trial(worker: PartitionWorker, known: Exclusion, deaths: Deaths, unknown: Unknown) -> Exclusion:
     """Without a trial: the message at which workers have died again and again, or all where that is not known."""
     computation = computation_of(worker, deaths.computation)
     reason = f"{deaths.count} workers died there, and {unknown.reason}"
@@ -348,7 +348,7 @@ def record_text(offset: int, frame: Frame, at: FoldPosition) -> str:
     what = "" if at.message is None else f", index {at.message}"
     if at.owner:
         what = f", a timer of {at.owner!r}" + (
-            f": {_shown(at.timer)}" if at.timer else f", one of {at.calls}"
+            f": {_timer_text(at.timer)}" if at.timer else f", one of {at.calls}"
         )
     return f"offset {offset}, origin {frame.origin}, sequence {frame.sequence}{what}"
 
@@ -369,11 +369,11 @@ def left_out_text(exclusion: Exclusion, frame: Frame) -> str:
     return f"{text}: {reason}" + (f"; and {more} more of its frame" if more > 0 else "")
 
 
-def _shown(timer: bytes) -> str:
+def _timer_text(timer: bytes) -> str:
     return timer[:_TIMER_SHOWN].decode(errors="replace")
 
 
-def _named(worker: PartitionWorker, deaths: Deaths) -> dict[str, object]:
+def _log_fields(worker: PartitionWorker, deaths: Deaths) -> dict[str, object]:
     """For the log."""
     return {
         "offset": deaths.offset,

@@ -132,9 +132,9 @@ class Mark:
             is_new = at != 0 and (cells[_PID], cells[_START]) != (self._pid, self._start)
             if is_new:
                 self._count(at)
-            return self.known(), is_new
+            return self.known_deaths(), is_new
 
-    def known(self) -> Deaths | None:
+    def known_deaths(self) -> Deaths | None:
         """The deaths that were counted so far."""
         cells = self._cells
         if not cells[_DEATHS_AT]:

@@ -108,7 +108,7 @@ class Trial:
     def _is_doubtful(self, death: Death, indexes: Sequence[int]) -> bool:
         """Whether a child stood still where a worker went on: a library may not work in a fork."""
         index = death.index
-        if death.reason != late(self.limit_ms) or index is None or self.died_at in (None, index):
+        if death.reason != late_reason(self.limit_ms) or index is None or self.died_at in (None, index):
             return False
         return index < (self.died_at or 0) or index == indexes[0]
 
@@ -126,8 +126,8 @@ class Trial:
             memory_max = int(_MEMORY_SHARE_MAX * self.memory_left()) + resident_bytes(os.getpid())
             child = os.fork()
             if child == 0:
-                self._end(shared, cells, task)
-            reason = self._awaited(child, cells, memory_max)
+                self._run_child(shared, cells, task)
+            reason = self._await_child(child, cells, memory_max)
             if cells[_DONE]:
                 return None
             if not reason:
@@ -140,7 +140,7 @@ class Trial:
                 shared[_TIMER_AT : _TIMER_AT + cells[_TIMER_BYTES]],
             )
 
-    def _end(self, shared: mmap.mmap, cells: memoryview, task: Callable[[], object]) -> NoReturn:
+    def _run_child(self, shared: mmap.mmap, cells: memoryview, task: Callable[[], object]) -> NoReturn:
         """What the child does. An exception is no death: the worker meets the same one, and knows what to do."""
         numbers = {name: number for number, name in enumerate(computations(self.worker), 1)}
 
@@ -164,7 +164,7 @@ class Trial:
             cells[_DONE] = 1
             os._exit(0)
 
-    def _awaited(self, child: int, cells: memoryview, memory_max: int) -> str:
+    def _await_child(self, child: int, cells: memoryview, memory_max: int) -> str:
         """Why the child ended before it was done, for people; "" when it did not and was ended for its age."""
         lived_s = stood_s = 0.0
         polled_s = self.clock()
@@ -172,7 +172,7 @@ class Trial:
         while True:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
-                return _reason(status)
+                return _death_reason(status)
             now_s = self.clock()
             # At a poll that came late both may have been stopped.
             passed_s, polled_s = min(now_s - polled_s, _PASSED_S_MAX), now_s
@@ -187,17 +187,17 @@ class Trial:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
                 return (
-                    late(self.limit_ms) if is_late else "killed the worker: out of memory" if is_large else ""
+                    late_reason(self.limit_ms) if is_late else "killed the worker: out of memory" if is_large else ""
                 )
             self.pause(pauses.next_s())
 
 
-def late(limit_ms: int) -> str:
+def late_reason(limit_ms: int) -> str:
     """The reason of a message that took too long."""
     return f"took longer than {limit_ms} ms (BETTONG_MESSAGE_MS_MAX)"
 
 
-def _reason(status: int) -> str:
+def _death_reason(status: int) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         name = next((each.name for each in signal.Signals if each == number), "of the application's own")

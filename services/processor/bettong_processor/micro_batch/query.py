@@ -129,7 +129,7 @@ class MicroBatch:
                 begun_s = time.monotonic()
                 due = self._unsaved.due(ends_of(self._query.lastProgress), begun_s)
                 if due:
-                    self._unsaved.tried(due, self._save(due), time.monotonic())
+                    self._unsaved.note_attempt(due, self._save(due), time.monotonic())
                 pause_s = max(_REST_POLL_S, _REST_PER_SAVE * (time.monotonic() - begun_s))
         except (PySparkException, Py4JError, ConnectionError) as error:
             # Java has ended, or is about to: whatever awaits the query is notified.

@@ -71,7 +71,7 @@ class Step:
         """Folds the records of one task: those of one partition of one topic, in order."""
         interrupts.ignore()
         process = process_of(self.settings)
-        process.follow(self.begun_ms, task_attempt())
+        process.begin_task(self.begun_ms, task_attempt())
         begun: tuple[TopicPartition, PartitionWorker, Fold] | None = None
         piece = _Piece()
         for batch in batches:
@@ -88,9 +88,9 @@ class Step:
                 output = process.stamping.fold(worker, fold, record)
                 for each in output.records:
                     if piece.add(each, output) >= PIECE_BYTES:
-                        yield piece.take()
+                        yield piece.take_batch()
         if piece.records:
-            yield piece.take()
+            yield piece.take_batch()
         if begun is not None:
             _, worker, _ = begun
             process.partitions.finish(worker)
@@ -111,24 +111,24 @@ class _Piece:
         self.size_bytes += len(record.value)
         return self.size_bytes
 
-    def take(self) -> pa.RecordBatch:
+    def take_batch(self) -> pa.RecordBatch:
         records, self.records, self.size_bytes = self.records, [], 0
         times, self.times = self.times, []
         traceparents, self.traceparents = self.traceparents, []
         numbers = np.fromiter((each.partition for each in records), np.int32, len(records))
         arrays = [
-            _packed([each.topic.encode() for each in records], OUTPUT.field("topic").type),
+            _binary_column([each.topic.encode() for each in records], OUTPUT.field("topic").type),
             pa.Array.from_buffers(
                 OUTPUT.field("partition").type, len(records), [None, pa.py_buffer(numbers)]
             ),
-            _packed([each.value for each in records], OUTPUT.field("value").type),
-            _packed(times, OUTPUT.field("times").type),
-            _packed(traceparents, OUTPUT.field("traceparent").type),
+            _binary_column([each.value for each in records], OUTPUT.field("value").type),
+            _binary_column(times, OUTPUT.field("times").type),
+            _binary_column(traceparents, OUTPUT.field("traceparent").type),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=OUTPUT)
 
 
-def _packed(values: list[bytes], kind: pa.DataType) -> pa.Array:
+def _binary_column(values: list[bytes], kind: pa.DataType) -> pa.Array:
     """A column of variable width: pieces are far below the 2 GiB that its offsets reach."""
     ends = np.zeros(len(values) + 1, np.int32)
     np.cumsum(np.fromiter(map(len, values), np.int32, len(values)), out=ends[1:])
@@ -151,7 +151,7 @@ class WorkerProcess:
     begun_ms: int = 0
     reported: dict[PartitionId, SavedSnapshot] = field(default_factory=dict)
 
-    def follow(self, begun_ms: int, attempt: int) -> None:
+    def begin_task(self, begun_ms: int, attempt: int) -> None:
         """A task begins, of a run that began then. Reads what was left out of the log since, where that may be news.
 
         Within a run only a task that is tried again may meet records that another one has decided about; what is

@@ -44,7 +44,7 @@ class Unsaved:
             if rest.offset > self.saved.get(partition, 0) and now_s >= rest.not_before_s
         }
 
-    def tried(self, due: Offsets, saved: Offsets, now_s: float) -> None:
+    def note_attempt(self, due: Offsets, saved: Offsets, now_s: float) -> None:
         """What came of saving them: `saved` of each partition that has a snapshot now."""
         self.saved |= saved
         for partition, offset in due.items():

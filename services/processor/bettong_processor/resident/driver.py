@@ -98,7 +98,7 @@ class Resident:
         self._slots: list[threading.Thread] = []
         self._start_slots(self._count_slots())
         self._thread = InheritableThread(
-            target=self._guarded, args=(self._assign_partitions,), name="assignor", daemon=True
+            target=self._run_guarded, args=(self._assign_partitions,), name="assignor", daemon=True
         )
         self._thread.start()
         self._progress.start()
@@ -163,7 +163,7 @@ class Resident:
         """A job for each slot that has none yet. Those of slots that are gone wait for an executor."""
         for slot in range(len(self._slots), count):
             work = partial(self._run_slot, slot)
-            thread = InheritableThread(target=self._guarded, args=(work,), name=f"slot {slot}", daemon=True)
+            thread = InheritableThread(target=self._run_guarded, args=(work,), name=f"slot {slot}", daemon=True)
             self._slots.append(thread)
             thread.start()
 
@@ -206,7 +206,7 @@ class Resident:
         except (Py4JError, OSError):
             return True
 
-    def _guarded(self, work: Callable[[], None]) -> None:
+    def _run_guarded(self, work: Callable[[], None]) -> None:
         """A thread's work. Whatever it raises ends the run: nobody would assign partitions, or run the slot."""
         try:
             work()
