@@ -11,7 +11,7 @@ Requires only the standard library of Python 3.11, Java 17, Maven and git. All r
 protos in `src/bettong/v1`): the Python packages of requirements.lock, the jars of deploy/jars, editable installs of
 this tree, and Java's class-data archives. A Redis server is installed only when there is none, and only as root.
 
-A complete step leaves a stamp, the digest of its inputs; a step with a current stamp is skipped. An interrupted step has
+A complete step leaves a stamp, the digest of its inputs; a step with a current stamp is skipped. An interrupted one has
 no stamp and is repeated. deploy/setup_plan.py decides which steps are due.
 """
 
