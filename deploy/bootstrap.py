@@ -63,7 +63,7 @@ from deploy.setup_plan import (
     wrong_package,
 )
 
-STEP_S_MAX = 1200.0  # more than the slowest step, all packages over a slow line, takes; beyond it something hangs
+STEP_S_MAX = 1200.0  # the slowest step, all packages over a slow line, takes less; beyond it something hangs
 POLL_S = 0.2  # between two checks whether a thread must end its command because the other thread failed
 LOG_TAIL_LINES = 15
 

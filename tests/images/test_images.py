@@ -172,7 +172,9 @@ class Deployment:
         ]
 
     def describe_ends(self) -> str:
-        return "\n".join(f"{each.command.name}: {each.describe_end()}" for each in (*self.spark, *self.services))
+        return "\n".join(
+            f"{each.command.name}: {each.describe_end()}" for each in (*self.spark, *self.services)
+        )
 
 
 def spark(kind: str, port: str, page: str) -> tuple[str, ...]:

@@ -158,7 +158,7 @@ def _launch(conf: Mapping[str, str], address: Path) -> subprocess.Popen[bytes]:
     """
     command = java_command(conf, os.environ)
     return subprocess.Popen(
-        ["/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"', *command],  # Java ignores Ctrl-C: this process ends it
+        ["/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"', *command],  # ignores Ctrl-C: we end it
         stdin=subprocess.PIPE,
         env=os.environ | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)},
     )

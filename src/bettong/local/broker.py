@@ -171,7 +171,12 @@ class KafkaBroker(Server):
                 f"Kafka's jars are not in {self._jars}: run `bettong setup` (in a source tree `make setup`)"
             )
         self.directory.mkdir(parents=True, exist_ok=True)
-        settings = {**_SETTINGS, **self.addresses(), **self._authentication_settings(), "log.dirs": str(self._data)}
+        settings = {
+            **_SETTINGS,
+            **self.addresses(),
+            **self._authentication_settings(),
+            "log.dirs": str(self._data),
+        }
         lines = "".join(f"{name}={value}\n" for name, value in settings.items())
         write_private(self._settings_file, lines.encode())
         (self.directory / "log4j2.properties").write_text(

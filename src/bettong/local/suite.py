@@ -63,7 +63,7 @@ class Suite:
         self._faults: dict[str, str] = {}
         self._given_up: dict[str, str] = {}
         self._reloads = Reloads()
-        self._restarting: set[str] = set()  # processes that were asked to end so that they can be started again
+        self._restarting: set[str] = set()  # asked to end, to be started again
         self._record_is_written = True
         # Children die with the thread that started them (see `processes`), so one thread starts, watches and ends them.
         self._thread = threading.Thread(target=self._run_in_thread, name="suite", daemon=True)

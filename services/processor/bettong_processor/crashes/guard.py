@@ -321,7 +321,9 @@ def marking(worker: PartitionWorker, mark: Mark) -> Callable[[FoldPosition], Non
     return lambda at: mark.at(numbers.get(at.computation, -1), at.message)
 
 
-def _exclude_without_trial(worker: PartitionWorker, known: Exclusion, deaths: Deaths, unknown: Unknown) -> Exclusion:
+def _exclude_without_trial(
+    worker: PartitionWorker, known: Exclusion, deaths: Deaths, unknown: Unknown
+) -> Exclusion:
     """Excludes, without a trial, the message at which workers died repeatedly; if not known, the whole record."""
     computation = computation_of(worker, deaths.computation)
     reason = f"{deaths.count} workers died there, and {unknown.reason}"

@@ -110,7 +110,7 @@ class Trial:
     def _is_doubtful(self, death: Death, indexes: Sequence[int]) -> bool:
         """Whether a child stalled where a worker had gone on: a library may not work in a fork."""
         index = death.index
-        if death.reason != late_reason(self.limit_ms) or index is None or self.died_at in (None, index):
+        if death.reason != late(self.limit_ms) or index is None or self.died_at in (None, index):
             return False
         return index < (self.died_at or 0) or index == indexes[0]
 
@@ -189,12 +189,12 @@ class Trial:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
                 return (
-                    late_reason(self.limit_ms) if is_late else "killed the worker: out of memory" if is_large else ""
+                    late(self.limit_ms) if is_late else "killed the worker: out of memory" if is_large else ""
                 )
             self.pause(pauses.next_s())
 
 
-def late_reason(limit_ms: int) -> str:
+def late(limit_ms: int) -> str:
     """The reason for excluding a message that took too long."""
     return f"took longer than {limit_ms} ms (BETTONG_MESSAGE_MS_MAX)"
 

@@ -163,7 +163,9 @@ class Resident:
         """Starts a job for each slot that has none yet. Jobs of lost slots wait for an executor."""
         for slot in range(len(self._slots), count):
             work = partial(self._run_slot, slot)
-            thread = InheritableThread(target=self._run_guarded, args=(work,), name=f"slot {slot}", daemon=True)
+            thread = InheritableThread(
+                target=self._run_guarded, args=(work,), name=f"slot {slot}", daemon=True
+            )
             self._slots.append(thread)
             thread.start()
 
