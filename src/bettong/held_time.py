@@ -15,9 +15,9 @@ class HeldTime:
     __slots__ = ("_clock_s", "_held")
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
-        """`clock_s`: of a clock that never goes back."""
+        """`clock_s`: a monotonic clock."""
         self._clock_s = clock_s
-        # For how long before, and since when now. Replaced at once, for other threads read both.
+        # The total of earlier times, and the begin of the current one: a tuple, for other threads read both at once.
         self._held: tuple[float, float | None] = (0.0, None)
 
     @property
