@@ -104,6 +104,7 @@ class ActivePartition:
 
     `due_s`: when its next snapshot is due; `revoke_by_s`: the deadline of its revocation, None while it is kept.
     `held_s`: how long its loop has waited for room for output, after records of this partition (back-pressure).
+    `pause_s`: how long its last snapshot stopped the folding.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class ActivePartition:
         self.saved = SavedSnapshot(worker.saved.offset) if worker.saved.offset else None
         self.save_fault = ""
         self.held_s = 0.0
+        self.pause_s = 0.0
         self.revoke_by_s: float | None = None
         self.measure = Measure()
         self.published: dict[str, str | int | float] = {}
@@ -184,10 +186,11 @@ class ActivePartition:
         """
         if self.worker.next_offset <= self.worker.saved.offset:
             return
-        begun_ns = time.perf_counter_ns()
-        if saved := self._save(self.worker):
-            paused_ms = (time.perf_counter_ns() - begun_ns) / 1e6
-            self.pending.append(PendingSnapshot(*saved, self._output, paused_ms))
+        begun_s = time.perf_counter()
+        saved = self._save(self.worker)
+        self.pause_s = time.perf_counter() - begun_s
+        if saved:
+            self.pending.append(PendingSnapshot(*saved, self._output, self.pause_s * 1e3))
             self._output = OutstandingOutput()
 
     @property
