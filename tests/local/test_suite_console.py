@@ -155,7 +155,7 @@ def test_one_that_stays_down_is_told_of_and_is_nothing_that_the_suite_ends_of(tm
     suite._restart_due_s[CONSOLE] = 0.0
     for _ in range(4):
         suite._check_processes()
-    assert "its page is away meanwhile, and nothing else" in said[0]
+    assert "only its page is unavailable meanwhile" in said[0]
     assert "console stopped for good, everything else runs on" in said[-1]
     assert suite.given_up == {}
     suite.wait_with_all(0)

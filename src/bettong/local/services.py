@@ -39,12 +39,12 @@ LATER = frozenset({SECOND, CONSOLE})
 
 # What the death of each process means to the suite's user.
 MEANING = {
-    "kafka": "what is in the log is safe, the others wait for it",
-    "redis": "state is folded again from the log where a snapshot is gone",
+    "kafka": "its log is safe, the other processes wait for it",
+    "redis": "states are rebuilt from the log if their snapshots are lost",
     **{each.name: each.death for each in SERVICES.values()},
     **dict.fromkeys(instances(SENDER, SENDERS_MAX), SENDER.death),
-    SECOND: "no result is lost or repeated; one that is left takes over",
-    CONSOLE: "its page is away meanwhile, and nothing else",
+    SECOND: "no result is lost or repeated; the other processor leads",
+    CONSOLE: "only its page is unavailable meanwhile",
 }
 
 

@@ -135,7 +135,9 @@ class Suite:
         except BettongError as error:
             self._failure = error
         except OSError as error:  # a folder that cannot be written, a full disk
-            self._failure = LocalError(f"the suite failed: {error}; is there room, and may it write there?")
+            self._failure = LocalError(
+                f"the suite failed: {error}; is the disk full, or the folder not writable?"
+            )
         except BaseException as error:
             self._failure = LocalError(f"the suite failed: {type(error).__name__}: {error}")
             raise
@@ -348,8 +350,8 @@ class Suite:
         """Leaves the process down. The others run on: Kafka still keeps messages, and `status` shows the reason."""
         self._given_up[name] = why
         self._report(
-            f"{name} stopped for good, everything else runs on; mend it, then start all again (with data that is kept:"
-            f" `bettong down` and `up`): {why}"
+            f"{name} stopped for good, everything else runs on; fix the cause, then restart the suite (if its data is"
+            f" kept: `bettong down` and `up`): {why}"
         )
         self._update_record(ready=True)
 
@@ -376,7 +378,7 @@ class Suite:
     def _fault_of(self, name: str, process: Process) -> str:
         """How the process ended; while it runs, how its predecessor ended ("" for the first)."""
         if process.ending is not None:
-            self._faults[name] = f"{process.ending}: {' '.join(process.tail(1)) or 'it said nothing'}"
+            self._faults[name] = f"{process.ending}: {' '.join(process.tail(1)) or 'it printed nothing'}"
         return self._faults.get(name, "")
 
     def _write_record(self) -> None:

@@ -89,9 +89,9 @@ def _check_begins(logs: Mapping[TopicPartition, LogEnds]) -> None:
     if trimmed := [f"{each} begins at offset {log.begin}" for each, log in sorted(logs.items()) if log.begin]:
         more = f", and {len(trimmed) - 1} more do not begin at 0" if len(trimmed) > 1 else ""
         raise LogTruncatedError(
-            f"{trimmed[0]}{more}: results that hang on what came before, there or before the application was"
-            " repartitioned, cannot be folded any more. Read the sink's own topic with bettong.spark.stream, and keep"
-            " the retention of stage topics unlimited"
+            f"{trimmed[0]}{more}: records before that, of the log or of the time before a repartitioning, are missing,"
+            " so results cannot be computed from the beginning. Read the sink's own topic with bettong.spark.stream,"
+            " and keep the retention of stage topics unlimited"
         )
 
 

@@ -107,8 +107,8 @@ class StateColumns:
 
     def _unfit(self, what: str) -> str:
         return (
-            f"states of {self._node.name!r}: {what}; it is annotated otherwise. Mend the annotation, or read the states"
-            " with as_json=True"
+            f"states of {self._node.name!r}: {what}; this does not fit the annotation. Correct the annotation, or read"
+            " the states with as_json=True"
         )
 
 
