@@ -2,7 +2,7 @@
 
 Numba counts references to each array that is passed to a function or used in a loop, with an atomic instruction: in
 kernels that pass arrays on, for each row or key. Bettong's kernels allocate nothing and are called by Python, which
-holds all arrays until they return, so they need no counts (see docs/performance.md).
+holds all arrays until they return, so they need no counts (see docs/performance-profiles.md).
 """
 
 from collections.abc import Callable

@@ -63,7 +63,7 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
             # On few cores the second-tier compiler costs more than it saves: 7.9 CPU seconds without it instead of 12.5
-            # for 3 M messages, start included (docs/performance.md).
+            # for 3 M messages, start included (docs/performance-profiles.md).
             "spark.driver.extraJavaOptions": java,
             "spark.executor.extraJavaOptions": java,
         }
