@@ -38,9 +38,8 @@ _POLL_S = 0.05  # between two polls of the processes
 class Suite:
     """A context manager: entering starts everything and waits until all answer, leaving stops everything.
 
-    A process that dies is started again; `say` receives a line about it, in the suite's thread. A process that dies too
-    often, or of an error that a restart does not mend, stays down (`given_up`); the others run on. All end with this
-    process, however it ends.
+    A process that dies is restarted; `say` receives a line about it, in the suite's thread. One that dies too often, or
+    of an error that no restart mends, stays down (`given_up`). All end with this process, however it ends.
     """
 
     def __init__(self, options: SuiteOptions, *, say: Callable[[str], None] = lambda _: None) -> None:
@@ -135,9 +134,7 @@ class Suite:
         except BettongError as error:
             self._failure = error
         except OSError as error:  # a folder that cannot be written, a full disk
-            self._failure = LocalError(
-                f"the suite failed: {error}; is the disk full, or the folder not writable?"
-            )
+            self._failure = LocalError(f"the suite failed: {error}; is the disk full, or not writable?")
         except BaseException as error:
             self._failure = LocalError(f"the suite failed: {type(error).__name__}: {error}")
             raise
