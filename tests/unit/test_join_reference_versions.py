@@ -1,4 +1,4 @@
-"""The version of a reference table that a fold sees, and how users' tests switch it."""
+"""Which version of a reference table a fold sees, and how users' tests switch it."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_a_version_that_is_gone_is_no_message_that_kills(tmp_path: Path) -> None
         fold_(0, order_of(1))
     again = guard(tmp_path)
     worker = worker_of(ready, store)
-    assert again.noticed(worker, again.marks.of(worker.id)) is None
+    assert again.read_deaths(worker, again.marks.of(worker.id)) is None
     store.kept[first] = kept
     assert cents(again.of(worker)(0, order_of(1))) == [1]
 
@@ -229,7 +229,7 @@ def test_a_worker_that_is_only_looked_at_needs_no_table() -> None:
         reader.read_references()
 
 
-# What tests of users see.
+# What users' tests see.
 
 
 def test_load_is_called_once_and_not_where_a_version_is_given() -> None:

@@ -1,4 +1,4 @@
-"""Making a message may raise, and so may the text of an exception: both are failures of that message alone."""
+"""Making a message may raise, and so may str() of an exception: both are failures of that message alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partition worker: the records that it accepts, skips, and reports as unusable."""
+"""The partition worker: what it takes, what it skips, and its dead letters for records that it cannot use."""
 
 from __future__ import annotations
 

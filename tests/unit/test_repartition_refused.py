@@ -1,4 +1,4 @@
-"""What a repartitioning reports of an application that has changed meanwhile: each rule by itself."""
+"""What a repartitioning refuses when the application is not as it was: each rule by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States as bytes: they are read back equal and of the same types, and values that are no data are named."""
+"""States as bytes: they are read equal and of the same types; what is not data is refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes written by others raise an error, or are read as plain data: they never call anything or use much memory."""
+"""Bytes from an untrusted writer make an error, or plain data: never a call, never more memory than they are long."""
 
 from __future__ import annotations
 

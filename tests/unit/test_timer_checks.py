@@ -1,4 +1,4 @@
-"""Invalid timers, and invalid functions of timers, are refused when the application is built."""
+"""What is not a timer, or not a function for one, is refused where it is declared."""
 
 from __future__ import annotations
 
