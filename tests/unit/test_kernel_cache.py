@@ -1,4 +1,4 @@
-"""Kernels kept between runs: loaded when nothing has changed, compiled anew when anything has."""
+"""Cached kernels: loaded when nothing has changed, compiled again when anything has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled functions are kept only where nobody else can have written them."""
+"""Compiled functions are cached only where no other user can have written them."""
 
 from __future__ import annotations
 
