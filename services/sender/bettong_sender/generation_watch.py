@@ -2,8 +2,8 @@
 
 A sender that was cut off from Kafka and Redis during a repartition may come back and append records behind the marks of
 the change, where they do not count. So an acknowledgement of the log counts only if the sender checked for a recorded
-change shortly before. No repartition starts while Redis lists a running sender, which it does for 10 s after the sender's last
-report; a sender that reaches Kafka but not Redis takes no frames.
+change shortly before. No repartition starts while Redis lists a running sender, which it does for 10 s after the
+sender's last report; a sender that reaches Kafka but not Redis takes no frames.
 """
 
 from collections.abc import Callable

@@ -101,9 +101,9 @@ class Intake:
         self.splitters = {name: Splitter(name, share, self._split, self._was_split) for name in routes}
 
     def open(self, hello: Hello, client: str, sampling: FrameSampling = NO_SAMPLING) -> "Feed":
-        """A new feed of a client. Raises Refusal. Close it when the call ends. `client`: shares splitters fairly with others.
+        """A new feed of a client. Raises Refusal. Close it when the call ends.
 
-        `sampling`: which frames the client traces itself.
+        `client`: splitters serve clients in turn. `sampling`: which frames the client traces itself.
         """
         route = self._route_of(hello)
         if len(self.clients) >= self.limits.sessions_max:

@@ -101,8 +101,8 @@ class IngestServicer:
                 async with contextlib.aclosing(requests):
                     await self._session(requests, context, client, logger)
         except Refusal as refusal:
-            # Its traceback refers to the tasks that raised it: a cycle that would keep the refused frame in memory until
-            # the garbage collector runs, which is rarely.
+            # Its traceback refers to the tasks that raised it: a cycle that would keep the refused frame in memory
+            # until the garbage collector runs, which is rarely.
             refusal.__traceback__ = None
             self._intake.status.refused += 1
             logger.info("session refused", status=refusal.code.value, reason=str(refusal))
