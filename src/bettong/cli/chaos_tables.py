@@ -31,7 +31,7 @@ def faults(report: Report) -> Table:
     """A row for each kind of fault."""
     table = Table(
         title=f"{report.name}, seed {report.seed}: faults",
-        caption="Recovery: until a result of a message due after the fault is delivered; of faults that overlap no other."
+        caption="Recovery: until a result of a message due after the fault is delivered; only of faults alone."
         + (
             f" Without faults it takes {report.latency_p50_s:.2f} s."
             if report.latency_p50_s is not None

@@ -52,9 +52,9 @@ _TO = typer.Option("--to", metavar="HOST:PORT", help="The sender; by default tha
 _STREAM = typer.Option(
     metavar="NAME",
     help="The stream's name. By default it is derived from the file's content, so sending the same file again, with the"
-    " same --frame, resumes where it stopped and adds nothing twice: frames are numbered by their last message. Standard"
-    " input is a new stream each time. Another file needs another name: under a used one, messages up to the number"
-    " reached are left out.",
+    " same --frame, resumes where it stopped and adds nothing twice: frames are numbered by their last message."
+    " Standard input is a new stream each time. Another file needs another name: under a used one, messages up to the"
+    " number reached are left out.",
 )
 _AGAIN = typer.Option("--again", help="Send everything as new messages, also what was sent before.")
 _FRAME = typer.Option(
@@ -65,9 +65,9 @@ _FRAME = typer.Option(
 _ON_ERROR = typer.Option(
     "--on-error",
     help="What to do with a line or row that cannot be read, or is too large. stop: end the command there. skip: leave"
-    " it out, print it on standard error (the first 20 of a file) and count it. dead-letter: send JSON lines as they are"
-    ' to a source with format="json", whose sender turns invalid ones into dead letters. Bytes that a source\'s decoder'
-    " cannot read become dead letters in any case.",
+    " it out, print it on standard error (the first 20 of a file) and count it. dead-letter: send JSON lines as they"
+    ' are to a source with format="json", whose sender turns invalid ones into dead letters. Bytes that a source\'s'
+    " decoder cannot read become dead letters in any case.",
 )
 
 

@@ -20,7 +20,7 @@ from bettong.inspection.reason_counts import ReasonRow
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[Row]):
-    """`identity`: of a row, whatever its values. `detail`: all of a row, in lines. `empty`: the text in place of rows."""
+    """`identity`: of a row, whatever its values. `detail`: all of a row, in lines. `empty`: shown in place of rows."""
 
     columns: Sequence[Column[Row]]
     identity: Callable[[Row], str]
