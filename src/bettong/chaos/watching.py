@@ -19,7 +19,7 @@ from bettong.client.subscriber import Position, Subscriber
 from bettong.errors import BettongError, ClientError, RefusedError
 from bettong.topics import DEAD_LETTERS
 
-_AGAIN_S = 0.05  # between two subscriptions of one that was cut off: short, as it adds to the measured recovery
+_AGAIN_S = 0.05  # between two subscriptions after a cut: short, as it adds to the measured recovery
 _CLOSE_S_MAX = 5.0
 
 
