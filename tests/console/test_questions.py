@@ -67,7 +67,7 @@ def test_a_kafka_that_is_away_is_said_and_is_not_waited_for(tmp_path: Path) -> N
 def test_a_test_is_made_of_what_clients_feed_alone(tmp_path: Path) -> None:
     asked = questions(EXAMPLE, tmp_path)
     status, text = refusal(asked, CaseQuestion("clicks-by-page", "/"))
-    assert (status, "no client feeds stage clicks-by-page: make the test of a key of clicks" in text) == (
+    assert (status, "no client feeds stage clicks-by-page: make the test from a key of clicks" in text) == (
         422,
         True,
     )

@@ -266,7 +266,7 @@ def repartition(
         if not record.change.switched:
             back = command(capsys, application, kept, "--back")
             assert (
-                f"shop has {before} partitions, as before; the change to {partitions} is taken back" in back
+                f"shop has {before} partitions, as before; the change to {partitions} is undone" in back
             )
             would = command(capsys, application, kept, *to, "--dry-run")
             assert f"would give shop {partitions} partitions instead of {before}; states: " in would

@@ -88,8 +88,8 @@ def prepare_schema() -> object:
             SettingsError,
             r"inputs\[0\].source: no source 'words'; there are lines",
         ),
-        (spec(inputs=(("lines", "gone.txt"),)), SettingsError, r"inputs\[0\].file: .*gone.txt is no file"),
-        (spec(inputs=(("lines", "."),)), SettingsError, "is no file"),
+        (spec(inputs=(("lines", "gone.txt"),)), SettingsError, r"inputs\[0\].file: .*gone.txt is not a file"),
+        (spec(inputs=(("lines", "."),)), SettingsError, "is not a file"),
         (spec(inputs=(("lines", "empty.txt"),)), SettingsError, "empty.txt holds no messages"),
         (spec(inputs=(("lines", "odd.xyz"),)), BettongError, "cannot tell the format"),
         (spec(inputs=(("lines", "broken.jsonl"),)), SchemaError, "broken.jsonl, line 2"),
@@ -111,7 +111,7 @@ def prepare_schema() -> object:
                 invariants={"outputs": {"counts": {"compare": "bytes"}}},
             ),
             SettingsError,
-            "inputs fed side by side",
+            "inputs fed concurrently",
         ),
     ],
 )
@@ -141,7 +141,7 @@ def test_how_encoded_messages_behind_a_key_by_are_told_apart_must_be_said(folder
     source = Path(WORDS).read_text()
     application.write_text(source.replace('.sink("counts")', '.sink("counts", encoder=lambda count: b"")'))
     with pytest.raises(
-        SettingsError, match=r"say in a spec how they are told apart: \[invariants.outputs.counts\]"
+        SettingsError, match=r"say in a spec how they are delimited: \[invariants.outputs.counts\]"
     ):
         prepare(spec(application=str(application)), folder)
     said = {"outputs": {"counts": {"compare": "messages", "split": 8}}}
@@ -150,7 +150,7 @@ def test_how_encoded_messages_behind_a_key_by_are_told_apart_must_be_said(folder
 
 def test_two_inputs_cannot_be_one_stream(folder: Path) -> None:
     twice = [{"source": "lines", "file": "lines.txt", "stream": "one"}] * 2
-    with pytest.raises(SettingsError, match="two inputs of one source have one stream's name"):
+    with pytest.raises(SettingsError, match="two inputs of one source have the same stream name"):
         prepare(spec(workload={"inputs": twice}), folder)
 
 

@@ -151,7 +151,7 @@ def test_files_that_are_wrong_are_all_reported_at_the_start(
         ({**of(server), "tls_key": authority.issue(name="other").key}, ["key values mismatch"]),
         (
             {**of(server), "tls_key": tmp_path / "none", "tls_clients": garbage, "tokens": garbage},
-            ["No such file", "BETTONG_TLS_CLIENTS", "BETTONG_TOKENS", "no TOML"],
+            ["No such file", "BETTONG_TLS_CLIENTS", "BETTONG_TOKENS", "not TOML"],
         ),
         ({"tokens": tmp_path}, ["BETTONG_TOKENS: cannot read"]),
     ):

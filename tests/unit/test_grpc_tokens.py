@@ -160,7 +160,7 @@ def test_a_token_that_is_taken_away_ends_what_goes_on_by_it(tokens: Path) -> Non
                 with capture_logs() as lines:
                     rewrite(tokens, "[feed")  # in the middle of a change: what was there stays
                     await asyncio.to_thread(eventually, lambda: bool(lines))
-                    assert "no TOML" in lines[0]["reason"]
+                    assert "not TOML" in lines[0]["reason"]
                     assert call.is_active()
                 rewrite(tokens, TOKENS.replace('"rejected"', ""))
                 await asyncio.to_thread(eventually, lambda: not call.is_active())

@@ -38,5 +38,5 @@ def test_status_shows_it_for_ten_minutes_and_the_exit_code_is_as_before() -> Non
         return [line for line in summary(found.overview) if "left out" in line]
 
     (line,) = lines(1599)
-    assert line.endswith("left out of late what killed workers[/yellow]: in/2: offset 12, index 3")
+    assert line.endswith("recently skipped what killed workers[/yellow]: in/2: offset 12, index 3")
     assert lines(1601) == []

@@ -94,7 +94,7 @@ def test_a_report_that_is_refused_is_promised_again_but_not_at_the_end(
     assert node.text(SWAPPINESS) == "60"
     during, after = [line for line in caplog.messages if line.startswith("away; ")]
     assert during == "away; tried again at the next pass"
-    assert after == "away; not tried again: the annotation may be of before"
+    assert after == "away; not retried: the annotation may be out of date"
     assert reported.texts == []
 
 
@@ -147,7 +147,7 @@ def test_the_command_plans_tunes_once_and_sets_back(
     code, reported = run(tmp_path, "--mode", "apply", "--once")
     assert (code, reported.splitlines()[1].split()[-1]) == (0, "tuned")
     assert node.text(SWAPPINESS) == "1"
-    assert "would set back" in run(tmp_path, "--mode", "revert", "plan")[1]
+    assert "would restore" in run(tmp_path, "--mode", "revert", "plan")[1]
     assert run(tmp_path, "--mode", "revert", "--once")[0] == 0
     assert node.text(SWAPPINESS) == "60"
     node.put("proc/90/comm", "tuned")
