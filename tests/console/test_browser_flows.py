@@ -212,7 +212,9 @@ def test_partitions_say_how_large_states_are_how_old_their_snapshots_and_what_th
 def test_an_alert_stands_among_the_changes_with_its_remedy(page: Page, site: Served) -> None:
     page.goto(f"{site.url}/events")
     alerts = [each for each in view(site, "events")["changes"] if each["what"] == "alert"]
-    assert any("the <b>bucket</b> does not answer; bring the snapshot store" in each["text"] for each in alerts)
+    assert any(
+        "the <b>bucket</b> does not answer; bring the snapshot store" in each["text"] for each in alerts
+    )
     shown = page.locator(".timeline > li").filter(has=page.locator(".badge.notice"))
     expect(shown).to_have_count(len(alerts))
     for row, alert in zip(shown.all(), alerts, strict=True):

@@ -95,7 +95,7 @@ def test_a_fault_whose_victim_is_not_there_is_missed_and_says_so(sleepers: dict[
         assert "does not answer" in nemesis.begin(fault("starve")).missed
         assert "no sink" in nemesis.begin(fault("stall")).missed
         assert "no source" in nemesis.begin(fault("crowd")).missed
-        assert "own clock" in nemesis.begin(fault("clock")).missed
+        assert "movable clock" in nemesis.begin(fault("clock")).missed
         assert "file system of its own" in nemesis.begin(fault("fill")).missed
 
 

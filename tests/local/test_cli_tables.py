@@ -221,7 +221,7 @@ def test_who_has_not_written_its_record_for_three_seconds_says_nothing() -> None
     (row, *_) = remote_rows({"sender": {**record, "age_s": "3.4"}})
     assert row.state == "silent"
     assert row.detail.startswith("has reported nothing for 3 s")
-    assert row.detail.endswith("its last word: running")
+    assert row.detail.endswith("its last report: running")
 
 
 def test_a_process_that_ended_says_how_and_so_does_the_one_after_it() -> None:

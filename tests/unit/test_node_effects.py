@@ -241,7 +241,7 @@ def test_a_sysctl_that_refuses_has_failed_and_is_tried_again(bench: Bench) -> No
 def test_fewer_huge_pages_than_wanted_are_ours_all_the_same(bench: Bench) -> None:
     bench.node.makes[HUGEPAGES] = "40"
     reported = bench.run(hugepages_2m=64)[HUGEPAGES]
-    assert (reported.state, reported.why) == (State.TUNED, "the kernel made 40 of 64")
+    assert (reported.state, reported.why) == (State.TUNED, "the kernel changed 64 to 40")
     bench.node.written.clear()
     assert bench.run(hugepages_2m=64)[HUGEPAGES].why == "as close to 64 as the kernel allows"
     assert bench.node.written == []
@@ -259,7 +259,7 @@ def test_a_count_that_another_sets_is_not_taken_for_one_that_was_granted_in_part
 def test_a_value_that_the_kernel_takes_and_drops_has_failed(bench: Bench) -> None:
     bench.node.makes[SOMAXCONN] = "4096"
     reported = bench.run(sysctls={"net.core.somaxconn": "9"})[SOMAXCONN]
-    assert (reported.state, reported.why) == (State.FAILED, "the kernel took 9 and kept 4096")
+    assert (reported.state, reported.why) == (State.FAILED, "the kernel accepted 9 but kept 4096")
 
 
 def test_a_thread_that_is_gone_is_forgotten(bench: Bench) -> None:

@@ -93,7 +93,7 @@ def test_a_report_that_is_refused_is_promised_again_but_not_at_the_end(
     )
     assert node.text(SWAPPINESS) == "60"
     during, after = [line for line in caplog.messages if line.startswith("away; ")]
-    assert during == "away; tried again at the next pass"
+    assert during == "away; retried at the next pass"
     assert after == "away; not retried: the annotation may be out of date"
     assert reported.texts == []
 

@@ -94,7 +94,9 @@ def _given(body: bytes, names: set[str], expected: str) -> tuple[dict[str, Any],
 def _id(text: object) -> DeadLetterId:
     found = DeadLetterId.of(text) if isinstance(text, str) else None
     if found is None:
-        raise ConsoleRequestError(400, f"{str(text)[:40]!r} is not the id of a dead letter; expected e.g. 0.12.3")
+        raise ConsoleRequestError(
+            400, f"{str(text)[:40]!r} is not the id of a dead letter; expected e.g. 0.12.3"
+        )
     return found
 
 

@@ -86,9 +86,7 @@ class Listeners:
     def _why_unknown(self) -> str:
         """The reason for a page that has nothing to show yet."""
         silent = "; ".join(self._board.silent)
-        return (
-            f"no data yet: {silent}" if silent else "no service has answered yet; retry in a second"
-        )
+        return f"no data yet: {silent}" if silent else "no service has answered yet; retry in a second"
 
     async def _stream(self, name: str) -> AsyncIterator[str]:
         if self._count >= self._listeners_max:  # others came meanwhile

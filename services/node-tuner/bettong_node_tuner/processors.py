@@ -73,9 +73,7 @@ def receive_work(wanted: TunerSettings, snapshot: Snapshot) -> Iterator[Target]:
     paths = list(snapshot.matching(pattern))
     mask = mask_of(cpus_of_list(wanted.housekeeping_cpus))
     if not paths:
-        yield missing(
-            Setting.RPS, pattern, mask, form=Form.MASK, why="no hardware device has receive queues"
-        )
+        yield missing(Setting.RPS, pattern, mask, form=Form.MASK, why="no hardware device has receive queues")
     for path in paths:
         yield checked(of_file(snapshot, Setting.RPS, path, mask, form=Form.MASK), wanted, snapshot)
 

@@ -70,7 +70,9 @@ def _listening(text: str) -> str:
 
 
 def _sysctls(wanted: dict[str, str]) -> dict[str, str]:
-    faults = [f"{name} is not a sysctl of vm, net or kernel" for name in wanted if not _SYSCTL.fullmatch(name)]
+    faults = [
+        f"{name} is not a sysctl of vm, net or kernel" for name in wanted if not _SYSCTL.fullmatch(name)
+    ]
     faults += [f"{name}: {_NO_SYSCTL[name]}" for name in wanted if name in _NO_SYSCTL]
     if faults:
         raise ValueError("; ".join(faults))

@@ -81,7 +81,9 @@ def up(
     if waiting:
         for text in lines(waiting):
             complain(text)
-        complain("the suite keeps running, and resumes once the cause is fixed (bettong status; bettong down)")
+        complain(
+            "the suite keeps running, and resumes once the cause is fixed (bettong status; bettong down)"
+        )
         raise typer.Exit(exit_code(waiting, NOT_RUNNING))
 
 

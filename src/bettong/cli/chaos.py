@@ -25,7 +25,9 @@ _INPUT = typer.Option(
 )
 _SEED = typer.Option(help="Faults and their times are drawn from it: the same seed repeats them.")
 _FOR = typer.Option(
-    "--for", metavar="TIME", help="How long faults are injected: 90s, 2m, 1h; by default the spec's time, or 2m."
+    "--for",
+    metavar="TIME",
+    help="How long faults are injected: 90s, 2m, 1h; by default the spec's time, or 2m.",
 )
 _REPORT = typer.Option(metavar="FILE", help="The file that the report is written to, as JSON.")
 _LOGS = typer.Option(metavar="DIR", help="Keep the logs of all processes in this folder.")

@@ -22,9 +22,7 @@ _RUNNING = typer.Option(
     "--running",
     help="Only check that the processor reports a running schedule, or that it stands by; else exit code 7.",
 )
-_MEMORY = typer.Option(
-    metavar="FILE", help="The file that keeps the last check's result, in this container."
-)
+_MEMORY = typer.Option(metavar="FILE", help="The file that keeps the last check's result, in this container.")
 
 
 def health(

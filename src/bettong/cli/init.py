@@ -10,9 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NAME = typer.Argument(
-    metavar="NAME", help="The project's and its folder's name: small letters, digits, -."
-)
+_NAME = typer.Argument(metavar="NAME", help="The project's and its folder's name: small letters, digits, -.")
 _NAME_PATTERN = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"  # of a Python package, an image and a release of Helm
 _NAME_CHARACTERS_MAX = 40
 _TEST_PACKAGES = 'pip install "bettong[testing]" pytest'

@@ -37,14 +37,14 @@ _RELOAD = typer.Option(
     help="Load the new code when the application's file, or a module beside it, is saved; state and everything else"
     " stay.",
 )
-SENDER = typer.Option(
-    "--sender", metavar="HOST:PORT", help="The sender's address; by default a free port."
-)
+SENDER = typer.Option("--sender", metavar="HOST:PORT", help="The sender's address; by default a free port.")
 RECEIVER = typer.Option(
     "--receiver", metavar="HOST:PORT", help="The receiver's address; by default a free port."
 )
 CONSOLE_ADDRESS = typer.Option(
-    "--console", metavar="HOST:PORT", help="The address of the console's page, on loopback; by default a free port."
+    "--console",
+    metavar="HOST:PORT",
+    help="The address of the console's page, on loopback; by default a free port.",
 )
 NO_CONSOLE = typer.Option("--no-console", help="Start no console, the page that shows what runs.")
 _KEEP = typer.Option(

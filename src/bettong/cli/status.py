@@ -274,7 +274,9 @@ def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
     for row in found:
         before, after = (row.offset, row.snapshot_offset, row.lag), (row.messages, row.messages_per_s)
         times = (row.p50_ms, row.p99_ms)
-        still = ("no owner" if row.stalled_s == math.inf else duration(row.stalled_s)) if row.stalled_s else ""
+        still = (
+            ("no owner" if row.stalled_s == math.inf else duration(row.stalled_s)) if row.stalled_s else ""
+        )
         table.add_row(
             f"{row.stage}/{row.partition}",
             *(f"{count:,.0f}" if count is not None else "" for count in before),

@@ -127,7 +127,9 @@ def _holder(hold: Hold, window: OpenWindow, now_ns: int) -> str:
         return "no message has arrived yet"
     if hold.waits_for is WaitsFor.PARTITION:
         more = f", nor have {own.awaited - 1} more partitions" if own.awaited > 1 else ""
-        return f"{_origin(own)} has reported no event time yet{more}; it is waited for until it does, or is idle"
+        return (
+            f"{_origin(own)} has reported no event time yet{more}; it is waited for until it does, or is idle"
+        )
     if hold.waits_for is WaitsFor.EVENT_TIME:
         return f"{_origin(own)} has sent no event time yet{_idle(own, now_ns)}"
     since_ns = own.since_ns or 0

@@ -48,9 +48,7 @@ class ClientSettings(BaseSettings):
         if (self.certificate is None) is not (self.key is None):
             faults.append("BETTONG_CLIENT_CERTIFICATE and BETTONG_CLIENT_KEY: give both, or none")
         if self.certificate is not None and self.ca is None:
-            faults.append(
-                "BETTONG_CLIENT_CERTIFICATE needs BETTONG_CLIENT_CA, without which TLS is not used"
-            )
+            faults.append("BETTONG_CLIENT_CERTIFICATE needs BETTONG_CLIENT_CA, without which TLS is not used")
         if self.token is not None and self.token_file is not None:
             faults.append("BETTONG_CLIENT_TOKEN and BETTONG_CLIENT_TOKEN_FILE: give one of them")
         if faults:

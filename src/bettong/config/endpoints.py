@@ -79,7 +79,9 @@ def collector(text: str) -> str:
 def without_password(url: str | None) -> str | None:
     """A URL of a flag. Raises ValueError for one with a password: all users of a machine can see processes' flags."""
     if url and urlsplit(url).password:
-        raise ValueError("all users of this machine can see flags: give a URL with a password by BETTONG_REDIS")
+        raise ValueError(
+            "all users of this machine can see flags: give a URL with a password by BETTONG_REDIS"
+        )
     return url
 
 

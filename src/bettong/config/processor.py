@@ -32,7 +32,8 @@ class ProcessorSettings(ServiceSettings):
         "local[*,4]", description="Spark's master URL. On one machine: cores, and attempts per task."
     )
     spark_ui: bool | None = Field(
-        None, description="Whether Spark serves its web page, without authentication; by default only on clusters."
+        None,
+        description="Whether Spark serves its web page, without authentication; by default only on clusters.",
     )
     checkpoint: str = Field(
         "checkpoint",
@@ -60,7 +61,8 @@ class ProcessorSettings(ServiceSettings):
         " the message is treated as one that cannot be processed; 0: no limit. docs/operations.md.",
     )
     state_key_file: Path | None = Field(
-        None, description="File of 32 random bytes that no other user can read; signs states of bettong.Pickle."
+        None,
+        description="File of 32 random bytes that no other user can read; signs states of bettong.Pickle.",
     )
     batch_frames_max: Annotated[int, Ge(1), Le(1_000_000)] = Field(
         4096, description="Most frames that one micro-batch takes, over all partitions."

@@ -25,9 +25,7 @@ WINDOWS_MAX = 20
 class WaitsFor(StrEnum):
     """The event that moves a watermark next."""
 
-    RECORDS = (
-        "records"  # of its log, not folded yet: newer times of the slowest origin may be among them
-    )
+    RECORDS = "records"  # of its log, not folded yet: newer times of the slowest origin may be among them
     PARTITION = "partition"  # of the stage before, which has reported nothing yet
     EVENT_TIME = "event time"  # of an origin that has sent none yet
     ORIGIN = "origin"  # the slowest one: newer messages of it, its end, or its idle timeout

@@ -14,9 +14,7 @@ class HotKeyStatus(Described):
     """A key that has many of a partition's messages."""
 
     key: str = unit_field("text", "As `bettong state get` takes it; its first 200 characters.")
-    share: float = unit_field(
-        "0 to 1", "Of the partition's recent messages, by a sample: its share at most."
-    )
+    share: float = unit_field("0 to 1", "Of the partition's recent messages, by a sample: its share at most.")
     share_least: float = unit_field("0 to 1", "The same: at least.")
 
 
@@ -68,9 +66,7 @@ class PartitionStatus(Described):
     dead_letters: int = unit_field("messages", "Emitted as dead letters.")
     skipped: int = unit_field("messages", 'Skipped, by on_error="skip".')
     skipped_frames: int = unit_field("frames", "Skipped as duplicates, or after a gap.")
-    late: int = unit_field(
-        "messages", "Too late for all of their windows, or for their join."
-    )
+    late: int = unit_field("messages", "Too late for all of their windows, or for their join.")
     partly_late: int = unit_field("messages", "Too late for some of their windows.")
     keys: int = unit_field("keys", "With a state.")
     messages_per_s: float | None = unit_field("messages/s", f"Folded, {OF_LATE}.")

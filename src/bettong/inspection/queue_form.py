@@ -41,9 +41,7 @@ class SubscriberStatus(Described):
     address: str = unit_field("address", "Where it is.")
     stalled_s: float = unit_field("s", "For how long it has not read what was sent to it; 0 while it reads.")
     waiting_bytes: int = unit_field("bytes", "That were sent to it and it has not read.")
-    lag_records: int | None = unit_field(
-        "records", "In the log, not yet sent to it; null while unknown."
-    )
+    lag_records: int | None = unit_field("records", "In the log, not yet sent to it; null while unknown.")
 
 
 def queue_status(line: QueueLine) -> QueueStatus:

@@ -55,10 +55,10 @@ class ServiceStatus(Described):
         "running, standby, starting, waiting, stopping; silent (its record is old, or it does not answer), down,"
         " given up (it is not started again), unknown (Redis is away).",
     )
-    since_unix_s: float | None = unit_field(
-        "Unix s", "When it entered that state; null while unknown."
+    since_unix_s: float | None = unit_field("Unix s", "When it entered that state; null while unknown.")
+    reason: str = unit_field(
+        "text", "What it waits for, how it died, what to do; empty when nothing is wrong."
     )
-    reason: str = unit_field("text", "What it waits for, how it died, what to do; empty when nothing is wrong.")
     pid: int | None = unit_field("number", "Its process on this machine; null elsewhere.")
     restarts: int | None = unit_field("restarts", "Since the suite began; null elsewhere.")
 
@@ -95,17 +95,11 @@ class StageStatus(Described):
     )
     skipped: int = unit_field("messages", 'Skipped, by on_error="skip".')
     skipped_frames: int = unit_field("frames", "Skipped as duplicates, or after a gap.")
-    late: int = unit_field(
-        "messages", "Too late for all of their windows, or for their join."
-    )
+    late: int = unit_field("messages", "Too late for all of their windows, or for their join.")
     partly_late: int = unit_field("messages", "Too late for some of their windows.")
     keys: int = unit_field("keys", "With a state.")
-    state_bytes: int | None = unit_field(
-        "bytes", "Saved states; null while a partition's size is unknown."
-    )
-    lag_records: int | None = unit_field(
-        "records", "In its log, not yet folded; null while unknown."
-    )
+    state_bytes: int | None = unit_field("bytes", "Saved states; null while a partition's size is unknown.")
+    lag_records: int | None = unit_field("records", "In its log, not yet folded; null while unknown.")
     messages_per_s: float | None = unit_field("messages/s", f"Folded, {OF_LATE}.")
     latency_p50_ms: float | None = unit_field(
         "ms", f"The sender's stamp to durable output, the median of the slowest partition {OF_LATE}."
@@ -171,7 +165,9 @@ class StatusForm(Described):
         "true or false",
         "Whether all services run, all answer, and no partition stands still: exit code 0, else 7.",
     )
-    unknown: list[str] = unit_field("texts", "What does not answer, and what is unknown for that reason, a line each.")
+    unknown: list[str] = unit_field(
+        "texts", "What does not answer, and what is unknown for that reason, a line each."
+    )
     services: list[ServiceStatus] = unit_field("list", "One entry per service.")
     total: TotalStatus | None = unit_field("object", "The whole; null when nothing runs, or Redis is away.")
     stages: list[StageStatus] = unit_field("list", "One entry per stage.")
@@ -188,7 +184,9 @@ class StatusForm(Described):
     open_windows: list[OpenWindowStatus] = unit_field(
         "list", f"The oldest windows that are open, joins and timers that wait, {WINDOWS_MAX} at most."
     )
-    queues: list[QueueStatus] = unit_field("list", "One entry per queue, in the order in which messages pass.")
+    queues: list[QueueStatus] = unit_field(
+        "list", "One entry per queue, in the order in which messages pass."
+    )
     clients: list[ClientStatus] = unit_field("list", f"The clients with least credit, {NAMED_MAX} at most.")
     subscribers: list[SubscriberStatus] = unit_field(
         "list", f"Those that have stalled for longest, or are furthest behind, {NAMED_MAX} at most."

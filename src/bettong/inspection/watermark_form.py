@@ -14,7 +14,9 @@ class InputWatermarkStatus(Described):
 
     stage: str = unit_field("name", "The stage that reads it.")
     input: str = unit_field("name", "The source, or the stage before.")
-    is_of_stage: bool = unit_field("true or false", "Whether the stage before writes it, rather than clients.")
+    is_of_stage: bool = unit_field(
+        "true or false", "Whether the stage before writes it, rather than clients."
+    )
     partition: int = unit_field("number", "The partition of `stage` where its watermark is lowest.")
     stream: str = unit_field(
         "name", "The slowest origin there: a client's stream, or a partition of the stage before."

@@ -204,7 +204,9 @@ def _true(condition: object, text: str) -> None:
         raise AssertionError(text)
 
 
-def _succeeds(call: Callable[_Arguments, None], *arguments: _Arguments.args, **named: _Arguments.kwargs) -> bool:
+def _succeeds(
+    call: Callable[_Arguments, None], *arguments: _Arguments.args, **named: _Arguments.kwargs
+) -> bool:
     """Whether a call does not raise."""
     try:
         call(*arguments, **named)

@@ -104,7 +104,9 @@ def show(
     try:
         message = message_text(found.dead_letter.message, MessageForm(form))
     except ValueError as error:
-        raise BettongError(f"the message of {found.id} is not {form}: {error}; show it with --as hex") from None
+        raise BettongError(
+            f"the message of {found.id} is not {form}: {error}; show it with --as hex"
+        ) from None
     print_one(found, retry, message)
 
 
@@ -113,9 +115,12 @@ def retry(
     application: _Application,
     *,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="DEAD_LETTER", help="Send this one; may be given several times.")
+        list[str] | None,
+        typer.Option(metavar="DEAD_LETTER", help="Send this one; may be given several times."),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Send all that can be sent again and were not yet.")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Send all that can be sent again and were not yet.")
+    ] = False,
     computation: _Computation = None,
     origin: _Origin = None,
     limit: Annotated[
@@ -184,5 +189,7 @@ def _id(text: str) -> DeadLetterId:
     from bettong.frames.dead_letter_id import DeadLetterId
 
     if (id_ := DeadLetterId.of(text)) is None:
-        raise typer.BadParameter(f"{text!r} is not the id of a dead letter; expected e.g. 0.12.3, as `list` shows it")
+        raise typer.BadParameter(
+            f"{text!r} is not the id of a dead letter; expected e.g. 0.12.3, as `list` shows it"
+        )
     return id_

@@ -70,9 +70,7 @@ def status(
 
 @k8s.command()
 def scale(
-    count: Annotated[
-        int, typer.Argument(metavar="N", min=0, max=4096, help="The number of workers to run.")
-    ],
+    count: Annotated[int, typer.Argument(metavar="N", min=0, max=4096, help="The number of workers to run.")],
     *,
     release: ReleaseFlag = None,
     namespace: NamespaceFlag = None,
@@ -142,9 +140,12 @@ def logs(
     release: ReleaseArgument = None,
     *,
     component: ComponentFlag = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until Ctrl-C, new pods too.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Follow until Ctrl-C, new pods too.")
+    ] = False,
     previous: Annotated[
-        bool, typer.Option("--previous", "-p", help="Print the logs from before the containers' last restart.")
+        bool,
+        typer.Option("--previous", "-p", help="Print the logs from before the containers' last restart."),
     ] = False,
     since: Annotated[
         str | None,
@@ -164,7 +165,9 @@ def logs(
     from bettong.errors import ClusterError, SettingsError
 
     if follow and previous:
-        raise SettingsError("--follow and --previous exclude each other: an ended container writes no more logs")
+        raise SettingsError(
+            "--follow and --previous exclude each other: an ended container writes no more logs"
+        )
     since_s = seconds(since) if since is not None else 60 if follow else None
     printer = Printer(Console(highlight=False))
     with connected(context, namespace) as cluster:

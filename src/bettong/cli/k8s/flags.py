@@ -32,5 +32,7 @@ ComponentFlag = Annotated[
 ]
 WaitFlag = Annotated[
     float,
-    typer.Option("--timeout", min=0.0, metavar="S", help="Wait at most S seconds until all is ready; 0: do not wait."),
+    typer.Option(
+        "--timeout", min=0.0, metavar="S", help="Wait at most S seconds until all is ready; 0: do not wait."
+    ),
 ]

@@ -39,7 +39,9 @@ def try_out(
     chart: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="The chart; by default this tree's.")
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep it running, and return when all is ready.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep it running, and return when all is ready.")
+    ] = False,
     timeout: WaitFlag = 600.0,
 ) -> None:
     """Run an application in a namespace of its own, with Kafka and Redis, until Ctrl-C; then remove all of it.

@@ -106,7 +106,8 @@ def get(
 def export(
     application: _Application,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The file to write: .jsonl or .parquet; - for standard output.")
+        Path,
+        typer.Argument(metavar="FILE", help="The file to write: .jsonl or .parquet; - for standard output."),
     ],
     *,
     stage: _Stage = None,

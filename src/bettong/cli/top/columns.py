@@ -110,9 +110,7 @@ def column_pages(
             needed = sum(_least(columns[each], wanted[each]) for each in (*chosen, number)) + GAP * len(
                 chosen
             )
-            if needed <= width or len(chosen) == len(
-                always
-            ):  # at least one more, or this would never end
+            if needed <= width or len(chosen) == len(always):  # at least one more, or this would never end
                 chosen.append(number)
         pages.append(_fitted(columns, {number: wanted[number] for number in sorted(chosen)}, width))
         left = [number for number in left if number not in chosen]
