@@ -328,7 +328,7 @@ def test_a_processor_that_is_killed_as_a_whole_shows_within_seconds_on_an_open_p
                 each.wait(10)
     assert "processor" not in before["status"]["reason"]
     assert unheard["status"]["level"] == "notice"
-    assert "processor: not heard of for" in unheard["status"]["reason"]
+    assert "processor: no report for" in unheard["status"]["reason"]
     assert silent["status"]["level"] == "bad"
     assert "processor" in silent["status"]["reason"]
     assert any("processor" in need["what"] and need["level"] == "bad" for need in silent["needs"])

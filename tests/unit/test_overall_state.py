@@ -69,9 +69,9 @@ def test_a_service_that_is_late_is_unsure_before_it_counts_as_silent_and_a_late_
     assert words[0.6] == words[1.2] not in {"Unsure", "Degraded"}
     assert (words[1.3], words[2.9], words[3.1]) == ("Unsure", "Unsure", "Degraded")
     now = moment(5, services(processor={"lag": 0}, sender={"age_s": 2.9}, receiver={"lag": 0}), two(offset=5))
-    assert overall_state(now.found, measured(now)).reason == "sender: not heard of for 2.9 s"
+    assert overall_state(now.found, measured(now)).reason == "sender: no report for 2.9 s"
     (need,) = needs(now.found, measured(now))
-    assert (need.level, need.what) == (Level.NOTICE, "sender: not heard of for 2.9 s")
+    assert (need.level, need.what) == (Level.NOTICE, "sender: no report for 2.9 s")
 
 
 def test_a_partition_that_stands_still_is_named_with_its_lag() -> None:

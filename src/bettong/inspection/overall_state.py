@@ -244,7 +244,7 @@ def _partitions(count: int, total: int, one: str, many: str) -> str:
 
 
 def _unheard(rows: Sequence[ServiceRow]) -> str:
-    named = [f"{row.name}: not heard of for {row.unheard_s or 0.0:.1f} s" for row in rows[:_NAMED_MAX]]
+    named = [f"{row.name}: no report for {row.unheard_s or 0.0:.1f} s" for row in rows[:_NAMED_MAX]]
     return "; ".join(named) + (f"; {len(rows) - _NAMED_MAX} more" if len(rows) > _NAMED_MAX else "")
 
 
