@@ -29,7 +29,8 @@ _POLL_S = 0.25  # between two updates of the progress
 # How to resume after a failure or an interrupt.
 _NAMED = "the same command, with the same input, resumes after them"
 _BY_CONTENT = (
-    "the same command, with the same file, resumes after them; a changed file is a new stream, so remove them from it"
+    "the same command, with the same file, resumes after them; a changed file is a new stream, so remove them"
+    " from it"
 )
 _UNNAMED = (
     "to resume after them, remove them from the input: sent again, they would be added twice. A stream with a name"
