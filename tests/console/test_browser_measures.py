@@ -1,4 +1,4 @@
-"""What the page says of where the time goes, and where nobody measures that."""
+"""The page's numbers about where the time goes, and its text where they are not measured."""
 
 from __future__ import annotations
 

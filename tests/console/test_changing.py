@@ -28,7 +28,7 @@ TRACE = ["app.py:12 in note", "app.py:31 in parsed"]
 
 
 class Retried:
-    """Answers as `bettong_console.answering` does of one dead letter, and keeps what was asked."""
+    """Answers as `bettong_console.answering` does for one dead letter, and keeps the questions."""
 
     def __init__(self, refuse: str | None = None) -> None:
         self.asked: list[RetryQuestion] = []

@@ -1,4 +1,4 @@
-"""What the console's addresses answer, to those who ask well and to those who do not; over a recording."""
+"""The answers of the console's addresses, to valid and invalid requests; over a recording."""
 
 from __future__ import annotations
 

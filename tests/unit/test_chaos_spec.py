@@ -1,4 +1,4 @@
-"""Fault specs: what is refused, and how it is reported."""
+"""Fault specs: invalid ones are refused, and all faults reported."""
 
 from pathlib import Path
 

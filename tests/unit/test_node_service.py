@@ -1,4 +1,4 @@
-"""The life of a tuner, what it reports, and its command line, on a fake tree."""
+"""The life cycle of a tuner, its reports, and its command line, on a fake tree."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ WANTED = {"vm.swappiness": "1", "vm.not_there": "1"}
 
 
 class RecordedNode:
-    """Keeps what is reported to it; away at first when it is to be. The real one is met by tests/kubernetes."""
+    """Keeps reports; fails at first if told to. tests/kubernetes tests the real one."""
 
     def __init__(self, failures: int) -> None:
         self.failures = failures

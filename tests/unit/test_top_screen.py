@@ -1,4 +1,4 @@
-"""`bettong top` over what services once said: each page, keys, what is stale, empty, too long, or garbage."""
+"""`bettong top` over recorded services: each page, keys, and data that is stale, empty, too long, or garbage."""
 
 from collections.abc import Mapping
 from dataclasses import replace
