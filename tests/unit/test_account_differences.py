@@ -1,4 +1,4 @@
-"""What a processor's endpoint says of accounts: within partitions at once, between stages where nothing moves."""
+"""Differences of accounts that a processor reports: within partitions at once, between stages where nothing moves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AT_REST = {"lag": "0"}
 
 
 class Clock:
-    """Goes when it is told to."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
