@@ -1,4 +1,4 @@
-"""`bettong.testing.check`: finds functions that depend on frames, partitions or crashes, and shows the smallest case."""
+"""`bettong.testing.check`: finds functions that depend on frames, partitions or crashes, and the smallest case."""
 
 from __future__ import annotations
 
