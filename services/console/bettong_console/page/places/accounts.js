@@ -12,7 +12,7 @@ const COLUMNS = [
   ["filtered", ["Filtered", "+"], true, "dropped by a filter, or without a match in a joined table"],
   ["late", ["Late", "+"], true, "whose windows were over"],
   ["dead_letters", ["Dead letters", "+"], true, "that could not be processed"],
-  ["skipped", ["Skipped", "+"], true, "that could not be processed, with on_error=\"skip\""],
+  ["skipped", ["Skipped", "+"], true, "that could not be processed, and are skipped by on_error"],
   ["partly_late", ["Partly late", "of those used"], false, "that were too late for some of their windows"],
   ["given", ["Out", "results"], true, "from these messages, at once or as time passed; readers receive as many"],
   ["pending", ["Pending", "in its log"], false, "that were sent to it and have not been read yet"],
