@@ -1,4 +1,4 @@
-"""Which columns of a table take the fields of a message: those of `bettong.schema.sql_types`. Pure."""
+"""Which column types of a table can store the fields of a message, by `bettong.schema.sql_types`. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from bettong.schema.forms.nullable import NullableForm
 from bettong.schema.schema import Schema
 from bettong.schema.sql_types import sql_types
 
-# As people write the types that Postgres' catalogue calls so.
+# The usual names of types in Postgres's catalogue.
 _NAMES = {
     "int2": "smallint",
     "int4": "integer",
@@ -20,13 +20,13 @@ _NAMES = {
     "varchar": "varchar",
 }
 _NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
-# Postgres keeps the limit of a varchar with four bytes of header added, and -1 for none.
+# Postgres stores the limit of a varchar plus four bytes for the header; -1 means no limit.
 _LIMIT_EXTRA = 4
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column as Postgres' catalogue has it. `optional`: an insert may leave it out."""
+    """A column from Postgres's catalogue. `optional`: an insert may omit it."""
 
     name: str
     type: str
@@ -35,7 +35,7 @@ class TableColumn:
 
 
 def faults(schema: Schema, columns: Sequence[TableColumn]) -> list[str]:
-    """A line for each field without a column that takes it, and each column that would be left empty and must not."""
+    """One line for each field without a suitable column, and for each mandatory column without a field."""
     by_name: Mapping[str, TableColumn] = {column.name: column for column in columns}
     found = []
     for field in schema.fields:
@@ -56,7 +56,7 @@ def faults(schema: Schema, columns: Sequence[TableColumn]) -> list[str]:
 
 
 def types_of(field: Field) -> Sequence[str]:
-    """The column types that take every value of a field, the best first."""
+    """The column types that can store every value of a field, best first."""
     return sql_types(field)
 
 
@@ -73,7 +73,7 @@ def _takes(column: TableColumn, field: Field) -> bool:
 
 
 def _takes_decimal(column: TableColumn, types: Sequence[str]) -> bool:
-    """Whether a numeric column has the digits of one of these types, before the point and behind it."""
+    """Whether a numeric column has enough digits, before and after the point, for one of these types."""
     limits = column.modifier - _LIMIT_EXTRA
     digits, scale = limits >> 16, limits & 0xFFFF
     wanted = [(int(found[1]), int(found[2])) for each in types if (found := _NUMERIC.fullmatch(each))]
