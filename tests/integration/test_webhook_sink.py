@@ -156,7 +156,7 @@ def test_refusals_and_absence_are_waited_out_and_said_without_secrets(
     hook.answers[:] = [503, 404, 429]
     feed.append("notes", 2, [frame(2, 1)])
     eventually(lambda: hook.seen[2] == expected(1), seconds=30)
-    assert receiver.said("answered 404 Not Found; correct the address")
+    assert receiver.said("answered 404 Not Found; correct the URL")
     hook.stop()
     feed.append("notes", 2, [frame(2, 2)])
     eventually(lambda: "no answer" in store.metrics()["detail"], seconds=30)

@@ -121,7 +121,7 @@ class FileConnector(SinkConnector[bytes]):
             raise SinkError(f"file sink: cannot sync: {error}; free the disk and start again") from None
 
     def _sync(self) -> None:
-        """Syncs files and positions in the background; positions are encoded first, so later deliveries cannot alter them."""
+        """Syncs files and positions in the background; encodes the positions now, before later deliveries move them."""
         if not self._unsynced:
             return
         jobs = [

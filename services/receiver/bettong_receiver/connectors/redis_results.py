@@ -56,7 +56,7 @@ class RedisConnector(SinkConnector[bytes]):
         monotonic_s: Callable[[], float],
         on_wait: Callable[[str | None], None],
     ) -> None:
-        """`on_wait` is called on another thread with the reason when deliveries wait, and with None when they proceed."""
+        """`on_wait` is called on another thread: with the reason why deliveries wait, with None when they proceed."""
         self._store = store
         self._sink = RedisSink(store)
         self._application = application
@@ -99,7 +99,7 @@ class RedisConnector(SinkConnector[bytes]):
             self._background.finish(_CLOSE_WAIT_S)
 
     def close(self) -> None:
-        """See SinkConnector. Waits for a send in progress: it must not land after the next connector reads positions."""
+        """See SinkConnector. Waits for a send in progress, which must end before the next connector reads positions."""
         self._stopping.set()
         self._background.finish(_SEND_WAIT_S)
         self._background.close()
