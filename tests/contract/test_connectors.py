@@ -19,7 +19,7 @@ from bettong.local.redis_server import RedisServer
 from bettong.schema.schema import schema_of
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.kafka_topic import KafkaConnector
-from bettong_receiver.connectors.partitioned_files import PartitionedFilesConnector, Placed
+from bettong_receiver.connectors.partitioned_files import PartitionedFilesConnector, FolderLine
 from bettong_receiver.connectors.postgres import PostgresConnector
 from bettong_receiver.connectors.redis_results import RedisConnector
 from bettong_receiver.connectors.two_phase import TwoPhaseConnector
@@ -145,10 +145,10 @@ class PartitionedSystem:
         )
 
     def message(self, text: str) -> Any:
-        return Placed("of=notes/all=yes", text.encode())
+        return FolderLine("of=notes/all=yes", text.encode())
 
     def bad(self) -> Any:
-        return Placed(f"of={'n' * 253}", b"bad")
+        return FolderLine(f"of={'n' * 253}", b"bad")
 
     def content(self) -> list[str]:
         paths = sorted(self._folder.rglob("*.jsonl"))

@@ -26,7 +26,7 @@ from bettong_processor.resident.active_partition import ActivePartition, OutputB
 from bettong_processor.stamping import StampedOutput
 from bettong_receiver.delivery.connector import FrameMessages
 from bettong_receiver.delivery.observations import DeliveryObserver
-from bettong_receiver.latency_parts import PartedLatency, divided
+from bettong_receiver.latency_parts import PartedLatency, split_parts
 from tests.samples.worker import Reading, data, meters, worker
 from tests.unit.test_receiver_delivery import Delivered
 
@@ -68,7 +68,7 @@ def at(*waits_ms: float) -> Moments:
 
 def parts_of(moments: Moments) -> list[float]:
     """In ms."""
-    return [each / MS for each in divided(np.array([moments], np.int64))[0].tolist()]
+    return [each / MS for each in split_parts(np.array([moments], np.int64))[0].tolist()]
 
 
 def sums_s(found: dict[str, Any], sink: str) -> list[float]:
@@ -82,7 +82,7 @@ def test_the_parts_are_the_times_between_the_moments() -> None:
 
 @given(st.lists(TIMES, min_size=6, max_size=6))
 def test_parts_are_never_negative_and_add_up_whatever_the_clocks_say(moments: list[int]) -> None:
-    parts = divided(np.array([moments], np.int64))[0].tolist()
+    parts = split_parts(np.array([moments], np.int64))[0].tolist()
     assert min(parts) >= 0
     assert sum(parts) == min(max(0, moments[-1] - moments[0]), HOUR_NS)
 
@@ -90,7 +90,7 @@ def test_parts_are_never_negative_and_add_up_whatever_the_clocks_say(moments: li
 @given(st.lists(st.integers(0, HOUR_NS // 5), min_size=5, max_size=5))
 def test_moments_in_order_are_left_as_they_are(waits_ns: list[int]) -> None:
     moments = np.cumsum([T_NS, *waits_ns])
-    assert divided(moments[np.newaxis, :])[0].tolist() == waits_ns
+    assert split_parts(moments[np.newaxis, :])[0].tolist() == waits_ns
 
 
 def test_what_a_clock_that_is_behind_takes_from_one_part_its_neighbour_has() -> None:

@@ -27,8 +27,8 @@ def fold(progress: DeliveryProgress, values: list[bytes | None], start: int = 0)
     """The offsets of the frames that were taken."""
     taken = []
     for offset, each in enumerate(values, start):
-        if progress.takes(offset, None if each is None else decode(each)):
-            progress.delivered(2)
+        if progress.advance(offset, None if each is None else decode(each)):
+            progress.count_delivered(2)
             taken.append(offset)
     return taken
 

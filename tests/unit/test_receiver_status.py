@@ -30,10 +30,10 @@ class Clock:
 def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
     clock = Clock()
     status = ReceiverStatus(clock, structlog.get_logger())
-    status.enter(RUNNING)
+    status.set_state(RUNNING)
     clock.now_s = 107.0
-    status.waits_for("Kafka", "no broker answers")
-    status.waits_for("Redis", "it is away")
+    status.set_waiting("Kafka", "no broker answers")
+    status.set_waiting("Redis", "it is away")
     assert status.metrics() == {
         metrics.SERVICE.name: "receiver",
         metrics.STATE.name: "waiting",
@@ -41,9 +41,9 @@ def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
         metrics.DETAIL.name: "no broker answers; it is away",
     }
     clock.now_s = 109.0
-    status.has("Kafka")
+    status.clear_waiting("Kafka")
     assert status.metrics()[metrics.DETAIL.name] == "it is away"
-    status.has("Redis")
+    status.clear_waiting("Redis")
     assert status.metrics() == {
         metrics.SERVICE.name: "receiver",
         metrics.STATE.name: RUNNING,
@@ -57,10 +57,10 @@ def test_a_wait_is_said_at_once_and_then_from_time_to_time() -> None:
     status = ReceiverStatus(clock, structlog.get_logger())
     with capture_logs() as lines:
         for _ in range(100):
-            status.waits_for("Kafka", "no broker answers")
+            status.set_waiting("Kafka", "no broker answers")
             clock.now_s += 0.25
-        status.has("Kafka")
-        status.has("Kafka")
+        status.clear_waiting("Kafka")
+        status.clear_waiting("Kafka")
     assert [line["event"] for line in lines] == ["waiting", "waiting", "waiting", "answers again"]
 
 

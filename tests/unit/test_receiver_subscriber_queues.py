@@ -5,7 +5,7 @@ import asyncio
 from bettong import metrics, queue_metrics
 from bettong.identifiers import TopicPartition
 from bettong.queued import SubscriberQueue, subscribers_in
-from bettong_receiver.room import Guest, Room
+from bettong_receiver.room import ConnectedSubscriber, Room
 from bettong_receiver.subscriber_queues import note_lags, subscriber_values
 
 TOPICS = {"raw": "app.sink.raw", "sums": "app.sink.sums"}
@@ -22,12 +22,12 @@ class Clock:
         return self.now_s
 
 
-def entered(room: Room, address: str, held: int, sent: dict[int, int]) -> Guest:
+def entered(room: Room, address: str, held: int, sent: dict[int, int]) -> ConnectedSubscriber:
     task = asyncio.current_task()
     assert task is not None
-    guest = room.enter(task, "raw", address)
-    guest.held, guest.sent = held, sent
-    return guest
+    subscriber = room.add(task, "raw", address)
+    subscriber.held, subscriber.sent = held, sent
+    return subscriber
 
 
 def test_one_that_does_not_read_is_counted_and_named_first() -> None:
@@ -36,9 +36,9 @@ def test_one_that_does_not_read_is_counted_and_named_first() -> None:
         reading = entered(room, "ipv4:10.0.0.1:5", 200, {0: 100, 1: 99})
         stalled = entered(room, "ipv4:10.0.0.1:6", 300, {0: 40, 1: 100})
         stalled.sending = reading.sending = 70
-        room.hands(reading)
-        room.handed(reading)
-        room.hands(stalled)
+        room.write_begun(reading)
+        room.write_ended(reading)
+        room.write_begun(stalled)
         clock.now_s += 2.5
         note_lags(room, TOPICS, ENDS)
         found = subscriber_values(room, TOPICS)

@@ -93,12 +93,12 @@ def test_duplicates_gaps_and_garbage_are_in_no_batch_and_are_counted() -> None:
 
 def test_positions_that_moved_without_messages_are_handed_over_until_they_are_delivered() -> None:
     one = batcher()
-    assert one.moved() == []
+    assert one.moved_batches() == []
     one.fold([of_value(0, b"garbage", partition=1)])
-    (batch,) = one.moved()
+    (batch,) = one.moved_batches()
     assert (batch.partition, batch.messages, batch.moving.progress.offset) == (1, [], 1)
     one.delivered([batch], {})
-    assert one.moved() == []
+    assert one.moved_batches() == []
 
 
 @pytest.mark.parametrize("stored", [b"", b"garbage", b"crc32c:00000000\n{}\n"])
@@ -256,7 +256,7 @@ def test_whoever_goes_on_behind_a_crash_writes_the_same_dead_letters_again_and_n
         consumed(again)
         again.appended()
         assert taken == [b"1", b"3", b"5", b"7"], written
-    (moved,) = again.moved()
+    (moved,) = again.moved_batches()
     later = batcher({0: moved.position()})
     assert later.starts()[SinkPartition("raw", 0)] == 8, "and then it is pending no more"
 

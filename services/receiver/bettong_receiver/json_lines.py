@@ -36,12 +36,12 @@ class JsonLines(Sequence[bytes]):
     def __getitem__(self, index: slice) -> list[bytes]: ...
 
     def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
-        return self._made()[index]
+        return self._encoded()[index]
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._made())
+        return iter(self._encoded())
 
-    def _made(self) -> list[bytes]:
+    def _encoded(self) -> list[bytes]:
         if self._columns is not None:
             self._lines, self._columns = _json_lines(self._columns), None
         return self._lines

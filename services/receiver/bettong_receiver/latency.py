@@ -56,7 +56,7 @@ class Latency:
         Leaves out sinks without results in the window. Call it at least every few seconds: it advances the window.
         """
         with self._lock:
-            self._move()
+            self._advance()
             found = _metrics(self._all.counts(), "")
             for sink, window in self._by_sink.items():
                 found |= _metrics(window.counts(), f"/{sink}")
@@ -80,11 +80,11 @@ class Latency:
                 metrics.LATENCY.name + suffix: window.total().to_text() for suffix, window in windows.items()
             }
 
-    def _move(self) -> None:
+    def _advance(self) -> None:
         now = self._now()
         if now != self._slice:
             for window in (self._all, *self._by_sink.values()):
-                window.move(now - self._slice)
+                window.advance(now - self._slice)
             self._slice = now
 
     def _now(self) -> int:
@@ -98,7 +98,7 @@ class _Window:
         self._current = _histogram()
         self._ended = np.zeros(len(BOUNDS_S) + 1, np.int64)
         self._sum_us = 0
-        self._before: deque[_Counts | None] = deque([None] * _SLICES, maxlen=_SLICES)
+        self._earlier: deque[_Counts | None] = deque([None] * _SLICES, maxlen=_SLICES)
         self._sum: _Counts | None = None
 
     def record(self, latency_us: int, messages: int) -> None:
@@ -112,14 +112,14 @@ class _Window:
         counts = self._ended if current is None else self._ended + _by_bucket(current)
         return LatencyCounts(counts.tolist(), self._sum_us / 1_000_000)
 
-    def move(self, slices: int) -> None:
+    def advance(self, slices: int) -> None:
         """Begins a new slice, `slices` after the current one."""
         counts = _counts_of(self._current)
         if counts is not None:
             self._ended = self._ended + _by_bucket(counts)
             self._current = _histogram()
-        self._before.extendleft([counts, *([None] * min(slices - 1, _SLICES))])
-        kept = [each for each in self._before if each is not None]
+        self._earlier.extendleft([counts, *([None] * min(slices - 1, _SLICES))])
+        kept = [each for each in self._earlier if each is not None]
         self._sum = sum(kept[1:], kept[0]) if kept else None
 
     def counts(self) -> "_Counts | None":

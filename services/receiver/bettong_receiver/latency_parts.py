@@ -55,10 +55,10 @@ class DeliveredFrame(Protocol):
 
 
 # A frame's times header, its times sent, ingested, read, delivered (Unix ns), and its number of messages.
-_Noted = tuple[bytes, int, int, int, int, int]
+_FrameTimes = tuple[bytes, int, int, int, int, int]
 
 
-def divided(moments: _Array) -> _Array:
+def split_parts(moments: _Array) -> _Array:
     """Splits rows of times (sent, ingested, begun, written, read, delivered; Unix ns) into rows of PARTS in ns.
 
     No part is negative, and each row adds up to its latency.
@@ -105,11 +105,11 @@ class PartedLatency:
         with self._lock:
             now = self._now()
             for sink, window in self._by_sink.items():
-                window.move(now - self._slice)
+                window.advance(now - self._slice)
                 for part, counts in zip(PARTS, window.total(), strict=True):
                     found[f"{metrics.LATENCY_PART.name}/{sink}/{part}"] = counts.to_text()
-                if (of_late := window.of_late()) is not None:
-                    found[f"{metrics.LATENCY_PARTS.name}/{sink}"] = of_late.to_text()
+                if (recent := window.recent()) is not None:
+                    found[f"{metrics.LATENCY_PARTS.name}/{sink}"] = recent.to_text()
             self._slice = now
         return found
 
@@ -130,18 +130,18 @@ class _PartsWindow:
     """One sink: frames not counted yet, slices, newest first, and totals since the start."""
 
     def __init__(self) -> None:
-        self._waiting: list[_Noted] = []
+        self._waiting: list[_FrameTimes] = []
         self._slices: deque[_Slice | None] = deque([None], maxlen=_SLICES + 1)
-        self._ever = np.zeros((len(PARTS), len(BOUNDS_S) + 1), np.int64)
-        self._ever_ns = np.zeros(len(PARTS))
+        self._total = np.zeros((len(PARTS), len(BOUNDS_S) + 1), np.int64)
+        self._total_ns = np.zeros(len(PARTS))
 
-    def note(self, noted: _Noted) -> None:
+    def note(self, frame_times: _FrameTimes) -> None:
         """Queues a frame to be counted."""
-        self._waiting.append(noted)
+        self._waiting.append(frame_times)
         if len(self._waiting) >= _FRAMES_MAX:
             self._count()
 
-    def move(self, slices: int) -> None:
+    def advance(self, slices: int) -> None:
         """Counts the queued frames, and begins a new slice, `slices` after the current one; 0 for none."""
         self._count()
         self._slices.extendleft([None] * min(slices, _SLICES + 1))
@@ -150,10 +150,10 @@ class _PartsWindow:
         """For each part all counts since the start, without queued frames."""
         return [
             LatencyCounts(counts, sum_ns / _NS)
-            for counts, sum_ns in zip(self._ever.tolist(), self._ever_ns.tolist(), strict=True)
+            for counts, sum_ns in zip(self._total.tolist(), self._total_ns.tolist(), strict=True)
         ]
 
-    def of_late(self) -> PartsOfLate | None:
+    def recent(self) -> PartsOfLate | None:
         """The parts in the window; None when it is empty."""
         kept = [each for each in self._slices if each is not None]
         if not kept:
@@ -175,16 +175,16 @@ class _PartsWindow:
         self._waiting.clear()
         put_out, inside = np.frombuffer(b"".join(times), np.dtype("<i8")).reshape(-1, 2).T
         sent, taken_in, read, delivered, counts = np.array(columns, np.int64)
-        parts = divided(np.stack((sent, taken_in, put_out - inside, put_out, read, delivered), axis=1))
+        parts = split_parts(np.stack((sent, taken_in, put_out - inside, put_out, read, delivered), axis=1))
         messages = counts[:, np.newaxis]
         if (newest := self._slices[0]) is None:
             newest = self._slices[0] = _Slice()
         np.add.at(newest.counts, (_EACH, _EDGES_NS.searchsorted(parts)), messages)
-        np.add.at(self._ever, (_EACH, _BOUNDS_NS.searchsorted(parts)), messages)
+        np.add.at(self._total, (_EACH, _BOUNDS_NS.searchsorted(parts)), messages)
         sums_ns = counts.astype(np.float64) @ parts.astype(np.float64)
         newest.sums_ns += sums_ns
         newest.messages += int(messages.sum())
-        self._ever_ns += sums_ns
+        self._total_ns += sums_ns
 
 
 def _value_ns(index: int) -> float:

@@ -48,12 +48,12 @@ class Opening:
         with self.admin() as admin:
             while not self._stopping.is_set():
                 try:
-                    found = self._prepared(admin)
+                    found = self._prepare_topics(admin)
                 except LogUnavailableError as error:
-                    self._status.waits_for("Kafka", str(error))
+                    self._status.set_waiting("Kafka", str(error))
                     backoff.wait(self._stopping)
                 else:
-                    self._status.has("Kafka")
+                    self._status.clear_waiting("Kafka")
                     return found
         return None
 
@@ -64,7 +64,7 @@ class Opening:
             starts,
             frame_bytes_max=self._settings.frame_bytes_max,
             fetch_bytes_max=fetch_bytes_max,
-            on_wait=lambda why: self._status.waits_for("Kafka", why),
+            on_wait=lambda why: self._status.set_waiting("Kafka", why),
         )
 
     def subscriber_reader(self, starts: Mapping[TopicPartition, int]) -> LogReader:
@@ -92,9 +92,9 @@ class Opening:
             topics_known_s=topics_known_s,
         )
 
-    def _prepared(self, admin: LogAdmin) -> dict[SinkPartition, int]:
+    def _prepare_topics(self, admin: LogAdmin) -> dict[SinkPartition, int]:
         settings = self._settings
-        admin.wait(_WAIT_S, lambda why: self._status.waits_for("Kafka", why))
+        admin.wait(_WAIT_S, lambda why: self._status.set_waiting("Kafka", why))
         prepare_topics(
             admin,
             settings.kafka_connection,

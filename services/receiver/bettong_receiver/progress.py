@@ -75,7 +75,7 @@ class DeliveryProgress:
         """The progress of a connector without a position: at the first offset of a log that may have been truncated."""
         return cls(offset=beginning, adopts=beginning > 0)
 
-    def takes(self, offset: int, frame: Frame | None) -> bool:
+    def advance(self, offset: int, frame: Frame | None) -> bool:
         """Advances past the record at `offset`; returns whether to deliver its messages.
 
         `frame` is None when the record is no frame. A record below this progress is ignored: returns False.
@@ -97,11 +97,11 @@ class DeliveryProgress:
         self.counts.gaps += verdict is Verdict.GAP
         return verdict is Verdict.TAKE
 
-    def delivered(self, messages: int) -> None:
+    def count_delivered(self, messages: int) -> None:
         """Counts a frame for which `advance` returned True."""
         self.counts.frames += 1
         self.counts.messages += messages
 
-    def spoiled(self) -> None:
+    def count_unreadable(self) -> None:
         """Counts a frame for which `advance` returned True, but whose body does not belong to the sink."""
         self.counts.unreadable += 1

@@ -41,9 +41,9 @@ class Reporter:
         tasks: SinkTasks,
         room: Room,
         topics: Mapping[str, str],
-        beside: Callable[[], Mapping[str, str | int | float]],
+        extra: Callable[[], Mapping[str, str | int | float]],
     ) -> None:
-        """`room`: the subscribers; `topics`: the topic of each sink; `beside`: further metrics for the same record."""
+        """`room`: the subscribers; `topics`: the topic of each sink; `extra`: further metrics for the same record."""
         self._live = live
         self._admin = admin
         self._status = status
@@ -53,7 +53,7 @@ class Reporter:
         self._tasks = tasks
         self._room = room
         self._topics = topics
-        self._beside = beside
+        self._extra = extra
         self._lags: dict[str, int] = {}
         self._writes = True
         self._redis = ThreadPoolExecutor(max_workers=1, thread_name_prefix="live")
@@ -67,7 +67,7 @@ class Reporter:
 
     async def write_once(self) -> None:
         """Writes the record now."""
-        metric_values: _Metrics = {**self._status.metrics(), **self._beside(), **self._tasks.queues()}
+        metric_values: _Metrics = {**self._status.metrics(), **self._extra(), **self._tasks.queues()}
         metric_values |= subscriber_values(self._room, self._topics)
         if self._tasks.is_open:
             metric_values |= metrics_of(self._tasks.counts())
@@ -87,11 +87,11 @@ class Reporter:
             try:
                 ends = await _on(self._kafka, lambda: self._admin.ends(topics))
             except LogError as error:
-                self._status.waits_for("Kafka", str(error))
+                self._status.set_waiting("Kafka", str(error))
                 self._lags = {}
                 note_lags(self._room, self._topics, None)
             else:
-                self._status.has("Kafka")
+                self._status.clear_waiting("Kafka")
                 self._lags = {metrics.LAG.name: metrics.lag(ends, tasks.offsets())} | {
                     f"{metrics.LAG.name}/{sink}": metrics.lag(ends, offsets)
                     for sink, offsets in tasks.destination_offsets().items()

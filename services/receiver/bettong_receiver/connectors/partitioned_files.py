@@ -45,20 +45,20 @@ from bettong_receiver.sink_context import SinkContext
 # A commit syncs twice, and once per file. Readers see messages up to this much later.
 COMMIT_INTERVAL_S = 0.5
 # Buffered messages: more than this are committed at once. A round of deliveries adds 4 MiB of frames.
-_WAITING_BYTES_MAX = 8 * 1024 * 1024
+_BUFFERED_BYTES_MAX = 8 * 1024 * 1024
 _JOURNAL = ".positions"
 # What an unused folder may contain: a lock, an unfinished first journal, a new file system's own folder.
-_OF_EMPTY = {".lock", ".positions-new", "lost+found"}
+_NAMES_IN_EMPTY = {".lock", ".positions-new", "lost+found"}
 
 
-class Placed(NamedTuple):
+class FolderLine(NamedTuple):
     """A message without its line end, and its folder."""
 
     folder: str
     line: bytes
 
 
-def route(context: SinkContext, to: PartitionedFiles) -> Route[Placed]:
+def route(context: SinkContext, to: PartitionedFiles) -> Route[FolderLine]:
     """See `bettong_receiver.connectors`."""
     folder = folder_of(str(context.options(to, needs="folder")["folder"]), sink=context.name)
 
@@ -70,7 +70,7 @@ def route(context: SinkContext, to: PartitionedFiles) -> Route[Placed]:
             monotonic_s=time.monotonic,
         )
 
-    return context.route(read_placed(context.schema, to.fields), make)
+    return context.route(read_folder_lines(context.schema, to.fields), make)
 
 
 def folder_of(text: str, *, sink: str) -> Path:
@@ -83,22 +83,22 @@ def folder_of(text: str, *, sink: str) -> Path:
     return folder
 
 
-def read_placed(schema: Schema, names: Sequence[str]) -> Callable[[Frame], list[Placed]]:
+def read_folder_lines(schema: Schema, names: Sequence[str]) -> Callable[[Frame], list[FolderLine]]:
     """Returns a function that reads a frame as JSON lines, each with the folder named by the fields `names`."""
     indexes = [schema.position(name) for name in names]
     folder = folders_by([schema.fields[index] for index in indexes])
 
-    def read(frame: Frame) -> list[Placed]:
+    def read(frame: Frame) -> list[FolderLine]:
         if frame.columns is None or frame.schema != schema.fingerprint:
             raise FrameError(f"it does not follow {schema.name}: the application was another one then")
         columns = Columns.of_external_payload(schema, frame.columns)
         values = zip(*(columns.values(index) for index in indexes), strict=True)
-        return list(map(Placed, map(folder, values), JsonLines(columns)))
+        return list(map(FolderLine, map(folder, values), JsonLines(columns)))
 
     return read
 
 
-class PartitionedFilesConnector(SinkConnector[Placed]):
+class PartitionedFilesConnector(SinkConnector[FolderLine]):
     """See SinkConnector. Refuses messages whose folder name is too long for a file system.
 
     Every method raises SinkError on a disk error.
@@ -112,8 +112,8 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
         self._monotonic_s = monotonic_s
         self._next_commit_s = monotonic_s()
         self._journal = Journal(application, sink)
-        self._waiting: dict[str, list[bytes]] = {}
-        self._waiting_bytes = 0
+        self._buffer: dict[str, list[bytes]] = {}
+        self._buffered_bytes = 0
         self._moved: dict[int, Callable[[], bytes]] = {}
         self._descriptors = ExitStack()
 
@@ -135,11 +135,11 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
             raise self._sink_error("open the folder", error) from None
         return {key: self._journal.positions.get(key.partition) for key in beginnings}
 
-    def deliver(self, batches: Sequence[SinkBatch[Placed]]) -> Refused:
+    def deliver(self, batches: Sequence[SinkBatch[FolderLine]]) -> Refused:
         """See SinkConnector. Buffers messages and positions until the next `flush` or `finish`."""
         refused: dict[SinkPartition, dict[int, str]] = {}
         for batch in batches:
-            contents, faults = self._sorted(batch)
+            contents, faults = self._lines_by_folder(batch)
             self._moved[batch.partition] = batch.moving.encode
             if faults:
                 if batch.refusing is None:
@@ -148,14 +148,14 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
                 refused[batch.key] = faults
             for folder, lines in contents.items():
                 content = b"\n".join([*lines, b""])
-                self._waiting.setdefault(f"{folder}/{batch.partition:05}.jsonl", []).append(content)
-                self._waiting_bytes += len(content)
+                self._buffer.setdefault(f"{folder}/{batch.partition:05}.jsonl", []).append(content)
+                self._buffered_bytes += len(content)
         return refused
 
     def flush(self) -> None:
         """Commits when the interval has passed or the buffer is full."""
         now_s = self._monotonic_s()
-        if now_s >= self._next_commit_s or self._waiting_bytes >= _WAITING_BYTES_MAX:
+        if now_s >= self._next_commit_s or self._buffered_bytes >= _BUFFERED_BYTES_MAX:
             self.finish()
             self._next_commit_s = now_s + COMMIT_INTERVAL_S
 
@@ -165,8 +165,8 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
             return
         positions = {**self._journal.positions, **{key: moved() for key, moved in self._moved.items()}}
         try:
-            if self._waiting:
-                self._write_waiting()
+            if self._buffer:
+                self._write_buffer()
             self._journal = replace(self._journal, positions=positions, lengths={})
             self._write_journal()
         except OSError as error:
@@ -178,7 +178,7 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
         self._descriptors.close()
 
     @staticmethod
-    def _sorted(batch: SinkBatch[Placed]) -> tuple[dict[str, list[bytes]], dict[int, str]]:
+    def _lines_by_folder(batch: SinkBatch[FolderLine]) -> tuple[dict[str, list[bytes]], dict[int, str]]:
         """The lines by folder, and by index why the other messages are refused."""
         contents: dict[str, list[bytes]] = defaultdict(list)
         faults: dict[str, str | None] = {}
@@ -192,21 +192,21 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
                 refused[index] = fault
         return contents, refused
 
-    def _write_waiting(self) -> None:
+    def _write_buffer(self) -> None:
         """Steps 1 to 3 of a commit."""
-        paths = {name: self._folder / name for name in self._waiting}
+        paths = {name: self._folder / name for name in self._buffer}
         lengths = {name: path.stat().st_size if path.exists() else 0 for name, path in paths.items()}
         self._journal = replace(self._journal, lengths=lengths)
         self._write_journal()
         # The journal must survive a power failure before any file grows.
         durable.sync_folder(self._folder)
-        named: set[Path] = set()
-        for name, contents in self._waiting.items():
-            named |= _append(self._folder, paths[name], b"".join(contents))
-        for folder in named:
+        unsynced: set[Path] = set()
+        for name, contents in self._buffer.items():
+            unsynced |= _append(self._folder, paths[name], b"".join(contents))
+        for folder in unsynced:
             durable.sync_folder(folder)
-        self._waiting.clear()
-        self._waiting_bytes = 0
+        self._buffer.clear()
+        self._buffered_bytes = 0
 
     def _write_journal(self) -> None:
         durable.replace(self._folder / _JOURNAL, self._journal.encode())
@@ -214,9 +214,9 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
     def _recover(self) -> None:
         path = self._folder / _JOURNAL
         if not path.exists():
-            if strangers := [each.name for each in self._folder.iterdir() if each.name not in _OF_EMPTY]:
+            if unexpected := [each.name for each in self._folder.iterdir() if each.name not in _NAMES_IN_EMPTY]:
                 raise PositionError(
-                    f"{self._folder} has no {_JOURNAL}, but holds {min(strangers)}; name an empty folder, or restore"
+                    f"{self._folder} has no {_JOURNAL}, but holds {min(unexpected)}; name an empty folder, or restore"
                     f" {_JOURNAL} from the backup that the files are from"
                 )
             self._write_journal()
@@ -236,12 +236,12 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
 
     def _undo(self, lengths: Mapping[str, int]) -> None:
         """Truncates files, and syncs the folders above them, which later commits do not see as new."""
-        named: set[Path] = set()
+        unsynced: set[Path] = set()
         for name, length_bytes in lengths.items():
             path = self._folder / name
             self._truncate(path, length_bytes)
-            named.update(self._folder / each for each in Path(name).parents)
-        for folder in named:
+            unsynced.update(self._folder / each for each in Path(name).parents)
+        for folder in unsynced:
             if folder.exists():
                 durable.sync_folder(folder)
 
@@ -273,13 +273,13 @@ class PartitionedFilesConnector(SinkConnector[Placed]):
 
 def _append(root: Path, path: Path, content: bytes) -> set[Path]:
     """Appends durably; returns the folders that have new names and are not synced yet."""
-    named: set[Path] = set()
+    unsynced: set[Path] = set()
     if not path.exists():
-        named.add(path.parent)
+        unsynced.add(path.parent)
         for folder in path.parents:
             if folder == root or folder.exists():
                 break
-            named.add(folder.parent)
+            unsynced.add(folder.parent)
         path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
@@ -289,4 +289,4 @@ def _append(root: Path, path: Path, content: bytes) -> set[Path]:
         os.fdatasync(descriptor)
     finally:
         os.close(descriptor)
-    return named
+    return unsynced

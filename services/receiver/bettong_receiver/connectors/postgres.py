@@ -55,7 +55,7 @@ _LIMITS: tuple[LiteralString, ...] = (
     "SET statement_timeout = '30s'",
     "SET idle_in_transaction_session_timeout = '60s'",
 )
-# A server whose machine vanished without closing the connection is given up after about 20 s.
+# A server owner machine vanished without closing the connection is given up after about 20 s.
 _KEEPALIVES = {
     "keepalives_idle": 5,
     "keepalives_interval": 5,
@@ -184,10 +184,10 @@ class PostgresConnector(SinkConnector[Row]):
             self._mapping_errors(
                 "creating its positions", lambda: connection.execute(CREATE_POSITIONS.format(self._positions))
             )
-        whose = (self._application, self._sink, self._writer, [partition for _, partition in beginnings])
+        owner = (self._application, self._sink, self._writer, [partition for _, partition in beginnings])
         rows = self._mapping_errors(
             "reading positions",
-            lambda: connection.execute(_OPEN.format(self._positions), whose).fetchall(),
+            lambda: connection.execute(_OPEN.format(self._positions), owner).fetchall(),
         )
         found: dict[Any, bytes | None] = dict(rows)
         return {key: found.get(key.partition) for key in beginnings}
@@ -205,7 +205,7 @@ class PostgresConnector(SinkConnector[Row]):
     def _deliver(self, batches: Sequence[SinkBatch[Row]]) -> Refused:
         try:
             with self._open_connection.transaction():
-                self._move({batch.partition: batch.position() for batch in batches})
+                self._update_positions({batch.partition: batch.position() for batch in batches})
                 self._insert([row for batch in batches for row in batch.messages])
         except psycopg.Error as error:
             if not refuses_a_row(error) or any(batch.refusing is None for batch in batches):
@@ -215,7 +215,7 @@ class PostgresConnector(SinkConnector[Row]):
         found: dict[SinkPartition, Mapping[int, str]] = {}
         with self._open_connection.transaction():
             # Locks the positions first, so that no other receiver opens the sink meanwhile.
-            self._move({batch.partition: batch.position() for batch in batches})
+            self._update_positions({batch.partition: batch.position() for batch in batches})
             # A constraint checked at commit would refuse the whole transaction.
             self._open_connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
             for batch in batches:
@@ -227,7 +227,7 @@ class PostgresConnector(SinkConnector[Row]):
                 if batch.refusing is not None and batch.key in found
             }
             if positions:
-                self._move(positions)
+                self._update_positions(positions)
         return found
 
     @property
@@ -236,10 +236,10 @@ class PostgresConnector(SinkConnector[Row]):
             raise AssertionError("a connector is opened first")
         return self._connection
 
-    def _move(self, positions: Mapping[int, bytes]) -> None:
-        whose = (self._application, self._sink, self._writer)
+    def _update_positions(self, positions: Mapping[int, bytes]) -> None:
+        owner = (self._application, self._sink, self._writer)
         moved_to = (list(positions), list(positions.values()))
-        moved = self._open_connection.execute(_MOVE.format(self._positions), (*moved_to, *whose)).rowcount
+        moved = self._open_connection.execute(_MOVE.format(self._positions), (*moved_to, *owner)).rowcount
         if moved != len(positions):
             raise ConnectorUnavailableError(
                 f"{self._name}: another receiver has taken over; only one may deliver a sink, stop the other"

@@ -22,7 +22,7 @@ class RedisPositions:
         try:
             return {key: self._redis.position(self._field, key.partition) for key in keys}
         except StoreError as error:
-            raise self._away(error) from None
+            raise self._unavailable(error) from None
 
     def save(self, batch: SinkBatch[bytes]) -> None:
         """Stores the position of a batch whose messages have arrived."""
@@ -31,7 +31,7 @@ class RedisPositions:
                 self._field, batch.partition, messages=(), position=batch.position(), results_max=0
             )
         except StoreError as error:
-            raise self._away(error) from None
+            raise self._unavailable(error) from None
 
-    def _away(self, error: StoreError) -> ConnectorUnavailableError:
+    def _unavailable(self, error: StoreError) -> ConnectorUnavailableError:
         return ConnectorUnavailableError(f"{self._name}: its positions: {error}")

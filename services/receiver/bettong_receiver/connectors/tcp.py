@@ -99,7 +99,7 @@ class AtLeastOnceTcpConnector(SinkConnector[bytes]):
 
     def _send(self, chunk: bytes) -> None:
         try:
-            connection = self._connected()
+            connection = self._open_connection()
             connection.sendall(chunk)
             answer = b""
             while not answer.endswith(b"\n") and len(answer) < len(_ANSWER):
@@ -116,7 +116,7 @@ class AtLeastOnceTcpConnector(SinkConnector[bytes]):
                 f"{self._name}: the peer answered {answer!r}, expected {_ANSWER!r} behind each batch"
             )
 
-    def _connected(self) -> socket.socket:
+    def _open_connection(self) -> socket.socket:
         """The open connection; a new one if the peer closed the old one while it was idle."""
         if self._connection is not None and select.select([self._connection], [], [], 0)[0]:
             # An answer that nobody asked for would be taken for that to the next batch.

@@ -93,20 +93,20 @@ class SinkBatcher(Generic[Message]):
         for record in records:
             key, frame = record.key, record.frame
             progress = moving[key].progress
-            if not progress.takes(record.offset, frame) or frame is None:
+            if not progress.advance(record.offset, frame) or frame is None:
                 continue
             content = record.content()
             if content is None:
-                progress.spoiled()
+                progress.count_unreadable()
                 continue
-            progress.delivered(len(content.messages))
+            progress.count_delivered(len(content.messages))
             if (found := frames.get(key)) is None:
                 found = frames[key] = []
             found.append(content)
         self._batches = {key: self._batch(key, found) for key, found in frames.items()}
         return list(self._batches.values())
 
-    def moved(self) -> list[SinkBatch[Message]]:
+    def moved_batches(self) -> list[SinkBatch[Message]]:
         """Batches without messages, for the partitions whose stored position is behind their progress."""
         return [
             self._batch(key, [])
@@ -141,7 +141,7 @@ class SinkBatcher(Generic[Message]):
         for index, reason in refused.items():
             number = bisect_right(starts, index) - 1
             found.setdefault(frames[number].offset, {})[index - starts[number]] = reason
-        return self._refusals_of(key).noted(self._moving[key].progress, found)
+        return self._refusals_of(key).with_refusals(self._moving[key].progress, found)
 
     def _write(self, key: SinkPartition, offset: int, frame: Frame, reasons: Mapping[int, str]) -> None:
         records, self._last[key] = self._refusals_of(key).dead_letters(

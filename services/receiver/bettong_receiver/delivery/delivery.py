@@ -97,8 +97,8 @@ class Delivery(Generic[Message]):
                 batches = batcher.fold(sink_records)
             if with_moved:
                 with_messages = {batch.key for batch in batches}
-                batches += [batch for batch in batcher.moved() if batch.key not in with_messages]
-            self._hand_over(connector, batcher, batches, now_s)
+                batches += [batch for batch in batcher.moved_batches() if batch.key not in with_messages]
+            self._deliver_batches(connector, batcher, batches, now_s)
             with self._held:
                 connector.flush()
             self._append_dead_letters(batcher)
@@ -111,7 +111,7 @@ class Delivery(Generic[Message]):
     def finish(self) -> None:
         """Stores everything delivered, at a clean stop. Raises SinkError."""
         for connector, batcher in self._feeds:
-            self._hand_over(connector, batcher, batcher.moved(), self._monotonic_s())
+            self._deliver_batches(connector, batcher, batcher.moved_batches(), self._monotonic_s())
             with self._held:
                 connector.finish()
 
@@ -143,7 +143,7 @@ class Delivery(Generic[Message]):
         sink, partition = key
         return TopicPartition(self._topics[sink], partition)
 
-    def _hand_over(
+    def _deliver_batches(
         self,
         connector: SinkConnector[Message],
         batcher: SinkBatcher[Message],

@@ -42,9 +42,9 @@ class SinkTasks:
 
         def report_wait(name: str, why: str | None) -> None:
             if why is None:
-                status.has(name)
+                status.clear_waiting(name)
             else:
-                status.waits_for(name, why)
+                status.set_waiting(name, why)
 
         def listener(route: Route[Any]) -> OnDelivered[Any]:
             observes = [self._observer.observe] if route is routes[0] else []
@@ -72,21 +72,21 @@ class SinkTasks:
         ]
         self._first = self._tasks[0]
 
-    def works(
+    def runners(
         self, beginnings: Mapping[SinkPartition, int], stopping: threading.Event
     ) -> list[Callable[[], None]]:
         """Functions to run concurrently, each on its own thread: see `SinkTask.run`.
 
         The status shows that the receiver waits for each route until it is open.
         """
-        works: list[Callable[[], None]] = []
+        runners: list[Callable[[], None]] = []
         for task in self._tasks:
             route = task.route
-            self._status.opens(route.name, f"{route.name}: being opened")
+            self._status.set_opening(route.name, f"{route.name}: being opened")
             sinks = {each.sink for each in route.inputs}
             own = {key: offset for key, offset in sorted(beginnings.items()) if key.sink in sinks}
-            works.append(partial(task.run, own, stopping))
-        return works
+            runners.append(partial(task.run, own, stopping))
+        return runners
 
     def wait_open(self, stopping: threading.Event) -> bool:
         """Returns True once all required tasks are open, False if `stopping` is set before."""
