@@ -1,4 +1,4 @@
-"""Reads a topic of the user's from given offsets, committed records only, also where offsets are missing."""
+"""Reads committed records of a user's topic from given offsets, across missing offsets."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,19 +22,19 @@ from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 
 _ANSWER_WAIT_MS_MAX = 10_000
 _FETCH_BYTES_MAX = 4 * 1024 * 1024
-# What is read ahead of `poll`, of all partitions together.
+# Read-ahead of all partitions together.
 _QUEUE_KIB_MAX = 16 * 1024
-AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - its codes of its own are named so
+AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's own codes have such names
 
 
 def committed_consumer(options: ClientOptions) -> Any:
-    """A connected consumer of committed records, of no group. Raises LogUnavailableError, LogError.
+    """A connected consumer of committed records, without a group. Raises LogUnavailableError, LogError.
 
-    The end of a partition is an event (`AT_END`), for behind its last record there may be markers of transactions.
+    It reports the end of a partition as an event (`AT_END`), because transaction markers may follow the last record.
     """
     ours: dict[str, object] = {
         **ALONE,
-        "group.id": "bettong",  # must be there, and is not joined
+        "group.id": "bettong",  # required, but not joined
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
         "fetch.max.bytes": _FETCH_BYTES_MAX,
@@ -49,8 +49,8 @@ def committed_consumer(options: ClientOptions) -> Any:
 class TopicReader(Closing, ExternalReader):
     """A consumer of one topic, without a group. Use it from one thread.
 
-    Offsets that are missing (compacted away, aborted, markers of transactions) are skipped: `position` says how far
-    the reading is, whatever came last.
+    Missing offsets (compacted, aborted, transaction markers) are skipped: use `position` for the progress, not the
+    last record's offset.
     """
 
     def __init__(self, options: ClientOptions, topic: str) -> None:
@@ -61,14 +61,14 @@ class TopicReader(Closing, ExternalReader):
         self._consumer = committed_consumer(options)
 
     def partitions(self) -> list[int]:
-        """All partitions of the topic now. LogError when there is no such topic."""
+        """The current partitions of the topic. Raises LogError when there is no such topic."""
         found = topics_at(self._consumer, self._servers, wait_ms=_ANSWER_WAIT_MS_MAX).get(self._topic, 0)
         if not found:
             raise LogError(f"{self._name}: there is no such topic; create it, or correct the application")
         return list(range(found))
 
     def bounds(self, partitions: list[int]) -> dict[int, tuple[int, int]]:
-        """For each partition the offset of its oldest record, and the one behind its newest."""
+        """For each partition the offset of its oldest record, and the one after its newest."""
         found: dict[int, tuple[int, int]] = {}
         for partition in partitions:
             with self._translating("asking for offsets"):
@@ -81,13 +81,13 @@ class TopicReader(Closing, ExternalReader):
         return found
 
     def assign(self, starts: Mapping[int, int]) -> None:
-        """Reads these partitions, each from its offset."""
+        """Starts to read these partitions, each from its offset."""
         self._positions = dict(starts)
         with self._translating("beginning to read"):
             self._consumer.assign([self._topic_partition(*start) for start in starts.items()])
 
     def poll(self, timeout_ms: int, records_max: int) -> dict[int, ExternalRecords]:
-        """The next records of each partition; nothing while the cluster is away.
+        """The next records of each partition; nothing while the cluster is unavailable.
 
         Raises LogTruncatedError when records were deleted before they were read.
         """
@@ -123,7 +123,7 @@ class TopicReader(Closing, ExternalReader):
         return self._positions[partition]
 
     def lag(self) -> int:
-        """Records that are there and were not returned yet, as far as the last fetch said."""
+        """Records that were not returned yet, by the end offsets of the last fetch."""
         total = 0
         for partition, position in self._positions.items():
             with self._translating("asking for offsets"):
@@ -138,7 +138,7 @@ class TopicReader(Closing, ExternalReader):
 
     @contextmanager
     def _translating(self, doing: str) -> Iterator[None]:
-        """What librdkafka raises as ours."""
+        """Maps librdkafka's errors to ours."""
         try:
             yield
         except KafkaException as error:
