@@ -19,7 +19,7 @@ from bettong.local.redis_server import RedisServer
 from bettong.schema.schema import schema_of
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.kafka_topic import KafkaConnector
-from bettong_receiver.connectors.partitioned_files import PartitionedFilesConnector, FolderLine
+from bettong_receiver.connectors.partitioned_files import FolderLine, PartitionedFilesConnector
 from bettong_receiver.connectors.postgres import PostgresConnector
 from bettong_receiver.connectors.redis_results import RedisConnector
 from bettong_receiver.connectors.two_phase import TwoPhaseConnector

@@ -28,7 +28,7 @@ from bettong_receiver.connectors.partitioned_files import (
     COMMIT_INTERVAL_S,
     PartitionedFilesConnector,
     folder_of,
-    read_placed,
+    read_folder_lines,
     route,
 )
 from bettong_receiver.delivery.delivery import Delivery
@@ -355,7 +355,7 @@ def test_arrow_reads_the_folders_back(tmp_path: Path) -> None:
 def test_a_frame_of_another_schema_is_none_of_the_sinks() -> None:
     other = decode(rows([b"x"], origin="notes/notes-in/0", sequence=1, previous=0))
     with pytest.raises(FrameError, match="it does not follow Note"):
-        read_placed(schema_of(Note), ["key"])(other)
+        read_folder_lines(schema_of(Note), ["key"])(other)
 
 
 def test_a_folder_that_depends_on_where_a_receiver_was_started_is_refused() -> None:

@@ -34,7 +34,9 @@ def subscriber_values(room: Room, sinks: Iterable[str]) -> dict[str, str | int |
 
 def _queue(subscriber: ConnectedSubscriber, stalled_s: float) -> SubscriberQueue:
     waiting_bytes = subscriber.sending if subscriber.write_since_s is not None else 0
-    return SubscriberQueue(subscriber.sink, subscriber.address, round(stalled_s, 3), waiting_bytes, subscriber.lag)
+    return SubscriberQueue(
+        subscriber.sink, subscriber.address, round(stalled_s, 3), waiting_bytes, subscriber.lag
+    )
 
 
 def _of_sink(rows: Sequence[SubscriberQueue]) -> dict[str, int | float]:

@@ -79,7 +79,7 @@ class Edition:
         return self._load(on_disk=False)
 
     def write(self, path: Path) -> str:
-        """Writes the edition; returns a reference for `load`. Who can write that file can run code where it is loaded."""
+        """Writes the edition; returns a reference for `load`. Who can write the file can run code in its readers."""
         modules = {
             name: [each.path, each.source.decode("latin-1"), each.is_package]
             for name, each in self.modules.items()

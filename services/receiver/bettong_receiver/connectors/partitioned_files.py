@@ -214,7 +214,9 @@ class PartitionedFilesConnector(SinkConnector[FolderLine]):
     def _recover(self) -> None:
         path = self._folder / _JOURNAL
         if not path.exists():
-            if unexpected := [each.name for each in self._folder.iterdir() if each.name not in _NAMES_IN_EMPTY]:
+            if unexpected := [
+                each.name for each in self._folder.iterdir() if each.name not in _NAMES_IN_EMPTY
+            ]:
                 raise PositionError(
                     f"{self._folder} has no {_JOURNAL}, but holds {min(unexpected)}; name an empty folder, or restore"
                     f" {_JOURNAL} from the backup that the files are from"

@@ -34,7 +34,9 @@ class Refusals:
         """Whether a refused message stops the sink."""
         return self.on_error == STOP
 
-    def with_refusals(self, progress: DeliveryProgress, refused: Mapping[int, Mapping[int, str]]) -> DeliveryProgress:
+    def with_refusals(
+        self, progress: DeliveryProgress, refused: Mapping[int, Mapping[int, str]]
+    ) -> DeliveryProgress:
         """Progress that includes these refusals: reasons by frame offset and index."""
         if self.on_error == DEAD_LETTER:
             pending = progress.outbox.pending | {offset: dict(reasons) for offset, reasons in refused.items()}

@@ -270,7 +270,7 @@ class TransactionalTopic(Closing):
             raise translated(error, f"{self._name}: {doing}", self._options.servers) from None
 
     def _answered(self, doing: str, call: Callable[[], object]) -> None:
-        """Calls librdkafka, maps its errors. These must not reference the client: a retry loop may hold them for long."""
+        """Calls librdkafka, maps its errors. These do not reference the client: a retry loop may keep them for long."""
         try:
             call()
             return

@@ -1,4 +1,4 @@
-"""The interceptor that checks, before a call runs and while it lasts, whether its token has the permission."""
+"""The interceptor that checks, before a call runs and while it lasts, whether its token permits it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.edges.grpc_server.wrapper import Behaviour, Context, Handler, Wrapper, behaviour_of, handler_like
 from bettong.logs import Logger
 
-# By the full name of a method: the permission that its first message needs. A method that is not named is refused.
+# The permission that a method's first message needs, by the method's full name. Other methods are refused.
 Permissions = Mapping[str, Callable[[Any], Permission]]
 
-# Probes show no token; they only learn whether the service serves.
+# Health probes need no token; they only learn whether the service serves.
 _OPEN = "/grpc.health.v1.Health/"
 
-# How often a call that goes on is checked: so long it may outlive its token.
+# Interval of checks during a call: a call may outlive its token for this long.
 _CHECK_S = 1.0
 
 
 class CallGuard(Wrapper):
     """Refuses calls with UNAUTHENTICATED (no token, an unknown one) or PERMISSION_DENIED (not this stream or sink).
 
-    A call that lasts is ended in the same way within 1 s after its token, or what it may, was taken away.
+    A running call ends with the same status within 1 s after its token or permission was revoked.
     """
 
     def __init__(self, grants: Reloaded[Grants], permissions: Permissions, log: Logger) -> None:
@@ -67,7 +67,7 @@ class CallGuard(Wrapper):
 
 
 class _Call:
-    """One call: its token, that token's holder, and the permission it needs, once its first message is known."""
+    """One call: its token, the token's holder, and the permission that its first message needs."""
 
     def __init__(
         self, grants: Reloaded[Grants], permission_of: Callable[[Any], Permission] | None, token: str | None
@@ -79,12 +79,12 @@ class _Call:
         self._permission: Permission = ListSources()
 
     def read_first(self, message: Any) -> None:
-        """Reads from the first message which permission the call needs."""
+        """Derives the needed permission from the first message."""
         if self._permission_of is not None:
             self._permission = self._permission_of(message)
 
     def refusal(self) -> tuple[grpc.StatusCode, str] | None:
-        """Why the call may not go on, by the grants of now."""
+        """Why the call is not permitted by the current grants; None when it is."""
         holder = self._grants.current().holder(self._token)
         if holder is None:
             what = "this token is not known here" if self._token else "no token was shown"
@@ -106,21 +106,21 @@ class _Call:
 async def _first_judged(
     requests: AsyncIterator[Any], asked: _Call, context: Context, log: Logger
 ) -> AsyncIterator[Any]:
-    """The requests; the first one is shown to the rule before it is passed on."""
+    """Yields the requests; checks the permission for the first one before."""
     first = True
     async for request in requests:
         if first:
             asked.read_first(request)
             await _end(context, asked.refusal(), log)
             first = False
-        # The call may last, and is not to hold it here.
+        # Hold no reference here: the call may last long.
         given = [request]
         del request
         yield given.pop()
 
 
 async def _end(context: Context, refusal: tuple[grpc.StatusCode, str] | None, log: Logger) -> None:
-    """Ends the call with a refusal, if there is one."""
+    """Aborts the call if there is a refusal."""
     if refusal is None:
         return
     code, text = refusal
@@ -130,7 +130,7 @@ async def _end(context: Context, refusal: tuple[grpc.StatusCode, str] | None, lo
 
 
 def _bearer(context: Context) -> str | None:
-    """The token of `authorization: Bearer TOKEN`; None without one, and when there are two."""
+    """The token of `authorization: Bearer TOKEN`; None without one, or with several."""
     metadata = context.invocation_metadata()
     shown = [value for key, value in metadata or () if key == "authorization"]
     if len(shown) != 1:

@@ -1,14 +1,14 @@
-"""The interceptors that read the request of calls that take one.
+"""The interceptors that read the request of calls with a single request.
 
-gRPC reads it before a call runs: then nobody has asked for a token, and nothing bounds how many there are, what they
-hold and how long they take. So `OneRequest`, the innermost, turns such a method into one whose requests stream, which
-gRPC runs at once, and `Reading`, the outermost, reads the one request when the guard between them has seen the token.
+gRPC reads it before a call runs: before the token is checked, and without a bound on the number, size and duration of
+requests. So `OneRequest`, the innermost interceptor, turns such a method into one with streaming requests, which gRPC
+runs at once, and `Reading`, the outermost, reads the request when the guard between them has checked the token.
 
-A request has as many bytes as its method needs, and nothing here holds it while its call lasts: so much would be held
+A request's size is limited by its method, and nothing here references it while its call lasts: that memory would be
 outside every bound.
 
-Bytes that are no request end a call with INVALID_ARGUMENT. Left to gRPC, they end it with UNKNOWN, which says nothing,
-and a traceback in the service's log.
+Bytes that are no request end a call with INVALID_ARGUMENT. gRPC itself would end it with UNKNOWN, without a reason, and
+with a traceback in the service's log.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from bettong.edges.grpc_server.receiving import Receiving
 from bettong.edges.grpc_server.wrapper import Context, Handler, Wrapper, behaviour_of, handler_like
 from bettong.logs import Logger
 
-# A request comes in one piece, or takes as long as 4 MB on a line of 4 Mbit/s. It is waited for in short parts: what
-# has come while this process stood still is seen in the next one.
+# A request arrives in one piece, or takes about as long as 4 MB at 4 Mbit/s. The wait is split into short parts, so
+# that a request which arrived while this process was suspended is seen in the next part.
 REQUEST_S_MAX = 10
 _PART_S = 1.0
-# Of methods for which nothing else is said: the name of a service, or nothing at all.
+# Default limit for methods: their requests hold the name of a service, or nothing.
 REQUEST_BYTES_MAX = 4096
 
 
 class Reading(Wrapper):
-    """Reads and parses the one request of a call, within bounds. Of a method that takes several, it holds none."""
+    """Reads and parses the request of a call, within bounds. For streaming requests it only avoids to keep them."""
 
     def __init__(self, receiving: Receiving, log: Logger, request_bytes_max: Mapping[str, int]) -> None:
-        """`request_bytes_max`: by the full name of a method, where its request may have more than REQUEST_BYTES_MAX."""
+        """`request_bytes_max`: limits by the full name of a method, other than REQUEST_BYTES_MAX."""
         self._receiving = receiving
         self._bytes_max = request_bytes_max
         self._pending = PendingRequests()
@@ -69,7 +69,7 @@ class Reading(Wrapper):
         context: Context,
         log: Logger,
     ) -> AsyncGenerator[Any, None]:
-        """The request, once it has come whole. This generator stays as long as the call, so it gives it away."""
+        """Yields the complete request. Keeps no reference, because this generator lives as long as the call."""
         peer = context.peer()
         if self._pending.is_full_for(peer):
             text = (
@@ -83,7 +83,7 @@ class Reading(Wrapper):
         yield parsed.pop()
 
     async def _whole(self, requests: AsyncIterator[bytes], peer: str, log: Logger) -> bytes | None:
-        """The bytes of the request; None when none came, or not in time: then its connection is closed."""
+        """The bytes of the request; None if none came. When it is not complete in time, closes the connection."""
         reading = asyncio.ensure_future(_first(requests))
         self._receiving.opened(peer)
         try:
@@ -108,7 +108,7 @@ class Reading(Wrapper):
 
 
 class OneRequest(Wrapper):
-    """Serves a method that takes one request as one whose requests stream, of which it takes the first."""
+    """Serves a method with one request as a method with streaming requests, of which it reads the first."""
 
     def wrapped(self, handler: Handler, method: str) -> Handler:
         """See Wrapper."""
@@ -125,7 +125,7 @@ class OneRequest(Wrapper):
 
 @dataclass(frozen=True, slots=True)
 class _ParseOne:
-    """What parses the request, as `OneRequest` leaves it for `Reading`: so that knows the methods that take one."""
+    """The parser that `OneRequest` leaves for `Reading`, which recognises methods with one request by it."""
 
     parse: Callable[[bytes], Any] | None
 
@@ -140,7 +140,7 @@ class _Refused:
 
 
 def _parsed(data: bytes | None, parse: Callable[[bytes], Any], bytes_max: int) -> list[Any] | _Refused:
-    """The request alone in a list, from which it can be taken; or why the call is refused."""
+    """The request in a list, so that the caller can drop the reference; or why the call is refused."""
     invalid = grpc.StatusCode.INVALID_ARGUMENT
     if data is None:
         text = f"the call ended, or took longer than {REQUEST_S_MAX} s, before its request had come whole"
@@ -156,7 +156,7 @@ def _parsed(data: bytes | None, parse: Callable[[bytes], Any], bytes_max: int) -
 
 
 def _keeping_none(handler: Handler) -> Handler:
-    """The same, but that what gRPC iterates with is left alone: it holds each request until the next one has come."""
+    """The same handler, without gRPC's own request iterator, which keeps each request until the next one arrives."""
     behaviour = behaviour_of(handler)
 
     async def requests(context: Context) -> AsyncGenerator[Any, None]:
@@ -171,7 +171,7 @@ def _keeping_none(handler: Handler) -> Handler:
 
 
 async def _first(requests: AsyncIterator[bytes]) -> bytes | None:
-    # What gRPC iterates with: not closed, it holds the message until the garbage collector comes.
+    # Closes gRPC's iterator, which would keep the message until the next garbage collection.
     messages = cast("AsyncGenerator[bytes, None]", aiter(requests))
     async with contextlib.aclosing(messages):
         return await anext(messages, None)

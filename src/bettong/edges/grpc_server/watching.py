@@ -1,4 +1,4 @@
-"""Watches requests that have come in part, and closes the connections that hold too much of them."""
+"""Watches partly received messages, and closes the connections that hold too much of them."""
 
 import asyncio
 import threading
@@ -8,19 +8,19 @@ from bettong.edges.grpc_server.connections import hang_up, received_bytes
 from bettong.edges.grpc_server.receiving import Receiving
 from bettong.logs import Logger
 
-# Between two polls a network of 10 Gbit/s brings 25 MB, this machine itself some more. A poll takes 20 us a
-# connection, a twentieth of a core at most.
+# Between two polls a network of 10 Gbit/s delivers 25 MB, loopback somewhat more. A poll takes 20 us per connection,
+# at most a twentieth of a core.
 _POLL_S = 0.02
 _POLL_TIMES = 20
-# While all sessions together could not hold too much.
+# While all sessions together cannot exceed the bounds.
 _IDLE_POLL_S = 5.0
 
 
 async def watch(receiving: Receiving, log: Logger) -> None:
-    """Closes the connections that hold most before they are read while that is too much, until it is cancelled."""
+    """Closes the connections with the most unread bytes while these exceed a bound, until it is cancelled."""
     over = threading.Event()
     try:
-        # A thread of its own: the event loop is at its busiest when much comes in.
+        # On its own thread, because the event loop is busiest when many bytes arrive.
         await asyncio.to_thread(_watch, receiving, over, log)
     finally:
         over.set()
