@@ -1,4 +1,4 @@
-"""kafka-python's client for topics, and its errors as ours."""
+"""Connects kafka-python's admin client, and maps its errors."""
 
 from kafka import KafkaAdminClient
 from kafka.errors import (
@@ -18,7 +18,7 @@ from bettong.errors import LogError
 
 CONNECT_WAIT_MS_MAX = 10_000
 
-# A broker that answers nothing for this long is given up and connected to again. Below the time that people wait.
+# A broker that does not answer for this long is reconnected to. Shorter than people's patience.
 REQUEST_WAIT_MS_MAX = 5_000
 
 # kafka-python waits up to 30 s between two attempts to connect; a broker restarts in 4 s.
@@ -28,10 +28,10 @@ _RECONNECT_WAIT_MS_MAX = 500
 def connect(
     connection: KafkaConnection, *, wait_ms_max: int, request_wait_ms_max: int = REQUEST_WAIT_MS_MAX
 ) -> KafkaAdminClient:
-    """A connected client, which gives up a request after `request_wait_ms_max`, or `REQUEST_WAIT_MS_MAX`.
+    """A connected client; its requests time out after `request_wait_ms_max`, at most `REQUEST_WAIT_MS_MAX`.
 
-    Raises LogUnavailableError when no broker answers within `wait_ms_max`, and leaves nothing behind then; LogError
-    when it refuses the password, SettingsError when that cannot be read.
+    Raises LogUnavailableError when no broker answers within `wait_ms_max`, and then leaks no thread; LogError when
+    it refuses the password, SettingsError when the password file cannot be read.
     """
     networks: list[KafkaNetClient] = []
 
@@ -63,7 +63,7 @@ def connect(
 def translated(
     error: BaseException, doing: str, bootstrap: str, connection: KafkaConnection | None = None
 ) -> LogError:
-    """Kafka's error as ours: `doing` says what failed, and to which topic; `connection`: of Bettong's own Kafka."""
+    """Maps Kafka's error. `doing` names the operation and its topic; `connection`: for Bettong's own Kafka."""
     spoken = f"; BETTONG_KAFKA_SECURITY is {connection.security}" if connection is not None else ""
     return log_error(
         doing,
@@ -76,5 +76,5 @@ def translated(
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same question may be answered later. kafka-python asks broker -1 for a partition without a leader."""
+    """Whether a retry may succeed. For a partition without a leader kafka-python asks broker -1 (UnknownBrokerId)."""
     return isinstance(error, RetriableError | UnknownBrokerIdError)
