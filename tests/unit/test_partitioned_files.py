@@ -153,7 +153,7 @@ def test_nothing_is_seen_before_a_commit_and_all_of_it_behind(tmp_path: Path) ->
 
 
 def test_much_that_waits_is_committed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bettong_receiver.connectors.partitioned_files._WAITING_BYTES_MAX", 100)
+    monkeypatch.setattr("bettong_receiver.connectors.partitioned_files._BUFFERED_BYTES_MAX", 100)
     with opened(tmp_path) as one:
         one.deliver(0, 0, ["a", "a"])
         assert files_of(tmp_path) == {}
@@ -241,9 +241,9 @@ def test_the_files_after_crashes_are_those_of_an_undisturbed_run(
             if kind == "commit":
                 one.commit()
             elif kind == "torn":
-                write_waiting = one.connector._write_waiting  # type: ignore[attr-defined]
-                if one.connector._waiting:  # type: ignore[attr-defined]
-                    write_waiting()
+                write_buffer = one.connector._write_buffer  # type: ignore[attr-defined]
+                if one.connector._buffer:  # type: ignore[attr-defined]
+                    write_buffer()
             if kind == "stop":
                 one.delivery.finish()
             if kind in ("crash", "stop", "torn"):
@@ -269,7 +269,7 @@ def test_a_file_that_was_deleted_in_the_middle_of_a_commit_is_not_missed(tmp_pat
         one.deliver(0, 0, ["a", "b"])
         one.commit()
         one.deliver(0, 1, ["a", "b"])
-        one.connector._write_waiting()  # type: ignore[attr-defined]
+        one.connector._write_buffer()  # type: ignore[attr-defined]
     (tmp_path / "key=a" / "00000.jsonl").unlink()
     go_on(tmp_path, {0: [["a", "b"], ["a", "b"]]}, commits=True)
     both = expected({0: [["a", "b"], ["a", "b"]]})
@@ -282,7 +282,7 @@ def test_a_file_shorter_than_the_journal_says_is_refused_with_its_name_and_a_rem
         one.deliver(0, 0, ["a"])
         one.commit()
         one.deliver(0, 1, ["a"])
-        one.connector._write_waiting()  # type: ignore[attr-defined]
+        one.connector._write_buffer()  # type: ignore[attr-defined]
     (tmp_path / "key=a" / "00000.jsonl").write_bytes(b"x")
     with pytest.raises(
         PositionError, match=r"00000.jsonl has 1 bytes, but 35 by .positions; restore .* empty it"

@@ -1,7 +1,7 @@
-"""What Prometheus reads of a service: its live metrics, by the names in `bettong.metrics`. Counts nothing itself.
+"""Serves a service's live metrics to Prometheus, under the names in `bettong.metrics`. Counts nothing itself.
 
-Plain HTTP, for reading alone. Texts (errors, what is waited for) are not among the series, and labels are names of the
-application: sources, sinks, stages, partitions.
+Plain HTTP, read only. Texts (errors, reasons for waiting) are not exported; labels are names of the application:
+sources, sinks, stages, partitions.
 """
 
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ from bettong.services import SERVICES
 from bettong.worker.balance import AccountKind, PartitionAccounts
 from bettong.worker.stopwatch import times_of
 
-# A scrape may wait for Redis for one attempt; Prometheus gives up after 10 s by default.
+# A scrape waits for one attempt to reach Redis; Prometheus gives up after 10 s by default.
 _ATTEMPTS_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose metrics an endpoint serves."""
+    """The service whose metrics an endpoint serves."""
 
     service: str
     application: str
@@ -41,9 +41,9 @@ class Identity:
 
 
 class MetricsEndpoint:
-    """Serves the series of one service from entering to leaving, on threads of its own; does nothing without `listen`.
+    """Serves the series of one service inside its `with` block, on its own threads; does nothing without `listen`.
 
-    Raises SettingsError, on entering, when it cannot listen.
+    Raises SettingsError on entering when it cannot listen.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class MetricsEndpoint:
         except OSError as error:
             raise SettingsError(
                 f"BETTONG_METRICS_LISTEN: cannot listen on {self._listen}: {error.strerror or error};"
-                " choose another address, or stop who listens there"
+                " choose another address, or stop the process that listens there"
             ) from None
 
         self._log.info("metrics for Prometheus", address=f"{host}:{server.server_port}")
@@ -90,7 +90,7 @@ class MetricsEndpoint:
 
 
 def families(record: MetricValues, partitions: Partitions) -> list[Metric]:
-    """The series of a service's record and of those of partitions, in the order of `metrics.SERIES`. Pure."""
+    """The series of a service's record and of its partitions' records, in the order of `metrics.SERIES`. Pure."""
     found: dict[str, Metric] = {}
     service = str(record.get(SERVICE.name, ""))
     scopes = _scopes(service)
@@ -116,7 +116,7 @@ def families(record: MetricValues, partitions: Partitions) -> list[Metric]:
 
 
 def _of_computations(series: Series, text: str) -> list[tuple[str, float]]:
-    """By computation or output, what a partition's text says of it; nothing where another version wrote it."""
+    """Values by computation or output, parsed from a partition's metric; empty if another version wrote it."""
     try:
         if series.metric is TIMES:
             times = times_of(text or "{}")
@@ -128,7 +128,7 @@ def _of_computations(series: Series, text: str) -> list[tuple[str, float]]:
 
 
 def _labelled(series: Series, record: MetricValues) -> Iterator[tuple[dict[str, str], object]]:
-    """The values of a series in a record: of the metric itself, or of what stands behind its name."""
+    """The values of a series in a record, with labels from the suffixes of the metric's name."""
     if not series.labels:
         yield {}, record.get(series.metric.name)
         return
@@ -164,7 +164,7 @@ class _MetricsCollector(Collector):
         self._has_partitions = Scope.PARTITION in _scopes(identity.service)
 
     def collect(self) -> Iterator[Metric]:
-        """See Collector. Called by a scrape, on a thread of its own."""
+        """See Collector. Called for each scrape, on a separate thread."""
         record, service = self._live.latest, self._identity.service
         yield self._one("bettong_service_info", {**self._named(), "version": version("bettong")}, 1)
         age_s = self._live.age_s()
@@ -176,7 +176,7 @@ class _MetricsCollector(Collector):
             states.add_sample("bettong_state", {"service": service, "state": state}, held)
         yield states
         partitions: Partitions = {}
-        if self._has_partitions and record.get(STATE.name) != STANDBY:  # the one that leads reports them
+        if self._has_partitions and record.get(STATE.name) != STANDBY:  # the leader reports them
             try:
                 partitions = self._live.partitions(attempts_s=_ATTEMPTS_S)
                 readable = 1
@@ -212,4 +212,4 @@ def _scopes(service: str) -> tuple[Scope, ...]:
 
 
 def _nothing() -> None:
-    """The end of an endpoint that never listened."""
+    """Stops an endpoint that never listened."""
