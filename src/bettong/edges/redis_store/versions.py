@@ -5,7 +5,7 @@ from bettong.errors import StoreError
 
 
 class RedisVersions:
-    """`snapshots.references.NamedBytes` in Redis: a hash a series. Raises StoreError."""
+    """`snapshots.references.NamedBytes` in Redis: one hash per series. Raises StoreError."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
