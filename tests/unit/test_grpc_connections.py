@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bettong.edges.grpc_server import connections
-from bettong.edges.grpc_server.connections import hang_up, received_bytes
+from bettong.edges.grpc_server.connections import close_connection, received_bytes
 
 
 @contextlib.contextmanager
@@ -50,21 +50,21 @@ def ended(client: socket.socket) -> bool:
     return client.recv(1) == b""
 
 
-@pytest.mark.parametrize("crowded", [False, True])
-def test_a_connection_is_looked_at_and_hung_up(*, crowded: bool) -> None:
+@pytest.mark.parametrize("may_exceed_bounds", [False, True])
+def test_a_connection_is_looked_at_and_hung_up(*, may_exceed_bounds: bool) -> None:
     with connected() as (peer, client, connection):
         client.sendall(b"x" * 100)
         assert connection.recv(100, socket.MSG_WAITALL)
-        with no_descriptor_free() if crowded else contextlib.nullcontext():
+        with no_descriptor_free() if may_exceed_bounds else contextlib.nullcontext():
             assert received_bytes().get(peer) == (100 if sys.platform.startswith("linux") else None)
-            assert hang_up(peer)
-            assert not hang_up("ipv4:127.0.0.1:1")
+            assert close_connection(peer)
+            assert not close_connection("ipv4:127.0.0.1:1")
         assert ended(client)
 
 
 def test_looking_keeps_no_connection_open() -> None:
     with connected() as (peer, client, connection):
-        assert not hang_up(f"{peer}0")
+        assert not close_connection(f"{peer}0")
         received_bytes()
         connection.close()
         assert ended(client)
@@ -73,4 +73,4 @@ def test_looking_keeps_no_connection_open() -> None:
 def test_where_nothing_can_be_listed_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_DESCRIPTORS", Path("/nowhere"))
     assert received_bytes() == {}
-    assert not hang_up("ipv4:127.0.0.1:1")
+    assert not close_connection("ipv4:127.0.0.1:1")

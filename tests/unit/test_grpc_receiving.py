@@ -27,11 +27,11 @@ def look(one: Receiving, received: Mapping[str, int]) -> dict[str, Excess]:
 
 def test_few_sessions_need_no_check() -> None:
     one = receiving(A, B)
-    assert not one.crowded.is_set()
+    assert not one.may_exceed_bounds.is_set()
     one.opened(C)
-    assert one.crowded.is_set()
+    assert one.may_exceed_bounds.is_set()
     one.closed(A)
-    assert not one.crowded.is_set()
+    assert not one.may_exceed_bounds.is_set()
 
 
 def test_what_was_delivered_is_not_held() -> None:
@@ -126,13 +126,13 @@ def test_sessions_that_together_could_exceed_the_part_of_their_connection_are_lo
     )
     for peer in (A, B, A, B):
         one.opened(peer)
-        assert not one.crowded.is_set()
+        assert not one.may_exceed_bounds.is_set()
     one.opened(A)
-    assert one.crowded.is_set()
+    assert one.may_exceed_bounds.is_set()
     one.closed(B)
-    assert one.crowded.is_set()
+    assert one.may_exceed_bounds.is_set()
     one.closed(A)
-    assert not one.crowded.is_set()
+    assert not one.may_exceed_bounds.is_set()
 
 
 def test_what_is_delivered_while_the_system_is_asked_is_never_taken_for_a_part() -> None:

@@ -370,4 +370,4 @@ def test_a_record_with_a_header_whose_name_is_no_text_is_read_without_times(erro
         def headers(self) -> None:
             raise error
 
-    assert reader._beside(cast("Any", External())) == (b"", b"")
+    assert reader._headers_of(cast("Any", External())) == (b"", b"")

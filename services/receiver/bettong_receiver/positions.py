@@ -75,13 +75,13 @@ def _read(key: PositionKey, values: Mapping[str, Any]) -> tuple[DeliveryProgress
         raise PositionError(f"it belongs to partition {found.partition} of {found.application}/{found.sink}")
     table = _table_of(key.sink, values)
     progress = DeliveryProgress(
-        _whole(values["offset"]), table, DeliveryCounts(**values["counts"]), values["adopts"]
+        _non_negative(values["offset"]), table, DeliveryCounts(**values["counts"]), values["adopts"]
     )
     progress.outbox = _outbox_of(values["outbox"])
-    return progress, _whole(values["length_bytes"])
+    return progress, _non_negative(values["length_bytes"])
 
 
-def _whole(value: object) -> int:
+def _non_negative(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise TypeError(f"expected a whole number from 0 on, got {str(value)[:100]}")
     return value
@@ -93,10 +93,10 @@ def _table_of(sink: str, values: Mapping[str, Any]) -> DeliveryTable:
         Origin(origin): each for origin, each in values["origins"].items() if origin.startswith(f"{sink}/")
     }
     table = DeliveryTable.of(
-        {origin: SequenceNumber(_whole(highest)) for origin, (highest, _) in origins.items()}
+        {origin: SequenceNumber(_non_negative(highest)) for origin, (highest, _) in origins.items()}
     )
-    table.heard_ns = {origin: _whole(age_ns) for origin, (_, age_ns) in origins.items()}
-    table.age_ns, table.clock_ns, table.behind = map(_whole, values["age"])
+    table.heard_ns = {origin: _non_negative(age_ns) for origin, (_, age_ns) in origins.items()}
+    table.age_ns, table.clock_ns, table.behind = map(_non_negative, values["age"])
     return table
 
 

@@ -74,7 +74,7 @@ class Reporter:
             metric_values |= self._tasks.metrics()
             metric_values[metrics.SKIPPED.name] = self._tasks.skipped()
         metric_values |= self._lags
-        await _on(self._redis, lambda: self._write(metric_values))
+        await _run_on(self._redis, lambda: self._write(metric_values))
 
     async def follow_lag(self) -> None:
         """Measures the lag regularly, which also shows whether Kafka is available.
@@ -85,7 +85,7 @@ class Reporter:
         topics = set(self._topics.values())
         while True:
             try:
-                ends = await _on(self._kafka, lambda: self._admin.ends(topics))
+                ends = await _run_on(self._kafka, lambda: self._admin.ends(topics))
             except LogError as error:
                 self._status.set_waiting("Kafka", str(error))
                 self._lags = {}
@@ -118,5 +118,5 @@ class Reporter:
             self._writes = True
 
 
-def _on(executor: ThreadPoolExecutor, call: Callable[[], _Result]) -> Awaitable[_Result]:
+def _run_on(executor: ThreadPoolExecutor, call: Callable[[], _Result]) -> Awaitable[_Result]:
     return asyncio.get_running_loop().run_in_executor(executor, call)

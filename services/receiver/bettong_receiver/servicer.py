@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 
 from bettong.config.access import Read
-from bettong.edges.grpc_server import ClientShares, Permissions, caller, hang_up
+from bettong.edges.grpc_server import ClientShares, Permissions, caller, close_connection
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.errors import LogError, LogTruncatedError
 from bettong.identifiers import TopicPartition
@@ -27,7 +27,7 @@ from bettong_receiver.subscriptions import (
     RefusedSubscription,
     Subscription,
     SubscriptionRefusal,
-    held_ahead,
+    reader_bytes,
     starts,
 )
 from bettong_receiver.tracing import SubscriberTracing
@@ -162,7 +162,7 @@ class SubscribeServicer:
                 f"{subscribers} subscribers, at most BETTONG_RECEIVER_SUBSCRIBERS_MAX={self._subscribers_max}",
             )
         positions_bytes = _POSITIONS_TIMES * request.ByteSize()
-        if not self.room.has_room_for(held_ahead(self._ahead_bytes_max) + positions_bytes):
+        if not self.room.has_room_for(reader_bytes(self._ahead_bytes_max) + positions_bytes):
             await context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 f"{subscribers} subscribers that read have all of BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX"
@@ -207,7 +207,7 @@ class SubscribeServicer:
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="subscriber")
         opened: list[Subscription] = []
         try:
-            await self.room.reserve(subscriber, held_ahead(self._ahead_bytes_max) + subscriber.positions)
+            await self.room.reserve(subscriber, reader_bytes(self._ahead_bytes_max) + subscriber.positions)
             await loop.run_in_executor(thread, lambda: opened.append(self._subscribe(request, newest, peer)))
             (subscription,) = opened
             await self._write(subscription, subscription.opening(), context, subscriber)
@@ -253,7 +253,7 @@ class SubscribeServicer:
             )
             if ending.done():
                 await ending
-            hang_up(context.peer())
+            close_connection(context.peer())
             # gRPC's error about a status that it could not send is of no use.
             await asyncio.gather(ending, return_exceptions=True)
         finally:

@@ -123,7 +123,7 @@ def _resume_from(position: pb.Position, sink: str, facts: LogFacts) -> DeliveryP
     return DeliveryProgress(position.offset, DeliveryTable.of(highest), adopts=beginning > 0)
 
 
-def held_ahead(ahead_bytes: int) -> int:
+def reader_bytes(ahead_bytes: int) -> int:
     """The memory of a reader that reads ahead `ahead_bytes`."""
     return _READER_TIMES * ahead_bytes
 
@@ -154,7 +154,7 @@ class Subscription:
     ) -> None:
         """`open_reader(starts)` connects, and its errors propagate. It reads ahead `ahead_bytes_max`."""
         self._tracing = tracing
-        self.held = held_ahead(ahead_bytes_max)
+        self.held = reader_bytes(ahead_bytes_max)
         self._responses: Iterator[pb.SubscribeResponse] = iter(())
         self._format = sink_format
         self._progress = progress
@@ -174,7 +174,7 @@ class Subscription:
         if found := self._next_responses():
             return found
         records = self._reader.poll(_POLL_MS, _RECORDS_MAX)
-        self.held = max(self.held, held_ahead(max((len(each.value) for each in records), default=0)))
+        self.held = max(self.held, reader_bytes(max((len(each.value) for each in records), default=0)))
         self._responses = self.responses(records)
         return self._next_responses()
 

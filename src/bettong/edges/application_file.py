@@ -42,7 +42,7 @@ def load(reference: str) -> Application:
         module = _run(specification, reference)
     finally:
         sys.path.remove(str(path.parent))
-    return _chosen(module, reference)
+    return _choose_application(module, reference)
 
 
 def loaded_module(reference: str) -> tuple[Path, ModuleType]:
@@ -108,7 +108,7 @@ class Edition:
         name = _module_name(path)
         instead_of = before.modules if before is not None else {}
         with importing(path.parent, self.modules, on_disk=on_disk, instead_of=instead_of):
-            return _chosen(_run(self.modules[name].spec(name), self.reference), self.reference)
+            return _choose_application(_run(self.modules[name].spec(name), self.reference), self.reference)
 
 
 def _path_text(reference: str) -> str:
@@ -154,7 +154,7 @@ def _run(specification: ModuleSpec, reference: str) -> ModuleType:
     return module
 
 
-def _chosen(module: ModuleType, reference: str) -> Application:
+def _choose_application(module: ModuleType, reference: str) -> Application:
     path_text, _, name = reference.partition(":")
     found = {key: value for key, value in vars(module).items() if isinstance(value, Application)}
     if name and name in found:

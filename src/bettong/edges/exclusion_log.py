@@ -94,14 +94,14 @@ class ExclusionLog:
         with LogReader(self._where, firsts, frame_bytes_max=self._frame_bytes_max) as reader:
             while any(at < ends[partition] for (_, partition), at in reader.positions().items()):
                 for record in reader.poll(_POLL_MS, _RECORDS_MAX):
-                    self._take(record.partition, record.offset, record.value)
+                    self._apply(record.partition, record.offset, record.value)
                 if time.monotonic() > deadline_s:
                     raise LogUnavailableError(
                         f"{self._topic} was not read to its end in {_ANSWER_S_MAX:.0f} s; is Kafka at"
                         f" {self._where.bootstrap} running and reachable?"
                     )
 
-    def _take(self, partition: int, offset: int, value: bytes) -> None:
+    def _apply(self, partition: int, offset: int, value: bytes) -> None:
         try:
             stage, exclusion = decode_exclusion(value)
         except DecodeError as error:

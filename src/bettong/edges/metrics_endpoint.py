@@ -57,7 +57,7 @@ class MetricsEndpoint:
         self._listen = listen
         self._log = log
         self._metrics = _MetricsCollector(identity, live)
-        self._stop = _nothing
+        self._stop = _stop_nothing
 
     def __enter__(self) -> Self:
         if self._listen is None:
@@ -133,9 +133,9 @@ def _labelled(series: Series, record: MetricValues) -> Iterator[tuple[dict[str, 
         yield {}, record.get(series.metric.name)
         return
     for name, value in record.items():
-        metric, _, behind = name.partition("/")
-        if metric == series.metric.name and behind:
-            yield dict(zip(series.labels, behind.rsplit("/", len(series.labels) - 1), strict=True)), value
+        metric, _, suffix = name.partition("/")
+        if metric == series.metric.name and suffix:
+            yield dict(zip(series.labels, suffix.rsplit("/", len(series.labels) - 1), strict=True)), value
 
 
 def _family(name: str, meaning: str, metric: metric_series.Metric | None = None) -> Metric:
@@ -166,10 +166,12 @@ class _MetricsCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """See Collector. Called for each scrape, on a separate thread."""
         record, service = self._live.latest, self._identity.service
-        yield self._one("bettong_service_info", {**self._named(), "version": version("bettong")}, 1)
+        yield self._gauge(
+            "bettong_service_info", {**self._identity_labels(), "version": version("bettong")}, 1
+        )
         age_s = self._live.age_s()
         if age_s is not None:
-            yield self._one("bettong_heartbeat_age_seconds", {"service": service}, age_s)
+            yield self._gauge("bettong_heartbeat_age_seconds", {"service": service}, age_s)
         states = _family("bettong_state", BESIDE["bettong_state"][1])
         for state in STATES:
             held = float(record.get(STATE.name) == state)
@@ -182,7 +184,7 @@ class _MetricsCollector(Collector):
                 readable = 1
             except StoreError:
                 readable = 0
-            yield self._one("bettong_partition_metrics_readable", {}, readable)
+            yield self._gauge("bettong_partition_metrics_readable", {}, readable)
             if readable:
                 yield self._account_differences(record, partitions)
         yield from families(record, partitions)
@@ -193,7 +195,7 @@ class _MetricsCollector(Collector):
             family.add_sample("bettong_account_differences", {"stage": stage}, count)
         return family
 
-    def _named(self) -> dict[str, str]:
+    def _identity_labels(self) -> dict[str, str]:
         return {
             "application": self._identity.application,
             "instance": self._identity.instance,
@@ -201,7 +203,7 @@ class _MetricsCollector(Collector):
         }
 
     @staticmethod
-    def _one(name: str, labels: dict[str, str], value: float) -> Metric:
+    def _gauge(name: str, labels: dict[str, str], value: float) -> Metric:
         family = _family(name, BESIDE[name][1])
         family.add_sample(name, labels, value)
         return family
@@ -211,5 +213,5 @@ def _scopes(service: str) -> tuple[Scope, ...]:
     return SERVICES[service].scopes if service in SERVICES else ()
 
 
-def _nothing() -> None:
+def _stop_nothing() -> None:
     """Stops an endpoint that never listened."""

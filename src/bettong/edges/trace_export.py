@@ -208,7 +208,7 @@ class TraceExport(BlockThread):
             self._log.info("traces are exported again", endpoint=self._endpoint, dropped=self.dropped)
 
 
-class _NotOfExports(logging.Filter):
+class _ExportThreadFilter(logging.Filter):
     """Suppresses OpenTelemetry's log lines of exporting threads: it logs each attempt, while we log an outage once.
 
     Its loggers keep their level, because in a client's process the user may use OpenTelemetry, too.
@@ -219,14 +219,14 @@ class _NotOfExports(logging.Filter):
         return record.threadName != _THREAD
 
 
-_NOT_OF_EXPORTS = _NotOfExports()
+_EXPORT_THREAD_FILTER = _ExportThreadFilter()
 
 
 def _silence_opentelemetry() -> None:
     """Filters every logger of the loaded modules: a filter applies only to its own logger, and each module has one."""
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if name.startswith("opentelemetry.") and isinstance(logger, logging.Logger):
-            logger.addFilter(_NOT_OF_EXPORTS)
+            logger.addFilter(_EXPORT_THREAD_FILTER)
 
 
 class SpanExporter:

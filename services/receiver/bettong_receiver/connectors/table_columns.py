@@ -42,9 +42,9 @@ def faults(schema: Schema, columns: Sequence[TableColumn]) -> list[str]:
         column = by_name.get(field.name)
         if column is None:
             found.append(f"no column {field.name!r}, expected one of type {types_of(field)[0]}")
-        elif not _takes(column, field):
+        elif not _can_store(column, field):
             found.append(
-                f"column {field.name!r} is {_named(column)}, expected {' or '.join(types_of(field))}"
+                f"column {field.name!r} is {_type_name(column)}, expected {' or '.join(types_of(field))}"
             )
     names = {field.name for field in schema.fields}
     found += [
@@ -60,19 +60,19 @@ def types_of(field: Field) -> Sequence[str]:
     return sql_types(field)
 
 
-def _takes(column: TableColumn, field: Field) -> bool:
+def _can_store(column: TableColumn, field: Field) -> bool:
     if isinstance(field.form, NullableForm):
-        return _takes(column, field.form.held)
+        return _can_store(column, field.form.held)
     name = _NAMES.get(column.type, column.type)
     if name == "varchar" and column.modifier >= 0:
         width = field.dtype.itemsize if field.dtype is not None else None
         return field.kind is Kind.TEXT and width is not None and width <= column.modifier - _LIMIT_EXTRA
     if name == "numeric" and column.modifier >= 0:
-        return _takes_decimal(column, types_of(field))
+        return _can_store_decimal(column, types_of(field))
     return column.modifier < 0 and name in types_of(field)
 
 
-def _takes_decimal(column: TableColumn, types: Sequence[str]) -> bool:
+def _can_store_decimal(column: TableColumn, types: Sequence[str]) -> bool:
     """Whether a numeric column has enough digits, before and after the point, for one of these types."""
     limits = column.modifier - _LIMIT_EXTRA
     digits, scale = limits >> 16, limits & 0xFFFF
@@ -80,7 +80,7 @@ def _takes_decimal(column: TableColumn, types: Sequence[str]) -> bool:
     return any(scale >= least and digits - scale >= most - least for most, least in wanted)
 
 
-def _named(column: TableColumn) -> str:
+def _type_name(column: TableColumn) -> str:
     name = _NAMES.get(column.type, column.type)
     if column.modifier < 0:
         return name

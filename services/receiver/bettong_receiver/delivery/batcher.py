@@ -71,7 +71,7 @@ class SinkBatcher(Generic[Message]):
         for record in records:
             reasons = self._to_resume.pop((record.key, record.offset), None)
             if reasons is not None and record.frame is not None:
-                self._write(record.key, record.offset, record.frame, reasons)
+                self._append_dead_letters(record.key, record.offset, record.frame, reasons)
 
     def dead_letters(self) -> list[OutputRecord]:
         """The records to append to the log, in order. Call `appended` afterwards."""
@@ -118,11 +118,11 @@ class SinkBatcher(Generic[Message]):
         """Call it once the connector has stored these batches except `refused`, which may become `dead_letters`."""
         self._stored |= {batch.key: batch.moving.progress.offset for batch in batches}
         for key, reasons in refused.items():
-            progress = self._refusing(key, reasons)
+            progress = self._progress_after_refusal(key, reasons)
             self._moving[key].progress = progress
             frames = {each.offset: each.frame for each in self._batches[key].frames}
             for offset, pending in progress.outbox.pending.items():
-                self._write(key, offset, frames[offset], pending)
+                self._append_dead_letters(key, offset, frames[offset], pending)
         self._batches = {}  # frees their messages before the next round is read
 
     def _batch(self, key: SinkPartition, frames: list[FrameMessages[Message]]) -> SinkBatch[Message]:
@@ -131,9 +131,9 @@ class SinkBatcher(Generic[Message]):
         return SinkBatch(key, frames, self._moving[key], refusing)
 
     def _position_refusing(self, key: SinkPartition, refused: Mapping[int, str]) -> bytes:
-        return encode_position(self._moving[key].key, self._refusing(key, refused))
+        return encode_position(self._moving[key].key, self._progress_after_refusal(key, refused))
 
-    def _refusing(self, key: SinkPartition, refused: Mapping[int, str]) -> DeliveryProgress:
+    def _progress_after_refusal(self, key: SinkPartition, refused: Mapping[int, str]) -> DeliveryProgress:
         """The progress of a partition when these messages of its batch are refused."""
         found: dict[int, dict[int, str]] = {}
         frames = self._batches[key].frames
@@ -143,7 +143,9 @@ class SinkBatcher(Generic[Message]):
             found.setdefault(frames[number].offset, {})[index - starts[number]] = reason
         return self._refusals_of(key).with_refusals(self._moving[key].progress, found)
 
-    def _write(self, key: SinkPartition, offset: int, frame: Frame, reasons: Mapping[int, str]) -> None:
+    def _append_dead_letters(
+        self, key: SinkPartition, offset: int, frame: Frame, reasons: Mapping[int, str]
+    ) -> None:
         records, self._last[key] = self._refusals_of(key).dead_letters(
             key.partition, offset, frame, reasons, self._last[key]
         )

@@ -77,7 +77,7 @@ class Delivery(Generic[Message]):
     def starts(self) -> dict[TopicPartition, int]:
         """For each (topic, partition) the lowest offset that any connector lacks."""
         starts = [batcher.starts() for _, batcher in self._feeds]
-        return {self._log_of(key): min(each[key] for each in starts) for key in self._offsets}
+        return {self._topic_partition(key): min(each[key] for each in starts) for key in self._offsets}
 
     def deliver(self, records: Sequence[Record]) -> bool:
         """Delivers records; returns whether there was anything to deliver. Call it regularly, also without records.
@@ -137,9 +137,9 @@ class Delivery(Generic[Message]):
 
     def offsets(self) -> dict[TopicPartition, int]:
         """For each (topic, partition) the next offset of the first connector."""
-        return {self._log_of(key): each for key, each in self._offsets.items()}
+        return {self._topic_partition(key): each for key, each in self._offsets.items()}
 
-    def _log_of(self, key: SinkPartition) -> TopicPartition:
+    def _topic_partition(self, key: SinkPartition) -> TopicPartition:
         sink, partition = key
         return TopicPartition(self._topics[sink], partition)
 

@@ -10,8 +10,8 @@ from kafka.errors import KafkaError
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.connections import Options, named
-from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, translated
-from bettong.edges.kafka_log.option_names import of_librdkafka, without_counterpart
+from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, map_kafka_python_error
+from bettong.edges.kafka_log.option_names import to_librdkafka, unsupported_by_librdkafka
 from bettong.errors import LogError, SettingsError
 
 # Delivery guarantees depend on these; a connection may not set them.
@@ -60,7 +60,7 @@ class ClientOptions:
 
     def for_librdkafka(self) -> dict[str, object]:
         """The options for a librdkafka client, without the servers."""
-        return of_librdkafka(self._options)
+        return to_librdkafka(self._options)
 
     def connect(self, kind: Callable[..., Any], **ours: object) -> Any:
         """A connected client of `kind` (a class of kafka-python); `ours` overrides the options.
@@ -73,7 +73,7 @@ class ClientOptions:
         try:
             return kind(**(defaults | mine | ours))
         except KafkaError as error:
-            raise translated(error, "connecting", self.servers) from None
+            raise map_kafka_python_error(error, "connecting", self.servers) from None
         except (AssertionError, OSError, TypeError, ValueError) as error:
             # An option of the wrong type, or a missing certificate file.
             raise LogError(
@@ -83,7 +83,7 @@ class ClientOptions:
 
 def _faults(options: Options) -> list[str]:
     known = {key for kind in _KINDS for key in kind.DEFAULT_CONFIG}
-    without = set(without_counterpart(options))
+    without = set(unsupported_by_librdkafka(options))
     faults = []
     for name in sorted(options):
         if name in OURS:

@@ -12,9 +12,9 @@ from bettong.edges.external_reader import ExternalReader, ExternalRecords
 from bettong.edges.kafka_log.librdkafka import (
     ALONE,
     connect,
-    fault,
-    is_outside,
-    may_pass,
+    is_out_of_range,
+    is_transient,
+    map_librdkafka_error,
     polled,
     topics_at,
 )
@@ -71,7 +71,7 @@ class TopicReader(Closing, ExternalReader):
         """For each partition the offset of its oldest record, and the one after its newest."""
         found: dict[int, tuple[int, int]] = {}
         for partition in partitions:
-            with self._translating("asking for offsets"):
+            with self._mapping_errors("asking for offsets"):
                 answer = self._consumer.get_watermark_offsets(
                     self._topic_partition(partition), timeout=_ANSWER_WAIT_MS_MAX / 1000
                 )
@@ -83,7 +83,7 @@ class TopicReader(Closing, ExternalReader):
     def assign(self, starts: Mapping[int, int]) -> None:
         """Starts to read these partitions, each from its offset."""
         self._positions = dict(starts)
-        with self._translating("beginning to read"):
+        with self._mapping_errors("beginning to read"):
             self._consumer.assign([self._topic_partition(*start) for start in starts.items()])
 
     def poll(self, timeout_ms: int, records_max: int) -> dict[int, ExternalRecords]:
@@ -91,13 +91,13 @@ class TopicReader(Closing, ExternalReader):
 
         Raises LogTruncatedError when records were deleted before they were read.
         """
-        with self._translating("reading"):
+        with self._mapping_errors("reading"):
             answer = polled(self._consumer, timeout_ms, records_max)
         found: dict[int, ExternalRecords] = {}
         for each in answer:
             partition, offset = each.partition(), each.offset()
             if (event := each.error()) is not None:
-                self._take_note(partition, offset, event)
+                self._handle_event(partition, offset, event)
                 continue
             if (records := found.get(partition)) is None:
                 records = found[partition] = ExternalRecords()
@@ -107,16 +107,16 @@ class TopicReader(Closing, ExternalReader):
             self._positions[partition] = offset + 1
         return found
 
-    def _take_note(self, partition: int, offset: int, event: KafkaError) -> None:
+    def _handle_event(self, partition: int, offset: int, event: KafkaError) -> None:
         if event.code() == AT_END:
             self._positions[partition] = max(self._positions[partition], offset)
-        elif is_outside(event):
+        elif is_out_of_range(event):
             raise LogTruncatedError(
                 f"{self._name}: an offset that is needed is not there any more:"
                 f" {self._positions.get(partition)} of partition {partition} ({event.str()})"
             )
-        elif not may_pass(event):
-            raise fault(event, f"{self._name}: reading", self._servers)
+        elif not is_transient(event):
+            raise map_librdkafka_error(event, f"{self._name}: reading", self._servers)
 
     def position(self, partition: int) -> int:
         """The next offset of a partition that `poll` may return: all records below it were returned."""
@@ -126,7 +126,7 @@ class TopicReader(Closing, ExternalReader):
         """Records that were not returned yet, by the end offsets of the last fetch."""
         total = 0
         for partition, position in self._positions.items():
-            with self._translating("asking for offsets"):
+            with self._mapping_errors("asking for offsets"):
                 known = self._consumer.get_watermark_offsets(self._topic_partition(partition), cached=True)
             if known is not None:
                 total += max(0, known[1] - position)
@@ -137,12 +137,12 @@ class TopicReader(Closing, ExternalReader):
         self._consumer.close()
 
     @contextmanager
-    def _translating(self, doing: str) -> Iterator[None]:
+    def _mapping_errors(self, doing: str) -> Iterator[None]:
         """Maps librdkafka's errors to ours."""
         try:
             yield
         except KafkaException as error:
-            raise fault(error.args[0], f"{self._name}: {doing}", self._servers) from None
+            raise map_librdkafka_error(error.args[0], f"{self._name}: {doing}", self._servers) from None
 
     def _topic_partition(self, partition: int, offset: int = OFFSET_INVALID) -> TopicPartition:
         return TopicPartition(self._topic, partition, offset)

@@ -22,8 +22,8 @@ from bettong.closing import Closing
 from bettong.edges.external_kafka.client_options import ClientOptions
 from bettong.edges.external_kafka.record_sizes import KeyValue, RecordSizes, batch_limit
 from bettong.edges.external_kafka.topic_reader import AT_END, committed_consumer
-from bettong.edges.kafka_log.connecting import translated
-from bettong.edges.kafka_log.librdkafka import connect, fault, may_pass, polled
+from bettong.edges.kafka_log.connecting import map_kafka_python_error
+from bettong.edges.kafka_log.librdkafka import connect, is_transient, map_librdkafka_error, polled
 from bettong.errors import LogError, LogUnavailableError
 
 # The broker aborts the transaction of a receiver that is dead for longer, so that readers need not wait for it.
@@ -97,12 +97,12 @@ class TransactionalTopic(Closing):
         """
         self._check_topics()
         self._producer, _ = connect(Producer, self._options.connection, self._producer_options())
-        self._answered(
+        self._call_librdkafka(
             "fencing off older writers", lambda: self._producer.init_transactions(_ANSWER_WAIT_S_MAX)
         )
         end = self._end_of_positions()
         found: dict[bytes, bytes] = {}
-        self._answered("reading positions", lambda: found.update(self._read_positions(end)))
+        self._call_librdkafka("reading positions", lambda: found.update(self._read_positions(end)))
         return found
 
     def too_large(self, records: Sequence[KeyValue]) -> list[int]:
@@ -114,7 +114,7 @@ class TransactionalTopic(Closing):
 
         Raises LogUnavailableError when another writer has opened since: then nothing is appended.
         """
-        self._answered("appending", lambda: self._append(outgoing, positions))
+        self._call_librdkafka("appending", lambda: self._append(outgoing, positions))
 
     def close(self) -> None:
         """Drops the producer. The next one aborts its open transaction, or the broker does after 30 s. Never raises."""
@@ -185,7 +185,7 @@ class TransactionalTopic(Closing):
         """Checks the topics, and creates that of positions if it is missing."""
         admin = self._options.connect(KafkaAdminClient)
         try:
-            self._partitions = self._translated_call(
+            self._partitions = self._call_kafka_python(
                 "looking at topics", lambda: self._count(admin, self._topic)
             )
             if self._has_topic and not self._partitions:
@@ -194,8 +194,8 @@ class TransactionalTopic(Closing):
                 )
             if self._has_topic:
                 self._sizes = RecordSizes(self._options.for_librdkafka(), batch_limit(admin, self._topic))
-            if not self._translated_call("looking at topics", lambda: self._count(admin, self._positions)):
-                self._translated_call("creating the topic of positions", lambda: self._create(admin))
+            if not self._call_kafka_python("looking at topics", lambda: self._count(admin, self._positions)):
+                self._call_kafka_python("creating the topic of positions", lambda: self._create(admin))
         finally:
             admin.close()
 
@@ -203,7 +203,7 @@ class TransactionalTopic(Closing):
         partition = PythonTopicPartition(self._positions, 0)
         admin = self._options.connect(KafkaAdminClient)
         try:
-            ends = self._translated_call(
+            ends = self._call_kafka_python(
                 "asking for the end of positions",
                 lambda: admin.list_partition_offsets({partition: OffsetSpec.LATEST}),
             )
@@ -247,7 +247,7 @@ class TransactionalTopic(Closing):
                         position = each.offset() + 1
                     elif each.error().code() == AT_END:
                         position = each.offset()
-                    elif not may_pass(each.error()):
+                    elif not is_transient(each.error()):
                         raise KafkaException(each.error())
                 if time.monotonic() > deadline_s:
                     raise LogUnavailableError(
@@ -262,14 +262,14 @@ class TransactionalTopic(Closing):
     def _name(self) -> str:
         return f"topic {self._topic} of Kafka at {self._options.servers}"
 
-    def _translated_call(self, doing: str, call: Callable[[], _Found]) -> _Found:
+    def _call_kafka_python(self, doing: str, call: Callable[[], _Found]) -> _Found:
         """Calls kafka-python and maps its errors."""
         try:
             return call()
         except PythonKafkaError as error:
-            raise translated(error, f"{self._name}: {doing}", self._options.servers) from None
+            raise map_kafka_python_error(error, f"{self._name}: {doing}", self._options.servers) from None
 
-    def _answered(self, doing: str, call: Callable[[], object]) -> None:
+    def _call_librdkafka(self, doing: str, call: Callable[[], object]) -> None:
         """Calls librdkafka, maps its errors. These do not reference the client: a retry loop may keep them for long."""
         try:
             call()
@@ -280,4 +280,4 @@ class TransactionalTopic(Closing):
             raise LogUnavailableError(
                 f"{self._name}: another process has taken over; only one may do this work, stop the other"
             )
-        raise fault(error, f"{self._name}: {doing}", self._options.servers)
+        raise map_librdkafka_error(error, f"{self._name}: {doing}", self._options.servers)

@@ -18,7 +18,7 @@
 
 from bettong.edges.grpc_server.callers import caller
 from bettong.edges.grpc_server.client_shares import ClientShares
-from bettong.edges.grpc_server.connections import hang_up
+from bettong.edges.grpc_server.connections import close_connection
 from bettong.edges.grpc_server.guard import Permissions
 from bettong.edges.grpc_server.pending import OTHER_CALLS_MAX
 from bettong.edges.grpc_server.receiving import Bound, Receiving
@@ -32,5 +32,5 @@ __all__ = [
     "Receiving",
     "ServerSecurity",
     "caller",
-    "hang_up",
+    "close_connection",
 ]

@@ -27,7 +27,7 @@ _RECEIVED = struct.Struct("=Q")
 _RECEIVED_OFFSET = 128
 
 
-def hang_up(peer: str) -> bool:
+def close_connection(peer: str) -> bool:
     """Shuts down a peer's connection, with all its calls; returns whether it was found.
 
     gRPC notices at once, as if the client had disconnected: it frees the connection's memory, and the client's calls
@@ -64,7 +64,7 @@ def _connections() -> Iterator[tuple[str, socket.socket]]:
         # Other threads may close it meanwhile.
         with contextlib.suppress(OSError):
             if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-                with _SPARE.of(descriptor) as connection:
+                with _RESERVED.of(descriptor) as connection:
                     if name := _name(connection):
                         yield name, connection
 
@@ -80,7 +80,7 @@ def _descriptors() -> Sequence[int]:
         return range(min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], _DESCRIPTORS_MAX))
 
 
-class _Spare:
+class _ReservedDescriptor:
     """A reserved descriptor: a duplicate of the inspected one, which other threads may close and reopen meanwhile.
 
     It is allocated at the start, because clients may use up all descriptors with connections.
@@ -106,7 +106,7 @@ class _Spare:
                 os.dup2(self._nothing, self._own, inheritable=False)
 
 
-_SPARE = _Spare()
+_RESERVED = _ReservedDescriptor()
 
 
 def _name(connection: socket.socket) -> str:

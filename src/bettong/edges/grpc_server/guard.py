@@ -44,20 +44,20 @@ class CallGuard(Wrapper):
 
     def _guarded(self, behaviour: Behaviour, method: str, streaming: bool) -> Behaviour:  # noqa: FBT001 - gRPC's flag
         async def call(request: Any, context: Context) -> Any:
-            asked = _Call(self._grants, self._permissions.get(method), _bearer(context))
+            authorization = _Authorization(self._grants, self._permissions.get(method), _bearer(context))
             log = self._log.bind(method=method, peer=context.peer())
-            await _end(context, asked.refusal(), log)
-            HOLDER.set(asked.holder_name)
+            await _abort_if_refused(context, authorization.refusal(), log)
+            HOLDER.set(authorization.holder_name)
             if streaming:
-                judged = _first_judged(request, asked, context, log)
+                authorized = _authorize_first(request, authorization, context, log)
             else:
-                asked.read_first(request)
-                await _end(context, asked.refusal(), log)
-                judged = request
-            work = asyncio.ensure_future(behaviour(judged, context))
+                authorization.read_first(request)
+                await _abort_if_refused(context, authorization.refusal(), log)
+                authorized = request
+            work = asyncio.ensure_future(behaviour(authorized, context))
             try:
                 while not (await asyncio.wait((work,), timeout=_CHECK_S))[0]:
-                    await _end(context, asked.refusal(), log)
+                    await _abort_if_refused(context, authorization.refusal(), log)
                 return work.result()
             finally:
                 work.cancel()
@@ -66,8 +66,8 @@ class CallGuard(Wrapper):
         return call
 
 
-class _Call:
-    """One call: its token, the token's holder, and the permission that its first message needs."""
+class _Authorization:
+    """The authorization of a call: its token, the holder, and the permission that its first message needs."""
 
     def __init__(
         self, grants: Reloaded[Grants], permission_of: Callable[[Any], Permission] | None, token: str | None
@@ -103,15 +103,15 @@ class _Call:
         return None
 
 
-async def _first_judged(
-    requests: AsyncIterator[Any], asked: _Call, context: Context, log: Logger
+async def _authorize_first(
+    requests: AsyncIterator[Any], authorization: _Authorization, context: Context, log: Logger
 ) -> AsyncIterator[Any]:
     """Yields the requests; checks the permission for the first one before."""
     first = True
     async for request in requests:
         if first:
-            asked.read_first(request)
-            await _end(context, asked.refusal(), log)
+            authorization.read_first(request)
+            await _abort_if_refused(context, authorization.refusal(), log)
             first = False
         # Hold no reference here: the call may last long.
         given = [request]
@@ -119,7 +119,9 @@ async def _first_judged(
         yield given.pop()
 
 
-async def _end(context: Context, refusal: tuple[grpc.StatusCode, str] | None, log: Logger) -> None:
+async def _abort_if_refused(
+    context: Context, refusal: tuple[grpc.StatusCode, str] | None, log: Logger
+) -> None:
     """Aborts the call if there is a refusal."""
     if refusal is None:
         return

@@ -22,7 +22,7 @@ from typing import Any, Never, NoReturn, cast
 import grpc
 from google.protobuf.message import DecodeError
 
-from bettong.edges.grpc_server.connections import hang_up
+from bettong.edges.grpc_server.connections import close_connection
 from bettong.edges.grpc_server.pending import REQUESTS_MAX, REQUESTS_PER_CONNECTION_MAX, PendingRequests
 from bettong.edges.grpc_server.receiving import Receiving
 from bettong.edges.grpc_server.wrapper import Context, Handler, Wrapper, behaviour_of, handler_like
@@ -50,7 +50,7 @@ class Reading(Wrapper):
         """See Wrapper."""
         parse, behaviour = handler.request_deserializer, behaviour_of(handler)
         if not isinstance(parse, _ParseOne):
-            return _keeping_none(handler) if handler.request_streaming else handler
+            return _without_request_iterator(handler) if handler.request_streaming else handler
         log = self._log.bind(method=method)
         bytes_max = self._bytes_max.get(method, REQUEST_BYTES_MAX)
 
@@ -77,12 +77,12 @@ class Reading(Wrapper):
                 " not come whole; send each at once, and call again"
             )
             await _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text, log)
-        parsed = _parsed(await self._whole(requests, peer, log), parse, bytes_max)
+        parsed = _parse(await self._read_bytes(requests, peer, log), parse, bytes_max)
         if isinstance(parsed, _Refused):
             await _refuse(context, parsed.code, parsed.text, log)
         yield parsed.pop()
 
-    async def _whole(self, requests: AsyncIterator[bytes], peer: str, log: Logger) -> bytes | None:
+    async def _read_bytes(self, requests: AsyncIterator[bytes], peer: str, log: Logger) -> bytes | None:
         """The bytes of the request; None if none came. When it is not complete in time, closes the connection."""
         reading = asyncio.ensure_future(_first(requests))
         self._receiving.opened(peer)
@@ -90,7 +90,7 @@ class Reading(Wrapper):
             with self._pending.pending(peer):
                 if (other := self._pending.peer_to_close()) is not None:
                     log.warning("connection closed: too many requests have not come whole", peer=other)
-                    await asyncio.to_thread(hang_up, other)
+                    await asyncio.to_thread(close_connection, other)
                 for _ in range(int(REQUEST_S_MAX / _PART_S)):
                     if (await asyncio.wait((reading,), timeout=_PART_S))[0]:
                         data = reading.result()
@@ -103,7 +103,7 @@ class Reading(Wrapper):
         log.warning(
             "connection closed: a request has not come whole in time", peer=peer, seconds=REQUEST_S_MAX
         )
-        await asyncio.to_thread(hang_up, peer)
+        await asyncio.to_thread(close_connection, peer)
         return None
 
 
@@ -139,7 +139,7 @@ class _Refused:
     text: str
 
 
-def _parsed(data: bytes | None, parse: Callable[[bytes], Any], bytes_max: int) -> list[Any] | _Refused:
+def _parse(data: bytes | None, parse: Callable[[bytes], Any], bytes_max: int) -> list[Any] | _Refused:
     """The request in a list, so that the caller can drop the reference; or why the call is refused."""
     invalid = grpc.StatusCode.INVALID_ARGUMENT
     if data is None:
@@ -155,7 +155,7 @@ def _parsed(data: bytes | None, parse: Callable[[bytes], Any], bytes_max: int) -
         return _Refused(invalid, text)
 
 
-def _keeping_none(handler: Handler) -> Handler:
+def _without_request_iterator(handler: Handler) -> Handler:
     """The same handler, without gRPC's own request iterator, which keeps each request until the next one arrives."""
     behaviour = behaviour_of(handler)
 

@@ -72,7 +72,7 @@ class Receiving:
         self._wide = 0  # connections whose sessions together could hold too much
         self._lock = threading.Lock()
         # Set while all sessions together, or those of one connection, could exceed a bound: polling is needed.
-        self.crowded = threading.Event()
+        self.may_exceed_bounds = threading.Event()
 
     def opened(self, peer: str) -> None:
         """A session has begun on this connection, or a call whose single request is incomplete."""
@@ -121,9 +121,9 @@ class Receiving:
         self._sessions += more
         self._wide += self._is_wide(connection)
         if self._wide or self._sessions * self._message_bytes_max > self._bytes_max:
-            self.crowded.set()
+            self.may_exceed_bounds.set()
         else:
-            self.crowded.clear()
+            self.may_exceed_bounds.clear()
 
     def _part_max(self, connection: _Connection) -> int:
         return connection.sessions * self._message_bytes_max + connection.delivered

@@ -33,10 +33,10 @@ class Reloaded(Generic[_Content]):
             signature = self._signature()
             if signature != self._seen:
                 self._seen = signature
-                self._renew()
+                self._reload()
             return self._content
 
-    def _renew(self) -> None:
+    def _reload(self) -> None:
         names = [str(path) for path in self._paths]
         try:
             self._content = self._read()

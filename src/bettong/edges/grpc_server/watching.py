@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 
-from bettong.edges.grpc_server.connections import hang_up, received_bytes
+from bettong.edges.grpc_server.connections import close_connection, received_bytes
 from bettong.edges.grpc_server.receiving import Receiving
 from bettong.logs import Logger
 
@@ -24,16 +24,16 @@ async def watch(receiving: Receiving, log: Logger) -> None:
         await asyncio.to_thread(_watch, receiving, over, log)
     finally:
         over.set()
-        receiving.crowded.set()
+        receiving.may_exceed_bounds.set()
 
 
 def _watch(receiving: Receiving, over: threading.Event, log: Logger) -> None:
     wait_s = 0.0
     while not over.wait(wait_s):
-        receiving.crowded.wait(_IDLE_POLL_S)
+        receiving.may_exceed_bounds.wait(_IDLE_POLL_S)
         begun_s = time.thread_time()
         for peer, excess in receiving.connections_to_close(received_bytes).items():
-            hang_up(peer)
+            close_connection(peer)
             log.warning(
                 "connection closed: its messages are incomplete or wait, and there is no memory for more",
                 peer=peer,

@@ -19,7 +19,7 @@ from kafka.errors import (
 from bettong.backoff import attempts
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
-from bettong.edges.kafka_log.connecting import connect, may_pass, translated
+from bettong.edges.kafka_log.connecting import connect, is_transient, map_kafka_python_error
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import TopicPartition
@@ -81,7 +81,7 @@ class LogAdmin(Closing):
             on_wait(f"waiting for Kafka at {self._bootstrap}, attempt {attempt}")
 
         def ask() -> None:
-            self._connected(_ATTEMPT_MS)
+            self._connect(_ATTEMPT_MS)
             self._ask("asking for the cluster", lambda client: client.describe_cluster(), _ATTEMPT_MS / 1000)
 
         attempts(deadline_s, _is_unavailable, first_s=0.1, max_s=2.0, on_pause=report_wait)(ask)
@@ -109,7 +109,7 @@ class LogAdmin(Closing):
             if error is NoError:
                 created.append(topic["name"])
             elif error is not TopicAlreadyExistsError:
-                raise translated(
+                raise map_kafka_python_error(
                     error(topic["error_message"]), f"creating topic {topic['name']}", self._bootstrap
                 )
         wait_ms = int(_ANSWER_WAIT_S_MAX * 1000)
@@ -179,7 +179,9 @@ class LogAdmin(Closing):
                     " `Alter` on the application's topics"
                 )
             if error is not NoError and self.partition_counts([result.name])[result.name] < partitions:
-                raise translated(error(result.error_message), f"{doing}: {result.name}", self._bootstrap)
+                raise map_kafka_python_error(
+                    error(result.error_message), f"{doing}: {result.name}", self._bootstrap
+                )
         if not only_check:
             self._await_partitions(fewer, partitions)
 
@@ -264,7 +266,7 @@ class LogAdmin(Closing):
             error = for_code(topic["error_code"])
             missing = error is UnknownTopicOrPartitionError
             if error is not NoError and not (missing and may_be_missing):
-                raise translated(error(), f"asking for topic {topic['name']}", self._bootstrap)
+                raise map_kafka_python_error(error(), f"asking for topic {topic['name']}", self._bootstrap)
             if not missing:
                 found[topic["name"]] = topic
         return found
@@ -279,7 +281,7 @@ class LogAdmin(Closing):
         )
         return {name: int(answer["topic"][name][_TOPIC_LIMIT]["value"]) for name in topics}
 
-    def _connected(self, wait_ms_max: int) -> Any:
+    def _connect(self, wait_ms_max: int) -> Any:
         if self._client is None:
             self._client = connect(
                 self._connection,
@@ -295,9 +297,9 @@ class LogAdmin(Closing):
         wait_s_max = self._answer_wait_s_max if wait_s_max is None else wait_s_max
         repeated = attempts(wait_s_max, _may_be_repeated, max_s=0.5)
         try:
-            return repeated(lambda: question(self._connected(int(wait_s_max * 1000))))
+            return repeated(lambda: question(self._connect(int(wait_s_max * 1000))))
         except KafkaError as error:
-            raise translated(error, doing, self._bootstrap) from None
+            raise map_kafka_python_error(error, doing, self._bootstrap) from None
 
 
 def _is_unavailable(error: BaseException) -> bool:
@@ -305,4 +307,4 @@ def _is_unavailable(error: BaseException) -> bool:
 
 
 def _may_be_repeated(error: BaseException) -> bool:
-    return may_pass(error) and not isinstance(error, UnknownTopicOrPartitionError)
+    return is_transient(error) and not isinstance(error, UnknownTopicOrPartitionError)

@@ -13,7 +13,7 @@ from kafka.net.compat import KafkaNetClient
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.faults import bootstrap_servers, log_error
-from bettong.edges.kafka_log.secured import python_options, settings_fault, why_not
+from bettong.edges.kafka_log.secured import diagnose_refusal, python_options, settings_error
 from bettong.errors import LogError
 
 CONNECT_WAIT_MS_MAX = 10_000
@@ -54,27 +54,28 @@ def connect(
         for each in networks:
             each.close()
         raise (
-            why_not(connection) or translated(error, "connecting", connection.bootstrap, connection)
+            diagnose_refusal(connection)
+            or map_kafka_python_error(error, "connecting", connection.bootstrap, connection)
         ) from None
     except OSError as error:
-        raise settings_fault(error.strerror or str(error), connection) from None
+        raise settings_error(error.strerror or str(error), connection) from None
 
 
-def translated(
+def map_kafka_python_error(
     error: BaseException, doing: str, bootstrap: str, connection: KafkaConnection | None = None
 ) -> LogError:
     """Maps Kafka's error. `doing` names the operation and its topic; `connection`: for Bettong's own Kafka."""
-    spoken = f"; BETTONG_KAFKA_SECURITY is {connection.security}" if connection is not None else ""
+    security = f"; BETTONG_KAFKA_SECURITY is {connection.security}" if connection is not None else ""
     return log_error(
         doing,
         bootstrap,
-        (str(error) or type(error).__name__) + spoken,
+        (str(error) or type(error).__name__) + security,
         is_missing=isinstance(error, UnknownTopicOrPartitionError),
         is_too_large=isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError),
-        may_pass=may_pass(error),
+        is_transient=is_transient(error),
     )
 
 
-def may_pass(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Whether a retry may succeed. For a partition without a leader kafka-python asks broker -1 (UnknownBrokerId)."""
     return isinstance(error, RetriableError | UnknownBrokerIdError)

@@ -13,7 +13,7 @@ def bootstrap_servers(bootstrap: str) -> str:
 
 
 def log_error(
-    doing: str, bootstrap: str, reason: str, *, is_missing: bool, is_too_large: bool, may_pass: bool
+    doing: str, bootstrap: str, reason: str, *, is_missing: bool, is_too_large: bool, is_transient: bool
 ) -> LogError:
     """The error to raise. `doing` names the operation and its topic; `reason` is Kafka's own text."""
     if is_missing:
@@ -22,7 +22,7 @@ def log_error(
         )
     if is_too_large:
         return LogError(f"{doing}: larger than the topic takes; raise its max.message.bytes ({reason})")
-    if may_pass:
+    if is_transient:
         return LogUnavailableError(
             f"{doing}: no answer from Kafka at {bootstrap}; is it running and reachable? ({reason})"
         )

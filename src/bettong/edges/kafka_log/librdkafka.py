@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX
 from bettong.edges.kafka_log.faults import bootstrap_servers, log_error
-from bettong.edges.kafka_log.secured import SILENT, librdkafka_options, refusal, settings_fault
+from bettong.edges.kafka_log.secured import SILENT, librdkafka_options, refusal, settings_error
 from bettong.errors import LogError, LogUnavailableError
 
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
@@ -21,12 +21,12 @@ _MISSING = {
     KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - librdkafka's own codes have such names
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
 }
-_OUTSIDE = {
+_OUT_OF_RANGE = {
     KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001
     KafkaError.OFFSET_OUT_OF_RANGE,
     KafkaError._LOG_TRUNCATION,  # noqa: SLF001
 }
-_AWAY = {
+_UNAVAILABLE = {
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     KafkaError._MSG_TIMED_OUT,  # noqa: SLF001
     KafkaError._TIMED_OUT,  # noqa: SLF001
@@ -69,7 +69,7 @@ def connect(
     try:
         client = kind(_options(connection) | options | {"error_cb": note_refusal}, logger=SILENT)
     except KafkaException as error:
-        raise settings_fault(error.args[0].str(), connection) from None
+        raise settings_error(error.args[0].str(), connection) from None
     deadline_s = time.monotonic() + CONNECT_WAIT_MS_MAX / 1000
     try:
         while True:
@@ -106,7 +106,7 @@ def topics_at(client: Any, bootstrap: str, *, wait_ms: int) -> dict[str, int]:
     try:
         found = client.list_topics(timeout=wait_ms / 1000)
     except KafkaException as error:
-        raise fault(error.args[0], "connecting", bootstrap) from None
+        raise map_librdkafka_error(error.args[0], "connecting", bootstrap) from None
     return {name: len(topic.partitions) for name, topic in found.topics.items()}
 
 
@@ -121,7 +121,7 @@ def polled(consumer: Any, timeout_ms: int, records_max: int) -> list[Any]:
     return [first, *consumer.consume(records_max - 1, 0)] if records_max > 1 else [first]
 
 
-def fault(error: KafkaError, doing: str, bootstrap: str) -> LogError:
+def map_librdkafka_error(error: KafkaError, doing: str, bootstrap: str) -> LogError:
     """Maps librdkafka's error. `doing` names the operation and its topic."""
     return log_error(
         doing,
@@ -129,15 +129,15 @@ def fault(error: KafkaError, doing: str, bootstrap: str) -> LogError:
         f"{error.name()}: {error.str()}",
         is_missing=error.code() in _MISSING,
         is_too_large=error.code() in _TOO_LARGE,
-        may_pass=may_pass(error),
+        is_transient=is_transient(error),
     )
 
 
-def may_pass(error: KafkaError) -> bool:
+def is_transient(error: KafkaError) -> bool:
     """Whether a retry may succeed: no broker answers, or not yet."""
-    return error.code() in _AWAY or bool(error.retriable())
+    return error.code() in _UNAVAILABLE or bool(error.retriable())
 
 
-def is_outside(error: KafkaError) -> bool:
+def is_out_of_range(error: KafkaError) -> bool:
     """Whether a requested offset is not, or no longer, in the log."""
-    return error.code() in _OUTSIDE
+    return error.code() in _OUT_OF_RANGE

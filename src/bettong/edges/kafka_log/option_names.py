@@ -45,12 +45,12 @@ _HOST_NAMES = "ssl_check_hostname"
 _SERVERS = "bootstrap_servers"  # passed to each client separately
 
 
-def without_counterpart(options: Options) -> list[str]:
+def unsupported_by_librdkafka(options: Options) -> list[str]:
     """The options that librdkafka does not have, sorted."""
     return sorted(options.keys() - _NAMES.keys() - _SAME - {_HOST_NAMES, _SERVERS})
 
 
-def of_librdkafka(options: Options) -> dict[str, object]:
+def to_librdkafka(options: Options) -> dict[str, object]:
     """The options translated for librdkafka, without the servers and those that it does not have."""
     found: dict[str, object] = {}
     for name, value in options.items():

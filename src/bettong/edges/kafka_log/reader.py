@@ -11,7 +11,14 @@ from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
 from bettong.edges.kafka_log.fetched_ahead import FetchedAhead
-from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
+from bettong.edges.kafka_log.librdkafka import (
+    ALONE,
+    connect,
+    is_out_of_range,
+    map_librdkafka_error,
+    polled,
+    topics_at,
+)
 from bettong.edges.kafka_log.record import TIMES_HEADER, TRACE_HEADER, Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
@@ -23,8 +30,8 @@ _PARTITION_FETCH_BYTES_MIN = 256 * 1024
 _FETCH_WAIT_MS_MAX = 500
 
 # A lost connection is reported when it is not back after this long, and then at intervals.
-_ABSENCE_S = 1.0
-_ABSENCE_AGAIN_S = 5.0
+_OUTAGE_S = 1.0
+_OUTAGE_AGAIN_S = 5.0
 _PROBE_MS = 200
 
 # Partitions whose next offset is out of range are reported one by one: after the first, the reader waits this long
@@ -90,7 +97,7 @@ class LogReader(Closing):
                 "queued.max.messages.kbytes": max(fetch_bytes_max // 1024, 1),
                 "fetch.wait.max.ms": fetch_wait_ms,
                 "socket.timeout.ms": REQUEST_WAIT_MS_MAX,
-                "error_cb": self._suspect,
+                "error_cb": self._note_lost_connection,
                 **(self._fetched_ahead.options if counts_ahead else {}),
             },
         )
@@ -114,12 +121,12 @@ class LogReader(Closing):
         try:
             found = polled(self._consumer, timeout_ms, records_max)
         except KafkaException as error:
-            raise fault(error.args[0], f"reading {self._names()}", self._bootstrap) from None
+            raise map_librdkafka_error(error.args[0], f"reading {self._names()}", self._bootstrap) from None
         records = []
         for each in found:
             key = topic, partition = TopicPartition(each.topic(), each.partition())
             if (event := each.error()) is not None:
-                self._take_note(key, event)
+                self._handle_event(key, event)
                 continue
             if (expected := self._next.get(key)) is None:
                 continue  # removed since it was fetched
@@ -128,9 +135,9 @@ class LogReader(Closing):
                     f"{topic}/{partition}: offset {expected} is missing, the log goes on with {each.offset()};"
                     " records were deleted or compacted away, or their producer used transactions"
                 )
-            records.append(Record(topic, partition, expected, each.value() or b"", *_beside(each)))
+            records.append(Record(topic, partition, expected, each.value() or b"", *_headers_of(each)))
             self._next[key] = expected + 1
-        self._notice_absence(came=bool(records))
+        self._check_connection(has_records=bool(records))
         return records
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
@@ -170,7 +177,7 @@ class LogReader(Closing):
         return self._fetched_ahead.of(partition) if partition in self._next else None
 
     @property
-    def is_suspect(self) -> bool:
+    def is_note_lost_connection(self) -> bool:
         """Whether a connection was lost and the broker has not answered since. Does not block."""
         return self._is_suspect
 
@@ -182,18 +189,18 @@ class LogReader(Closing):
         """Closes the connection. Never raises."""
         self._consumer.close()
 
-    def _take_note(self, partition: TopicPartition, error: KafkaError) -> None:
-        if is_outside(error):
+    def _handle_event(self, partition: TopicPartition, error: KafkaError) -> None:
+        if is_out_of_range(error):
             if partition in self._next:
                 if not self._out_of_range:
                     self._out_of_range_due_s = time.monotonic() + _OUT_OF_RANGE_GATHER_S
                 self._out_of_range[partition] = error  # reported once: kept until the partition is removed
         elif error.code() in _DAMAGED:
-            raise fault(error, f"reading {self._names()}", self._bootstrap)
+            raise map_librdkafka_error(error, f"reading {self._names()}", self._bootstrap)
         else:
-            self._suspect(error)
+            self._note_lost_connection(error)
 
-    def _suspect(self, _error: KafkaError) -> None:
+    def _note_lost_connection(self, _error: KafkaError) -> None:
         """Notes a lost connection. librdkafka never reports that one is back."""
         self._is_suspect = True
 
@@ -238,11 +245,11 @@ class LogReader(Closing):
             return None
         return found
 
-    def _notice_absence(self, *, came: bool) -> None:
+    def _check_connection(self, *, has_records: bool) -> None:
         now_s = time.monotonic()
-        if came or not self._is_suspect:
+        if has_records or not self._is_suspect:
             self._is_suspect, self._reached_s = False, now_s
-        elif now_s - max(self._reached_s, self._reported_s) > _ABSENCE_S:
+        elif now_s - max(self._reached_s, self._reported_s) > _OUTAGE_S:
             self._probe(now_s)
 
     def _probe(self, now_s: float) -> None:
@@ -250,7 +257,7 @@ class LogReader(Closing):
             topics_at(self._consumer, self._bootstrap, wait_ms=_PROBE_MS)
         except LogUnavailableError:
             if self._on_wait and (
-                self._reported_s < self._reached_s or now_s - self._reported_s > _ABSENCE_AGAIN_S
+                self._reported_s < self._reached_s or now_s - self._reported_s > _OUTAGE_AGAIN_S
             ):
                 self._reported_s = now_s
                 self._on_wait(f"waiting for Kafka at {self._bootstrap} to go on reading {self._names()}")
@@ -261,7 +268,7 @@ class LogReader(Closing):
         return ", ".join(sorted({topic for topic, _ in self._next}))
 
 
-def _beside(message: Message) -> tuple[bytes, bytes]:
+def _headers_of(message: Message) -> tuple[bytes, bytes]:
     """The headers that `LogWriter` sets on a record; records of other clients may lack them or have others."""
     try:
         headers = cast("Sequence[tuple[str, bytes | None]] | None", message.headers())

@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.connections import named
-from bettong.edges.kafka_log.option_names import of_librdkafka
+from bettong.edges.kafka_log.option_names import to_librdkafka
 from bettong.errors import LogError, LogUnavailableError
 
 # Enough for librdkafka to be refused several times.
@@ -38,7 +38,7 @@ def python_options(connection: KafkaConnection) -> dict[str, object]:
 
 def librdkafka_options(connection: KafkaConnection) -> dict[str, object]:
     """Options of librdkafka. Raises SettingsError when the password cannot be read."""
-    return of_librdkafka(python_options(connection))
+    return to_librdkafka(python_options(connection))
 
 
 def refusal(error: KafkaError, doing: str, connection: KafkaConnection) -> LogError | None:
@@ -58,33 +58,33 @@ def refusal(error: KafkaError, doing: str, connection: KafkaConnection) -> LogEr
     return None
 
 
-def why_not(connection: KafkaConnection) -> LogError | None:
+def diagnose_refusal(connection: KafkaConnection) -> LogError | None:
     """Why a connection with TLS or a password fails; None when the cause is unknown.
 
     Blocks for about 1 s. kafka-python itself reports only a time-out.
     """
     if not (connection.security.tls or connection.security.sasl):
         return None
-    heard: list[KafkaError] = []
+    errors: list[KafkaError] = []
     options = {
         "bootstrap.servers": connection.bootstrap,
-        "error_cb": heard.append,
+        "error_cb": errors.append,
         **librdkafka_options(connection),
     }
     try:
         client = Producer(options, logger=SILENT)
     except KafkaException as error:
-        return settings_fault(error.args[0].str(), connection)
+        return settings_error(error.args[0].str(), connection)
     try:
         client.list_topics(timeout=_ANSWER_WAIT_S)
     except KafkaException:
         client.poll(0)
     finally:
         client.close()
-    return next((found for each in heard if (found := refusal(each, "connecting", connection))), None)
+    return next((found for each in errors if (found := refusal(each, "connecting", connection))), None)
 
 
-def settings_fault(reason: str, connection: KafkaConnection) -> LogError:
+def settings_error(reason: str, connection: KafkaConnection) -> LogError:
     """The error when a client cannot be created: a certificate file is missing or invalid."""
     return LogError(
         f"connecting to Kafka at {connection.bootstrap}: {reason}; correct"

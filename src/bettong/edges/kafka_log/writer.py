@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
-from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
+from bettong.edges.kafka_log.librdkafka import connect, map_librdkafka_error, topics_at
 from bettong.edges.kafka_log.record import TIMES_HEADER, TRACE_HEADER
 from bettong.edges.kafka_log.sizes import RECORD_BYTES, TRACE_BYTES, batch_bytes_max, value_bytes_max
 from bettong.errors import LogError, LogUnavailableError
@@ -143,7 +143,7 @@ class LogWriter(Closing):
         with self._changed:
             self._await_room(doing, size)
             number = next(self._numbers)
-            on_delivery = partial(self._answered, doing, number, size, on_done)
+            on_delivery = partial(self._on_delivery, doing, number, size, on_done)
             try:
                 self._producer.produce(
                     to.topic, value, partition=to.partition, on_delivery=on_delivery, headers=headers
@@ -218,7 +218,7 @@ class LogWriter(Closing):
             try:
                 self._producer.poll(_POLL_S)
                 if fatal is not None and not self._closed:
-                    self._fail(fault(fatal, "appending", self._bootstrap))
+                    self._fail(map_librdkafka_error(fatal, "appending", self._bootstrap))
             except KafkaException as error:
                 fatal = error.args[0]  # the answer that caused it follows, and names the partition
             with self._changed:
@@ -233,7 +233,7 @@ class LogWriter(Closing):
                     )
                 )
 
-    def _answered(
+    def _on_delivery(
         self, doing: str, number: int, size: int, on_done: Done, error: KafkaError | None, message: Any
     ) -> None:
         """The producer's delivery callback, called once for each value."""
@@ -253,7 +253,7 @@ class LogWriter(Closing):
         if self._failure is None:
             if self._closed and error.code() in _PURGED:
                 return LogError(f"{doing}: the writer was closed before Kafka answered")
-            first = fault(error, doing, self._bootstrap)
+            first = map_librdkafka_error(error, doing, self._bootstrap)
             self._fail(first)
             return first
         return type(self._failure)(f"{doing}: not answered, the writer stopped: {self._failure}")

@@ -34,7 +34,7 @@ _USER = re.compile(r"//[^/@\s]*@")
 _REASON_CHARACTERS_MAX = 300
 
 
-def may_pass(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Whether a retry may succeed."""
     status = _answer(error)[1]
     if status is not None:
@@ -43,12 +43,12 @@ def may_pass(error: BaseException) -> bool:
     return passing or isinstance(error, TimeoutError | ConnectionError) or _is(error, _PASSING_NAMES)
 
 
-def is_absence(error: FileNotFoundError) -> bool:
+def is_missing_object(error: FileNotFoundError) -> bool:
     """Whether only the object is missing, not its bucket."""
     return _answer(error)[0] != "NoSuchBucket"
 
 
-def complaint(error: BaseException) -> str:
+def cause_and_remedy(error: BaseException) -> str:
     """The cause and the remedy, to follow the name of the store."""
     reason = reason_of(error)
     if isinstance(error, FileNotFoundError):
@@ -58,7 +58,7 @@ def complaint(error: BaseException) -> str:
             "refuses these credentials; they come from the environment (for S3, AWS_ACCESS_KEY_ID and"
             f" AWS_SECRET_ACCESS_KEY) and must allow to list, read, write and delete ({reason})"
         )
-    if may_pass(error):
+    if is_transient(error):
         return (
             f"does not answer; is it reachable, and its address right (for S3, AWS_ENDPOINT_URL)? ({reason})"
         )

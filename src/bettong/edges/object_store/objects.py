@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from bettong.edges.object_store.faults import is_absence
+from bettong.edges.object_store.faults import is_missing_object
 from bettong.edges.object_store.store import Files, ObjectStore
 
 # Time limit of a command without content.
@@ -35,7 +35,7 @@ class Objects:
             try:
                 return bytes(files.cat_file(f"{root}/{path}", timeout=_transfer_s(_OBJECT_BYTES_MAX)))
             except FileNotFoundError as error:
-                if is_absence(error):
+                if is_missing_object(error):
                     return None
                 raise
 
@@ -48,7 +48,7 @@ class Objects:
             try:
                 found = files.ls(f"{root}/{path}", detail=True, timeout=_ANSWER_S_MAX)
             except FileNotFoundError as error:
-                if is_absence(error):
+                if is_missing_object(error):
                     return []
                 raise
             return [each["name"].rstrip("/").rpartition("/")[2] for each in found if each["type"] == kind]

@@ -9,7 +9,7 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 
 from bettong.backoff import attempts
-from bettong.edges.object_store.faults import complaint, may_pass, reason_of
+from bettong.edges.object_store.faults import cause_and_remedy, is_transient, reason_of
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 
 _CONNECT_WAIT_S_MAX = 3.0
@@ -77,10 +77,10 @@ class ObjectStore:
     def ask(self, doing: str, command: Callable[[Files, str], _Answer]) -> _Answer:
         """Calls `command` with the file system and the URL's path in it; returns its result. Raises StoreError."""
         try:
-            return attempts(_ATTEMPTS_S, may_pass)(lambda: command(*self._files()))
+            return attempts(_ATTEMPTS_S, is_transient)(lambda: command(*self._files()))
         except Exception as error:  # noqa: BLE001 - file systems pass on any error of their clients
-            kind = StoreUnavailableError if may_pass(error) else StoreError
-            raise kind(f"{doing}: {self._url} {complaint(error)}") from None
+            kind = StoreUnavailableError if is_transient(error) else StoreError
+            raise kind(f"{doing}: {self._url} {cause_and_remedy(error)}") from None
 
     def _files(self) -> tuple[Files, str]:
         """The file system, which fsspec caches per process and URL; a forked process gets its own."""

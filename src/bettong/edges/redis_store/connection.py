@@ -72,7 +72,7 @@ class RedisStore(Closing):
             secured["ssl_ca_certs"] = str(connection.ca)
         if connection.password_file is not None:
             connection.password()  # reports a missing file at once; one that disappears later may come back
-            secured["credential_provider"] = _OfFile(connection)
+            secured["credential_provider"] = _PasswordFile(connection)
         try:
             self._name = _without_secrets(connection.url)
             self._client = Redis.from_url(
@@ -136,10 +136,10 @@ class RedisStore(Closing):
         on_pause: Callable[[int], None] | None = None,
     ) -> _Answer:
         try:
-            return attempts(deadline_s, _may_pass, on_pause=on_pause)(lambda: command(self._client))
+            return attempts(deadline_s, _is_transient, on_pause=on_pause)(lambda: command(self._client))
         except RedisError as error:
-            kind = StoreUnavailableError if _may_pass(error) else StoreError
-            raise kind(f"{doing}: Redis at {self._name} {_complaint(error)}") from None
+            kind = StoreUnavailableError if _is_transient(error) else StoreError
+            raise kind(f"{doing}: Redis at {self._name} {_cause_and_remedy(error)}") from None
 
 
 def clock_ns(time: Sequence[int | bytes]) -> int:
@@ -152,7 +152,7 @@ class _NoPasswordError(RedisConnectionError):
     """The password file cannot be read when reconnecting. Transient, as other errors of connections."""
 
 
-class _OfFile(CredentialProvider):
+class _PasswordFile(CredentialProvider):
     """Reads the password file for each new connection."""
 
     def __init__(self, connection: RedisConnection) -> None:
@@ -167,12 +167,12 @@ class _OfFile(CredentialProvider):
         return (self._connection.user, password) if self._connection.user else (password,)
 
 
-def _may_pass(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     refused = isinstance(error, AuthenticationError | AuthorizationError)
     return isinstance(error, RedisConnectionError | RedisTimeoutError) and not refused
 
 
-def _complaint(error: RedisError) -> str:
+def _cause_and_remedy(error: RedisError) -> str:
     """The cause and the remedy."""
     reason = str(error) or type(error).__name__
     if isinstance(error, _NoPasswordError):

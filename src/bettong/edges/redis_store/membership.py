@@ -193,7 +193,7 @@ class RedisMembership:
                 (newest, epoch), holders, *found = together.execute()
             members = list(zip(numbers, found[::2], found[1::2], strict=True))
             lives = {slot: incarnation for slot, incarnation, _ in members if incarnation is not None}
-            held = {_parsed(partition): holder.partition(b":") for partition, holder in holders.items()}
+            held = {_partition_of(partition): holder.partition(b":") for partition, holder in holders.items()}
             return MembershipView(
                 int(epoch) if newest == run.encode() else None,
                 frozenset(lives),
@@ -269,7 +269,10 @@ class RedisMembership:
             else None
         )
         return HeartbeatResponse(
-            assignment, frozenset(map(_parsed, lost)), frozenset(map(_parsed, acquired)), clock_ns(time)
+            assignment,
+            frozenset(map(_partition_of, lost)),
+            frozenset(map(_partition_of, acquired)),
+            clock_ns(time),
         )
 
     def _slot(self, slot: int | str) -> str:
@@ -290,7 +293,9 @@ def read_holders(store: RedisStore, *, attempts_s: float = _ATTEMPTS_S) -> Holde
     """Reads the holders of all partitions. Raises StoreError."""
 
     def command(client: Client) -> Holders:
-        found = list(filter(None, map(_held, client.hgetall(store.key("resident", "holders")).items())))
+        found = list(
+            filter(None, map(_parse_holder, client.hgetall(store.key("resident", "holders")).items()))
+        )
         slots = sorted({slot for _, slot, _ in found})
         keys = [store.key("resident", str(slot)) for slot in slots]
         lives = dict(zip(slots, client.mget(keys), strict=True)) if keys else {}
@@ -303,14 +308,14 @@ def read_holders(store: RedisStore, *, attempts_s: float = _ATTEMPTS_S) -> Holde
     return store.ask("reading who holds what", command, attempts_s=attempts_s)
 
 
-def _held(entry: tuple[bytes, bytes]) -> tuple[PartitionId, int, bytes] | None:
+def _parse_holder(entry: tuple[bytes, bytes]) -> tuple[PartitionId, int, bytes] | None:
     """Parses an entry of holders to partition, slot and incarnation; None if it is invalid."""
     slot, _, incarnation = entry[1].partition(b":")
     try:
-        return _parsed(entry[0]), int(slot), incarnation
+        return _partition_of(entry[0]), int(slot), incarnation
     except ValueError:
         return None
 
 
-def _parsed(partition: bytes) -> PartitionId:
+def _partition_of(partition: bytes) -> PartitionId:
     return PartitionId.parse(partition.decode())
