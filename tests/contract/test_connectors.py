@@ -42,7 +42,7 @@ FRAME_BYTES_MAX = 100_000
 
 
 class System(Protocol):
-    """An external system, as the tests see it."""
+    """An external system, as the tests use it."""
 
     def connector(self) -> SinkConnector[Any]:
         """Another connector of the same sink, as another receiver would have."""
@@ -114,7 +114,7 @@ class KafkaSystem:
 
 
 class FileSystem:
-    """Files of a folder, which one receiver at a time may have."""
+    """Files in a folder, which only one receiver at a time may open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -134,7 +134,7 @@ class FileSystem:
 
 
 class PartitionedSystem:
-    """Files of a folder within a folder, which one receiver at a time may have."""
+    """Files in folders by fields, which only one receiver at a time may open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -156,7 +156,7 @@ class PartitionedSystem:
 
 
 class RedisSystem:
-    """The newest results in Redis, which is written by one receiver (services/receiver/README.md)."""
+    """The newest results in Redis, written by a single receiver (services/receiver/README.md)."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
@@ -221,14 +221,14 @@ def batch(system: System, partition: int, texts: Sequence[str], offset: int) -> 
 
 
 def store(connector: SinkConnector[Any], batches: Sequence[SinkBatch[Any]]) -> Refused:
-    """Delivers, and what was put off too."""
+    """Delivers, and flushes deferred work, too."""
     refused = connector.deliver(batches)
     connector.finish()
     return refused
 
 
 def offsets(stored: Mapping[SinkPartition, bytes | None]) -> dict[int, int]:
-    """Of each partition the offset in its position; 0 where there is none."""
+    """The offset in each partition's position; 0 without a position."""
     assert stored.keys() == BEGINNINGS.keys()
     return {
         partition: 0 if data is None else decode(PositionKey(APPLICATION, sink, partition), data)[0].offset
@@ -258,7 +258,7 @@ def test_what_is_delivered_is_seen_in_order_and_its_position_found_by_the_next(s
 
 def test_an_older_connector_stores_nothing_once_a_newer_one_is_open(system: System) -> None:
     if isinstance(system, RedisSystem):
-        return  # it shuts nobody out: see its docstring
+        return  # it does not fence off others: see its docstring
     with closing(system.connector()) as old, closing(system.connector()) as new:
         old.open(BEGINNINGS)
         store(old, [batch(system, 0, ["first"], 1)])
@@ -276,7 +276,7 @@ def test_an_older_connector_stores_nothing_once_a_newer_one_is_open(system: Syst
 
 
 def refusing(batch: SinkBatch[Any]) -> SinkBatch[Any]:
-    """A batch whose position names what was refused of it."""
+    """A batch whose position names its refused messages."""
     return batch._replace(
         refusing=lambda refused: batch.position() + b" without %d" % sum(1 << index for index in refused),
     )

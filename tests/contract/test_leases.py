@@ -1,4 +1,4 @@
-"""What every keeper of leases must do, held against Redis and the model that simulations use."""
+"""The contract of stream leases, tested with Redis and with the model that simulations use."""
 
 import time
 from collections.abc import Callable, Iterator

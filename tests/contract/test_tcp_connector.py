@@ -1,4 +1,4 @@
-"""The contract of the at-least-once connector over TCP: a real socket server, that may answer whatever it likes."""
+"""The contract of the at-least-once TCP connector, with a real socket server that may answer anything."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ Make = Callable[[], AtLeastOnceTcpConnector]
 def make(
     *, peer: Peer, lines: bool, redis_server: RedisServer, unique_name: Callable[..., str]
 ) -> Iterator[Make]:
-    """Connectors of one sink: each as another receiver would have it."""
+    """Connectors of one sink, each as in another receiver."""
     store = RedisStore(redis_server.url, unique_name("tcp"))
     yield lambda: AtLeastOnceTcpConnector(peer.address, RedisSink(store), sink="notes", lines=lines)
     store.close()
@@ -104,14 +104,16 @@ def test_a_peer_that_closes_an_idle_connection_is_connected_to_again(make: Make,
         connection = connector._connection
         assert connection is not None
         peer.answers = [None]
-        connection.sendall(b"\n" if connector._lines else b"\xff\xff\xff\xff")  # an empty batch: it closes
+        connection.sendall(
+            b"\n" if connector._lines else b"\xff\xff\xff\xff"
+        )  # an empty batch: the peer closes
         assert connection.recv(1, 2) == b""  # MSG_PEEK
         connector.deliver([sink_batch(0, [b"second"], 2)])
     assert peer.kept == [b"first", b"second"]
 
 
 def test_a_batch_whose_answer_was_lost_comes_again_in_the_same_order(make: Make, peer: Peer) -> None:
-    """The crash between answer and position: at least once."""
+    """A crash between answer and position: at least once."""
     with closing(make()) as connector:
         connector.open(BEGINNINGS)
         for chunk in connector._chunks([b"a", b"b"]):

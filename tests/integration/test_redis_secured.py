@@ -1,4 +1,4 @@
-"""Redis by TLS and as a user of its own: what BETTONG_REDIS says, against a real server that takes nothing else."""
+"""Redis with TLS and a user: the settings of BETTONG_REDIS, with a real server that accepts nothing else."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredRedis]:
 def url_of(
     server: SecuredRedis, user: str = USER, password: str = SECRET, authority: Path | None = None
 ) -> str:
-    """All that a client needs, in one URL."""
+    """Everything that a client needs, in one URL."""
     ca = authority or server.authority.ca
     return f"rediss://{user}:{password}@{server.address}/0?ssl_ca_certs={ca}"
 

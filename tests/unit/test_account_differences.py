@@ -1,4 +1,4 @@
-"""What a processor's endpoint says of accounts: within partitions at once, between stages where nothing moves."""
+"""A processor's endpoint reports differences within partitions at once, between stages at rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AT_REST = {"lag": "0"}
 
 
 class Clock:
-    """Goes when it is told to."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -32,7 +32,7 @@ def watch(clock: Clock) -> AccountWatch:
 
 
 def stages(*, used: int = 5, sent: int = 5, arrived: int = 5, offset: int = 5) -> Partitions:
-    """Stage a takes 5 messages and sends to b."""
+    """Accounts in which stage a receives 5 messages and sends to b."""
     first = PartitionAccounts(
         0,
         (

@@ -1,4 +1,4 @@
-"""Whose call it is: by its token, its certificate, its address."""
+"""The client of a call: by its token, its certificate, its address."""
 
 import contextvars
 from typing import Any
@@ -27,7 +27,7 @@ def test_a_client_is_its_address_without_the_port_and_loopback_is_one(peer: str,
 
 
 class Call:
-    """A call's context, of a certificate with these names."""
+    """The context of a call with a certificate of these names."""
 
     def __init__(self, *names: bytes) -> None:
         self._names = names

@@ -1,4 +1,4 @@
-"""What `bettong k8s` makes of objects: rows of pods, what is wrong, counts, progress, logs as one."""
+"""How `bettong k8s` shows objects: rows of pods, problems, counts, progress, merged logs."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ MADE = "2026-01-01T00:00:00Z"
 def pod(
     name: str, *, component: str = "worker", state: Object | None = None, **status: Any
 ) -> dict[str, Any]:
-    """A pod that runs and is ready; `state` replaces that of its container."""
+    """A ready pod; `state` replaces the state of its container."""
     container = {
         "name": component,
         "image": "bettong:1",
@@ -157,7 +157,7 @@ def test_a_workload_that_gets_no_pods_is_reported_until_it_gets_one() -> None:
 
 
 def workload(name: str, component: str, **more: Any) -> dict[str, Any]:
-    """A StatefulSet whose two pods are all there."""
+    """A StatefulSet with both its pods ready."""
     meta = {
         "name": name,
         "generation": 2,

@@ -1,4 +1,4 @@
-"""What only the store in a directory can meet: files that others left, and a disk that refuses."""
+"""Cases of the directory store only: leftover files, and disk errors."""
 
 from pathlib import Path
 

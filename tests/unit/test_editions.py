@@ -1,4 +1,4 @@
-"""Editions of an application: the code of one moment, which runs whatever becomes of its files."""
+"""Editions of an application: a copy of its code, which runs even if the files change."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_file_that_is_gone_is_named(folder: Path) -> None:
 
 
 def test_an_edition_that_is_gone_is_named(folder: Path) -> None:
-    """Not as an OSError, which would end a daemon of Spark's before it serves."""
+    """Not an OSError, which would end Spark's daemon before it serves."""
     gone = taken(folder).write(folder / "1")
     Path(gone).unlink()
     with pytest.raises(ApplicationError, match=r"1\.edition': there is no such file"):

@@ -1,4 +1,4 @@
-"""Results in files: the bytes of a run without crashes, whatever happened; and clear words when that cannot be."""
+"""Results in files have the bytes of a run without crashes, or the error says why that is impossible."""
 
 import json
 import os
@@ -30,7 +30,7 @@ INPUTS = {each.sink: SinkInput(each.sink, each.topic, each.messages) for each in
 
 
 class OpenedFiles:
-    """A connector that is open, and how far it is."""
+    """An open connector, and its progress."""
 
     def __init__(self, folder: Path, *, application: str = "app", beginning: int = 0) -> None:
         self.now_s = 0.0
@@ -68,7 +68,7 @@ def record(key: SinkPartition, offset: int, message: bytes) -> SinkRecord[bytes]
 
 
 def content(log: dict[SinkPartition, list[bytes]], key: SinkPartition) -> bytes:
-    """What stands in the file of a partition when all of its log was delivered."""
+    """The content of a partition's file when its whole log was delivered."""
     found = [record(key, offset, message).content() for offset, message in enumerate(log[key])]
     return FORMATS[key[0]].content([message for each in found if each for message in each.messages])
 
@@ -82,7 +82,7 @@ def opened(folder: Path, beginning: int = 0) -> OpenedFiles:
 
 
 def filled(folder: Path, messages: int = 3) -> Path:
-    """A folder with so many messages in partition 0 of `raw`; returns the file."""
+    """Delivers this many messages to partition 0 of `raw`; returns the file."""
     one = opened(folder)
     for offset in range(messages):
         one.deliver(SinkPartition("raw", 0), offset, b"<%d>" % offset)

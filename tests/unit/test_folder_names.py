@@ -1,4 +1,4 @@
-"""Names of folders after fields: safe, and no two alike."""
+"""Folders named after fields: the names are safe and unique."""
 
 from dataclasses import dataclass
 from datetime import date

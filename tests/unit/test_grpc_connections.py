@@ -1,4 +1,4 @@
-"""What the system tells of connections, and their end: also where it gives this process no descriptor more."""
+"""Connections are inspected and closed by their sockets, even when no descriptor is free."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from bettong.edges.grpc_server.connections import close_connection, received_byt
 
 @contextlib.contextmanager
 def no_descriptor_free() -> Iterator[None]:
-    """As after a client has opened as many connections as `ulimit -n` allows."""
+    """Uses up all descriptors, as a client does that opens as many connections as `ulimit -n` allows."""
     bounds = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = [os.open(os.devnull, os.O_RDONLY)]
     highest = max(int(path.name) for path in Path("/dev/fd").iterdir())
@@ -34,7 +34,7 @@ def no_descriptor_free() -> Iterator[None]:
 
 @contextlib.contextmanager
 def connected() -> Iterator[tuple[str, socket.socket, socket.socket]]:
-    """A client's connection: as its peer is named, its own end and ours."""
+    """A client's connection: the peer's name, its socket and ours."""
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as client,
@@ -45,7 +45,7 @@ def connected() -> Iterator[tuple[str, socket.socket, socket.socket]]:
 
 
 def ended(client: socket.socket) -> bool:
-    """The other end has shut it down."""
+    """Whether the other end has shut the connection down."""
     client.settimeout(10)
     return client.recv(1) == b""
 

@@ -1,4 +1,4 @@
-"""How many requests may be under way that have not come whole, and who goes when there are too many."""
+"""How many incomplete requests there may be, and which connection is closed when there are too many."""
 
 from contextlib import ExitStack
 

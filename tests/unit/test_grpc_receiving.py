@@ -1,4 +1,4 @@
-"""What has come in part, told by what the system received and what was delivered."""
+"""Bytes of partly received messages, by the bytes that the system received and those delivered."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ def receiving(*peers: str, connection_bytes_max: int = 12_000_000) -> Receiving:
 
 
 def look(one: Receiving, received: Mapping[str, int]) -> dict[str, Excess]:
-    """While nothing is delivered."""
+    """The connections to close, with no delivery meanwhile."""
     return one.connections_to_close(lambda: received)
 
 

@@ -1,4 +1,4 @@
-"""Who may call what by a token, over real connections to a small server."""
+"""Which calls a token permits, over real connections to a small server."""
 
 import asyncio
 from dataclasses import replace
@@ -54,7 +54,7 @@ def tokens(tmp_path: Path) -> Path:
 
 
 def rewrite(path: Path, text: str) -> None:
-    """As an operator does, in the middle of a scene."""
+    """Replaces the file, as an operator does."""
     path.write_text(text)
 
 
@@ -158,7 +158,7 @@ def test_a_token_that_is_taken_away_ends_what_goes_on_by_it(tokens: Path) -> Non
                 call: Any = SubscribeServiceStub(channel).Subscribe(request, metadata=shown.metadata(address))
                 await asyncio.to_thread(next, call)
                 with capture_logs() as lines:
-                    rewrite(tokens, "[feed")  # in the middle of a change: what was there stays
+                    rewrite(tokens, "[feed")  # a file being written: the previous content stays in use
                     await asyncio.to_thread(eventually, lambda: bool(lines))
                     assert "no TOML" in lines[0]["reason"]
                     assert call.is_active()

@@ -1,4 +1,4 @@
-"""Requests that have come whole: their bytes have a bound by method, and no call holds them while it lasts."""
+"""Complete requests: their size is limited by method, and no call keeps them in memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LASTING = "/test.Lasting/Wait"
 
 
 def of_bytes(method: str, size: int) -> Call:
-    """A call whose request has so many bytes, of a name."""
+    """A call whose request has a name of this many bytes."""
     request = health_pb2.HealthCheckRequest(service="x" * (size - 3)).SerializeToString()
     assert len(request) == size
 

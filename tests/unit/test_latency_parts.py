@@ -1,4 +1,4 @@
-"""The parts of a latency: stamped beside records, divided so that they add up, counted, and shown."""
+"""The parts of a latency: stamped in headers of records, split so that they add up, counted, and shown."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ def record(parted: PartedLatency, moments: Moments, messages: int = 1) -> None:
 
 
 def at(*waits_ms: float) -> Moments:
-    """Six moments, so many milliseconds apart."""
+    """Splits six times that are the given milliseconds apart."""
     moments = [T_NS]
     for wait_ms in waits_ms:
         moments.append(moments[-1] + round(wait_ms * MS))
@@ -139,7 +139,7 @@ def test_no_bytes_beside_a_record_end_a_receiver_and_parts_add_up_all_the_same(
 
 
 class Put:
-    """A LogWriter's place: what was appended, and beside it."""
+    """Stands for a LogWriter: records the values appended, and their headers."""
 
     def __init__(self) -> None:
         self.records: list[tuple[TopicPartition, bytes, bytes]] = []
@@ -159,7 +159,7 @@ class Put:
 
 
 def put_out(stage: int, values: Sequence[bytes], times: bytes) -> Put:
-    """What a new worker of a stage puts out, of records with these times."""
+    """The output of a new worker of a stage, for records with these times."""
     put = Put()
     own = worker(program(meters().stages[stage], compiled=False))
     log = TopicPartition(stage_topic("meters", own.id.stage), 0)
@@ -204,7 +204,7 @@ def test_micro_batches_hand_on_the_stamps_of_each_record() -> None:
 
 
 def result(offset: int, moments: Moments, messages: int = 1, *, with_times: bool = True) -> Record:
-    """A record of sink raw, as a worker puts it out."""
+    """A record of sink raw, as a worker writes it."""
     value = encode(
         Frame(
             origin=Origin("raw/notes-in/0"),
@@ -221,7 +221,7 @@ def result(offset: int, moments: Moments, messages: int = 1, *, with_times: bool
 
 
 class Clocks:
-    """Of a receiver: both go on by a millisecond each time they are asked."""
+    """The clocks of a receiver: both advance by a millisecond at each call."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -236,7 +236,7 @@ class Clocks:
 
 
 def delivered(tmp_path: Path, records: Sequence[Record]) -> dict[str, Any]:
-    """What is reported of a delivery of these, each alone."""
+    """The metrics after delivering each of these separately."""
     one, clocks = Delivered(tmp_path), Clocks()
     one.observer = DeliveryObserver(["raw", "notes", "dead-letters"], clock_ns=clocks.now_ns)
     one.delivery._on_delivered = one.observer.observe

@@ -1,4 +1,4 @@
-"""What the errors of file systems mean."""
+"""Errors of file systems are classified."""
 
 import errno
 
@@ -18,7 +18,7 @@ from bettong.edges.object_store.faults import cause_and_remedy, is_missing_objec
 
 
 def of_s3(code: str, status: int) -> OSError:
-    """As s3fs raises what S3 answers."""
+    """The error that s3fs raises for an answer of S3."""
     response = {
         "Error": {"Code": code, "Message": f"it says {code}"},
         "ResponseMetadata": {"HTTPStatusCode": status},

@@ -1,4 +1,4 @@
-"""Results in folders named after fields: the files of a run without crashes, whatever happened."""
+"""Results in folders named after fields: after any crashes the files of a run without one."""
 
 import json
 import tempfile
@@ -42,7 +42,7 @@ from tests.samples.result_frames import Note, application, columns, rows
 PARTITIONS = 2
 BEGINNINGS = {SinkPartition("notes", partition): 0 for partition in range(PARTITIONS)}
 TOPIC = sink_topic("app", "notes")
-# Of each partition, the keys of the notes in each of its frames: the folders.
+# For each partition the keys of the notes in its frames, which name the folders.
 LOG: dict[int, list[list[str]]] = {
     0: [["a", "b", "a"], ["a"], ["c"], ["b", "b"], ["a", "d"], ["a"]],
     1: [["b"], ["a", "b"], ["e", "b"], ["b"], ["e"], ["a"]],
@@ -98,7 +98,7 @@ class Opened:
 
 @contextmanager
 def opened(folder: Path, by: str | tuple[str, ...] = "key") -> Iterator[Opened]:
-    """Closed at the end without a commit: as a kill would, but for the lock."""
+    """Closes it at the end without a commit, as a kill would, except that it releases the lock."""
     one = Opened(folder, by)
     with closing(one.delivery):
         yield one
@@ -113,12 +113,12 @@ def record(partition: int, offset: int, keys: Sequence[str]) -> Record:
 
 
 def files_of(folder: Path) -> dict[str, str]:
-    """The content of each file of results, by its path."""
+    """The content of each result file, by path."""
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.jsonl")}
 
 
 def expected(log: dict[int, list[list[str]]]) -> dict[str, str]:
-    """The files when all of a log was delivered."""
+    """The files when the whole log was delivered."""
     found: dict[str, str] = defaultdict(str)
     for partition, frames in log.items():
         for offset, keys in enumerate(frames):
@@ -162,7 +162,7 @@ def test_much_that_waits_is_committed_at_once(tmp_path: Path, monkeypatch: pytes
 
 
 def go_on(folder: Path, log: dict[int, list[list[str]]], *, commits: bool) -> None:
-    """Delivers from where the positions say, with a commit behind every second frame, and stops cleanly."""
+    """Delivers from the stored positions, with a commit after every second frame, and stops cleanly."""
     with opened(folder) as one:
         for offset in range(max(map(len, log.values()))):
             for partition, frames in log.items():
@@ -205,7 +205,7 @@ def test_a_kill_while_a_commit_is_undone_loses_and_repeats_nothing(
 
 
 def lengths_of(folder: Path) -> dict[str, int]:
-    """The files that a commit was about to write to."""
+    """The files that an interrupted commit was writing to."""
     path = folder / ".positions"
     found: dict[str, int] = json.loads(path.read_bytes().splitlines()[1])["lengths"] if path.exists() else {}
     return found

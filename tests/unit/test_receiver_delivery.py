@@ -1,4 +1,4 @@
-"""Records in, messages out to every connector that lacks them."""
+"""A delivery passes the messages of records to every connector that lacks them."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ INPUTS = [SinkInput(each.sink, each.topic, each.messages) for each in FORMATS.va
 
 
 class Delivered:
-    """A delivery to files in folders, and what is observed of it."""
+    """A delivery to files in folders, and its observer."""
 
     def __init__(self, *folders: Path) -> None:
         def files(folder: Path) -> Callable[[], FileConnector]:
@@ -53,7 +53,7 @@ class Delivered:
 
 @contextmanager
 def delivery(*folders: Path) -> Iterator[Delivered]:
-    """Stopped cleanly at the end."""
+    """An open delivery, stopped cleanly at the end."""
     one = Delivered(*folders)
     with contextlib.closing(one.delivery):
         yield one

@@ -1,4 +1,4 @@
-"""Frames of a sink become the messages that it delivers."""
+"""Frames of a sink are read as the messages that it delivers."""
 
 import json
 from dataclasses import dataclass
@@ -100,7 +100,7 @@ def test_a_schema_that_is_not_the_sinks_is_refused_by_its_fingerprint(sinks: dic
 
 @dataclass(frozen=True)
 class Everything:
-    """A field of each kind."""
+    """A record with a field of each kind."""
 
     integer: bettong.i64
     small: bettong.u8
@@ -137,7 +137,7 @@ def test_json_of_columns_is_that_of_each_message(messages: list[Everything]) -> 
 
 
 class Unread:
-    """Columns whose values nobody may ask for."""
+    """Columns whose values must not be read."""
 
     length = 3
 

@@ -1,4 +1,4 @@
-"""How far a connector is: a fold of the log that can be saved and resumed anywhere."""
+"""The progress of a connector: a fold of the log that can be saved and resumed at any offset."""
 
 import copy
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def value(sequence: int, previous: int, origin: str = "raw/notes-in/3") -> bytes
 
 
 def fold(progress: DeliveryProgress, values: list[bytes | None], start: int = 0) -> list[int]:
-    """The offsets of the frames that were taken."""
+    """Advances over records; returns the offsets of the frames to deliver."""
     taken = []
     for offset, each in enumerate(values, start):
         if progress.advance(offset, None if each is None else decode(each)):
@@ -121,7 +121,7 @@ def test_a_position_of_something_else_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("other", ["orders/feed-3", "rawest/notes-in/3", "notes/notes-in/3"])
 def test_a_saved_position_loses_the_origins_that_are_not_of_its_sink(other: str) -> None:
-    """Such as older receivers took in, and which nothing would ever forget."""
+    """Older receivers accepted such origins, which would otherwise stay forever."""
     progress = DeliveryProgress()
     fold(progress, [value(5, 0, other), value(7, 0)])
     table = decode_position(KEY, encode(KEY, progress))[0].table

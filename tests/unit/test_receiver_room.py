@@ -1,4 +1,4 @@
-"""Who of the subscribers must go, and when."""
+"""Which subscribers are disconnected for lack of memory, and when."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ from bettong_receiver.room import ConnectedSubscriber, Room
 
 
 class Clock:
-    """Moves when it is told to."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -18,7 +18,7 @@ class Clock:
 
 
 async def subscriber(room: Room) -> ConnectedSubscriber:
-    """A subscriber whose task waits, and leaves when it is cancelled."""
+    """A subscriber whose task waits, and which is removed when its task is cancelled."""
 
     async def stay() -> None:
         try:
@@ -39,7 +39,7 @@ def in_a_room(work: Callable[[Room, Clock], "asyncio.Future[None]"], *, bytes_ma
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_who_leaves_a_response_unread_for_too_long_is_ended_and_others_are_not() -> None:
+def test_a_subscriber_that_stalls_for_too_long_is_disconnected_and_others_are_not() -> None:
     async def work(room: Room, clock: Clock) -> None:
         stalled, reading, idle = [await subscriber(room) for _ in range(3)]
         room.write_begun(stalled)
@@ -57,7 +57,7 @@ def test_who_leaves_a_response_unread_for_too_long_is_ended_and_others_are_not()
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_there_is_room_until_it_is_full() -> None:
+def test_memory_is_reserved_up_to_the_bound() -> None:
     async def work(room: Room, clock: Clock) -> None:
         del clock
         first, second = [await subscriber(room) for _ in range(2)]
@@ -69,7 +69,7 @@ def test_there_is_room_until_it_is_full() -> None:
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_when_it_is_full_those_go_that_have_stood_still_for_longest() -> None:
+def test_at_the_bound_the_longest_stalled_subscriber_is_disconnected() -> None:
     async def work(room: Room, clock: Clock) -> None:
         older, newer, reading = [await subscriber(room) for _ in range(3)]
         for each in (older, newer):
@@ -85,7 +85,7 @@ def test_when_it_is_full_those_go_that_have_stood_still_for_longest() -> None:
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_as_many_go_at_once_as_make_room_and_no_more() -> None:
+def test_as_many_are_disconnected_at_once_as_free_enough_memory_and_no_more() -> None:
     async def work(room: Room, clock: Clock) -> None:
         stalled = [await subscriber(room) for _ in range(8)]
         for each in stalled:
@@ -102,7 +102,7 @@ def test_as_many_go_at_once_as_make_room_and_no_more() -> None:
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_there_is_no_room_for_one_more_where_all_read() -> None:
+def test_there_is_no_room_for_another_subscriber_when_all_read() -> None:
     async def work(room: Room, clock: Clock) -> None:
         assert room.has_room_for(1_000_000)
         reading = await subscriber(room)
@@ -110,14 +110,14 @@ def test_there_is_no_room_for_one_more_where_all_read() -> None:
         assert room.has_room_for(10)
         assert not room.has_room_for(11)
         room.write_begun(reading)
-        assert not room.has_room_for(11), "its response is on its way"
+        assert not room.has_room_for(11), "its response is being sent"
         clock.now_s += 1
         assert room.has_room_for(11)
 
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_who_may_only_be_slow_is_waited_for_a_second() -> None:
+def test_a_subscriber_that_may_only_be_slow_gets_a_second() -> None:
     async def work(room: Room, clock: Clock) -> None:
         slow, other = [await subscriber(room) for _ in range(2)]
         await room.reserve(slow, 90)
@@ -134,7 +134,7 @@ def test_who_may_only_be_slow_is_waited_for_a_second() -> None:
     in_a_room(work)  # type: ignore[arg-type]
 
 
-def test_who_is_alone_gets_what_it_needs() -> None:
+def test_a_single_subscriber_may_exceed_the_bound() -> None:
     async def work(room: Room, clock: Clock) -> None:
         del clock
         await room.reserve(await subscriber(room), 1_000_000)

@@ -1,4 +1,4 @@
-"""What a subscriber leaves is freed, though it is too old for where Python's collector looks."""
+"""Garbage of a subscriber that has left is collected, although it is in Python's oldest generation."""
 
 import asyncio
 import gc
@@ -13,7 +13,7 @@ from bettong_receiver.servicer import SubscribeServicer
 
 
 class Ring:
-    """Refers to itself."""
+    """An object that refers to itself."""
 
     def __init__(self) -> None:
         self.own = self

@@ -1,4 +1,4 @@
-"""What the receiver says of itself."""
+"""The state and the latency that the receiver reports."""
 
 import timeit
 
@@ -151,7 +151,7 @@ def test_lag_is_what_lies_between_the_ends_and_what_was_delivered() -> None:
 
 
 def test_percentiles_are_read_without_a_walk_through_the_counts() -> None:
-    """They are reported twice a second, on the thread that answers subscribers."""
+    """Percentiles are reported twice a second, on the event loop that serves subscribers."""
     waits_us = np.random.default_rng(7).integers(1, 60_000_000, 2000).tolist()
     sinks = [f"sink-{number}" for number in range(10)]
     latency, reference = Latency(sinks), HdrHistogram(1, 3_600_000_000, 3)

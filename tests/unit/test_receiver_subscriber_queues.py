@@ -1,4 +1,4 @@
-"""What waits for subscribers, by sink and by subscriber."""
+"""Metrics of subscribers' queues, by sink and by subscriber."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ ENDS = {TopicPartition("app.sink.raw", partition): 100 for partition in range(2)
 
 
 class Clock:
-    """Moves when it is told to."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -30,7 +30,7 @@ def entered(room: Room, address: str, held: int, sent: dict[int, int]) -> Connec
     return subscriber
 
 
-def test_one_that_does_not_read_is_counted_and_named_first() -> None:
+def test_a_stalled_subscriber_is_counted_and_listed_first() -> None:
     async def work() -> None:
         room = Room(bytes_max=1000, stall_s=30, clock_s=(clock := Clock()))
         reading = entered(room, "ipv4:10.0.0.1:5", 200, {0: 100, 1: 99})
@@ -61,7 +61,7 @@ def test_one_that_does_not_read_is_counted_and_named_first() -> None:
     asyncio.run(work())
 
 
-def test_while_kafka_is_away_nobody_knows_how_far_they_are_behind() -> None:
+def test_the_lag_is_unknown_while_kafka_is_unavailable() -> None:
     async def work() -> None:
         room = Room(bytes_max=1000, stall_s=30, clock_s=Clock())
         entered(room, "ipv4:10.0.0.1:5", 200, {0: 40})

@@ -1,4 +1,4 @@
-"""Where a subscriber starts, and what it is sent."""
+"""Where a subscription starts, and the responses that it sends."""
 
 from collections.abc import Callable
 from typing import cast
@@ -54,7 +54,7 @@ def test_partitions_that_were_added_since_are_read_from_their_beginning() -> Non
         sink="raw", positions=[pb.Position(partition=1)], start=pb.Start.START_LATEST
     )
     found = starts(request, facts=facts, newest=newest)
-    # Its first opening never came to partition 0; it did not know of 2 and 3.
+    # Its first opening was interrupted before partition 0; partitions 2 and 3 did not exist.
     assert {partition: each.offset for partition, each in found.items()} == {0: 50, 1: 0, 2: 0, 3: 7}
     assert found[3].adopts
 
@@ -70,7 +70,7 @@ def test_an_opening_that_is_cut_off_anywhere_loses_no_result_and_repeats_none(
         newest = {each: DeliveryProgress(offset=5 if each < 4 else 0) for each in range(partitions)}
         positions = [pb.Position(partition=each, offset=5 if each < 4 else 0) for each in sorted(known)]
         request = pb.SubscribeRequest(sink="raw", positions=positions, start=pb.Start.START_LATEST)
-        # The receiver is ahead by now in partitions that were added.
+        # The receiver has already delivered from the partitions that were added.
         if known:
             newest.update({each: DeliveryProgress(offset=5) for each in range(4, partitions)})
         found = starts(request, facts=facts, newest=newest)
@@ -192,7 +192,7 @@ def test_what_is_skipped_only_moves_the_position_on(subscription: Subscription) 
 
 
 def test_responses_are_made_as_they_are_asked_for() -> None:
-    """A round of records may become several times its size, so it does not become responses at once."""
+    """Responses may be several times the size of their records, so they are not built all at once."""
     large = [
         Record(
             "app.sink.raw", 0, n, rows([bytes(200_000)], origin="raw/notes-in/0", sequence=n + 1, previous=n)

@@ -1,4 +1,4 @@
-"""Records in, a batch a partition out; and frames as each connector reads them."""
+"""A batcher makes one batch per partition of records; and how each connector reads frames."""
 
 from dataclasses import dataclass
 
@@ -161,7 +161,7 @@ def refused(batch: SinkBatch[bytes], reasons: dict[int, str]) -> bytes:
 def dead_letters(
     one: SinkBatcher[bytes],
 ) -> list[tuple[Origin, SequenceNumber, SequenceNumber, list[DeadLetter]]]:
-    """Origin, sequence, previous and content of each frame of dead letters that is to be appended."""
+    """Origin, sequence, previous and content of each frame of dead letters to append."""
     found = []
     for each in one.dead_letters():
         assert (each.topic, each.partition) == ("app.dead-letters", 0)
@@ -208,7 +208,7 @@ def test_what_was_refused_becomes_dead_letters_that_name_frame_and_index() -> No
 
 
 def test_whoever_goes_on_behind_a_crash_writes_the_same_dead_letters_again_and_no_others() -> None:
-    """A crash at any point behind the delivery: consumers take each dead letter once, in order."""
+    """After a crash at any point after the delivery, consumers accept each dead letter once, in order."""
     log = [record(number, b"%d" % number) for number in range(8)]
     one = batcher()
     table = DeliveryTable()

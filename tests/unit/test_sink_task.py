@@ -1,4 +1,4 @@
-"""A task opens, reads and delivers; and opens anew after whatever went wrong."""
+"""A task opens, reads and delivers, and reopens after any failure."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ def log(count: int) -> list[bytes]:
 
 
 class Reader:
-    """Gives one record a poll, from a list; sets `stopping` behind the last."""
+    """A reader that returns one record of a list per poll; sets `stopping` after the last."""
 
     def __init__(self, records: Sequence[bytes], start: int, stopping: threading.Event) -> None:
         self._records, self._next, self._stopping = records, start, stopping
@@ -49,7 +49,7 @@ class Reader:
 
 
 class Store:
-    """A place that keeps messages and position together, and fails where `failures` says so: by the number of the call.
+    """Stores messages and position together, and fails in the calls whose numbers are in `failures`.
 
     `open` and `deliver` are the calls. A failure comes before the call is carried out, or behind that.
     """
@@ -73,7 +73,7 @@ class Store:
 
 
 class StoreConnector(SinkConnector[bytes]):
-    """A connector to `Store`."""
+    """A connector to a `Store`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -101,7 +101,7 @@ class StoreConnector(SinkConnector[bytes]):
 
 
 class Waits(threading.Event):
-    """`stopping`, whose waits take no time and are noted."""
+    """A `stopping` event that records its waits, which take no time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -240,7 +240,7 @@ def test_a_log_that_is_away_is_waited_for() -> None:
 
 
 class SlowStore(Store):
-    """Each call takes so many seconds of `now_s`, whether it fails or not."""
+    """A connector whose calls advance the clock by given seconds, whether they fail or not."""
 
     def __init__(self, call_s: float, failures: Mapping[int, SinkError] | None = None) -> None:
         super().__init__(failures)

@@ -1,4 +1,4 @@
-"""Spans reach a collector that speaks OpenTelemetry's protocol, and nobody waits for one that does not."""
+"""Spans reach a collector that speaks OpenTelemetry's protocol; nothing waits for one that does not answer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def collector() -> Iterator[tuple[Collector, str]]:
 
 
 class Lines:
-    """A log that keeps its lines."""
+    """A log that records its lines."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, str, dict[str, Any]]] = []
@@ -128,7 +128,7 @@ def test_without_a_collector_reporting_neither_waits_nor_fails_and_all_is_counte
 
 
 def test_who_stops_before_a_collector_has_answered_says_that_it_did_not() -> None:
-    """A short program: nothing was known of the collector before."""
+    """A short program, which had no contact with the collector before."""
     log = Lines()
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         hanging.settimeout(30)
@@ -178,7 +178,7 @@ def test_all_threads_may_report_at_once_and_none_is_lost_uncounted(collector: tu
     assert export.exported + export.dropped == 2000
 
 
-# By a process of its own, for whoever loads gRPC first decides what it does at a fork. Prints the exit codes of forks.
+# For a new process, because the first import of gRPC fixes its fork handlers. Prints the exit codes of forks.
 _FORKS = """
 import os, sys
 from tests.unit.test_trace_export import REPORTER, SILENT, TraceExport, span
@@ -187,14 +187,14 @@ from tests.waiting import eventually
 with TraceExport(sys.argv[1], REPORTER, SILENT) as export:
     for index in range(60):
         export.report(span(1))
-        export._full.set()  # so that it is exported while the fork is made
+        export._full.set()  # so that the export runs during the fork
         child = os.fork()
         if child == 0:
             export.report(span(2))
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     export.report(span(3))
-    # Leaving waits for 2 s, which a busy machine may take to ask the collector.
+    # Leaving waits for 2 s, in which a busy machine may not reach the collector.
     eventually(lambda: export.exported == 61, what="all is exported")
 """
 
