@@ -94,12 +94,15 @@ def waiting(why: str, text: str = "", **ended: Any) -> dict[str, Any]:
 
 
 WRONG: list[tuple[Object, str]] = [
-    (waiting("ImagePullBackOff", "no such\nmanifest"), "the image bettong:1 cannot be had: no such manifest"),
+    (
+        waiting("ImagePullBackOff", "no such\nmanifest"),
+        "the image bettong:1 cannot be pulled: no such manifest",
+    ),
     (waiting("CreateContainerConfigError", 'secret "a" not found'), 'cannot begin: secret "a" not found'),
     (
         waiting("CrashLoopBackOff", "back-off", exitCode=4, reason="Error", message="x" * 400 + "no Kafka\n")
         | {"restartCount": 7},
-        "starts again and again, 7 restarts, exit code 4; its last words: " + "x" * 292 + "no Kafka",
+        "keeps crashing, 7 restarts, exit code 4; last output: " + "x" * 292 + "no Kafka",
     ),
     (
         waiting("CrashLoopBackOff", "back-off", exitCode=137, reason="OOMKilled") | {"restartCount": 2},
@@ -107,11 +110,11 @@ WRONG: list[tuple[Object, str]] = [
     ),
     (
         {"lastState": {"terminated": {"exitCode": 1, "message": "gone"}}, "restartCount": 1},
-        "was started again, 1 restarts, exit code 1; its last words: gone",
+        "was restarted, 1 restarts, exit code 1; last output: gone",
     ),
     (
         {"state": {"terminated": {"exitCode": 1}}},
-        "ended, 0 restarts, exit code 1; its last words: see bettong k8s logs --previous",
+        "ended, 0 restarts, exit code 1; last output: see bettong k8s logs --previous",
     ),
 ]
 
@@ -200,12 +203,10 @@ def test_the_release_is_the_one_that_is_named_or_the_only_one() -> None:
 def test_workers_are_counted_with_their_slots() -> None:
     found = counts.workers(workload("x-worker", "worker"), {"BETTONG_PARTITIONS": "3"})
     assert found == counts.Workers("x-worker", wanted=2, live=2, slots=2, partitions=3)
-    assert (
-        found.line() == "workers: 2 of 2 live, 4 slots for 3 partitions a stage: 1 slots find nothing to do"
-    )
+    assert found.line() == "workers: 2 of 2 live, 4 slots for 3 partitions a stage: 1 slots are idle"
     assert counts.settings_map(workload("x-worker", "worker")) == "x-settings"
     none = counts.workers(workload("x-worker", "worker", readyReplicas=0), {})
-    assert none.line().endswith("0 slots for 16 partitions a stage: nothing is folded")
+    assert none.line().endswith("0 slots for 16 partitions a stage: nothing is processed")
 
 
 def test_a_count_that_would_be_undone_is_refused() -> None:

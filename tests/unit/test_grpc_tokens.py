@@ -81,7 +81,7 @@ def test_no_token_and_a_wrong_one_are_refused_on_every_method(tokens: Path) -> N
         async with served({"tokens": tokens}) as address:
             for call in (sources, session(hello("orders", "feed-1")), session(), subscription("rejected")):
                 for credentials, what in (
-                    (Credentials(), "no token was shown"),
+                    (Credentials(), "no token was sent"),
                     (Credentials(token="wrong"), "this token is not known here"),  # noqa: S106 - of this test
                     (Credentials(token="x" * 4000), "this token is not known here"),
                     (Credentials(token=digest(TOKEN)), "this token is not known here"),

@@ -77,7 +77,7 @@ def test_at_the_bound_the_longest_stalled_subscriber_is_disconnected() -> None:
             room.write_begun(each)
             clock.now_s += 5
         await room.reserve(reading, 50)
-        assert older.reason == "has not read for 10 s while others need its room"
+        assert older.reason == "has not read for 10 s while others need its memory"
         assert older.must_disconnect.is_set()
         assert newer.reason == ""
         assert room.held == 100

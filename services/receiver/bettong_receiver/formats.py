@@ -94,7 +94,7 @@ def _schemas(plan: Plan, sink: Sink) -> dict[int, Schema]:
 def _encoded(frame: Frame) -> list[bytes]:
     if frame.rows is None:
         raise FrameError(
-            "it holds columns, but the sink has an encoder: the application was another one then"
+            "it holds columns, but the sink has an encoder: another version of the application wrote it"
         )
     return list(frame.rows)
 
@@ -103,7 +103,7 @@ def _as_json(schemas: Mapping[int, Schema]) -> Callable[[Frame], Sequence[bytes]
     def messages(frame: Frame) -> Sequence[bytes]:
         if frame.columns is None:
             raise FrameError(
-                "it holds rows, but the sink has no encoder: the application was another one then"
+                "it holds rows, but the sink has no encoder: another version of the application wrote it"
             )
         schema = schemas.get(frame.schema)
         if schema is None:

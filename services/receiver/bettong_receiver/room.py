@@ -89,7 +89,7 @@ class Room:
                 break
             if (stalled_s := self.stalled_s(subscriber)) < SLOW_S:
                 return SLOW_S - stalled_s
-            self._disconnect(subscriber, f"has not read for {stalled_s:.0f} s while others need its room")
+            self._disconnect(subscriber, f"has not read for {stalled_s:.0f} s while others need its memory")
             subscriber.must_disconnect.set()
             left -= subscriber.held
         return 0.0

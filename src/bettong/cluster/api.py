@@ -272,7 +272,7 @@ class Cluster:
             message = text or f"HTTP {status}"
         if status == 401:
             return ClusterError(
-                "the cluster does not know you (401): log in again, or name another context; your token may be over"
+                "the cluster rejects your credentials (401); did they expire? log in again, or use another context"
             )
         if status == 404:
             return _MissingError(message)

@@ -24,21 +24,19 @@ class Workers:
     def line(self) -> str:
         """Describes the workers in one line."""
         text = f"workers: {self.live} of {self.wanted} live, {self._slots(self.live)}"
-        return f"{text}: nothing is folded" if not self.live else text
+        return f"{text}: nothing is processed" if not self.live else text
 
     def change_lines(self, count: int) -> list[str]:
         """Describes the effects of another count, one line each."""
         lines = [f"{self.name}: {self.wanted} -> {count} workers, {self._slots(count)}"]
         if count == 0:
-            lines.append("nothing is folded until there are workers again; what comes in waits in Kafka")
+            lines.append("nothing is processed until there are workers again; new records wait in Kafka")
         return lines
 
     def _slots(self, count: int) -> str:
         total = count * self.slots
         text = f"{total} slots for {self.partitions} partitions a stage"
-        return (
-            f"{text}: {total - self.partitions} slots find nothing to do" if total > self.partitions else text
-        )
+        return f"{text}: {total - self.partitions} slots are idle" if total > self.partitions else text
 
 
 def workers(stateful_set: Object, settings: Mapping[str, str]) -> Workers:

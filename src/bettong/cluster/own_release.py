@@ -77,7 +77,7 @@ def troubles(cluster: Cluster, release: str) -> str:
     """The problems of a release's pods; without any, the pods that are not ready."""
     found = acting.deployed(cluster, release)
     late = [f"{each.name}: {each.state}, not ready" for each in rows(found.pods) if not each.ready]
-    return "; ".join(found.warnings() or late) or "no pod says why"
+    return "; ".join(found.warnings() or late) or "no pod reports a cause"
 
 
 def _last_words(cluster: Cluster, release: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from bettong.cluster.objects import Object, component_of, name_of, order_of
 
-_LAST_WORDS_MAX = 300  # characters of a container's termination message
+_LAST_OUTPUT_CHARACTERS_MAX = 300  # characters of a container's termination message
 _REFUSALS = ("FailedCreate", "FailedScheduling", "FailedMount", "FailedAttachVolume")
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 
@@ -124,7 +124,7 @@ def _troubles(pod: Object) -> Iterator[str]:
         waiting = each.get("state", {}).get("waiting", {})
         reason, text = waiting.get("reason", ""), _one_line(waiting.get("message", ""))
         if reason in _IMAGE:
-            yield f"the image {each.get('image', '')} cannot be had: {text or reason}"
+            yield f"the image {each.get('image', '')} cannot be pulled: {text or reason}"
         elif reason == "CreateContainerConfigError":
             yield f"cannot begin: {text}"
         ended = each.get("state", {}).get("terminated") or each.get("lastState", {}).get("terminated")
@@ -136,11 +136,11 @@ def _ending(ended: Object, restarts: int, *, again: bool) -> Iterator[str]:
     if ended.get("reason") == "OOMKilled":
         yield f"had too little memory and was killed (OOMKilled), {restarts} restarts: give more resources.memory"
         return
-    code, words = ended.get("exitCode", 0), _one_line(ended.get("message", ""))[-_LAST_WORDS_MAX:]
+    code, words = ended.get("exitCode", 0), _one_line(ended.get("message", ""))[-_LAST_OUTPUT_CHARACTERS_MAX:]
     if not again and not code:
         return
-    loop = "starts again and again" if again else "was started again" if restarts else "ended"
-    yield f"{loop}, {restarts} restarts, exit code {code}; its last words: {words or 'see bettong k8s logs --previous'}"
+    loop = "keeps crashing" if again else "was restarted" if restarts else "ended"
+    yield f"{loop}, {restarts} restarts, exit code {code}; last output: {words or 'see bettong k8s logs --previous'}"
 
 
 def _owner(name: str, known: set[str]) -> str | None:

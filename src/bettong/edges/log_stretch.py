@@ -40,6 +40,6 @@ def stretch(
                     yield record
             if time.monotonic() - heard_s > _SILENCE_S_MAX:
                 raise LogUnavailableError(
-                    f"Kafka at {KafkaConnection.of(kafka).bootstrap} gave no record for {_SILENCE_S_MAX:.0f} s,"
+                    f"Kafka at {KafkaConnection.of(kafka).bootstrap} returned no record for {_SILENCE_S_MAX:.0f} s,"
                     f" {left} are left to read; is it running?"
                 )

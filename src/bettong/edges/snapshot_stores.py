@@ -79,9 +79,9 @@ def prepare(url: str) -> None:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(
-                f"BETTONG_SNAPSHOTS: {url} cannot be made: {error}; name a folder that may be written"
+                f"BETTONG_SNAPSHOTS: {url} cannot be created: {error}; name a writable folder"
             ) from None
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise SettingsError(f"BETTONG_SNAPSHOTS: {url} may not be written; name a folder that may")
+            raise SettingsError(f"BETTONG_SNAPSHOTS: {url} is not writable; name a writable folder")
     elif url != REDIS:
         check_scheme(url)

@@ -187,7 +187,7 @@ def _open(folder: Path, key: PositionKey, extension: str, beginning: int) -> _Fi
 def _remedy(position_path: Path, path: Path) -> str:
     return (
         f"restore both from one backup, or delete {position_path.name} and {path.name}:"
-        " they are written anew from the oldest record in the log"
+        " they are rewritten from the oldest record in the log"
     )
 
 

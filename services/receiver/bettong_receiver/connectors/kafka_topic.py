@@ -52,7 +52,7 @@ def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[KeyValue]]
 
     def read(frame: Frame) -> list[KeyValue]:
         if frame.columns is None or frame.schema != schema.fingerprint:
-            raise FrameError(f"it does not follow {schema.name}: the application was another one then")
+            raise FrameError(f"it does not follow {schema.name}: another version of the application wrote it")
         columns = Columns.of_external_payload(schema, frame.columns)
         values = columns.values(index)
         keys: list[bytes] = values if kind is Kind.BYTES else [str(value).encode() for value in values]

@@ -90,7 +90,7 @@ def read_folder_lines(schema: Schema, names: Sequence[str]) -> Callable[[Frame],
 
     def read(frame: Frame) -> list[FolderLine]:
         if frame.columns is None or frame.schema != schema.fingerprint:
-            raise FrameError(f"it does not follow {schema.name}: the application was another one then")
+            raise FrameError(f"it does not follow {schema.name}: another version of the application wrote it")
         columns = Columns.of_external_payload(schema, frame.columns)
         values = zip(*(columns.values(index) for index in indexes), strict=True)
         return list(map(FolderLine, map(folder, values), JsonLines(columns)))
@@ -265,7 +265,7 @@ class PartitionedFilesConnector(SinkConnector[FolderLine]):
     def _remedy(self) -> str:
         return (
             f"restore {self._folder} from one backup, or empty it, {_JOURNAL} too:"
-            " it is written anew from the oldest record in the log"
+            " it is rewritten from the oldest record in the log"
         )
 
     def _sink_error(self, doing: str, error: OSError) -> SinkError:

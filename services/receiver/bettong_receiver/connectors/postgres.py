@@ -118,7 +118,7 @@ def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:
 
     def read(frame: Frame) -> list[Row]:
         if frame.columns is None or frame.schema != schema.fingerprint:
-            raise FrameError(f"it does not follow {schema.name}: the application was another one then")
+            raise FrameError(f"it does not follow {schema.name}: another version of the application wrote it")
         columns = Columns.of_external_payload(schema, frame.columns)
         values = (_as_psycopg(field, columns.values(index)) for index, field in enumerate(schema.fields))
         return list(zip(*values, strict=True))
@@ -284,7 +284,7 @@ class PostgresConnector(SinkConnector[Row]):
         """The columns of a table; empty when it does not exist."""
         quoted = table.as_string(connection)
         rows = self._mapping_errors(
-            "looking at tables", lambda: connection.execute(_COLUMNS, (quoted,)).fetchall()
+            "reading the table definition", lambda: connection.execute(_COLUMNS, (quoted,)).fetchall()
         )
         return [TableColumn(*row) for row in rows]
 

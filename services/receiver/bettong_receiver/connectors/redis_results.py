@@ -143,7 +143,7 @@ class RedisConnector(SinkConnector[bytes]):
             except PositionError as error:
                 where = f"Redis, bettong:{self._application}:positions:{key.sink}, field {key.partition}"
                 raise PositionError(
-                    f"{where}: {error}; delete the field: the sink's newest results are read anew from the log"
+                    f"{where}: {error}; delete the field: the sink's newest results are read again from the log"
                 ) from None
         return position
 

@@ -113,7 +113,7 @@ class AtLeastOnceTcpConnector(SinkConnector[bytes]):
             ) from None
         if answer != _ANSWER:
             raise ConnectorUnavailableError(
-                f"{self._name}: the peer answered {answer!r}, expected {_ANSWER!r} behind each batch"
+                f"{self._name}: the peer answered {answer!r}, expected {_ANSWER!r} after each batch"
             )
 
     def _open_connection(self) -> socket.socket:
@@ -121,7 +121,7 @@ class AtLeastOnceTcpConnector(SinkConnector[bytes]):
         if self._connection is not None and select.select([self._connection], [], [], 0)[0]:
             # An answer that nobody asked for would be taken for that to the next batch.
             if stray := self._connection.recv(_STRAY_BYTES):
-                raise ConnectorUnavailableError(f"{self._name}: the peer said {stray!r} without being asked")
+                raise ConnectorUnavailableError(f"{self._name}: the peer sent {stray!r} without being asked")
             self._connection.close()
             self._connection = None
         if self._connection is None:

@@ -167,5 +167,5 @@ def _restored(key: PositionKey, stored: bytes | None, beginning: int) -> MovingP
     except PositionError as error:
         raise PositionError(
             f"the position stored for partition {key.partition}: {error}; restore it from a backup, or remove data"
-            " and position together: results are written anew from the oldest record in the log"
+            " and position together: results are rewritten from the oldest record in the log"
         ) from None

@@ -112,7 +112,7 @@ class TopicReader(Closing, ExternalReader):
             self._positions[partition] = max(self._positions[partition], offset)
         elif is_out_of_range(event):
             raise LogTruncatedError(
-                f"{self._name}: an offset that is needed is not there any more:"
+                f"{self._name}: a needed offset is no longer in the log:"
                 f" {self._positions.get(partition)} of partition {partition} ({event.str()})"
             )
         elif not is_transient(event):

@@ -186,7 +186,7 @@ class TransactionalTopic(Closing):
         admin = self._options.connect(KafkaAdminClient)
         try:
             self._partitions = self._call_kafka_python(
-                "looking at topics", lambda: self._count(admin, self._topic)
+                "describing topics", lambda: self._count(admin, self._topic)
             )
             if self._has_topic and not self._partitions:
                 raise LogError(
@@ -194,7 +194,7 @@ class TransactionalTopic(Closing):
                 )
             if self._has_topic:
                 self._sizes = RecordSizes(self._options.for_librdkafka(), batch_limit(admin, self._topic))
-            if not self._call_kafka_python("looking at topics", lambda: self._count(admin, self._positions)):
+            if not self._call_kafka_python("describing topics", lambda: self._count(admin, self._positions)):
                 self._call_kafka_python("creating the topic of positions", lambda: self._create(admin))
         finally:
             admin.close()

@@ -87,14 +87,14 @@ class _Authorization:
         """Why the call is not permitted by the current grants; None when it is."""
         holder = self._grants.current().holder(self._token)
         if holder is None:
-            what = "this token is not known here" if self._token else "no token was shown"
+            what = "this token is not known here" if self._token else "no token was sent"
             return grpc.StatusCode.UNAUTHENTICATED, (
                 f"{what}; clients take theirs from BETTONG_CLIENT_TOKEN or BETTONG_CLIENT_TOKEN_FILE, and"
                 " BETTONG_TOKENS here must hold its SHA-256"
             )
         self.holder_name = holder.name
         if self._permission_of is None:
-            return grpc.StatusCode.PERMISSION_DENIED, "no token lets anybody call this method"
+            return grpc.StatusCode.PERMISSION_DENIED, "no token permits this method"
         if not holder.may(self._permission):
             return grpc.StatusCode.PERMISSION_DENIED, (
                 f"token {holder.name!r} may not {self._permission}; add it to the token's write or read in"

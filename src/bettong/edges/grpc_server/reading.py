@@ -73,8 +73,8 @@ class Reading(Wrapper):
         peer = context.peer()
         if self._pending.is_full_for(peer):
             text = (
-                f"{REQUESTS_PER_CONNECTION_MAX} requests of this connection, or {REQUESTS_MAX} of all, have begun and"
-                " not come whole; send each at once, and call again"
+                f"{REQUESTS_PER_CONNECTION_MAX} requests of this connection, or {REQUESTS_MAX} of all, are"
+                " incomplete; send each request at once, and call again"
             )
             await _refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text, log)
         parsed = _parse(await self._read_bytes(requests, peer, log), parse, bytes_max)
@@ -89,7 +89,7 @@ class Reading(Wrapper):
         try:
             with self._pending.pending(peer):
                 if (other := self._pending.peer_to_close()) is not None:
-                    log.warning("connection closed: too many requests have not come whole", peer=other)
+                    log.warning("connection closed: too many incomplete requests", peer=other)
                     await asyncio.to_thread(close_connection, other)
                 for _ in range(int(REQUEST_S_MAX / _PART_S)):
                     if (await asyncio.wait((reading,), timeout=_PART_S))[0]:
@@ -100,9 +100,7 @@ class Reading(Wrapper):
             self._receiving.closed(peer)
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-        log.warning(
-            "connection closed: a request has not come whole in time", peer=peer, seconds=REQUEST_S_MAX
-        )
+        log.warning("connection closed: a request was not complete in time", peer=peer, seconds=REQUEST_S_MAX)
         await asyncio.to_thread(close_connection, peer)
         return None
 
@@ -143,7 +141,7 @@ def _parse(data: bytes | None, parse: Callable[[bytes], Any], bytes_max: int) ->
     """The request in a list, so that the caller can drop the reference; or why the call is refused."""
     invalid = grpc.StatusCode.INVALID_ARGUMENT
     if data is None:
-        text = f"the call ended, or took longer than {REQUEST_S_MAX} s, before its request had come whole"
+        text = f"the call ended, or took longer than {REQUEST_S_MAX} s, before its request was complete"
         return _Refused(invalid, text)
     if len(data) > bytes_max:
         text = f"a request of {len(data)} bytes; this method takes at most {bytes_max}, send a shorter one"

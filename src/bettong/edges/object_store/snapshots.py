@@ -41,7 +41,7 @@ class ObjectSnapshots:
 
     def increments(self, partition: PartitionId) -> list[Increment]:
         """See SnapshotStore. Skips objects that are no increments."""
-        doing = f"looking for snapshots of {partition}"
+        doing = f"listing snapshots of {partition}"
         return increments_of(self._objects.names(doing, self._folder(partition), "file"))
 
     def clear(self) -> None:

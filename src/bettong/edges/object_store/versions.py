@@ -23,7 +23,7 @@ class ObjectVersions:
 
     def names(self, folder: str) -> list[str]:
         """See NamedBytes."""
-        doing = f"looking for versions of reference table {folder}"
+        doing = f"listing versions of reference table {folder}"
         return self._objects.names(doing, f"{self._root}/{folder}", "file")
 
     def remove(self, folder: str, name: str) -> None:

@@ -107,7 +107,7 @@ class RedisStore(Closing):
             if on_wait is not None:
                 on_wait(f"waiting for Redis at {self._name}, attempt {attempt}")
 
-        self._attempts(deadline_s, "asking whether it is there", lambda client: client.ping(), report_wait)
+        self._attempts(deadline_s, "pinging", lambda client: client.ping(), report_wait)
 
     def ask(
         self, doing: str, command: Callable[[Client], _Answer], *, attempts_s: float = ATTEMPTS_S
@@ -176,14 +176,14 @@ def _cause_and_remedy(error: RedisError) -> str:
     """The cause and the remedy."""
     reason = str(error) or type(error).__name__
     if isinstance(error, _NoPasswordError):
-        return f"cannot be asked without its password ({reason})"
+        return f"cannot be used without its password ({reason})"
     if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
         return (
             "refuses this user or password; correct BETTONG_REDIS, or BETTONG_REDIS_USER and"
             f" BETTONG_REDIS_PASSWORD_FILE ({reason})"
         )
     if isinstance(error, RedisConnectionError) and "CERTIFICATE_VERIFY_FAILED" in reason:
-        return f"does not answer as the one that is wanted; is BETTONG_REDIS_CA its authority? ({reason})"
+        return f"has a certificate that cannot be verified; is BETTONG_REDIS_CA its authority? ({reason})"
     if isinstance(error, RedisConnectionError | RedisTimeoutError):
         return f"does not answer; is it running and reachable? ({reason})"
     if isinstance(error, OutOfMemoryError):

@@ -37,7 +37,7 @@ class RedisLead:
     def hold(self, process: str, *, take: bool) -> str:
         """Renews the lead; with `take`, acquires it if it is free. Returns the leader, "" for none."""
         holder = self._store.ask(
-            "looking who leads",
+            "asking for the leader",
             lambda client: client.eval(_HOLD, 1, self._key, process, self._ttl_ms, int(take)),
             attempts_s=_ATTEMPTS_S,
         )
@@ -46,7 +46,7 @@ class RedisLead:
     def release(self, process: str) -> None:
         """Releases the lead if this process holds it."""
         self._store.ask(
-            "giving the lead back",
+            "releasing the lead",
             lambda client: client.eval(_RELEASE, 1, self._key, process),
             attempts_s=_ATTEMPTS_S,
         )
@@ -54,7 +54,7 @@ class RedisLead:
     def folded_last(self) -> str:
         """The instance whose schedule began last; "" if unknown."""
         return _text(
-            self._store.ask("asking who folded last", lambda client: client.get(self._folded)) or b""
+            self._store.ask("asking for the last schedule", lambda client: client.get(self._folded)) or b""
         )
 
     def folds(self, instance: str) -> None:

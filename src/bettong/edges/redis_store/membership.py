@@ -305,7 +305,7 @@ def read_holders(store: RedisStore, *, attempts_s: float = _ATTEMPTS_S) -> Holde
             {slot: int(task) for _, slot, task in held if task.isdigit()},
         )
 
-    return store.ask("reading who holds what", command, attempts_s=attempts_s)
+    return store.ask("reading the holders of partitions", command, attempts_s=attempts_s)
 
 
 def _parse_holder(entry: tuple[bytes, bytes]) -> tuple[PartitionId, int, bytes] | None:

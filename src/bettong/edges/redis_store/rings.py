@@ -88,7 +88,7 @@ class RedisRings:
     def release(self, writer: str) -> None:
         """Releases the lease, so that another one may write."""
         self._store.ask(
-            "giving the history back",
+            "releasing the history",
             lambda client: client.eval(_RELEASE, 1, self._lease, writer),
             attempts_s=_ATTEMPTS_S,
         )

@@ -46,7 +46,7 @@ class RedisSnapshots:
     def increments(self, partition: PartitionId) -> list[Increment]:
         """See SnapshotStore."""
         names = self._store.ask(
-            f"looking for snapshots of {partition}",
+            f"listing snapshots of {partition}",
             lambda client: client.hkeys(self._key(partition)),
         )
         return _increments(names)
