@@ -52,7 +52,9 @@ class ProcessorSettings(ServiceSettings):
         " All workers must reach it.",
     )
     snapshot_interval_ms: Annotated[int, Ge(0), Le(3_600_000)] = Field(
-        1000, description="Least time between two snapshots of a partition, in milliseconds; 0: every batch."
+        1000,
+        description="Least time between two snapshots of a partition, in milliseconds; 0: every batch. Up to ten times"
+        " as long where snapshots would take more than a tenth of a slot's time (resident).",
     )
     message_ms_max: Annotated[int, Ge(0), Le(3_600_000)] = Field(
         0,

@@ -103,7 +103,8 @@ class ActivePartition:
     """Used by its loop's thread; acknowledgements of the log come from another.
 
     `due_s`: when its next snapshot is due; `revoke_by_s`: when it is revoked at the latest, None while it is kept.
-    `held_s`: for how long its loop waited for the log to take output, after a record of this partition.
+    `held_s`: for how long its loop waited for the log to take output, after a record of this partition. `pause_s`: for
+    how long its last snapshot stopped the folding.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class ActivePartition:
         self.saved = SavedSnapshot(worker.saved.offset) if worker.saved.offset else None
         self.save_fault = ""
         self.held_s = 0.0
+        self.pause_s = 0.0
         self.revoke_by_s: float | None = None
         self.measure = Measure()
         self.published: dict[str, str | int | float] = {}
@@ -184,10 +186,11 @@ class ActivePartition:
         """
         if self.worker.next_offset <= self.worker.saved.offset:
             return
-        begun_ns = time.perf_counter_ns()
-        if saved := self._save(self.worker):
-            paused_ms = (time.perf_counter_ns() - begun_ns) / 1e6
-            self.pending.append(PendingSnapshot(*saved, self._output, paused_ms))
+        begun_s = time.perf_counter()
+        saved = self._save(self.worker)
+        self.pause_s = time.perf_counter() - begun_s
+        if saved:
+            self.pending.append(PendingSnapshot(*saved, self._output, self.pause_s * 1e3))
             self._output = OutstandingOutput()
 
     @property

@@ -28,6 +28,7 @@ from bettong_processor.crashes.states import DEADLY_PAUSE_S, GuardedStates
 from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.active_partition import ActivePartition, OutputBuffer, PendingSnapshot
 from bettong_processor.resident.heartbeat import DesiredAssignment, Heartbeat
+from bettong_processor.resident.snapshot_pacing import next_snapshot_s
 from bettong_processor.rest import Rest
 from bettong_processor.restoring import Restoring
 from bettong_processor.saved_snapshots import SavedSnapshot
@@ -256,8 +257,9 @@ class Loop:
 
     def _save_snapshots(self, partition: ActivePartition, now_s: float) -> None:
         if partition.revoke_by_s is None and not partition.pending and now_s >= partition.due_s:
-            partition.due_s = now_s + self._intervals.snapshot_s
             partition.begin_snapshot()
+            pauses_s = (each.pause_s for each in self._active.values())
+            partition.due_s = now_s + next_snapshot_s(self._intervals.snapshot_s, pauses_s)
         if not partition.pending:
             return
         snapshot = partition.pending[0]

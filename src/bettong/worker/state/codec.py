@@ -93,17 +93,14 @@ class _Writer:
 
     def column(self, values: list[Any], above: tuple[list[Any], ...]) -> list[Any]:
         """The column of values; `above` are the lists of objects and containers that hold them."""
-        kinds = list(map(type, values))
-        distinct = set(kinds)
-        if self._careful and distinct & {int, str}:
-            kinds = list(map(_careful_type, values))
-            distinct = set(kinds)
+        type_of = _careful_type if self._careful else type
+        distinct = set(map(type_of, values))
         if distinct <= SIMPLE:
             return [PLAIN, values]
         if len(distinct) == 1:
             return self._of_one(distinct.pop(), values, above)
-        order = {each: each if each not in SIMPLE else None for each in dict.fromkeys(kinds)}
-        return self._union([order[each] for each in kinds], values, above)
+        tags = {each: each if each not in SIMPLE else None for each in distinct}
+        return self._union([tags[type_of(each)] for each in values], values, above)
 
     def _union(self, tags: list[Any], values: list[Any], above: tuple[list[Any], ...]) -> list[Any]:
         """Values of several sorts: those of one sort have equal tags, simple ones None. `above`: see `column`."""

@@ -94,6 +94,8 @@ class ObjectTable:
             self._lifetimes.open(batch, renews=renews)
         if self._changed is not None:
             with_keys(batch, self._changed.update)
+            if len(self._states) <= WHOLE_FROM * len(self._changed):
+                self._changed = None  # the next increment holds all of them anyway
         return self
 
     def create(self, key: Any) -> Any:
