@@ -272,7 +272,7 @@ class Cluster:
             message = text or f"HTTP {status}"
         if status == 401:
             return ClusterError(
-                "the cluster rejects your credentials (401), which may have expired: log in again, or use another context"
+                "the cluster rejects your credentials (401): they may have expired; log in again or use another context"
             )
         if status == 404:
             return _MissingError(message)
