@@ -119,7 +119,7 @@ class AtLeastOnceTcpConnector(SinkConnector[bytes]):
     def _open_connection(self) -> socket.socket:
         """The open connection; a new one if the peer closed the old one while it was idle."""
         if self._connection is not None and select.select([self._connection], [], [], 0)[0]:
-            # An answer that nobody asked for would be taken for that to the next batch.
+            # Unexpected bytes would be read as the answer to the next batch.
             if stray := self._connection.recv(_STRAY_BYTES):
                 raise ConnectorUnavailableError(f"{self._name}: the peer sent {stray!r} without being asked")
             self._connection.close()
