@@ -236,13 +236,13 @@ def offsets(stored: Mapping[SinkPartition, bytes | None]) -> dict[int, int]:
     }
 
 
-def test_a_new_sink_is_at_the_beginning(system: System) -> None:
+def test_a_new_sink_has_no_position(system: System) -> None:
     for _ in range(2):
         with closing(system.connector()) as connector:
             assert offsets(connector.open(BEGINNINGS)) == {0: 0, 1: 0, 5: 0}
 
 
-def test_what_is_delivered_is_seen_in_order_and_its_position_found_by_the_next(system: System) -> None:
+def test_messages_are_stored_in_order_and_the_next_connector_finds_their_position(system: System) -> None:
     with closing(system.connector()) as connector:
         connector.open(BEGINNINGS)
         store(connector, [batch(system, 1, ["a", "é"], 7), batch(system, 5, ["x"], 9)])
@@ -287,7 +287,7 @@ def refuses_nothing(system: System) -> bool:
 
 
 @pytest.mark.parametrize("seed", [20_261_121])
-def test_what_is_refused_is_left_out_and_the_rest_stored_with_a_position_that_names_it(
+def test_refused_messages_are_left_out_and_the_position_stored_with_the_rest_names_them(
     system: System, seed: int
 ) -> None:
     if refuses_nothing(system):
@@ -326,7 +326,7 @@ def test_what_is_refused_is_left_out_and_the_rest_stored_with_a_position_that_na
         }
 
 
-def test_where_nothing_may_be_left_out_a_refusal_stores_nothing(system: System) -> None:
+def test_if_no_message_may_be_refused_a_refusal_stores_nothing(system: System) -> None:
     if refuses_nothing(system):
         assert system.bad() is None
         return

@@ -100,9 +100,7 @@ def test_a_kill_before_or_after_every_transaction_loses_and_repeats_nothing(
 
 
 @pytest.mark.parametrize("behind", [False, True])
-def test_an_answer_that_is_missing_is_waited_for_and_the_transaction_repeated_once(
-    store: RedisStore, *, behind: bool
-) -> None:
+def test_after_a_lost_answer_the_transaction_is_repeated_once(store: RedisStore, *, behind: bool) -> None:
     waits: list[str | None] = []
     with closing(connector(store, waits.append)) as one:
         batcher = SinkBatcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
@@ -118,7 +116,7 @@ def wait_for(event: threading.Event) -> None:
     assert event.wait(30.0)
 
 
-def test_only_the_newest_wait_in_memory_while_redis_is_away(store: RedisStore) -> None:
+def test_only_the_newest_results_wait_in_memory_while_redis_is_unavailable(store: RedisStore) -> None:
     with closing(connector(store)) as one:
         batcher = SinkBatcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
         away = threading.Event()

@@ -71,14 +71,14 @@ def test_a_pod_is_a_row() -> None:
     assert found.since_s == 1_767_225_600
 
 
-def test_parts_of_a_cpu_are_nobodys_own() -> None:
+def test_fractions_of_a_cpu_are_not_exclusive() -> None:
     each = pod("x")
     each["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1500m"
     assert not row(each).whole
     assert cpus("1500m") == Fraction(3, 2) == cpus("1.5")
 
 
-def test_pods_stand_in_the_order_in_which_results_come_about_without_jobs_that_are_over() -> None:
+def test_pods_are_in_the_order_of_the_data_flow_without_finished_jobs() -> None:
     found = [
         pod("r", component="receiver"),
         pod("w"),
@@ -120,11 +120,11 @@ WRONG: list[tuple[Object, str]] = [
 
 
 @pytest.mark.parametrize(("state", "reported"), WRONG, ids=[text[:20] for _, text in WRONG])
-def test_what_is_wrong_with_a_pod_is_reported(state: Object, reported: str) -> None:
+def test_the_problems_of_a_pod_are_reported(state: Object, reported: str) -> None:
     assert warnings([pod("x-worker-0", state=state)], [], ["x-worker"]) == [f"x-worker-0: {reported}"]
 
 
-def test_nothing_is_wrong_with_a_pod_that_runs() -> None:
+def test_a_ready_pod_has_no_problems() -> None:
     assert warnings([pod("x-worker-0")], [], ["x-worker"]) == []
     ended = {"lastState": {"terminated": {"exitCode": 0}}, "restartCount": 1}
     assert warnings([pod("x-worker-0", state=ended)], [], ["x-worker"]) == []
@@ -220,7 +220,7 @@ def test_a_count_that_would_be_undone_is_refused() -> None:
         counts.refuse(each, found, 3, [])
 
 
-def test_a_workload_is_done_when_all_of_its_pods_are_new_ready_and_alone() -> None:
+def test_a_rollout_is_done_when_all_pods_are_updated_and_ready_and_no_others_left() -> None:
     assert rolling.progress(workload("x-worker", "worker")).done
     for half in ({"updatedReplicas": 1}, {"readyReplicas": 1}, {"replicas": 3}, {"observedGeneration": 1}):
         assert not rolling.progress(workload("x-worker", "worker", **half)).done, half
@@ -230,7 +230,7 @@ def test_a_workload_is_done_when_all_of_its_pods_are_new_ready_and_alone() -> No
     assert late.line() == "x-worker: 1 of 2 pods are new, 1 ready"
 
 
-def test_who_takes_is_restarted_before_who_gives_and_what_is_bundled_is_left() -> None:
+def test_consumers_restart_before_producers_and_bundled_servers_not_at_all() -> None:
     names = ("sender", "driver", "kafka", "worker", "receiver", "master")
     found = [workload(f"x-{name}", name) for name in names]
     order = [each["metadata"]["name"] for each in rolling.ordered(found, None)]
@@ -239,7 +239,7 @@ def test_who_takes_is_restarted_before_who_gives_and_what_is_bundled_is_left() -
         rolling.ordered(found, "redis")
 
 
-def test_lines_of_many_logs_are_one_by_time() -> None:
+def test_lines_of_many_logs_are_merged_by_time() -> None:
     def log(pod: str, *at: int) -> Iterator[Line]:
         return lines_of(pod, [f"2026-01-01T00:00:0{each}.5Z line {each}" for each in at])
 

@@ -245,13 +245,13 @@ def test_a_file_shorter_than_its_position_is_refused_with_its_name_and_a_remedy(
         opened(tmp_path)
 
 
-def test_a_file_that_is_gone_is_refused_like_a_short_one(tmp_path: Path) -> None:
+def test_a_missing_result_file_is_refused_as_a_short_one(tmp_path: Path) -> None:
     filled(tmp_path).unlink()
     with pytest.raises(PositionError, match="has 0 bytes, but 9 were delivered"):
         opened(tmp_path)
 
 
-def test_results_without_a_position_are_refused_rather_than_cut(tmp_path: Path) -> None:
+def test_results_without_a_position_are_refused_and_not_truncated(tmp_path: Path) -> None:
     path = filled(tmp_path)
     path.with_suffix(".position").unlink()
     with pytest.raises(PositionError, match=r"00000.bin has no 00000.position beside it"):
@@ -279,7 +279,7 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
         opened(tmp_path / "file")
 
 
-def test_a_full_disk_is_reported_and_what_was_saved_before_stays_right(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_saved_results_stay_intact(tmp_path: Path) -> None:
     path = filled(tmp_path)
     one = opened(tmp_path)
     file = one.connector._files[SinkPartition("raw", 0)]

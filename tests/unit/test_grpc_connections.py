@@ -51,7 +51,7 @@ def ended(client: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("may_exceed_bounds", [False, True])
-def test_a_connection_is_looked_at_and_hung_up(*, may_exceed_bounds: bool) -> None:
+def test_a_connection_is_inspected_and_closed(*, may_exceed_bounds: bool) -> None:
     with connected() as (peer, client, connection):
         client.sendall(b"x" * 100)
         assert connection.recv(100, socket.MSG_WAITALL)
@@ -62,7 +62,7 @@ def test_a_connection_is_looked_at_and_hung_up(*, may_exceed_bounds: bool) -> No
         assert ended(client)
 
 
-def test_looking_keeps_no_connection_open() -> None:
+def test_inspecting_keeps_no_connection_open() -> None:
     with connected() as (peer, client, connection):
         assert not close_connection(f"{peer}0")
         received_bytes()
@@ -70,7 +70,7 @@ def test_looking_keeps_no_connection_open() -> None:
         assert ended(client)
 
 
-def test_where_nothing_can_be_listed_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_list_of_descriptors_no_connection_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_DESCRIPTORS", Path("/nowhere"))
     assert received_bytes() == {}
     assert not close_connection("ipv4:127.0.0.1:1")

@@ -51,7 +51,7 @@ def raw(method: str, data: bytes) -> Call:
 
 
 @pytest.mark.parametrize("guarded", [False, True])
-def test_what_is_no_request_is_refused_in_a_sentence_and_without_a_traceback(
+def test_bytes_that_are_no_request_are_refused_with_a_reason_and_without_a_traceback(
     guarded: bool,  # noqa: FBT001 - a parameter of pytest
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],

@@ -149,7 +149,7 @@ def test_a_method_that_no_rule_names_is_refused(tokens: Path) -> None:
     run(scene())
 
 
-def test_a_token_that_is_taken_away_ends_what_goes_on_by_it(tokens: Path) -> None:
+def test_a_revoked_token_ends_its_calls(tokens: Path) -> None:
     async def scene() -> None:
         async with served({"tokens": tokens}) as address:
             shown = Credentials(token=TOKEN)

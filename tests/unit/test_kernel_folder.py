@@ -35,7 +35,7 @@ def test_files_that_others_may_have_written_are_removed(tmp_path: Path) -> None:
     assert not deep.exists()
 
 
-def test_a_folder_that_others_could_exchange_is_not_used(tmp_path: Path) -> None:
+def test_a_folder_that_others_could_replace_is_not_used(tmp_path: Path) -> None:
     above = tmp_path / "open"
     above.mkdir()
     folder = above / "kernels"

@@ -45,7 +45,7 @@ def of_s3(code: str, status: int) -> OSError:
     ],
     ids=repr,
 )
-def test_servers_that_are_away_or_busy_may_answer_later(error: Exception) -> None:
+def test_errors_of_unavailable_or_busy_servers_are_transient(error: Exception) -> None:
     assert is_transient(error)
     assert "does not answer; is it reachable" in cause_and_remedy(error)
 
@@ -65,7 +65,7 @@ def test_servers_that_are_away_or_busy_may_answer_later(error: Exception) -> Non
     ],
     ids=repr,
 )
-def test_refusals_do_not_pass_and_say_what_to_do(error: Exception, said: str) -> None:
+def test_refusals_are_not_transient_and_name_the_remedy(error: Exception, said: str) -> None:
     assert not is_transient(error)
     assert said in cause_and_remedy(error)
 

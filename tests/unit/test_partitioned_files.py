@@ -128,7 +128,7 @@ def expected(log: dict[int, list[list[str]]]) -> dict[str, str]:
     return dict(found)
 
 
-def test_messages_lie_in_folders_by_their_fields_a_file_a_partition(tmp_path: Path) -> None:
+def test_messages_are_in_folders_by_their_fields_with_one_file_per_partition(tmp_path: Path) -> None:
     with opened(tmp_path, by=("key", "number")) as one:
         one.delivery.deliver([record(0, 0, ["a", "b"]), record(1, 0, ["a"])])
         one.commit()
@@ -139,7 +139,7 @@ def test_messages_lie_in_folders_by_their_fields_a_file_a_partition(tmp_path: Pa
     }
 
 
-def test_nothing_is_seen_before_a_commit_and_all_of_it_behind(tmp_path: Path) -> None:
+def test_messages_become_visible_with_their_commit(tmp_path: Path) -> None:
     with opened(tmp_path) as one:
         one.deliver(0, 0, ["a"])
         one.now_s = COMMIT_INTERVAL_S / 2
@@ -152,7 +152,7 @@ def test_nothing_is_seen_before_a_commit_and_all_of_it_behind(tmp_path: Path) ->
         assert files_of(tmp_path) == expected({0: [["a"], ["a", "b"]]})
 
 
-def test_much_that_waits_is_committed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_buffer_is_committed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bettong_receiver.connectors.partitioned_files._BUFFERED_BYTES_MAX", 100)
     with opened(tmp_path) as one:
         one.deliver(0, 0, ["a", "a"])
@@ -255,7 +255,7 @@ def test_the_files_after_crashes_are_those_of_an_undisturbed_run(
         assert {path: text for path, text in files_of(folder).items() if text} == expected(log)
 
 
-def test_a_folder_that_is_over_may_be_deleted(tmp_path: Path) -> None:
+def test_a_finished_folder_may_be_deleted(tmp_path: Path) -> None:
     go_on(tmp_path, {0: [["a"], ["b"]]}, commits=True)
     for path in (tmp_path / "key=a").iterdir():
         path.unlink()
@@ -298,7 +298,7 @@ def test_a_damaged_journal_is_refused_with_its_name_and_a_remedy(tmp_path: Path)
         Opened(tmp_path)
 
 
-def test_a_folder_of_somebody_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path: Path) -> None:
     stranger = tmp_path / "key=a" / "00000.jsonl"
     stranger.parent.mkdir()
     stranger.write_bytes(b"mine")
@@ -334,7 +334,7 @@ def test_a_message_whose_folder_has_too_long_a_name_is_a_dead_letter_and_the_res
     }
 
 
-def test_a_disk_that_refuses_is_reported_with_what_it_refused(tmp_path: Path) -> None:
+def test_a_disk_error_is_reported_with_the_file(tmp_path: Path) -> None:
     with opened(tmp_path) as one:
         (tmp_path / "key=a").write_bytes(b"a file where the folder goes")
         one.deliver(0, 0, ["a"])
@@ -352,13 +352,13 @@ def test_arrow_reads_the_folders_back(tmp_path: Path) -> None:
     assert sorted(each["key"] for each in fragments) == sorted(keys)
 
 
-def test_a_frame_of_another_schema_is_none_of_the_sinks() -> None:
+def test_a_frame_of_another_schema_is_refused() -> None:
     other = decode(rows([b"x"], origin="notes/notes-in/0", sequence=1, previous=0))
     with pytest.raises(FrameError, match="it does not follow Note"):
         read_folder_lines(schema_of(Note), ["key"])(other)
 
 
-def test_a_folder_that_depends_on_where_a_receiver_was_started_is_refused() -> None:
+def test_a_relative_folder_is_refused() -> None:
     assert folder_of("/data/bids", sink="s") == Path("/data/bids")
     with pytest.raises(
         SettingsError, match="sink 's': 'folder' of its connection is 'bids', expected an absolute"

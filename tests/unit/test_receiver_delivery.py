@@ -174,7 +174,7 @@ def test_what_is_delivered_again_to_a_second_connector_is_counted_once(tmp_path:
         assert metrics_of(both.delivery.counts())["messages"] == 1
 
 
-def test_the_progress_that_is_handed_out_does_not_move(tmp_path: Path) -> None:
+def test_the_returned_progress_is_a_copy(tmp_path: Path) -> None:
     with delivery(tmp_path) as one:
         one.delivery.deliver([raw(0, b"a")])
         before = one.delivery.progress("raw")

@@ -145,6 +145,6 @@ class Unread:
         raise AssertionError(f"field {index} was read")
 
 
-def test_lines_that_nobody_asks_for_are_not_made() -> None:
+def test_json_lines_are_encoded_only_when_they_are_read() -> None:
     columns_: Any = Unread()
     assert len(JsonLines(columns_)) == 3

@@ -43,7 +43,7 @@ async def _freed(*, is_left: bool) -> bool:
 
 
 @pytest.mark.parametrize("is_left", [True, False], ids=["a subscriber has left", "none has"])
-def test_the_collector_looks_everywhere_when_a_subscriber_has_left(
+def test_all_generations_are_collected_when_a_subscriber_has_left(
     *, is_left: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(servicing, "_COLLECT_S", 0.0)

@@ -27,7 +27,7 @@ class Clock:
         return self.now_s
 
 
-def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
+def test_a_wait_replaces_the_state_until_the_part_answers() -> None:
     clock = Clock()
     status = ReceiverStatus(clock, structlog.get_logger())
     status.set_state(RUNNING)
@@ -52,7 +52,7 @@ def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
     }
 
 
-def test_a_wait_is_said_at_once_and_then_from_time_to_time() -> None:
+def test_a_wait_is_logged_at_once_and_then_at_intervals() -> None:
     clock = Clock()
     status = ReceiverStatus(clock, structlog.get_logger())
     with capture_logs() as lines:
@@ -74,7 +74,7 @@ def test_latency_is_weighted_by_messages() -> None:
     assert round(metric_values["latency_max_ms"]) == 900
 
 
-def test_a_burst_is_out_of_the_latency_when_it_is_over() -> None:
+def test_a_burst_leaves_the_latency_with_its_window() -> None:
     clock = Clock()
     latency = Latency(["raw", "other"], monotonic_s=clock)
     latency.record("raw", sent_ns=1, delivered_ns=1 + 9000 * MS, messages=10)
@@ -91,7 +91,7 @@ def test_a_burst_is_out_of_the_latency_when_it_is_over() -> None:
     assert latency.metrics() == {}
 
 
-def test_latency_leaves_out_what_has_no_time_and_dead_letters_from_the_total() -> None:
+def test_latency_ignores_frames_without_a_send_time_and_its_total_dead_letters() -> None:
     latency = Latency(["raw", DEAD_LETTERS])
     latency.record("raw", sent_ns=0, delivered_ns=5 * MS, messages=1)
     assert latency.metrics() == {}
@@ -137,7 +137,7 @@ def test_a_latency_lies_in_its_bucket_to_three_digits(bound_s: float) -> None:
     assert (counts[index], counts[index + 1]) == (2, 1)
 
 
-def test_lag_is_what_lies_between_the_ends_and_what_was_delivered() -> None:
+def test_lag_is_the_number_of_records_between_the_delivered_offsets_and_the_ends() -> None:
     assert (
         metrics.lag(
             {TopicPartition("a", 0): 10, TopicPartition("a", 1): 3},

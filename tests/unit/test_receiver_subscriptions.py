@@ -37,11 +37,11 @@ def test_without_positions_it_starts_with_the_oldest_result() -> None:
     assert (found[0].adopts, found[1].adopts) == (True, False)
 
 
-def test_latest_starts_where_the_receiver_itself_is() -> None:
+def test_latest_starts_at_the_receivers_own_progress() -> None:
     assert ask(start=pb.START_LATEST) == NEWEST
 
 
-def test_a_position_resumes_with_all_that_was_seen() -> None:
+def test_a_position_resumes_with_its_delivery_table() -> None:
     found = ask(pb.Position(partition=0, offset=20, highest={"raw/notes-in/0": 7}), start=pb.START_LATEST)
     assert found[0].offset == 20
     assert found[0].table.highest == {"raw/notes-in/0": 7}
@@ -61,7 +61,7 @@ def test_partitions_that_were_added_since_are_read_from_their_beginning() -> Non
 
 @pytest.mark.parametrize("cut", range(1, 5))
 @pytest.mark.parametrize("cut_again", range(9))
-def test_an_opening_that_is_cut_off_anywhere_loses_no_result_and_repeats_none(
+def test_an_opening_that_is_interrupted_anywhere_loses_and_repeats_no_result(
     cut: int, cut_again: int
 ) -> None:
     def opened(partitions: int, known: set[int], cut: int) -> set[int]:
@@ -166,7 +166,7 @@ def test_it_opens_with_the_position_of_every_partition(subscription: Subscriptio
     assert not any(each.messages for each in opening)
 
 
-def test_a_frame_comes_with_the_position_behind_it(subscription: Subscription) -> None:
+def test_a_frame_is_sent_with_the_position_after_it(subscription: Subscription) -> None:
     (response,) = subscription.responses([record(0, 4, 0)])
     assert response == pb.SubscribeResponse(
         messages=[b"a", b"b"],
@@ -175,7 +175,7 @@ def test_a_frame_comes_with_the_position_behind_it(subscription: Subscription) -
     )
 
 
-def test_what_is_skipped_only_moves_the_position_on(subscription: Subscription) -> None:
+def test_skipped_frames_only_advance_the_position(subscription: Subscription) -> None:
     records = [
         record(0, 4, 0),
         record(1, 4, 0),
@@ -191,7 +191,7 @@ def test_what_is_skipped_only_moves_the_position_on(subscription: Subscription) 
     ]
 
 
-def test_responses_are_made_as_they_are_asked_for() -> None:
+def test_responses_are_built_on_demand() -> None:
     """Responses may be several times the size of their records, so they are not built all at once."""
     large = [
         Record(

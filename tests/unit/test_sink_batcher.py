@@ -59,7 +59,7 @@ def record(offset: int, message: bytes, *, partition: int = 0, sequence: int = 0
     return of_value(offset, value, partition=partition)
 
 
-def test_what_a_partition_takes_is_one_batch_with_the_position_behind_it() -> None:
+def test_the_messages_of_a_partition_are_one_batch_with_the_position_after_it() -> None:
     one = batcher()
     batches = one.fold([record(0, b"a"), record(1, b"b"), record(0, b"x", partition=1)])
     assert [(batch.partition, batch.messages, batch.moving.progress.offset) for batch in batches] == [
@@ -91,7 +91,7 @@ def test_duplicates_gaps_and_garbage_are_in_no_batch_and_are_counted() -> None:
     assert (counts.messages, counts.duplicates, counts.gaps, counts.unreadable) == (2, 1, 1, 2)
 
 
-def test_positions_that_moved_without_messages_are_handed_over_until_they_are_delivered() -> None:
+def test_positions_that_moved_without_messages_are_passed_until_they_are_stored() -> None:
     one = batcher()
     assert one.moved_batches() == []
     one.fold([of_value(0, b"garbage", partition=1)])
@@ -207,7 +207,7 @@ def test_what_was_refused_becomes_dead_letters_that_name_frame_and_index() -> No
     assert one.dead_letters() == []
 
 
-def test_whoever_goes_on_behind_a_crash_writes_the_same_dead_letters_again_and_no_others() -> None:
+def test_after_a_crash_the_same_dead_letters_are_written_again_and_no_others() -> None:
     """After a crash at any point after the delivery, consumers accept each dead letter once, in order."""
     log = [record(number, b"%d" % number) for number in range(8)]
     one = batcher()
@@ -281,6 +281,6 @@ def test_skipped_messages_are_counted_with_the_position_and_make_no_dead_letters
     assert again.starts()[SinkPartition("raw", 0)] == 2
 
 
-def test_where_a_refusal_stops_the_sink_nothing_can_be_left_out() -> None:
+def test_a_sink_that_stops_on_a_refusal_leaves_nothing_out() -> None:
     (batch,) = batcher(on_error=STOP).fold([record(0, b"a")])
     assert batch.refusing is None

@@ -127,7 +127,7 @@ def test_without_a_collector_reporting_neither_waits_nor_fails_and_all_is_counte
     ]
 
 
-def test_who_stops_before_a_collector_has_answered_says_that_it_did_not() -> None:
+def test_a_stop_before_a_collector_has_answered_is_logged() -> None:
     """A short program, which had no contact with the collector before."""
     log = Lines()
     with socket.create_server(("127.0.0.1", 0)) as hanging:
@@ -140,7 +140,7 @@ def test_who_stops_before_a_collector_has_answered_says_that_it_did_not() -> Non
     assert [(level, more["endpoint"]) for level, _, more in log.lines] == [("warning", endpoint)]
 
 
-def test_a_collector_that_refuses_costs_its_spans_and_takes_those_after_it(
+def test_refused_spans_are_dropped_and_later_ones_exported(
     collector: tuple[Collector, str],
 ) -> None:
     taken, endpoint = collector
@@ -210,7 +210,7 @@ def test_forks_report_nothing_and_live(collector: tuple[Collector, str]) -> None
     assert {each.attributes["bettong.sequence"] for each in taken.spans} == {1, 3}
 
 
-def test_what_opentelemetry_cannot_be_set_up_with_is_said_once_and_all_is_dropped_and_counted(
+def test_a_failed_setup_of_opentelemetry_is_logged_once_and_all_spans_are_dropped_and_counted(
     monkeypatch: pytest.MonkeyPatch, collector: tuple[Collector, str]
 ) -> None:
     _, endpoint = collector
@@ -230,7 +230,7 @@ def test_what_opentelemetry_cannot_be_set_up_with_is_said_once_and_all_is_droppe
     assert "OTEL_EXPORTER_OTLP_COMPRESSION" in more["fault"]
 
 
-def test_a_span_that_opentelemetry_cannot_send_costs_its_batch_and_no_more(
+def test_a_span_that_cannot_be_sent_drops_only_its_batch(
     collector: tuple[Collector, str],
 ) -> None:
     """Such as one whose text is no Unicode: what raises in the export does not end it."""
