@@ -177,7 +177,7 @@ class LogReader(Closing):
         return self._fetched_ahead.of(partition) if partition in self._next else None
 
     @property
-    def is_note_lost_connection(self) -> bool:
+    def is_suspect(self) -> bool:
         """Whether a connection was lost and the broker has not answered since. Does not block."""
         return self._is_suspect
 
