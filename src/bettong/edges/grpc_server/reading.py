@@ -37,7 +37,7 @@ REQUEST_BYTES_MAX = 4096
 
 
 class Reading(Wrapper):
-    """Reads and parses the request of a call, within bounds. For streaming requests it only avoids to keep them."""
+    """Reads and parses the request of a call, within bounds. Of streaming requests it keeps none in memory."""
 
     def __init__(self, receiving: Receiving, log: Logger, request_bytes_max: Mapping[str, int]) -> None:
         """`request_bytes_max`: limits by the full name of a method, other than REQUEST_BYTES_MAX."""
