@@ -177,7 +177,7 @@ def test_a_transaction_that_was_open_in_a_crash_is_seen_by_nobody(kafka: KafkaBr
             assert alive.open() == {b"k": b"1"}
             alive.append([Outgoing(0, [(None, b"second")])], {b"k": b"2"})
             with pytest.raises(LogUnavailableError, match="another process has taken over"):
-                dead._answered("committing", lambda: producer.commit_transaction(20))
+                dead._call_librdkafka("committing", lambda: producer.commit_transaction(20))
     assert [value for _, _, value in committed(kafka.bootstrap, name)] == [b"first", b"second"]
 
 
