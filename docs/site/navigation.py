@@ -63,7 +63,16 @@ NAMED: dict[str, list[Entry]] = {
     ],
     "Internals": [
         "architecture.md",
-        "performance.md",
+        {
+            "Performance": [
+                "performance.md",
+                "performance-peers.md",
+                "performance-latency.md",
+                "performance-state.md",
+                "performance-profiles.md",
+                "performance-history.md",
+            ]
+        },
         "nexmark.md",
         "tree/CONTRIBUTING.md",
         {"Decisions": ["decisions/index.md"]},

@@ -2,7 +2,7 @@
 
 Numba counts a reference to each array that a function or a loop's body is given, with an atomic instruction: in kernels
 that hand on what they are given, for each row or key. Ours allocate nothing and are called by Python, which holds all
-arrays until they return: so they need no counts (see docs/performance.md).
+arrays until they return: so they need no counts (see docs/performance-profiles.md).
 """
 
 from collections.abc import Callable

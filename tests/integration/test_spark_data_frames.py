@@ -378,5 +378,7 @@ def test_a_reference_table_whose_file_goes_before_spark_reads_it_is_said_in_a_li
         loaded_bytes("priced", stage.references["priced"], lambda: spark)
     text = str(caught.value)
     assert "\n" not in text
-    assert text.startswith("reference table 'priced': what load() gave cannot be read: java.io.FileNotFound")
+    assert text.startswith(
+        "reference table 'priced': what load() returned cannot be read: java.io.FileNotFound"
+    )
     assert str(file) in text

@@ -27,6 +27,7 @@ def test_inside_it_is_raised_and_outside_it_is_as_before(number: signal.Signals)
     assert sys.unraisablehook is hook
 
 
+@pytest.mark.timely
 @pytest.mark.parametrize(
     ("number", "ending"), [(signal.SIGTERM, "Terminated"), (signal.SIGINT, "KeyboardInterrupt")]
 )

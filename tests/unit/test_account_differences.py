@@ -1,4 +1,4 @@
-"""A processor's endpoint reports differences within partitions at once, between stages at rest."""
+"""Differences of accounts that a processor reports: within partitions at once, between stages where nothing moves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AT_REST = {"lag": "0"}
 
 
 class Clock:
-    """A clock that a test sets."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -32,7 +32,7 @@ def watch(clock: Clock) -> AccountWatch:
 
 
 def stages(*, used: int = 5, sent: int = 5, arrived: int = 5, offset: int = 5) -> Partitions:
-    """Accounts in which stage a receives 5 messages and sends to b."""
+    """Stage a takes 5 messages and sends to b."""
     first = PartitionAccounts(
         0,
         (

@@ -1,4 +1,4 @@
-"""Accounts: what comes in is used, filtered, late, a dead letter or skipped; and what one gives, the next one takes."""
+"""Accounts: each message is used, filtered, late, a dead letter or skipped; what one returns, the next one receives."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from tests.samples.worker import Reading, data, meters, worker
 
 US = 1000
 VALUES = [1, -1, 13, 5, 10, 10, 7, 13, 0, 4, 13]
-# What these come to: in, used, filtered, late, dead letters, skipped, out.
+# The counts of these: in, used, filtered, late, dead letters, skipped, out.
 OF_CHAIN = {
     "input orders": (11, None, None, 0, 0, 0, 11),
     "input ?": (0, None, None, 0, 0, 0, 0),
@@ -85,7 +85,7 @@ def test_they_are_the_same_at_each_speed_however_frames_are_cut_and_whatever_is_
         assert not differences(session.outcome.accounts)
 
 
-# Behind the watermark come an order that is too late for its windows and for the join, and one that is not.
+# Below the watermark arrive an order that is too late for its windows and for the join, and one that is not.
 STEPS: list[Any] = [
     ("rates", [Rate(customer, at * US) for customer in (1, 2) for at in (1, 5, 9, 20)]),
     (
@@ -138,7 +138,7 @@ def test_every_kind_of_computation_has_one(at_each_record: AtEachRecord | None) 
     assert taken_and_given(found) == OF_EVERY_KIND
     assert not differences(found.accounts)
     by_name = {each.name: each for each in found.accounts if each.kind is not AccountKind.OUTPUT}
-    # Windows, and timers, have results that no message led to.
+    # Windows, and timers, have results that no message caused.
     assert by_name["seen"].counts.given_by_time == by_name["seen"].counts.given
     assert (by_name["rings"].counts.given_by_time, by_name["rings"].counts.firings_failed) == (3, 1)
     assert (by_name["counts-partials"].counts.combined, by_name["counts-partials"].counts.given) == (12, 11)
@@ -162,7 +162,7 @@ def test_what_a_computation_loses_is_a_difference(monkeypatch: pytest.MonkeyPatc
     given = MapOperator.on_batch
     monkeypatch.setattr(MapOperator, "on_batch", lambda *of: loses_a_row([given(*of)])[0])
     assert found_wrong() == [
-        "orders, partition 0: double took 6 messages, and 5 came to something",
+        "orders, partition 0: double took 6 messages, and accounts for 5",
     ]
 
 
@@ -180,7 +180,7 @@ def test_what_is_lost_on_its_way_out_is_a_difference(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Router, "route", loses_frames)
     assert found_wrong() == [
-        "orders, partition 0: to-totals took 2 messages, and 0 came to something",
+        "orders, partition 0: to-totals took 2 messages, and accounts for 0",
     ]
 
 
@@ -208,7 +208,7 @@ def test_what_is_sent_to_a_stage_is_pending_until_it_comes_in_and_lost_where_not
     assert pending_in(of_both(first, second, is_at_rest=False)) == {"places": 3}
     assert not differences(of_both(first, second, is_at_rest=False))
     assert differences(of_both(first, second)) == [
-        "places, 3 messages that were sent to places are in no log that waits: they are lost"
+        "places, 3 messages sent to places were not received and are in no log: they are lost"
     ]
     for offset, value in enumerate(sent * 2):  # a repetition counts once
         second.fold(offset, value)
@@ -221,7 +221,7 @@ def test_what_comes_in_under_another_number_is_too_much() -> None:
     second.fold(0, sent)
     second.fold(1, numbered_anew(sent))
     assert differences(of_both(first, second)) == [
-        "places, 3 messages more came in by places than were sent to it"
+        "places, places received 3 messages more than were sent to it"
     ]
 
 
@@ -336,7 +336,7 @@ def test_a_partition_that_stops_has_taken_nothing_of_the_record() -> None:
     assert (positive.counts.taken, positive.counts.given, positive.counts.dead_letters) == (4, 3, 1)
 
 
-# What records of partitions say, and `bettong status --accounts` shows.
+# What live records of partitions hold, and `bettong status --accounts` shows.
 
 
 def records_of(*workers: PartitionWorker, **more: str) -> dict[PartitionId, dict[str, str]]:
@@ -367,7 +367,7 @@ def test_they_are_shown_in_80_columns_and_what_is_missing_in_words() -> None:
     ]
     assert not differences_shown(account_lines(records, rows_of(records), are_ends_known=False))
     (text,) = differences_shown(lost)
-    assert "[red]the accounts do not add up[/red]: places, 3 messages that were sent to places" in text
+    assert "[red]the accounts do not add up[/red]: places, 3 messages sent to places were not" in text
 
 
 def test_nothing_is_said_of_what_lies_between_stages_where_a_partition_has_not_reported() -> None:

@@ -1,4 +1,4 @@
-"""Accounts that a snapshot holds, and that are not those of the stage as it is."""
+"""Accounts in a snapshot, also of a stage that has changed since."""
 
 from __future__ import annotations
 

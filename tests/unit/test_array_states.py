@@ -144,8 +144,8 @@ def hold(sample: Sample, held: Held) -> Average:
 @pytest.mark.parametrize(
     ("slot", "names"),
     [
-        (1, r"an array whose values do not lie side by side.*array\.copy\(\)"),
-        (2, r"an array whose values do not lie side by side.*array\.copy\(\)"),
+        (1, r"an array whose values are not contiguous.*array\.copy\(\)"),
+        (2, r"an array whose values are not contiguous.*array\.copy\(\)"),
         (3, "an array of dtype object"),
         (4, "a numpy.ma.MaskedArray, which is neither plain data"),
     ],

@@ -42,7 +42,7 @@ def test_what_does_not_add_up_is_broken_whatever_the_undisturbed_run_was() -> No
     for straight in (None, FinalAccounts(unknown="Redis is away")):
         assert broken_accounts(final(PartitionAccounts(0, rows)), straight) == [
             "accounts: orders, partition 0: double took 1 of the 2 messages that positive gave",
-            "accounts: orders, partition 0: double took 1 messages, and 2 came to something",
+            "accounts: orders, partition 0: double took 1 messages, and accounts for 2",
         ]
 
 

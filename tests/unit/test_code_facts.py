@@ -1,4 +1,4 @@
-"""The name of machine code is made of all that decides it, and of nothing else."""
+"""The fingerprint of machine code covers all that decides it, and nothing else."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ PLAIN |= {"inner": 0, "nested": 1, "default": 0, "least": 0, "buy": 0, "step": "
 
 
 def name_of(function: Any) -> str:
-    """The name of a function's machine code, which has one."""
+    """The fingerprint of a function's machine code, which has one."""
     name = fingerprint(function)
     assert name is not None
     return name

@@ -170,7 +170,7 @@ def test_a_worker_turns_the_record_into_a_dead_letter_and_goes_on(name: str) -> 
     (refused,) = worker.fold(0, record)
     assert refused.topic == "notes-app.dead-letters"
     dead_letter = DeadLetter.FromString((decode(refused.value).rows or [b""])[0])
-    assert ("columns of Note" if name in LIES else "5 messages, it says 4") in dead_letter.reason
+    assert ("columns of Note" if name in LIES else "5 messages, but the frame says 4") in dead_letter.reason
     assert (dead_letter.message, dead_letter.as_received) == (record[: 32 * 1024], True)
     (result,) = worker.fold(1, frame(2, payload()))
     assert result.count == 5

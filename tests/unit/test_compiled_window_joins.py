@@ -158,5 +158,5 @@ def test_a_snapshot_whose_panes_are_not_those_of_its_keys_is_refused(saved: Part
     wrong = record.copy()
     wrong.view(np.int64).reshape(8, -1)[0, NEWEST] = 2
     broken = states._replace(states=states.states.replace(record.tobytes(), wrong.tobytes()))
-    with pytest.raises(SnapshotError, match="but not those of its keys"):
+    with pytest.raises(SnapshotError, match="but not as many as its keys have"):
         fresh.load(broken, log_ns=0, begins=True)

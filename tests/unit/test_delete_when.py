@@ -102,7 +102,7 @@ ITEMS = st.lists(
 
 @dataclass
 class Model:
-    """What the functions above mean, message by message."""
+    """A model of the functions above, message by message."""
 
     many: bool
     states: dict[int, Kept]

@@ -1,4 +1,4 @@
-"""What partitions say of event time: written, read again, and nothing where it is garbage."""
+"""Partitions report what event time waits for: written, read again, and ignored where it is garbage."""
 
 from __future__ import annotations
 

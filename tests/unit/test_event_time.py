@@ -1,4 +1,4 @@
-"""Event time in a partition's worker: what moves the watermark, what it ends, and how the next stage learns of it."""
+"""Event time in a partition's worker: what moves the watermark, what it closes, and how it reaches the next stage."""
 
 from __future__ import annotations
 

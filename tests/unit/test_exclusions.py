@@ -32,7 +32,7 @@ KILLED = "killed the worker: signal 11 (SIGSEGV)"
 
 @dataclass(slots=True)
 class Number:
-    """What comes in, and goes out."""
+    """Input and output."""
 
     group: int
     value: int
@@ -40,7 +40,7 @@ class Number:
 
 @dataclass(slots=True)
 class Sum:
-    """What is kept."""
+    """The state."""
 
     total: int = 0
 
@@ -225,7 +225,7 @@ def test_halving_that_is_late_leaves_out_the_rest() -> None:
 
 
 def test_the_message_at_which_workers_died_is_folded_alone_first() -> None:
-    """Where the whole frame takes longer than a child may, it is found all the same, and alone."""
+    """Found alone, even where folding the whole frame takes longer than a child may."""
     parts: list[list[int]] = []
 
     def fold_part(indexes: Sequence[int], timers: Sequence[ExcludedTimer]) -> Death | Unknown | None:

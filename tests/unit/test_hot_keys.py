@@ -1,4 +1,4 @@
-"""Hot keys: the sample of a partition, what is said of it, and where a key is too much."""
+"""Hot keys: the sample of a partition, what is reported of it, and when a key is too hot."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ def plain(numbers: npt.ArrayLike) -> FrameKeys:
 
 
 def sampled(key: Any, numbers: Sequence[int], messages: int, into: KeySample | None = None) -> KeySample:
-    """What is known after frames of so many messages."""
+    """What a sample finds in frames of that many messages."""
     sample = into or KeySample()
     for start in range(0, len(numbers), messages):
         part = numbers[start : start + messages]
@@ -74,7 +74,7 @@ def sampled(key: Any, numbers: Sequence[int], messages: int, into: KeySample | N
 
 
 def drawn(seed: int, hot: float, messages: int, keys: int = 10_000) -> list[int]:
-    """Keys by chance, with a share for key 7."""
+    """Random keys, with a share for key 7."""
     draw = np.random.default_rng(seed)
     return [int(each) for each in np.where(draw.random(messages) < hot, 7, draw.integers(8, keys, messages))]
 

@@ -1,4 +1,4 @@
-"""`Stream.join_reference`: each message gets the row of the version that the log has come to."""
+"""`Stream.join_reference`: each message gets the row of the version that the log has reached."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KEYS = ("a", "b", "c", "d")
 
 
 def interpreted(how: How, on: Any, steps: list[Any]) -> list[Priced]:
-    """What comes out, told message by message."""
+    """The output, message by message."""
     rows = {each.sku: each for each in prices()}
     found: list[Priced] = []
     for step in steps:

@@ -1,4 +1,4 @@
-"""What a join with a reference table refuses, and what becomes of messages that fail in it."""
+"""What a join with a reference table refuses, and what happens to messages that fail in it."""
 
 from __future__ import annotations
 

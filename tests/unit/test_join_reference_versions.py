@@ -1,4 +1,4 @@
-"""At which version of a reference table a fold is, and how tests of users switch it."""
+"""Which version of a reference table a fold sees, and how users' tests switch it."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_a_worker_that_is_only_looked_at_needs_no_table() -> None:
         reader.read_references()
 
 
-# What tests of users see.
+# What users' tests see.
 
 
 def test_load_is_called_once_and_not_where_a_version_is_given() -> None:

@@ -1,4 +1,4 @@
-"""Keys to slots: every key its own, in the order of first sight, however keys are chosen."""
+"""Keys to slots: each key has its own, in the order of first appearance, however keys are chosen."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_removed_key_is_gone_and_its_slot_is_given_again(
     kind: str, steps: list[tuple[bool, list[int]]]
 ) -> None:
     dtype = np.dtype(kind)
-    # As small as it may be, so that many keys want one place, and stand behind one another.
+    # As small as possible, so that many keys have one home bucket, and are probed past one another.
     with patch.object(key_table, "_FIRST_CAPACITY", 2):
         table = KeyTable(words_per_key(dtype))
     known: dict[Any, int] = {}
@@ -120,7 +120,7 @@ def undone(state: int) -> int:
 
 
 def test_keys_that_all_hash_alike_are_still_told_apart() -> None:
-    """Found by turning the hash round: all of them start to be searched at the same place."""
+    """Found by inverting the hash: all of them have the same home bucket."""
     fold, mix = int(_FOLD), int(_MIX)
     homes = [(7 << 40 | number) * pow(mix, -1, 2**64) % 2**64 for number in range(1500)]
     column = np.array([undone(home) for home in homes], np.uint64)
@@ -150,7 +150,7 @@ def test_keys_that_look_alike_are_spread_over_the_table(keys: Array) -> None:
     table = KeyTable(words_per_key(keys.dtype))
     table.slots(keys)
     taken = np.flatnonzero(table._table[:, 1])
-    # Half full at most: spread well, few runs of taken places are long.
+    # Half full at most: with a good spread few runs of used buckets are long.
     runs = np.split(taken, np.flatnonzero(np.diff(taken) > 1) + 1)
     assert max(map(len, runs)) < 100
 

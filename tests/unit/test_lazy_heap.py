@@ -1,4 +1,4 @@
-"""The earliest of many times that change: by a model that looks at all of them, and by what is kept."""
+"""The earliest of many times that change: against a model that looks at all, and by the entries kept."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ def set_time(heap: LazyHeap[str], times: dict[str, int], key: str, at_ns: int) -
     times[key] = at_ns
     if is_earlier:
         heap.push(key, at_ns)
-    heap.tidy(len(times))
+    heap.compact(len(times))
 
 
 @given(st.lists(STEPS, max_size=200))
@@ -32,7 +32,7 @@ def test_the_first_is_the_earliest_of_all_however_times_change(steps: list[tuple
             set_time(heap, times, key, at_ns)
         elif step == "unset":
             times.pop(key, None)
-            heap.tidy(len(times))
+            heap.compact(len(times))
         else:
             while (first := heap.first(at_ns)) is not None:
                 assert first[0] == times[first[1]] == min(times.values())
@@ -62,6 +62,6 @@ def test_keys_that_are_gone_leave_few_entries() -> None:
     for number in range(5000):
         set_time(heap, times, f"k{number}", number)
         times.pop(f"k{number - 3}", None)
-        heap.tidy(len(times))
+        heap.compact(len(times))
     assert len(heap) <= 2 * 3 + 64
     assert heap.first() == (4997, "k4997")

@@ -1,4 +1,4 @@
-"""What was left out because it killed workers stays in the status for a while, named to the message."""
+"""Messages that were excluded because they killed workers stay in the status for a while, one by one."""
 
 from bettong import metrics
 from bettong.cli.status import summary

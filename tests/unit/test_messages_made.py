@@ -1,4 +1,4 @@
-"""To make a message may raise, and so may the text of what a function raises: both are that message's failure alone."""
+"""Making a message may raise, and so may str() of an exception: both are failures of that message alone."""
 
 from __future__ import annotations
 

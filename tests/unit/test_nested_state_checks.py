@@ -1,4 +1,4 @@
-"""States of compiled functions: what cannot be in them is refused at the start, by its path; and so is wrong use."""
+"""States of compiled functions: what cannot be in them is refused at the start, by its path; as is wrong use."""
 
 from __future__ import annotations
 

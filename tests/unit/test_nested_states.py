@@ -234,7 +234,7 @@ def test_a_pipeline_of_such_states_passes_the_check_of_speeds_frames_and_crashes
 
 @bettong.compiled
 def there_and_back(step: Step, book: Book) -> Seen:
-    """Fills places, and leaves nothing there."""
+    """Fills list items, and removes them."""
     if step.what == "fill":
         book.points.append(Point(step.name, 1, Span(True, 2.0)))  # noqa: FBT003
         book.points.append(Point(step.name, 2, Span(False, 0.0)))  # noqa: FBT003
@@ -319,7 +319,7 @@ def test_more_items_than_the_bound_make_a_dead_letter_and_the_list_stays() -> No
 
 @bettong.compiled
 def several(step: Step, book: Book) -> list[Seen]:
-    """More results than there is room for at first: then it is called again, with the state of before."""
+    """More results than there is room for at first: then the function is called again, with the state as before."""
     book.numbers[0] += 1
     return [Seen(step.what, book.numbers[0], 0.0, "") for _ in range(step.at)]
 

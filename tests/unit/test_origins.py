@@ -1,4 +1,4 @@
-"""Frames that leave a stage for one target have one origin, whatever leads there: a changed application repeats it."""
+"""Frames from a stage to one target have one origin, whatever computations lead there: also after a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that were divided for an earlier number of partitions, and come behind the mark of a later one."""
+"""Records that were partitioned for an earlier number of partitions, and arrive after the mark of a later one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GENERATION = 3
 
 
 def of_generation(generation: int) -> PartitionWorker:
-    """A worker of windows of a minute, whose first record is a client's, and then the mark."""
+    """A worker of windows of a minute, whose first record is a client's, followed by the mark."""
     app = application([TimeCase("w", windows("w", MINUTE), [], [])])
     first = worker(python(app))
     fold(first, [stamped(data(CLIENT, 1, [left(1, 1, 1)], ingest_ns=START_NS), generation - 1)])
@@ -49,7 +49,7 @@ def stamped(value: bytes, generation: int) -> bytes:
 
 
 def marked(kind: FrameKind, last: int) -> bytes:
-    """A record of the client that says how far it is."""
+    """A record with the watermark of the client."""
     number = SequenceNumber(last)
     return encode(
         Frame(origin=CLIENT, sequence=number, previous=number, kind=kind, ingest_ns=START_NS, generation=2)
@@ -78,7 +78,7 @@ def test_an_outdated_record_changes_nothing_that_is_known_of_its_client(value: b
     fold(straight, [tick_record("w-in", START_NS)])
     found.counters.duplicates = 0
     assert found.snapshot() == straight.snapshot()
-    # The frame comes again, divided anew.
+    # The frame is sent again, partitioned anew.
     fold(found, [stamped(FRAME, GENERATION)])
     assert (found.counters.duplicates, found.counters.gaps) == (0, 0)
     assert found.counters.messages == 2
@@ -123,13 +123,13 @@ def test_a_stage_that_the_application_got_later_is_of_the_generation_that_its_fi
     assert (found.counters.messages, found.counters.duplicates) == (1, 1)
     saved = codec.decode(found.snapshot(), application="meters", partition=found.id)
     assert saved.generation == GENERATION
-    # The number is changed once more: no fold gives what lies behind that.
-    with pytest.raises(LogTruncatedError, match="no snapshot of then"):
+    # The number changes once more: no fold makes the states after that.
+    with pytest.raises(LogTruncatedError, match="no snapshot of that moment"):
         fold(found, [repartition_record("w-in", Repartition(GENERATION + 1, 2))])
 
 
 def test_a_log_that_begins_with_the_mark_of_a_change_gives_no_states() -> None:
-    with pytest.raises(LogTruncatedError, match="no snapshot of then"):
+    with pytest.raises(LogTruncatedError, match="no snapshot of that moment"):
         fold(of_new_stage(), [repartition_record("w-in", Repartition(GENERATION, 1))])
 
 

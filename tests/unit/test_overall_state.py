@@ -168,7 +168,7 @@ def test_many_partitions_that_stand_still_are_counted_not_listed() -> None:
 def test_accounts_that_do_not_add_up_need_a_person_the_first_ones_by_name() -> None:
     before = moment(0, services(sender={"messages": 0}), two(offset=0, messages=0))
     now = moment(5, services(sender={"messages": 9}, receiver={"lag": 0}), two(offset=5, messages=5))
-    texts = [f"double took {number} messages, and 1 came to something" for number in range(5)]
+    texts = [f"double took {number} messages, and accounts for 1" for number in range(5)]
     line = AccountLine("s", "computation", "double", 9, 9, 9, None, 0, 0, 0, 0, None, tuple(texts))
     found = needs(now.found, measured(before, now), [line])
     assert {need.level for need in found} == {Level.BAD}

@@ -1,4 +1,4 @@
-"""Items of compiled windows in snapshots: about as large as what they are of, and refused where nobody saved them."""
+"""Items of compiled windows in snapshots: about as large as their tables, and refused where they are damaged."""
 
 from __future__ import annotations
 

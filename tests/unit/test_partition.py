@@ -1,4 +1,4 @@
-"""The partition worker: what it takes, what it skips, and what it says of records that it cannot use."""
+"""The partition worker: what it takes, what it skips, and its dead letters for records that it cannot use."""
 
 from __future__ import annotations
 

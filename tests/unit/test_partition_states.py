@@ -43,7 +43,7 @@ TOPIC = "meters.stage.readings"
 SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
 
 
-# A record takes the log clock on by a microsecond: some meters are heard of again in time, others not.
+# A record takes the log clock on by a microsecond: some meters have another message in time, others not.
 TTL = timedelta(microseconds=25)
 
 
@@ -100,7 +100,7 @@ class Later(Uploads):
 
 @dataclass
 class World:
-    """The stores, the processes, and a fold that nothing ever happened to."""
+    """The stores, the processes, and an uninterrupted fold."""
 
     programs: Programs
     folder: Path

@@ -1,4 +1,4 @@
-"""How old reference tables are, as the processor's metrics say it."""
+"""The ages of reference tables, in the metrics of the processor."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SteppedTable(KeptTable):
             raise ReferenceLoadError("load() failed")
 
     def answer(self, *, well: bool) -> None:
-        """Ends the load that is under way, and waits for the next one to begin."""
+        """Ends the running load, and waits for the next one to begin."""
         self.answers.append(well)
         self.answered.release()
         assert self.asked.acquire(timeout=30)

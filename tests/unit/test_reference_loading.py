@@ -55,7 +55,7 @@ SERIES = SOURCE.series("priced")
 
 @dataclass
 class Logs:
-    """A log a partition: versions that records name, None for a message. `fails_at`: the partition that is away."""
+    """A log a partition: versions that records name, None for a message. `fails_at`: the partition that fails."""
 
     values: list[list[ReferenceVersion | None]] = field(
         default_factory=lambda: [[] for _ in range(PARTITIONS)]
@@ -170,7 +170,7 @@ def test_the_first_table_is_named_without_being_loaded_again_and_an_equal_one_na
 
 
 def test_each_run_names_the_newest_version_once_more(tmp_path: Path) -> None:
-    """The log may be another one by then: of a join that moved to another stage, or a topic that was made anew."""
+    """The log may have been replaced by then: the join moved to another stage, or the topic was created anew."""
     store, logs = ReferenceStore(DirectoryVersions(tmp_path)), Logs()
     kept(store, logs, lambda: table_of(1)).store_first()
     kept(store, logs, lambda: table_of(2)).refresh(never)
@@ -214,7 +214,7 @@ def taking_spark(spark: Any) -> Any:
     ("load", "text"),
     [
         (failing, r"^reference table 'priced': load\(\) failed: OSError: s3://prices: no such bucket$"),
-        (lambda: 7, r"reference table 'priced': load\(\) gave int; expected an Arrow table"),
+        (lambda: 7, r"reference table 'priced': load\(\) returned int; expected an Arrow table"),
         (lambda: pa.table({"sku": ["a"]}), r"column\(s\) cents missing; expected sku, cents, found sku"),
         (lambda: pa.table({"sku": ["a", "a"], "cents": [1, 2]}), "key 'sku': 'a' comes twice"),
     ],

@@ -1,4 +1,4 @@
-"""What loads of reference tables take of a process: one at a time of a join, and a slot of Spark's."""
+"""Loads of reference tables take few resources of a process: one at a time for each join, and a slot of Spark."""
 
 import threading
 

@@ -19,7 +19,7 @@ VERSION = ReferenceVersion("prices-0123456789abcdef-0", 3, bytes(32))
 
 
 class Log:
-    """Answers what a test has given for each partition."""
+    """Answers what a test has set for each partition."""
 
     def __init__(self, answers: list[int | LogError]) -> None:
         self.answers = answers

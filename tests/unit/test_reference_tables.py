@@ -1,4 +1,4 @@
-"""Versions of reference tables: what is loaded, its bytes, what is found in it, which version comes, which one goes."""
+"""Versions of reference tables: how they are loaded, encoded, searched, switched to and dropped."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_what_load_gives_is_read_whatever_it_is(table: object) -> None:
 
 
 class SparkFrame:
-    """What is asked of Spark's DataFrame."""
+    """A stand-in for the methods used of a Spark DataFrame."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -140,9 +140,12 @@ def test_of_a_spark_frame_no_more_is_taken_in_than_a_table_may_have(monkeypatch:
         (pa.table({"symbol": ["a", None], "cents": [1, 2]}), "column 'symbol' has nulls"),
         (pa.table({"symbol": ["a", "b"], "cents": [1, None]}), "column 'cents' has nulls"),
         (pa.table({"symbol": ["a", "b", "a"], "cents": [1, 2, 3]}), "key 'symbol': 'a' comes twice"),
-        (pa.table([["a"], [1], [2]], names=["symbol", "cents", "cents"]), "columns of one name"),
-        (7, "gave int; expected an Arrow table"),
-        ([1, 2], "gave list; expected an Arrow table"),
+        (
+            pa.table([["a"], [1], [2]], names=["symbol", "cents", "cents"]),
+            "several columns have the same name",
+        ),
+        (7, "returned int; expected an Arrow table"),
+        ([1, 2], "returned list; expected an Arrow table"),
     ],
 )
 def test_what_is_no_such_table_is_refused(table: object, text: str) -> None:

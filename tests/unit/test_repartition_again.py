@@ -1,4 +1,4 @@
-"""A repartitioning whose store loses what it was given last, as one does that loses power: it is done again."""
+"""A repartitioning whose store loses its newest writes, as in a power failure: it is run again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.simulation.application_at_rest import FIRST, Cut, CutOffError, World,
 
 @pytest.fixture
 def worlds(tmp_path: Path) -> Callable[[], World]:
-    """Makes worlds, each as new."""
+    """Makes new worlds."""
     numbers = iter(range(10_000))
 
     def made() -> World:
@@ -161,7 +161,7 @@ def test_old_states_stay_where_a_zombie_has_saved_a_newer_root(
 
 
 def give_a_newer_root(world: World, id_: PartitionId) -> None:
-    """The newest state goes on from an older root than a zombie's."""
+    """The newest state has an older root than a zombie's."""
     newest, data = kept()[id_]
     forget(world, id_, newest)
     found = codec.decode(data, application="meters", partition=id_)

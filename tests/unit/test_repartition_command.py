@@ -1,4 +1,4 @@
-"""`bettong repartition`: its command line, and what it says has come of it."""
+"""`bettong repartition`: its command line, and its report of what happened."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tests.simulation.application_at_rest import FIRST, Cut, CutOffError, World
 
 @pytest.fixture
 def worlds(tmp_path: Path) -> Callable[[], World]:
-    """Makes worlds, each as new."""
+    """Makes new worlds."""
     numbers = iter(range(10_000))
 
     def made() -> World:
@@ -193,10 +193,10 @@ def test_a_fold_does_not_pass_a_mark_with_states_of_the_generation_before(
     old = world.worker(id_, FIRST)
     world.change(2)
     (mark,) = world.rest.logs[id_]
-    with pytest.raises(LogTruncatedError, match="its application was given 2 partitions, and no snapshot"):
+    with pytest.raises(LogTruncatedError, match="its application changed to 2 partitions, and no snapshot"):
         old.fold(old.next_offset, mark)
     new = world.worker(id_, 2)
-    # It was begun, its writer was killed, and it came all the same.
+    # Its writer was killed after the write began, and it arrived all the same.
     assert new.fold(new.next_offset, mark) == []
 
 

@@ -1,4 +1,4 @@
-"""What a repartitioning says of an application that it finds otherwise than it was: each rule by itself."""
+"""What a repartitioning refuses when the application is not as it was: each rule by itself."""
 
 from __future__ import annotations
 

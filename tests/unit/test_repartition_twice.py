@@ -17,7 +17,7 @@ from bettong.snapshots.partitioning import Partitioning, fault_of, newest
 from tests.samples.worker import tick
 from tests.simulation.application_at_rest import FIRST, Pause, World, ready
 
-# What a run may say that was overtaken, or that finds another one at work, or services that run again.
+# What a run may report that was overtaken, or that finds another run at work, or services that run again.
 SAID = re.compile(
     "another `bettong repartition` of application 'meters' works beside this one, or has taken it back: "
     "|application 'meters' (is being given|is not being repartitioned|has switched to)"
@@ -28,7 +28,7 @@ SAID = re.compile(
 
 @pytest.fixture
 def worlds(tmp_path: Path) -> Callable[[], World]:
-    """Makes worlds, each as new."""
+    """Makes new worlds."""
     numbers = iter(range(10_000))
 
     def made() -> World:
@@ -40,7 +40,7 @@ def worlds(tmp_path: Path) -> Callable[[], World]:
 
 
 def tried(call: Callable[..., object], *arguments: object) -> bool:
-    """Whether it is done; else it has said why not."""
+    """Whether the run succeeded; otherwise it reported why not."""
     said = ""
     try:
         call(*arguments)
@@ -69,7 +69,7 @@ def run_for_a_while(world: World) -> None:
 
 
 def finish(world: World) -> int:
-    """What is under way is finished; how many partitions there are then."""
+    """Finishes a change that is under way. Returns how many partitions there are then."""
     record = world.rest.record
     if record is not None and record.change is not None:
         world.change(record.partitions if record.change.switched else record.change.partitions)
@@ -78,7 +78,7 @@ def finish(world: World) -> int:
 
 
 def check(world: World, expected: object) -> None:
-    """All states are where their keys belong, and of the end of their logs: nothing was put back."""
+    """All states are where their keys belong, and they are those of the ends of the logs: nothing was reset."""
     partitions = finish(world)
     assert fault_of(world.rest.record, "meters", partitions) is None
     assert world.states(partitions) == expected
@@ -115,7 +115,7 @@ def test_while_a_run_hangs_at_any_step_another_one_does_its_work(
 
 
 class Other:
-    """A run in a thread of its own: until its call number `at`, and when it is told so from there to its end."""
+    """A run in a thread of its own: until its call number `at`, then, when asked, to its end."""
 
     def __init__(self, world: World, to: int, at: int) -> None:
         self._there, self._go_on = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""What new partitions know of who has sent what, and how far event time is: each rule by itself."""
+"""Delivery tables and event clocks of new partitions: each rule by itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ S_NS = 1_000_000_000
 def table(
     highest: dict[Origin, int], *, age_s: int = 100, heard_s: int = 90, ended: tuple[Origin, ...] = ()
 ) -> snapshot_pb2.DeliveryTable:
-    """Of origins that were heard of, or have ended, at one age of the table."""
+    """A table of origins that were heard from, or have ended, at one age."""
     numbers = {origin: SequenceNumber(each) for origin, each in highest.items()}
     return stored_delivery(
         DeliveryTable(
@@ -40,7 +40,7 @@ def names(found: list[delivery.Unsettled]) -> list[Origin]:
 
 def test_a_client_is_known_by_its_receipts_or_by_what_all_partitions_took() -> None:
     part = [table({CLIENT: 7}), table({CLIENT: 5})]
-    # Of frame 5 it is known, for each takes them in order.
+    # Frame 5 is complete, for each partition takes frames in order.
     assert delivery.unsettled(part, {}) == [delivery.Unsettled(CLIENT, SequenceNumber(5), SequenceNumber(7))]
     known = {CLIENT: SequenceNumber(6)}
     assert delivery.unsettled(part, known) == [
@@ -49,7 +49,7 @@ def test_a_client_is_known_by_its_receipts_or_by_what_all_partitions_took() -> N
     assert names(delivery.unsettled(part, {CLIENT: SequenceNumber(6)})) == [CLIENT]
     assert names(delivery.unsettled(part, {CLIENT: SequenceNumber(7)})) == []
     assert names(delivery.unsettled([table({CLIENT: 7}), table({CLIENT: 7})], {})) == []
-    # A partition that never heard of it may lack a part of frame 7.
+    # A partition that never heard from it may lack a part of frame 7.
     assert names(delivery.unsettled([table({CLIENT: 7}), table({})], {})) == [CLIENT]
     assert names(delivery.unsettled([table({CLIENT: 7})], {})) == []
 
@@ -125,11 +125,11 @@ def test_a_client_whose_time_is_unknown_somewhere_still_holds_it() -> None:
 
 
 def test_a_partition_whose_log_ends_earlier_is_as_far_as_the_time_since_takes_it() -> None:
-    # Nobody is live there: its watermark has moved on by the 900 since its last record.
+    # Nobody is live there: its watermark has advanced by the 900 since its last record.
     old = [clock(950, {}, now_ns=1000), clock(70, {}, now_ns=100)]
     found = event_clocks.merged(old, [], 2, log_ns=1000, idle_ns=IDLE_NS)
     assert (found.watermark_ns, found.reached_ns) == (950, 70)
-    # A client holds it there until it falls idle, at 90 + 200; the other partition has heard of it since.
+    # A client holds the watermark until it falls idle, at 90 + 200; the other partition has heard from it since.
     old = [clock(950, {"orders/a": 960}, now_ns=1000), clock(70, {"orders/a": 70}, now_ns=100)]
     found = event_clocks.merged(old, [], 2, log_ns=1000, idle_ns={"orders": 200})
     assert (found.watermark_ns, found.reached_ns) == (70 + 1000 - 290, 70)

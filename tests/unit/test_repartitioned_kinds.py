@@ -1,4 +1,4 @@
-"""Each kind of table that states lie in, given another number of partitions while it is used: nothing differs."""
+"""Each kind of state table, repartitioned while in use: the results do not differ."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def of(function: Any, state: type, **options: Any) -> bettong.Application:
 
 
 def counted_locally() -> bettong.Application:
-    """Combined before another key is given: partials pass the log between the stages."""
+    """Combined before it gets another key: partials pass the log between the stages."""
     app = bettong.Application("kinds")
     readings = app.source(
         "readings", schema=Reading, key="meter", event_time="at", out_of_order=timedelta(seconds=5)

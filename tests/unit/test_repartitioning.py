@@ -47,7 +47,7 @@ def outcome(
     first: int,
     resend: bool = False,
 ) -> Outcome:
-    """Of a case whose application is given another number of partitions behind turns that say one."""
+    """A case whose application is repartitioned after each turn that names a number of partitions."""
     session = RepartitionedSession(ready, partitions=first)
     for turn, partitions in zip(turns(case), [*numbers, *[None] * len(case.turns)], strict=False):
         session.step(*turn)

@@ -1,4 +1,4 @@
-"""A result is what it was when the function gave it, at every speed; what could change later is no result."""
+"""A result is as it was when the function returned it, in every mode; what could change later is refused."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def larger(number: Number) -> Number:
 
 
 def test_columns_of_a_frame_that_are_passed_on_are_not_copied() -> None:
-    """Nobody can write there, and to copy them would cost as much as many a function does."""
+    """Nobody can write to them, and copying would cost as much as many a function."""
     schema = schema_of(Sums)
     payload = Columns.of_messages(schema, [Sums("k", 1, 2, "t")] * 3).payload()
     taken = Columns.of_payload(schema, payload)

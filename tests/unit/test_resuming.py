@@ -1,4 +1,4 @@
-"""Whether an application can go on from what is kept, looked at before anything runs."""
+"""Whether an application can resume from its stored states, checked before anything runs."""
 
 import os
 import pickle
@@ -165,7 +165,7 @@ def migrate(old, version):
 
 
 def checked(ready: Programs, store: DirectorySnapshots, folder: Path) -> tuple[int, list[str]]:
-    """How a process ends that looks at the states, and what it says."""
+    """The exit code and output of a process that reads the states."""
     if (child := os.fork()) == 0:
         try:
             said = check(ready, LIMITS, [store], {})

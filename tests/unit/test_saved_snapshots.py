@@ -1,4 +1,4 @@
-"""How large states are, how old their snapshots, and what these cost: told by workers, shown to people."""
+"""How large states are, how old their snapshots, and what these cost: reported by workers, and shown to people."""
 
 from __future__ import annotations
 

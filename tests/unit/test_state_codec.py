@@ -1,4 +1,4 @@
-"""States as bytes: they come back equal and of the same types, and what is no data is named."""
+"""States as bytes: they are read equal and of the same types; what is not data is refused by name."""
 
 from __future__ import annotations
 

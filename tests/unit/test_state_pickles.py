@@ -79,7 +79,7 @@ def changed(snapshot: bytes, **more: Any) -> bytes:
 
 
 class Evil:
-    """What a thief would write."""
+    """What an attacker would write."""
 
     def __reduce__(self) -> Any:
         return os._exit, (42,)

@@ -1,4 +1,4 @@
-"""Bytes that somebody else has written make an error, or plain data: never a call, never more than they take."""
+"""Bytes from an untrusted writer make an error, or plain data: never a call, never more memory than they are long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A state goes on under an equal schema only, or by a migration that the application gives."""
+"""A state is taken over only under an equal schema, or by the migration of the application."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def old(**more: Any) -> bytes:
 
 
 def after(one: PartitionWorker, snapshot: bytes) -> list[int]:
-    """What comes out for one more message of the key."""
+    """The output for one more message of the key."""
     one.restore(snapshot)
     records = fold(one, [data("in/a", 2, [Item("k", 2)])])
     return [each.total for each in results(records, "meters.sink.out", Sum)]

@@ -1,4 +1,4 @@
-"""What every table of states promises, held to a dict: for objects and for records of an array."""
+"""What every table of states promises, checked against a dict: for objects and for records of an array."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -45,7 +45,7 @@ STEPS = st.lists(
 def test_a_table_is_a_dict_whose_keys_end_and_what_was_saved_makes_it_again(
     make: Make, ttl: timedelta | None, steps: list[tuple[str, list[int], int]]
 ) -> None:
-    """A crash goes back to what was last saved, to the increments from their root on, and folds the rest again."""
+    """A crash restores what was last saved, the increments from their root on, and folds the rest again."""
     with small_increments():
         run = Run(make, ttl)
         # Enough keys that not all of them are written each time.
@@ -119,7 +119,7 @@ class Run:
 
 
 def completed(table: StateTable) -> list[tuple[SavedStates, bool]]:
-    """Increments up to the end of the round at work."""
+    """Increments up to the end of the current round."""
     found = []
     while not table.round_complete:
         found.append((table.increment(begins=False), False))
@@ -236,14 +236,14 @@ def test_keys_that_come_and_go_between_two_increments_leave_nothing(make: Make) 
 
 @both
 def test_to_find_what_is_over_looks_at_no_key_that_lives(make: Make) -> None:
-    """Told by what was looked at: a key that lives stands where a look at it would raise, or never end."""
+    """Shown by what is read: reading a key that lives would raise, or never end."""
     table = make(timedelta(microseconds=1))
     add(table, [0])
     table.expire(500)
     add(table, list(range(1, 200)))
     lifetimes = table._lifetimes  # type: ignore[attr-defined]
     if isinstance(lifetimes, LogSlotLifetimes):
-        lifetimes._last_ns[2:] = -(2**40)  # a look at one would end it
+        lifetimes._last_ns[2:] = -(2**40)  # reading one would expire it
     else:
         for key in list(lifetimes._last_ns)[2:]:
             lifetimes._last_ns[key] = None

@@ -29,7 +29,7 @@ class Watched:
         self.watch = Stopwatch(self.clock)
 
     def frame(self, **took_ns: int) -> None:
-        """One frame, whose computations take so long; 10 us go to the worker's own work."""
+        """One frame, whose computations take that long; 10 us go to the worker's own work."""
         is_timed = self.watch.begin()
         self.clock.now_ns += 10 * US
         for computation, each_ns in took_ns.items():
@@ -39,7 +39,7 @@ class Watched:
         self.watch.end()
 
     def found(self) -> dict[str, ComputationTimes]:
-        """What it says when some time has passed."""
+        """Its report after some time."""
         self.clock.now_ns += 5 * S
         return dict(times_of(self.watch.text()))
 

@@ -1,4 +1,4 @@
-"""Arrays of states in a snapshot that nobody has saved so: refused by name, before memory is taken."""
+"""Damaged arrays of states in a snapshot: refused by name, before memory is allocated."""
 
 import io
 import tracemalloc

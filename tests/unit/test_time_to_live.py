@@ -272,7 +272,7 @@ def random_log(seed: int) -> list[bytes]:
 
 
 def memory(of: PartitionWorker) -> int:
-    """How many keys anything is kept of."""
+    """How many keys have anything kept."""
     table: Any = of.tables["count"]
     last_ns = table._lifetimes._last_ns
     aged = len(last_ns) if isinstance(table, ObjectTable) else np.count_nonzero(last_ns >= 0)
@@ -324,7 +324,7 @@ def test_a_crash_at_any_record_changes_neither_results_nor_states_nor_memory(
             assert fold(crashed, [value]) == outputs[offset]
             if chance.random() < 0.5:
                 store.save(PartitionId("in", 0), *crashed.increment())
-            # It dies here; who comes next folds the records since the last increment again, and goes on.
+            # The worker dies here; the next one folds the records since the last increment again, and goes on.
             crashed = restoring.newest(store, PartitionId("in", 0))
             for again in range(crashed.next_offset, offset + 1):
                 assert fold(crashed, [values[again]]) == outputs[again]

@@ -1,4 +1,4 @@
-"""How often a timer fires at one record: without end if it gets on, a thousand times if it stands still."""
+"""How often a timer fires at one record: a million times if its times advance, a thousand if not."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_timer_that_gets_on_catches_up_with_its_clock(how: str) -> None:
 def test_what_gets_on_by_small_steps_becomes_a_dead_letter_after_many(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An hour of steps of a nanosecond would take years. Other keys do not feel it."""
+    """An hour of steps of a nanosecond would take years. Other keys are not affected."""
     assert FIRINGS_MAX == 1_000_000
     monkeypatch.setattr(firing_bounds, "FIRINGS_MAX", 300)
     one = going_on(how)

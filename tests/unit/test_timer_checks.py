@@ -1,4 +1,4 @@
-"""What is no timer, and no function of one, is refused where it is given."""
+"""What is not a timer, or not a function for one, is refused where it is declared."""
 
 from __future__ import annotations
 

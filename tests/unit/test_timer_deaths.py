@@ -1,4 +1,4 @@
-"""Timers that kill the worker, or take long, in real processes: found, left out, and nothing else is lost."""
+"""Timers that kill the worker, or take long, in real processes: found, left out, and nothing else lost."""
 
 import ctypes
 import threading
@@ -141,7 +141,7 @@ def ready(how: str = "python", on_error: OnError = "dead-letter") -> StageProgra
 
 
 def behind(how: str) -> StageProgram:
-    """What fires is harmless, and kills in the computation behind."""
+    """The timer itself is harmless: its result kills in the next computation."""
     app = Application("meters")
     asks = app.source("in", schema=Ask, key="key").stateful(
         ask, state=Waiting, timers={"due_at": harmless}, name="asks"
@@ -192,7 +192,7 @@ def test_a_timer_that_takes_too_long_is_one_too(how: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("how", [*FORMS, "behind"])
 def test_many_timers_of_one_record_are_not_taken_for_one_message(how: str, tmp_path: Path) -> None:
-    """Each has the limit: together they take many times as long."""
+    """The limit is for each timer: together they take many times as long."""
     of = behind("python") if how == "behind" else ready(how)
     keys = [10 * number + SLOW for number in range(30)]
     assert lived(of, [asked(1, keys), tick(60)], tmp_path, 150) == 1
@@ -307,7 +307,7 @@ def test_where_timers_kill_however_they_are_left_out_the_record_is() -> None:
 
 
 def test_what_the_worker_does_itself_is_not_held_against_a_timer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To find timers and to put them in order takes as long as there are keys."""
+    """Finding and ordering timers takes longer the more keys there are."""
     one = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
     table, seen = one.tables["asks"], list[FoldPosition]()
     take_due = table.take_due

@@ -1,4 +1,4 @@
-"""What tables of states promise of timers, held to a dict of times: for objects and for records of an array."""
+"""What tables of states promise about timers, checked against a dict: for objects and for records of an array."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_table_gives_the_timers_that_a_dict_has(
 
 @dataclass
 class Run:
-    """A table beside a dict of times. A crash goes back to what was saved, and does the rest again."""
+    """A table beside a dict of times. A crash restores what was saved, and repeats the rest."""
 
     make: Make
     ttl: timedelta | None
@@ -284,7 +284,7 @@ def test_of_records_only_blocks_with_something_due_are_looked_through() -> None:
     table = RecordTable(node(None), np.dtype("S6"))
     set_timers(table, {f"k{number}": {"first": 100 + number} for number in range(3000)})
     assert table.due == Due(log_ns=100)
-    # Put in behind the table's back: whoever looks there finds it.
+    # Written behind the table's back: whoever reads there finds it.
     table.states["first"][2500] = 5
     assert taken(table, 1100, 0)["first"][-1] == (1100, "k1000")
     table.states["first"][1030] = 5

@@ -1,4 +1,4 @@
-"""Timers fire when their clock is there: at the same records, in one order, at every speed, after every crash."""
+"""Timers fire when their clock reaches them: at the same records and in one order, in every mode, after every crash."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_timer_of_event_time_fires_behind_the_record_that_moves_the_watermark(
 def test_what_fires_by_the_clock_comes_before_the_record_that_moves_it(how: str) -> None:
     one = fresh(how)
     fold(one, [data("in/x", 1, [Note(1, SET, 60)], ingest_ns=50)])
-    # 60 fires, and 58 of it; then the message sets 64, which is over, and fires behind it.
+    # 60 fires, then 58, which it set; then the message sets 64, which has passed, and fires after it.
     found = fold(one, [data("in/x", 2, [Note(1, SET, 64)], ingest_ns=70)])
     assert [(each.at, each.count) for each in rang(found)] == [(60, 2), (58, 3), (64, 5)]
 
@@ -159,13 +159,13 @@ def test_what_a_timers_function_raises_is_as_on_error_says(how: str, on_error: s
         assert {each.reason for each in found_dead} == {"ValueError: one"}
     else:
         assert found_dead == []
-    # What it had set before it raised stays.
+    # What the function had set before it raised stays set.
     assert one.tables["alarms"].state_of(1) == {"count": 2, "ring": 13, "close": None}
     assert [each.key for each in rang(fold(one, [tick(13)]))] == [1]
 
 
 def test_where_a_worker_dies_in_a_timers_function_no_message_is_to_blame() -> None:
-    """Each message is marked before it is taken, and left out when it kills: what fires stands for none."""
+    """Each message is marked before it is taken, and left out when it kills: timers are not counted as messages."""
     one, marks = fresh("python"), list[tuple[str, int | None]]()
     fold(one, [data("in/x", 1, [Note(1, SET, 8), Note(2, SET, 9)])])
     one.progress.mark = lambda at: marks.append((at.computation, at.message))

@@ -91,7 +91,7 @@ def test_a_timer_that_a_migration_makes_fires() -> None:
 
 
 def test_functions_have_the_same_code_where_it_matters() -> None:
-    """A change of a timer's function is told, as that of any function of states."""
+    """A changed timer function is reported, like any changed function of a state."""
     plan_ = described("python")
     other = described("python")
     node: Any = other.stages[0].operators[0].node

@@ -146,7 +146,7 @@ def test_what_an_error_was_raised_from_stands_before_it() -> None:
 
 
 def test_what_was_only_at_work_meanwhile_is_left_out() -> None:
-    """It may be the error of another message, at which another fold of the log does not look then."""
+    """The line may be from another message, which another fold of the log may not see."""
     assert functions(raised(while_at_work)) == ["while_at_work"]
 
 

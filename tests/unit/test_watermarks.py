@@ -1,4 +1,4 @@
-"""The watermark of a partition: held to a model that looks at every origin each time."""
+"""The watermark of a partition: checked against a model that looks at every origin each time."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def known(of: Watermarks) -> dict[str, list[int]]:
 
 
 def again(of: Watermarks, log_ns: int) -> Watermarks:
-    """As a snapshot brings it back."""
+    """As restored from a snapshot."""
     origins = {origin: OriginClock(clock.watermark_ns, clock.heard_ns) for origin, clock in of.origins}
     watermark_ns, reached_ns = of.watermark_ns, of.reached_ns
     return Watermarks(

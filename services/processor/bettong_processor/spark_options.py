@@ -63,7 +63,7 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
             # On few cores the second compiler only takes time, too: 7.9 instead of 12.5 CPU seconds for 3 M messages,
-            # start included (docs/performance.md).
+            # start included (docs/performance-profiles.md).
             "spark.driver.extraJavaOptions": java,
             "spark.executor.extraJavaOptions": java,
         }

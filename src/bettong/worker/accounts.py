@@ -1,7 +1,7 @@
-"""What has become of the messages of a stage in one partition, counted where they pass: a part of the fold.
+"""Counts what becomes of a stage's messages in one partition. A part of the fold.
 
-Rows are counted at each place by itself, once a frame: when they enter, when a computation takes and gives them, when
-they leave in frames. So what gets lost between two places makes a difference, which `balance` finds.
+Rows are counted independently at each point, once a frame: when they enter, when a computation receives and returns
+them, when they leave in frames. So a row that is lost between two points makes a difference, which `balance` finds.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from bettong.application.windows.windowed import LateMessages
 from bettong.v1 import snapshot_pb2
 from bettong.worker.balance import AccountKind, AccountRow, PartitionAccounts, RowCounts
 
-# The input of records that are no frame, or of no stream that enters: each counts as one message.
+# The input that a record counts under, as one message, when it is no frame or names no stream that enters here.
 UNREADABLE = "?"
 
 _BY_RETURNS = {Returns.ONE: AccountKind.EACH, Returns.WHETHER: AccountKind.ONE}
-# A subclass that is not here is as its base; what takes a message alone, as its function returns.
+# A subclass not listed here counts as its base class; a stateless computation counts by what its function returns.
 _KINDS: dict[type, AccountKind] = {
     Referenced: AccountKind.ONE,
     Branched: AccountKind.BRANCH,
@@ -41,7 +41,7 @@ _KINDS: dict[type, AccountKind] = {
 
 @dataclass(slots=True)
 class Account:
-    """Of one input, computation or output. See `RowCounts`."""
+    """The counts of one input, computation or output. See `RowCounts`."""
 
     kind: AccountKind
     name: str
@@ -60,13 +60,13 @@ class Account:
     before: int = 0
 
     def row(self) -> AccountRow:
-        """As it is now."""
+        """The counts as they are now."""
         counts = RowCounts(*(getattr(self, name) for name in RowCounts._fields))
         return AccountRow(self.kind, self.name, self.reads, self.of, counts)
 
 
 class StageAccounts:
-    """Those of one partition. `inputs`, `computations`, `outputs`: by name; one of them may be input and output."""
+    """The accounts of one partition, by name. A stream may be both an input and an output."""
 
     def __init__(self, stage: Stage) -> None:
         names = (*(entry.stream for entry in stage.inputs), UNREADABLE)
@@ -78,30 +78,30 @@ class StageAccounts:
             reads[output.target.name] = (*reads.get(output.target.name, ()), *output.streams)
         self.outputs = {name: Account(AccountKind.OUTPUT, name, of) for name, of in reads.items()}
         self._since = 0
-        # What `text` gave last, and of which offset.
+        # The last result of `text`, and its offset.
         self._text = (-1, "")
         self._shape = zlib.crc32(repr([each[:4] for each in self.now().rows]).encode())
 
     def now(self) -> PartitionAccounts:
-        """As they are now."""
+        """The accounts as they are now."""
         return PartitionAccounts(
             self._since, tuple(account.row() for part in self._parts for account in part)
         )
 
     def text(self, offset: int) -> str:
-        """As text, of the state at that offset; made once, for partitions that rest are asked all the time."""
+        """As text, for the state at that offset. Made once: partitions at rest are asked all the time."""
         if self._text[0] != offset:
             self._text = (offset, self.now().text())
         return self._text[1]
 
     def refuse(self, stream: str, messages: int) -> None:
-        """So many messages were dead letters before they were rows of that stream."""
+        """Counts messages that became dead letters before they were rows of that stream."""
         account = self.inputs.get(stream, self.inputs[UNREADABLE])
         account.taken += messages
         account.dead_letters += messages
 
     def note_failed(self, rows: Mapping[tuple[str, bool], int], firing: str) -> None:
-        """By computation or output, and whether they were skipped: how many rows failed; of `firing` what fired."""
+        """Counts failed rows, by computation or output, and whether they were skipped. Rows of `firing` had fired."""
         for (name, is_skipped), count in rows.items():
             account = self.computations.get(name) or self.outputs[name]
             if name == firing:
@@ -112,16 +112,16 @@ class StageAccounts:
                 account.dead_letters += count
 
     def stored(self) -> snapshot_pb2.Accounts:
-        """For a snapshot."""
+        """The accounts as a snapshot holds them."""
         inputs, computations, outputs = ([_stored(each) for each in part] for part in self._parts)
         return snapshot_pb2.Accounts(
             since=self._since, shape=self._shape, inputs=inputs, computations=computations, outputs=outputs
         )
 
     def load(self, stored: snapshot_pb2.Accounts | None, offset: int) -> None:
-        """Goes on from a snapshot at that offset; None: it has none. They begin anew where the stage is another one.
+        """Restores the accounts of a snapshot at that offset, None: it has none. From 0 where the stage has changed.
 
-        Then inputs and outputs still know what has passed between stages.
+        Then inputs and outputs still keep, as `before`, how many messages have passed between stages.
         """
         parts = [stored.inputs, stored.computations, stored.outputs] if stored is not None else [(), (), ()]
         self._since, self._text = offset if stored is None else stored.since, (-1, "")

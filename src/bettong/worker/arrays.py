@@ -1,4 +1,4 @@
-"""Arrays as kernels take them: their types, and more room."""
+"""Arrays for kernels: as both of the types that Numba gives an array, and with more rows."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ from bettong.frames.columns import Array
 
 
 def in_both_types(array: Array) -> tuple[Array, Array]:
-    """The array, and the same one read-only: what is called with both is compiled for whatever comes.
+    """The array, and a read-only view of it: what is called with both is compiled for either.
 
-    Numba tells those that nobody may write, as those of frames are, from others.
+    To Numba a read-only array, as those of frames are, is of another type.
     """
     read_only = array.view()
     read_only.flags.writeable = False
@@ -16,7 +16,7 @@ def in_both_types(array: Array) -> tuple[Array, Array]:
 
 
 def with_rows(array: Array, rows: int) -> Array:
-    """An array with more rows: those behind the ones it has are 0, and take no memory until they are used."""
+    """A longer copy of an array: the added rows are 0, and take no memory until they are used."""
     found = np.zeros((rows, *array.shape[1:]), array.dtype)
     found[: len(array)] = array
     return found

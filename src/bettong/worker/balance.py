@@ -1,7 +1,7 @@
-"""Whether accounts add up: pure, from what each place has counted.
+"""Whether accounts add up. Pure: from what was counted at each point.
 
-Every message that came to a computation is used, filtered, late, a dead letter or skipped; what one gives, each that
-reads it takes; what leaves a stage for another one is taken there, or still in its log. See decision 46.
+Every message that a computation receives is used, filtered, late, a dead letter or skipped; what it returns, each of
+its readers receives; what leaves a stage for another one is received there, or still in its log. See decision 46.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from bettong.identifiers import PartitionId
 
 
 class AccountKind(StrEnum):
-    """What an account is of.
+    """What an account counts for.
 
-    EACH: a computation with one result of each message. ONE: with at most one, so that the others are filtered. ANY:
-    with any number, now or later. BRANCH: is asked about what the branches before it have left. LOCAL: combines
-    messages. LATE: the late messages of a window, LATE_SIDE: of one side of a join. BESIDE: what another one refused.
+    EACH: a computation with one result for each message. ONE: with at most one; the other messages are filtered. ANY:
+    with any number, now or later. BRANCH: it receives what earlier branches have left. LOCAL: it combines messages.
+    LATE: the late messages of a window, LATE_SIDE: of one side of a join. BESIDE: the messages that another refused.
     """
 
     INPUT = "input"
@@ -37,11 +37,12 @@ class AccountKind(StrEnum):
 
 
 class RowCounts(NamedTuple):
-    """Rows. `taken`: that came. `given`: that it gave, and of these `given_by_time`: that no message led to.
+    """Counts of rows. `taken`: received. `given`: returned; of these, no message caused the `given_by_time`.
 
-    `dead_letters`, `skipped`: of which something could not be processed, however much; not those that are `late`.
-    `left`: of a branch, that no branch had so far. `combined`: of `local`, messages in what it gave. `firings_failed`:
-    timers and windows. `before`: what an input had taken, or an output given, before these accounts began.
+    `dead_letters`, `skipped`: received rows of which something could not be processed, each counted once, without those
+    that are `late`. `left`: rows that no branch so far has taken. `combined`: the messages in what LOCAL returned.
+    `firings_failed`: timers and windows that failed. `before`: what an input received, or an output returned, before
+    these accounts began.
     """
 
     taken: int = 0
@@ -58,7 +59,7 @@ class RowCounts(NamedTuple):
 
 
 class AccountRow(NamedTuple):
-    """One account. `reads`: whose rows it takes. `of`: of a branch the one before it, of what is late whose."""
+    """One account. `reads`: the streams received. `of`: the branch before it; the window or join of late ones."""
 
     kind: AccountKind
     name: str
@@ -69,7 +70,7 @@ class AccountRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionAccounts:
-    """Those of one partition, kept since offset `since`."""
+    """The accounts of one partition, kept since offset `since`."""
 
     since: int
     rows: tuple[AccountRow, ...]
@@ -80,7 +81,7 @@ class PartitionAccounts:
 
     @classmethod
     def of_text(cls, text: str) -> PartitionAccounts:
-        """Raises ValueError for other text."""
+        """Reads what `text` returned. Raises ValueError for any other text."""
         try:
             since, *rows = json.loads(text)
             found = [
@@ -89,15 +90,15 @@ class PartitionAccounts:
             ]
             return cls(int(since), tuple(found))
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise ValueError(f"no accounts: {error}") from None
+            raise ValueError(f"not the text of accounts: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """An account of all partitions of a stage. `used`, `filtered`: messages; None where it has no such thing.
+    """An account, summed over all partitions of a stage. `used`, `filtered`: messages; None where it does not apply.
 
-    `pending`: messages in the log of the stage; None where nobody counts what was sent. `differences`: what does not
-    add up, in words.
+    `pending`: messages that wait in the stage's log; None where nobody counts what was sent. `differences`: what does
+    not add up, in words.
     """
 
     stage: str
@@ -115,8 +116,8 @@ def balance(
 ) -> list[Balance]:
     """The accounts of each stage, in the order in which rows pass stages and computations.
 
-    `is_at_rest`: whether all that was sent has been taken, or is lost. `is_partial`: whether some partitions may be
-    missing: then nothing is said of what is between stages.
+    `is_at_rest`: whether all that was sent has been received, or is lost. `is_partial`: whether partitions may be
+    missing: then messages between stages are not checked.
     """
     summed: dict[tuple[str, AccountKind, str], RowCounts] = {}
     wrong: dict[tuple[str, AccountKind, str], list[str]] = {}
@@ -127,12 +128,12 @@ def balance(
             summed[key] = RowCounts(*map(add, summed.get(key, RowCounts()), row.counts))
             found = (f"partition {id_.partition}: {text}" for text in _differences(row, by_name))
             wrong.setdefault(key, []).extend(found)
-    # Who began to count later than others has seen less.
+    # A partition that began to count later than others has seen fewer messages.
     is_known = not is_partial and not any(each.since for each in partitions.values())
     pending = _pending(summed) if is_known else {}
     for key, count in pending.items():
         if is_at_rest and count:
-            wrong[key].append(_between(key[2], count))
+            wrong[key].append(_difference_between_stages(key[2], count))
     return [
         _balanced(key, counts, max(0, pending[key]) if key in pending else None, tuple(wrong[key]))
         for stage in _in_order(summed)
@@ -142,12 +143,12 @@ def balance(
 
 
 def differences(found: Iterable[Balance]) -> list[str]:
-    """What does not add up, in a line each."""
+    """What does not add up, one line each."""
     return [f"{each.stage}, {text}" for each in found for text in each.differences]
 
 
 def _in_order(keys: Iterable[tuple[str, AccountKind, str]]) -> list[str]:
-    """Stages, each behind those that send to it, where none sends to itself by way of others."""
+    """Each stage after those that send to it; in a cycle, the one with the fewest senders to come is next."""
     known = list(keys)
     senders = {name: stage for stage, kind, name in known if kind is AccountKind.OUTPUT}
     waiting = {stage: set[str]() for stage, _, _ in known}
@@ -165,7 +166,7 @@ def _in_order(keys: Iterable[tuple[str, AccountKind, str]]) -> list[str]:
 def _pending(
     summed: Mapping[tuple[str, AccountKind, str], RowCounts],
 ) -> dict[tuple[str, AccountKind, str], int]:
-    """By input that stages send to: how many messages were sent, and have not come in."""
+    """By input that stages send to: how many messages were sent and not received yet."""
     sent: dict[str, int] = {}
     for (_, kind, name), counts in summed.items():
         if kind is AccountKind.OUTPUT:
@@ -195,17 +196,17 @@ def _balanced(
 
 
 def _differences(row: AccountRow, others: Mapping[str, AccountRow]) -> Iterator[str]:
-    """What does not add up between a row and those that it reads, and within it."""
+    """What does not add up within an account, and between it and those that it reads."""
     kind, counts = row.kind, row.counts
     if kind is not AccountKind.INPUT:
-        came = (
+        sent = (
             others[row.of].counts.left
             if kind is AccountKind.BRANCH and row.of
             else sum(others[name].counts.given for name in row.reads)
         )
-        if came != counts.taken:
+        if sent != counts.taken:
             whose = row.of if kind is AccountKind.BRANCH and row.of else ", ".join(row.reads)
-            yield f"{row.name} took {counts.taken:,} of the {came:,} messages that {whose} gave"
+            yield f"{row.name} took {counts.taken:,} of the {sent:,} messages that {whose} gave"
     used = {
         AccountKind.INPUT: counts.given,
         AccountKind.OUTPUT: counts.given,
@@ -214,13 +215,13 @@ def _differences(row: AccountRow, others: Mapping[str, AccountRow]) -> Iterator[
         AccountKind.LOCAL: counts.combined,
     }.get(kind)
     if used is not None and used + _refused(counts) != counts.taken:
-        yield f"{row.name} took {counts.taken:,} messages, and {used + _refused(counts):,} came to something"
+        yield f"{row.name} took {counts.taken:,} messages, and accounts for {used + _refused(counts):,}"
     elif kind is AccountKind.ONE and counts.given + _refused(counts) > counts.taken:
-        yield f"{row.name} took {counts.taken:,} messages, and {counts.given + _refused(counts):,} came of them"
+        yield f"{row.name} took {counts.taken:,} messages, and accounts for {counts.given + _refused(counts):,}"
     elif kind is AccountKind.ANY and counts.late + _refused(counts) > counts.taken:
         yield f"{row.name} took {counts.taken:,} messages, and more were late or could not be processed"
     late = others[row.of].counts.late if kind in (AccountKind.LATE, AccountKind.LATE_SIDE) else counts.given
-    # Of the two sides of a join one may be read alone.
+    # The late messages of only one side of a join may be read.
     if counts.given > late or (kind is AccountKind.LATE and counts.given < late):
         yield f"{late:,} messages were late for {row.of}, and {row.name} gave {counts.given:,}"
 
@@ -229,7 +230,7 @@ def _refused(counts: RowCounts) -> int:
     return counts.dead_letters + counts.skipped
 
 
-def _between(stream: str, pending: int) -> str:
+def _difference_between_stages(stream: str, pending: int) -> str:
     if pending > 0:
-        return f"{pending:,} messages that were sent to {stream} are in no log that waits: they are lost"
-    return f"{-pending:,} messages more came in by {stream} than were sent to it"
+        return f"{pending:,} messages sent to {stream} were not received and are in no log: they are lost"
+    return f"{stream} received {-pending:,} messages more than were sent to it"

@@ -1,8 +1,8 @@
 """Batches: rows on their way through a stage.
 
 A batch is columns, the key of each row, and each row's provenance: the message of the frame that it comes from. It
-never changes. A caller that needs messages as objects makes them anew, so that what a user's function does to its
-message stays invisible to others.
+never changes. A caller that needs messages as objects makes its own, so that what a user's function does to its message
+stays invisible to others.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from bettong.worker.message_watermarks import MessageWatermarks
 
 @dataclass(slots=True)
 class FrameKeys:
-    """The keys of a frame's messages, in the form that a computation asks for; made once."""
+    """The keys of a frame's messages, in the form that a computation asks for, made once."""
 
     entry: StageInput
     columns: Columns
-    # Indices of messages that no function of the user's must see: they have no key, and no row.
+    # Indices of messages that no user function may see: they have no key, and no row.
     without: frozenset[int] = frozenset()
-    # One key a message, where they are known.
+    # One key a message, once they are known.
     _values: list[Any] | None = None
-    # Whether no message led to the rows but timers that fired.
+    # Whether the rows come from timers that fired, not from messages.
     are_fired: bool = False
 
     def values(self) -> list[Any]:
@@ -55,9 +55,9 @@ class FrameKeys:
         return self._values
 
     def value(self, index: int) -> Any:
-        """The key of one message, without those of the others.
+        """The key of one message, without making those of the others.
 
-        None where there is none, and where only a function of the user's knows it that nobody has asked.
+        None where it has none, and where a user's function computes keys and was not called yet.
         """
         if self._values is not None:
             return self._values[index]
@@ -75,7 +75,7 @@ class FrameKeys:
         )[0]
 
     def _computed(self, key: Callable[[Any], Any]) -> list[Any]:
-        """The keys that a function gives. To make a message runs the user's code, too."""
+        """The keys that the user's function returns. Making a message may run the user's code, too."""
         found: list[Any] = [None] * self.columns.length
         kept = [index for index in range(self.columns.length) if index not in self.without]
         messages = iter(self.columns.take(np.array(kept, np.int64)) if self.without else self.columns)
@@ -87,7 +87,7 @@ class FrameKeys:
         return found
 
     def column(self) -> Array:
-        """The key's fixed-width column, see `composite_keys` for several fields. Compiled computations have one."""
+        """The keys as a fixed-width column, which compiled computations need. Several fields: see `composite_keys`."""
         key = self.entry.key
         if key is None or callable(key):
             raise AssertionError("the plan lets only key fields into a compiled computation")
@@ -105,9 +105,9 @@ class FrameKeys:
 
 
 class NoKey:
-    """Stands for a key that could not be computed: to look up its state raises what the key function raised.
+    """Stands for a key that could not be computed: its hash raises what the key function raised.
 
-    The function gave a key when the message was partitioned, so this takes a changed or impure one.
+    The function returned a key when the message was partitioned, so it has changed since, or is impure.
     """
 
     def __init__(self, error: BaseException) -> None:
@@ -119,10 +119,10 @@ class NoKey:
 
 @immutable(eq=False)
 class Batch:
-    """Rows of one schema. `sources`: by row, the index in the frame of its message; None: row i is of message i.
+    """Rows of one schema. `sources`: for each row, the index of its message in the frame; None: row i is message i.
 
-    `times`: of the frame's messages; None in a stage that needs no event time. `watermarks`: those before the messages;
-    None in a stage that does not judge lateness.
+    `times`: event times of the frame's messages; None in a stage that needs none. `watermarks`: those before the
+    messages; None in a stage that does not judge lateness.
     """
 
     columns: Columns
@@ -145,7 +145,7 @@ class Batch:
 
     @classmethod
     def merged(cls, batches: Sequence[Batch]) -> Sequence[Batch]:
-        """The rows of several batches that come from one frame, by message, then by batch: one batch a schema in turn.
+        """The rows of several batches of one frame, by message, then by batch: one batch if they have one schema.
 
         So what follows does not depend on how messages were cut into frames.
         """
@@ -176,7 +176,7 @@ class Batch:
 
     @property
     def schema(self) -> Schema:
-        """What its rows are."""
+        """The schema of its rows."""
         return self.columns.schema
 
     @property
@@ -193,7 +193,7 @@ class Batch:
         return Batch(self.columns, self.keys, self.sources, self.times, watermarks)
 
     def derived(self, columns: Columns, rows: Array | None) -> Batch:
-        """What was made of these rows; `rows`: by row of `columns`, the row here that it comes from, None: one each."""
+        """What was made of these rows. `rows`: for each row of `columns`, its row here; None: one each."""
         if rows is None:
             return Batch(columns, self.keys, self.sources, self.times, self.watermarks)
         sources = rows if self.sources is None else self.sources.take(rows)
@@ -231,12 +231,12 @@ class Batch:
         return column if self.sources is None else column.take(self.sources)
 
     def event_times(self) -> Array:
-        """The event time of each row: that of its message, or the time at which what led to it was due."""
-        assert self.times is not None  # noqa: S101 - nobody asks in a stage that needs none
+        """The event time of each row: its message's, or that at which the timer or window that led to it was due."""
+        assert self.times is not None  # noqa: S101 - asked only in stages that need times
         times = self.times.values()
         return times if self.sources is None else times.take(self.sources)
 
     def message_watermarks(self) -> Array:
-        """The watermark before each row: before its message, or before what led to it fired. What is older is late."""
-        assert self.watermarks is not None  # noqa: S101 - nobody asks in a stage that judges no lateness
+        """The watermark before each row's message, or before what led to it fired. A row older than that is late."""
+        assert self.watermarks is not None  # noqa: S101 - asked only in stages that judge lateness
         return self.watermarks.of_messages(self.all_sources())

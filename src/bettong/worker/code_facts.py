@@ -1,14 +1,14 @@
-"""What decides the machine code of a user's function, so that machine code of an earlier run is known to fit.
+"""Fingerprints of users' functions, by which machine code of an earlier run is known to fit.
 
-Of the function and of all that it calls: module, byte code, constants, and what the names in it stand for. Which names
-are globals and which attributes, and of what, is read from byte code, which every CPython writes in its own way. So it
-is not read: a name counts as everything that it can be, a global of its module and an attribute of each module that the
-function names. A fact too many compiles once more than needed; none is left out.
+A fingerprint covers the function and all that it calls: module, byte code, constants, and what the names in it stand
+for. Which names are globals and which attributes, and of what, is only in byte code, of which each CPython has its own
+kind. So that is not analysed: a name counts as everything that it can be, a global of its module and an attribute of
+each module that the function names. A superfluous fact compiles once more than needed; none is missing.
 
-Where a name stands for what only Numba can read (an object of a class of Numba's own making, a C function of another
-library, a function as an option of `numba.njit`), nothing is known. What Numba has no type for decides nothing: code
-that uses it cannot be compiled. What users register themselves (`numba.extending.overload`) is taken for a part of a
-library that does not change.
+Where a name stands for something that only Numba can read (an object of a class of Numba's own making, a C function of
+another library, a function as an option of `numba.njit`), there is no fingerprint. A value that Numba has no type for
+decides nothing: code that uses it cannot be compiled. What users register themselves (`numba.extending.overload`) is
+taken for a part of a library that does not change.
 """
 
 import hashlib
@@ -33,14 +33,14 @@ _CONSTANTS = frozenset({int, float, complex, bool, str, bytes, range, type(None)
 
 
 class _UnknownError(Exception):
-    """A value decides the machine code, in a way that cannot be read off it."""
+    """A value decides the machine code in a way that cannot be determined."""
 
 
 def fingerprint(function: Callable[..., Any], *parts: str) -> str | None:
-    """Names the machine code of a function, and of all that it calls, under these further parts.
+    """Identifies the machine code of a function and of all that it calls.
 
-    Of what does not change within a process (Bettong's own extensions of Numba, packages, Python) the parts must say.
-    None when something that decides the machine code cannot be known.
+    `parts` have to cover what does not change within a process: Bettong's own extensions of Numba, packages, Python.
+    None when something that decides the machine code cannot be determined.
     """
     digest = hashlib.blake2b(digest_size=16)
     try:
@@ -66,10 +66,10 @@ class _Facts:
         self._numbers: dict[object, int] = {}
 
     def of(self, value: Any, names: tuple[str, ...] = ()) -> Iterator[str]:
-        """What Numba takes of a value that code with these names refers to. Raises _UnknownError."""
+        """What Numba reads of a value that code with these names refers to. Raises _UnknownError."""
         if isinstance(value, Dispatcher):
             yield _stable_repr(sorted(value.targetoptions.items()))
-            # Signatures that the user gave: else Numba adds one with every call that it compiles.
+            # Only signatures that the user declared: Numba adds one for each call that it compiles.
             given = not value._can_compile  # type: ignore[attr-defined]  # noqa: SLF001
             yield repr((value.locals, value.signatures if given else None))
             value = value.py_func
@@ -109,9 +109,9 @@ class _Facts:
         names = tuple(sorted({name for code in every for name in code.co_names}))
         found = {name: function.__globals__[name] for name in names if name in function.__globals__}
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            with suppress(ValueError):  # nothing was given to it yet
+            with suppress(ValueError):  # the variable has no value yet
                 found[f"{name} around"] = cell.cell_contents
-        # Machine code that Numba has kept imports the module of each function in it.
+        # Cached machine code imports the module of each function in it.
         yield str(function.__globals__.get("__name__"))
         for code in every:
             yield from _code(code)
@@ -131,7 +131,7 @@ class _Facts:
     def _class(self, value: type[Any]) -> Iterator[str]:
         yield f"{value.__module__}.{value.__qualname__}"
         if isinstance(value, EnumMeta):
-            for name, member in value.__members__.items():  # a second name of a member is among them
+            for name, member in value.__members__.items():  # aliases included
                 yield name
                 yield from self.of(member.value)
         elif issubclass(value, tuple) and hasattr(value, "_fields"):
@@ -143,14 +143,14 @@ class _Facts:
             for field in fields(value):
                 yield from self.of(None if field.default is MISSING else (field.default,))
         elif not of_library(value.__module__) and not (
-            # Machine code holds an exception by its name alone, where it has one.
+            # Machine code refers to an exception by its name alone, where it has one.
             issubclass(value, BaseException) and _is_found_by_name(value)
         ):
             _check_unusable(value)
 
 
 def _check_unusable(value: Any) -> None:
-    """Raises _UnknownError for what compiled code can use, in whatever way."""
+    """Raises _UnknownError for a value that compiled code can use."""
     if numba_knows(value):
         raise _UnknownError
 
@@ -165,7 +165,7 @@ def _message(value: type[Any]) -> str | None:
 
 
 def _is_of_library(value: Any) -> bool:
-    """Whether it is what a library has under that name, and not a user's function that `functools.wraps` named so."""
+    """Whether a library has this very value under its name: `functools.wraps` gives such names to users' functions."""
     return of_library(getattr(value, "__module__", None)) and _is_found_by_name(value)
 
 
@@ -184,7 +184,7 @@ def _code(code: CodeType) -> Iterator[str]:
 
 
 def _stable_repr(value: Any) -> str:
-    """The same text in every run: the order of a set of text differs from run to run."""
+    """A repr that is the same in every run, unlike that of a set of text, whose order differs from run to run."""
     if isinstance(value, set | frozenset):
         return repr(sorted(map(_stable_repr, value)))
     if isinstance(value, tuple | list):

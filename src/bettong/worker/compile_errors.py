@@ -1,8 +1,8 @@
-"""What Numba says of a function that it cannot compile, in one line: where, and why.
+"""Turns Numba's error for a function that it cannot compile into one line: where, and why.
 
-Numba's text is a page of lines; the first that is not about its own passes says what is wrong. Where it is can
-be a line of the user's file, a line of the loop around the function (then a result does not fit), or nothing at
-all (then the name that is not known is looked up in the function).
+Numba's text fills a page; the first line that is not about its own passes is the reason. The location may be a line of
+the user's file, a line of the loop around the function (then a result does not fit), or missing (then the function is
+searched for the unknown name that the reason quotes).
 """
 
 import dis
@@ -20,28 +20,28 @@ REMEDY = "Remove @bettong.compiled, or set BETTONG_COMPILED=off, to run it as pl
 _REASON_CHARACTERS_MAX = 300
 _PASSES = re.compile(r"(Failed in |During: |File |- |Overload |Operator |With argument|raised from)")
 _LOCATION = re.compile(r'(?:File "([^"]+)", line (\d+)|\b(?:at|from) (\S[^"\n]*) \((\d+)\))')
-# Not the user's: the loop around the function, made as it is or from a file of the cache, and our extensions of Numba.
+# Files that are not the user's: the loop around the function, generated or cached, and our extensions of Numba.
 _LOOP = re.compile(r"^<string>$|kernel_[0-9a-f]+\.py$|\bnumba_types/\w+\.py$")
-# What our extensions of Numba say where Numba looks for one that fits.
+# An error of one of our extensions of Numba, raised while Numba looked for an overload that fits.
 _REFUSED = re.compile(r"NumbaTypeError: (.+)\n\s*raised from \S*\bnumba_types/")
 _RESULT = re.compile(r"(?:result|each)\.(\w+)")
 _NO_MESSAGE = "is read where there is no message; ask for it before, as `if right is None`"
 
 _REWORDED = (
-    # Of an operator that changes an array in place, where Numba finds no form of it for the array's own type.
+    # From an operator that changes an array in place, where Numba finds no form of it for the array's own type.
     (
         re.compile(r"^'NoneType' object has no attribute 'args'$"),
         "an array changed in place takes results of its type alone: one of integers takes no fractions; use float64",
     ),
     (re.compile(r"\[char x (\d+)\]"), r"bytes[\1]"),
-    # Of a join's function whose partner may be missing.
+    # From a join's function whose partner may be missing.
     (
         re.compile(r"^Unknown attribute '(\w+)' of type none$"),
         rf"\1 {_NO_MESSAGE}",
     ),
     (re.compile(r"^Numba has no bool\((\w+)\(.*\)\)$"), r"a \1 is neither true nor false; ask `is None`"),
     (re.compile(r"of type (\w+)\(.*\)$"), r"of type \1"),
-    # Of Python 3.13, in the words that Numba has for 3.11 and 3.12.
+    # From Python 3.13, in the words that Numba has for 3.11 and 3.12.
     (
         re.compile(r"Use of unsupported opcode \(FORMAT_WITH_SPEC\) found"),
         "format spec in f-strings not supported yet",
@@ -53,7 +53,7 @@ _REWORDED = (
 
 
 def explain(function: Callable[..., Any], source: str, error: Exception) -> ApplicationError:
-    """The error for people; `source` is the loop around the function."""
+    """The error to show the user. `source`: that of the loop around the function."""
     reason = _reason(error)
     named_line = _line_of_name(function.__code__, reason)
     if "use of yield in a closure" in reason:
@@ -62,7 +62,7 @@ def explain(function: Callable[..., Any], source: str, error: Exception) -> Appl
     # Line 1 is what Numba says when it does not know.
     found = [(file or at, line or at_line) for file, line, at, at_line in _LOCATION.findall(str(error))]
     locations = [(file, int(line)) for file, line in found if line != "1"]
-    # The first location that is named is the innermost: it may be in a function that this one calls.
+    # The first location named is the innermost: it may be in a function that this one calls.
     users = next((location for location in locations if not _LOOP.search(location[0])), None)
     if users is None and locations and (field := _field_stored(source, locations[0][1])):
         is_none = reason == f"{field} {_NO_MESSAGE}"
@@ -81,7 +81,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"there is no field {error.args[0]!r}"
     if "getiter with parameters (LiteralList(" in str(error):
-        # What Numba says of a list of messages that it cannot bring to one type.
+        # Numba's error for a list of messages that it cannot bring to one type.
         return "its results differ in type: in a list, a field is a message's text in each, or a constant in each"
     if (refused := _REFUSED.search(str(error))) is not None:
         return refused[1][:_REASON_CHARACTERS_MAX]

@@ -41,7 +41,7 @@ def compile_join(node: Joined, *, cache: KernelCache | None) -> Kernel:
 
 
 def compile_deletes(node: Joined, *, cache: KernelCache | None) -> Kernel | None:
-    """The kernel of a function that says whether a message of a table deletes. None where a field does. As above."""
+    """The kernel of a predicate that says whether a table's message deletes; None without one. As `compile_node`."""
     if not isinstance(node.kind, Latest) or node.kind.deletes is None or node.kind.deletes_field is not None:
         return None
     return compile_kernel(
@@ -50,7 +50,7 @@ def compile_deletes(node: Joined, *, cache: KernelCache | None) -> Kernel | None
 
 
 def compile_timers(node: Stateful, fired: Schema, *, cache: KernelCache | None) -> dict[str, Kernel]:
-    """The kernels of the functions of its timers, by field. `fired`: what they take. Raises as `compile_node`."""
+    """The kernels of a computation's timers, by field. `fired`: their input schema. Raises as `compile_node`."""
     state = layout_of(node)
     return {
         timer.field: _kernels(node, {fired: timer.function}, state, cache=cache)[fired]
@@ -68,7 +68,7 @@ def _kernels(
     delete_when = node.delete_when if isinstance(node, Stateful) else None
     if isinstance(node, Stateful):
         for function in filter(isgeneratorfunction, functions.values()):
-            reason = "a generator of Numba's changes a copy of its state; return a list instead"
+            reason = "Numba's generators change a copy of the state; return a list instead"
             raise refusal(function, ExecutionMode.COMPILED, reason)
     for schema in (*functions, node.schema):
         check_fixed("compiled", node.name, schema)
@@ -81,7 +81,7 @@ def _kernels(
 
 
 def functions_of(node: Computation) -> Mapping[Schema, Callable[..., Any]]:
-    """The functions of a computation that may be marked, by what they take."""
+    """The functions of a computation that may be marked `@bettong.compiled`, by their input schema."""
     if isinstance(node, Stateful):
         return node.handlers
     if not isinstance(node, Stateless) or node.parent.schema is None:
@@ -103,7 +103,7 @@ def _form(
 
 
 def _returns_none(function: Callable[..., Any]) -> bool:
-    """Whether all that it returns is None as its code stands: for Numba that is of no type that has fields."""
+    """Whether its byte code returns nothing but None: to Numba that is of no type that has fields."""
     for before, step in pairwise(dis.get_instructions(function)):
         if step.opname == "RETURN_CONST" and step.argval is not None:
             return False

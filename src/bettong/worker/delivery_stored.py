@@ -7,7 +7,7 @@ from bettong.v1.snapshot_pb2 import Heard, Missed
 
 
 def stored_delivery(table: DeliveryTable) -> StoredDelivery:
-    """As a snapshot holds it."""
+    """The table as a snapshot holds it."""
     stored = StoredDelivery(age_ns=table.age_ns, clock_ns=table.clock_ns, behind=table.behind)
     for origin, highest in table.highest.items():
         ended_ns = table.ended_ns.get(origin)
@@ -21,7 +21,7 @@ def stored_delivery(table: DeliveryTable) -> StoredDelivery:
 
 
 def delivery_of(stored: StoredDelivery) -> DeliveryTable:
-    """The table of a snapshot."""
+    """The table that a snapshot holds."""
     return DeliveryTable(
         highest={Origin(heard.origin): SequenceNumber(heard.highest) for heard in stored.heard},
         heard_ns={Origin(heard.origin): heard.age_ns for heard in stored.heard if not heard.ended},

@@ -1,4 +1,4 @@
-"""When something is due, by the two clocks that an operator knows."""
+"""When something is due, by the log clock or by the watermark."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,11 @@ from bettong.application.timers import NEVER
 
 
 class Due(NamedTuple):
-    """When something may be due, and nothing before: once a clock has come so far, Unix ns. NEVER: it never does."""
+    """Lower bounds of when something is due, by either clock, Unix ns; NEVER: nothing is."""
 
     log_ns: int = NEVER
     watermark_ns: int = NEVER
 
     def is_reached(self, log_ns: int, watermark_ns: int) -> bool:
-        """Whether one of the clocks is there."""
+        """Whether one of the clocks has reached its bound."""
         return self.log_ns <= log_ns or self.watermark_ns <= watermark_ns

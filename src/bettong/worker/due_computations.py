@@ -1,4 +1,4 @@
-"""What of a computation waits for the watermark, as people know it: a window, a join, a timer. Pure."""
+"""Describes what of a computation waits for the watermark: a window, a join, a timer. Pure."""
 
 from bettong.application.joins.joined import Joined
 from bettong.application.nodes.computation import Computation
@@ -8,7 +8,7 @@ from bettong.event_progress import DueComputation, DueKind
 
 
 def due_computation(node: Computation, due_ns: int) -> DueComputation:
-    """Of a computation that has something due at `due_ns` by event time, or some time later."""
+    """Describes what a computation has due at `due_ns` by event time, or some time later."""
     if isinstance(node, Windowed):
         kind = node.windowing.kind
         if isinstance(kind, Ranges):

@@ -1,4 +1,4 @@
-"""The messages of a frame on their way into a stage: those that are what enters here, and are not left out."""
+"""The messages of a frame that enter a stage: checked against its input, without those that are excluded."""
 
 from collections.abc import Sequence
 
@@ -12,13 +12,13 @@ from bettong.worker.output.dead_letters import DeadLetters
 
 
 def entering_columns(entry: StageInput, frame: Frame) -> Columns:
-    """The messages of a frame. Raises FrameError when they are not those that enter here."""
+    """The messages of a frame. Raises FrameError when they do not fit this input."""
     if frame.columns is None or frame.schema != entry.schema.fingerprint:
         expected = f"columns of {entry.schema.name} (schema {entry.schema.fingerprint:016x})"
         raise FrameError(f"schema {frame.schema:016x}, expected {expected}")
     columns = Columns.of_payload(entry.schema, frame.columns)
     if columns.length != frame.count:
-        raise FrameError(f"{columns.length} messages, it says {frame.count}")
+        raise FrameError(f"{columns.length} messages, but the frame says {frame.count}")
     return columns
 
 
@@ -29,10 +29,10 @@ def admitted_rows(
     indexes: Sequence[int] | None,
     dead_letters: DeadLetters,
 ) -> Batch:
-    """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
+    """The rows of a frame that enter. The others fail in the computation in which they killed a worker."""
     if indexes is not None:
         return Batch.of_part(entry, columns, [each for each in indexes if each < columns.length])
-    assert exclusion is not None  # noqa: S101 - then all rows enter
+    assert exclusion is not None  # noqa: S101 - otherwise all rows enter
     refused = dict(exclusion.of_frame(columns.length))
     for index, why in refused.items():
         dead_letters.leave_out(why.computation, why.reason, index, is_logged=exclusion.is_logged)

@@ -1,4 +1,4 @@
-"""Event time in one partition of a stage that needs it: what moves its watermark, and which partitions get it."""
+"""Event time in one partition of a stage that needs it: moves its watermark, and passes it on to later stages."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -25,7 +25,7 @@ class EventClock:
 
     def __init__(self, stage: Stage, destinations: Sequence[FrameDestination], partitions: int) -> None:
         self._idle_ns = idle_times(stage)
-        # What the stages before write, whose partitions say themselves that they wait for nothing.
+        # The producers of earlier stages, whose partitions report when they are idle.
         before = [each for entry in stage.inputs if entry.event_time is None for each in entry.producers]
         awaited = [partition_origin(each, partition) for each in before for partition in range(partitions)]
         self._watermarks = Watermarks(self._idle_ns, awaited=awaited)
@@ -34,12 +34,12 @@ class EventClock:
 
     @property
     def watermark_ns(self) -> int:
-        """Where the last record has left the watermark; 0 while it is unknown."""
+        """The watermark after the last record; 0 while it is unknown."""
         return self._watermarks.watermark_ns
 
     @property
     def slowest(self) -> Origin | None:
-        """The live origin that holds the watermark; None when none does."""
+        """The live origin that holds the watermark back; None when none does."""
         return self._watermarks.slowest
 
     @property
@@ -48,29 +48,29 @@ class EventClock:
         return self._watermarks.inputs
 
     def pass_time(self, log_ns: int) -> None:
-        """Moves the log clock: an idle origin holds nothing back, and with no live origin the watermark moves.
+        """Advances the log clock: an idle origin holds nothing back, and without a live origin the watermark advances.
 
         Each record does this first, so that a TICK before it would change nothing.
         """
         self._watermarks.pass_time(log_ns)
 
     def before_messages(self, frame: Frame, messages: int) -> MessageWatermarks:
-        """The watermarks before the messages of a frame, which come now.
+        """The watermarks before the messages of a frame that is about to be folded.
 
-        Raises FrameError where the frame has some for another number of messages.
+        Raises FrameError where the frame carries watermarks for another number of messages.
         """
         own = own_watermarks(frame, messages)
         others_ns = CLOCK_NS_MAX if own is None else self._watermarks.others_ns(frame.origin)
         return MessageWatermarks(self.watermark_ns, own, others_ns)
 
     def reach(self, origin: Origin, own_ns: int) -> None:
-        """An origin has come so far within a record: the messages before that are folded."""
+        """Moves an origin's watermark within a record: the messages before that point are folded."""
         self._watermarks.reach(origin, own_ns)
 
     def pass_record(self, frame: Frame, delivery: DeliveryTable, *, is_taken: bool) -> None:
-        """Moves the watermark to where a record takes it. `is_taken`: whether the delivery rule took its messages.
+        """Moves the watermark after a record. `is_taken`: whether the delivery rule took its messages.
 
-        `delivery`: what it knows after the record. An origin that ended there is passed on no more until it opens.
+        `delivery`: the table after the record. TICKs of an origin that has ended are ignored until it opens again.
         """
         watermarks = self._watermarks
         if is_taken or frame.kind is FrameKind.OPEN:
@@ -78,30 +78,30 @@ class EventClock:
         elif frame.kind is FrameKind.TICK:
             for origin, watermark_ns in frame.watermarks.items():
                 if origin in frame.idle:
-                    # As of a replay it may be old: frames or watermarks have come since.
+                    # In a replay it may be old: frames or watermarks of that origin have come since.
                     if delivery.highest.get(origin, frame.idle[origin]) == frame.idle[origin]:
                         watermarks.fall_idle(origin, watermark_ns)
                 elif origin not in delivery.ended_ns:
                     watermarks.reach(origin, watermark_ns)
-        elif frame.kind is FrameKind.END and self._ends(frame.origin, delivery):
+        elif frame.kind is FrameKind.END and self._removes_origin(frame.origin, delivery):
             watermarks.reach(frame.origin, frame.watermark_ns)
             watermarks.end(frame.origin)
         elif (
             frame.kind is not FrameKind.REFERENCE
-        ):  # whose origin is nobody's, but may be called as a client's
+        ):  # its origin is no producer here, but may have the name of a client's
             watermarks.hear(frame.origin)
 
     @staticmethod
-    def _ends(origin: Origin, delivery: DeliveryTable) -> bool:
-        """Whether an origin is gone after its END: not where later frames came, also where TICKs alone announced it."""
+    def _removes_origin(origin: Origin, delivery: DeliveryTable) -> bool:
+        """Whether an END removes an origin: not if later frames have come, but also if only TICKs announced it."""
         return origin in delivery.ended_ns or origin not in delivery.highest
 
     def sends(self, watermark_ns: int, log_ns: int) -> Callable[[FrameDestination], None]:
-        """Notes that a frame carries that watermark to a destination."""
+        """Returns what notes that a frame to a destination carried that watermark."""
         return partial(self._downstream.note, watermark_ns=watermark_ns, log_ns=log_ns)
 
     def ticks(self, frame: Frame, log_ns: int, sent: SentTable, generation: int) -> Iterator[OutputRecord]:
-        """The TICKs that a record leads to, after all else. `sent`: the numbers of frames before."""
+        """The TICKs to send after a record's other output. `sent`: the sequences that were used before."""
         return (
             self._downstream.ticks(frame, log_ns, self._watermarks, sent, generation)
             if self._has_destinations
@@ -109,10 +109,10 @@ class EventClock:
         )
 
     def due_ns(self, log_ns: int, awaited_ns: int) -> int | None:
-        """The log clock at which the watermark moves, or is to be passed on, although no record comes.
+        """The log clock at which the watermark advances, or has to be passed on, although no record comes.
 
-        `awaited_ns`: the watermark that something here waits for. While no origin is live the watermark moves all the
-        time; then it is passed on only where frames go, for the next stage moves on by itself.
+        `awaited_ns`: the watermark that something here waits for. While no origin is live the watermark advances
+        steadily; then it is passed on only where frames go, for the next stage advances by itself.
         """
         found: list[int | None] = []
         if self._has_destinations:
@@ -124,7 +124,7 @@ class EventClock:
         return min((each for each in found if each is not None), default=None)
 
     def stored(self) -> snapshot_pb2.EventClock:
-        """As a snapshot holds it."""
+        """The clock as a snapshot holds it."""
         stored = snapshot_pb2.EventClock(
             watermark_ns=self.watermark_ns, reached_ns=self._watermarks.reached_ns
         )
@@ -142,7 +142,7 @@ class EventClock:
         return stored
 
     def load(self, stored: snapshot_pb2.EventClock, log_ns: int) -> None:
-        """Takes over what `stored` gave when the log clock was at `log_ns`."""
+        """Restores what `stored` returned when the log clock was at `log_ns`."""
         self._watermarks = watermarks_of(stored, log_ns, self._idle_ns)
         self._downstream.load(
             (
@@ -155,14 +155,14 @@ class EventClock:
 
 
 def idle_times(stage: Stage) -> dict[str, int | None]:
-    """By producer, how long the origins of a stage's inputs are live after they were heard of; None: for ever."""
+    """By producer, how long an origin of a stage's inputs stays live without being heard from; None: for ever."""
     return {producer: entry.idle_timeout_ns for entry in stage.inputs for producer in entry.producers}
 
 
 def watermarks_of(
     stored: snapshot_pb2.EventClock, log_ns: int, idle_ns: Mapping[str, int | None]
 ) -> Watermarks:
-    """What a snapshot knows of origins, saved when the log clock was at `log_ns`. `idle_ns`: see `Watermarks`."""
+    """Restores the watermarks of a snapshot, saved when the log clock was at `log_ns`. `idle_ns`: see `Watermarks`."""
     return Watermarks(
         idle_ns,
         awaited=[origin for each in stored.awaited if producer_of(origin := Origin(each)) in idle_ns],

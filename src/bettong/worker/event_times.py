@@ -1,4 +1,4 @@
-"""Event times of the messages that rows come from, Unix ns: found on the first use."""
+"""Event times of the messages that rows come from, Unix ns: computed on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bettong.user_errors import ANY_ERROR
 
 
 class EventTimes:
-    """Of the messages of one frame, or of what fired in one call."""
+    """The event times of one frame's messages, or of what fired in one call."""
 
     __slots__ = ("_find", "_values")
 
@@ -28,7 +28,7 @@ class EventTimes:
 
     @classmethod
     def of(cls, values: Array) -> EventTimes:
-        """Times that are known."""
+        """Event times that are known already."""
         return cls(lambda: values)
 
     def values(self) -> Array:
@@ -41,15 +41,15 @@ class EventTimes:
 def event_times_of(
     entry: StageInput, columns: Columns, frame: Frame, without: frozenset[int] = frozenset()
 ) -> EventTimes:
-    """Of a frame as it enters a stage. `without`: indexes of messages that no function of the user's must see.
+    """The event times of a frame as it enters a stage. `without`: indexes of messages that no user function may see.
 
-    The sender refuses messages without an event time of 64 bits above 0. What has none all the same, of a function
-    that gives another answer by now, counts as when it was taken in. Raises FrameError where the frame, of another
-    stage, has times for another number of messages.
+    The sender refuses messages without an event time of 64 bits above 0. A message that has none all the same, because
+    the user's function has changed since, has its ingest time. Raises FrameError where the frame, of another stage, has
+    times for another number of messages.
     """
     if frame.event_times and entry.event_time is None:
         times = decode_times(frame.event_times, columns.length, "event times")
-        return EventTimes.of(_within(times, frame.ingest_ns))
+        return EventTimes.of(_not_negative(times, frame.ingest_ns))
     return EventTimes(partial(_find, entry.event_time or EventTime(), columns, frame.ingest_ns, without))
 
 
@@ -59,17 +59,17 @@ def _find(of: EventTime, columns: Columns, ingest_ns: int, without: frozenset[in
         if isinstance(column, pa.Array):
             instants, outside = instants_ns(column)
             return np.where(outside, ingest_ns, instants)
-        return _within(np.asarray(column), ingest_ns)
+        return _not_negative(np.asarray(column), ingest_ns)
     found = np.full(columns.length, ingest_ns)
     if of.of is not None:
         kept = [index for index in range(columns.length) if index not in without]
         messages = iter(columns.take(np.array(kept, np.int64)) if without else columns)
         for index in kept:
-            found[index] = _called(of.of, messages, ingest_ns)
+            found[index] = _computed_time(of.of, messages, ingest_ns)
     return found
 
 
-def _called(function: Callable[[Any], int], messages: Any, ingest_ns: int) -> int:
+def _computed_time(function: Callable[[Any], int], messages: Any, ingest_ns: int) -> int:
     try:
         at_ns = function(next(messages))
         return at_ns if type(at_ns) is int and 0 <= at_ns <= CLOCK_NS_MAX else ingest_ns
@@ -77,6 +77,6 @@ def _called(function: Callable[[Any], int], messages: Any, ingest_ns: int) -> in
         return ingest_ns
 
 
-def _within(times: Array, ingest_ns: int) -> Array:
+def _not_negative(times: Array, ingest_ns: int) -> Array:
     found = times.astype(np.int64, copy=False)
     return found if not len(found) or found.min() >= 0 else np.where(found < 0, ingest_ns, found)

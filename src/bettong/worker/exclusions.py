@@ -1,4 +1,4 @@
-"""Messages and timers that a stage leaves out of its fold, for they killed the worker: decided once, in the log."""
+"""Messages and timers that a stage excludes from its fold because they killed the worker: decided once, in the log."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from bettong.v1.exclusion_pb2 import Exclusion as Stored
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """Messages of a frame, from `first` up to but not including `stop`, and what they did in a computation."""
+    """Messages of a frame, from `first` up to but not including `stop`, which killed a worker in `computation`."""
 
     first: int
     stop: int
@@ -20,9 +20,9 @@ class Excluded:
 
 @dataclass(frozen=True, slots=True)
 class ExcludedTimer:
-    """A timer of the computation `owner` that is not called, and what it did in `computation`.
+    """A timer of the computation `owner` that is not called, because it killed a worker in `computation`.
 
-    `timer`: as `Firing.text` gives it; empty for all of the owner's that are due at the record.
+    `timer`: its `Firing.text`; empty for all of the owner's that are due at the record.
     """
 
     owner: str
@@ -33,9 +33,9 @@ class ExcludedTimer:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """What is left out of the record at `offset`. `record`: why all of it, unread, and all timers; else "".
+    """What is excluded from the record at `offset`. `record`: why all of it, unread, and all timers are; else "".
 
-    `is_logged`: whether the log holds it. By then it was gone on from, whatever `on_error` says since.
+    `is_logged`: whether the log holds it. Then the fold has gone on without it, whatever `on_error` says now.
     """
 
     offset: int
@@ -45,13 +45,13 @@ class Exclusion:
     timers: tuple[ExcludedTimer, ...] = ()
 
     def of_frame(self, length: int) -> Iterator[tuple[int, Excluded]]:
-        """Each message that is left out of a frame of `length` messages: its index, and why."""
+        """Each message that is excluded from a frame of `length` messages: its index, and why."""
         for each in self.rows:
             for index in range(each.first, min(each.stop, length)):
                 yield index, each
 
     def covers(self, other: "Exclusion") -> bool:
-        """Whether it leaves out all that another one of the same record does."""
+        """Whether it excludes all that `other`, of the same record, excludes."""
         if self.record or other.record:
             return bool(self.record)
         timers = {(each.owner, each.timer) for each in self.timers}
@@ -60,21 +60,21 @@ class Exclusion:
         ) and all({(timer.owner, timer.timer), (timer.owner, b"")} & timers for timer in other.timers)
 
     def of_timers(self, owner: str) -> Mapping[bytes, ExcludedTimer]:
-        """The timers of a computation that are not called: by what `timer` is of each, which may be empty."""
+        """The timers of a computation that are not called, by their `timer`, which may be empty."""
         if self.record:
             return {b"": ExcludedTimer(owner, b"", owner, self.record)}
         return {each.timer: each for each in self.timers if each.owner == owner}
 
 
 def counting(earlier: Exclusion | None, later: Exclusion) -> Exclusion:
-    """Which of two that the log holds of one record counts: the first, unless the later one adds to it."""
+    """Which of two exclusions in the log for one record is in force: the first, unless the later one adds to it."""
     if earlier is None or (later.covers(earlier) and not earlier.covers(later)):
         return later
     return earlier
 
 
 def encode_exclusion(stage: str, exclusion: Exclusion) -> bytes:
-    """As a record of the log."""
+    """The exclusion as a record of the log."""
     rows = [
         ExcludedRows(first=each.first, stop=each.stop, computation=each.computation, reason=each.reason)
         for each in exclusion.rows
@@ -88,7 +88,7 @@ def encode_exclusion(stage: str, exclusion: Exclusion) -> bytes:
 
 
 def decode_exclusion(value: bytes) -> tuple[str, Exclusion]:
-    """The stage, and what `encode_exclusion` was given. Raises protobuf's DecodeError for anything else."""
+    """The stage and the exclusion of such a record. Raises protobuf's DecodeError for anything else."""
     stored = Stored.FromString(value)
     rows = tuple(Excluded(each.first, each.stop, each.computation, each.reason) for each in stored.rows)
     timers = tuple(

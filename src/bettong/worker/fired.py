@@ -1,4 +1,4 @@
-"""What timers give their functions: batches of `Fired`, whose rows come from no message."""
+"""What timers pass to their functions: batches of `Fired`, whose rows come from no message."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bettong.worker.event_times import EventTimes
 from bettong.worker.key_parts import KEY_PARTS
 
 _AT = field_of("at", int)
-# Of keys that are Python objects, by what they are; the last one is of integers that 64 bits hold without a sign.
+# Fields for keys that are Python objects, by type; u64 is for integers that need all 64 bits without a sign.
 _KEY_FIELDS = {
     kind: field_of("key", annotation)
     for kind, annotation in (
@@ -39,14 +39,14 @@ _KEY_FIELDS = {
 
 
 class _FiredOfTuple(Fired[Any]):
-    """Of a key of several parts, which a column holds as bytes."""
+    """`Fired` with a key of several parts, which a column holds as msgpack."""
 
     def __init__(self, key: bytes, at: int) -> None:
         super().__init__(msgpack.unpackb(key, use_list=False), at)
 
 
 class Firing(NamedTuple):
-    """A timer that fired: it stands in a dead letter where the message does."""
+    """A timer that fired: a dead letter holds it in place of a message."""
 
     timer: str
     key: KeyValue
@@ -59,7 +59,7 @@ class Firing(NamedTuple):
 
 
 class DueTimers(NamedTuple):
-    """Timers of one field of the state that fire now, each of another key. `rows`: of Fired, by time, then by key."""
+    """Timers of one state field that fire now, at most one a key. `rows`: of Fired, by time, then by key."""
 
     field: str
     rows: Batch
@@ -71,26 +71,26 @@ class DueTimers(NamedTuple):
 
 
 def due_times(fired: Columns) -> list[int]:
-    """When each of the timers was due that fired."""
+    """When each of the fired timers was due."""
     return fired.values(fired.schema.position("at"))
 
 
 def one_by_one(due: Iterable[DueTimers]) -> Iterator[DueTimers]:
-    """The same timers, each by itself."""
+    """The same timers, one at a time."""
     for field, rows in due:
         for row in range(rows.length):
             yield DueTimers(field, rows.slice(row, row + 1))
 
 
 def of_any_key(function: Callable[..., Any]) -> Mapping[Schema, Callable[..., Any]]:
-    """A timer's function, by what it takes: Fired of keys of any type."""
+    """A timer's function under every schema of Fired, whatever the type of the keys."""
     return defaultdict(lambda: function)
 
 
 def rows_of_keys(keys: Sequence[Any], at_ns: Sequence[int], field: Field | None) -> list[Batch]:
     """The rows for keys that are Python objects, in their order: a batch for each type of key among them.
 
-    `field`: the fixed width that all keys have; None where it is not known.
+    `field`: the fixed width that all keys have; None: it depends on the key.
     """
     groups: dict[tuple[Field, bool], list[int]] = {}
     for row, key in enumerate(keys):
@@ -111,9 +111,9 @@ def rows_of_keys(keys: Sequence[Any], at_ns: Sequence[int], field: Field | None)
 def rows_of_column(
     schema: Schema, keys: Array, at_ns: Array, parts: tuple[Field, ...] | None = None
 ) -> Batch:
-    """The rows for keys of a fixed width. `schema`: what `fired_schema` gives for them.
+    """The rows for keys of a fixed width. `schema`: from `fired_schema`.
 
-    `parts`: of keys that are tuples, as `composite_keys` has them, where `schema` is of `fired_of_parts`.
+    `parts`: the fields of keys that are tuples (see `composite_keys`); then `schema` is from `fired_of_parts`.
     """
     own = [keys] if parts is None else unpacked_columns(parts, keys)
     held = [column.astype(field.dtype, copy=False) for field, column in zip(schema.fields, own, strict=False)]
@@ -122,13 +122,13 @@ def rows_of_column(
 
 
 def fired_at(rows: Batch, at_ns: Array) -> Batch:
-    """The same rows by themselves, with other event times, one a row."""
+    """The same rows as a batch of their own, with other event times, one a row."""
     keys = FrameKeys(rows.keys.entry, rows.columns, _values=rows.key_values(), are_fired=True)
     return Batch(rows.columns, keys, times=EventTimes.of(at_ns))
 
 
 def keys_in_order(rows: Sequence[Batch], order: Array) -> FrameKeys:
-    """The keys of rows that fired, one batch behind the other, in that order."""
+    """The keys of rows that fired: of all batches, one after the other, then put in that order."""
     columns = rows[0].columns
     if len({batch.schema for batch in rows}) == 1:
         columns = Columns.concatenated(columns.schema, [batch.columns for batch in rows]).take(order)
@@ -139,15 +139,15 @@ def keys_in_order(rows: Sequence[Batch], order: Array) -> FrameKeys:
     )
 
 
-@cache  # one class for each type of key, of which there are no more than widths
+@cache  # bounded: one class for each type of key, at most one a width
 def fired_schema(kind: Kind, dtype: np.dtype[Any]) -> Schema:
-    """Of Fired whose keys are of a type with a fixed width: a class of its own, which compiled code can make."""
+    """The schema of Fired for keys of a fixed width: a class of its own, which compiled code can make."""
     annotation = _annotation(kind, dtype)
     return schema_of(make_dataclass("Fired", [("key", annotation), ("at", int)], bases=(Fired,)))
 
 
 def fired_of_parts(parts: tuple[Field, ...]) -> Schema:
-    """The same of keys that are tuples: of their parts, each a field. `key` of such a message is the tuple."""
+    """The same for keys that are tuples: each part is a field, and `key` of such a message is the tuple."""
     return _fired_of_types(tuple((field.kind, field.dtype) for field in parts if field.dtype is not None))
 
 
@@ -166,7 +166,7 @@ def _annotation(kind: Kind, dtype: np.dtype[Any]) -> Any:
 
 
 def order_of_key(key: Any) -> tuple[str, Any]:
-    """What keys are sorted by: those of one type by their value, as columns of them would be."""
+    """What keys are sorted by: their type, then their value, as a column of them would be."""
     if isinstance(key, tuple):
         return "tuple", tuple(map(order_of_key, key))
     kind = _kind_of(key)

@@ -1,7 +1,7 @@
-"""How often the timers of one key fire at one record: counted, bounded, and put in order.
+"""Counts, bounds and orders how often the timers of one key fire at one record.
 
-A function may set its timer again, for a time that has come: it fires once more. That ends by itself where each time
-is later than those before, for the clock bounds them. So what stands still has a small bound, what gets on a large one.
+A function may set its timer to a time that has passed: it fires again. If each time is later than those before, that
+ends by itself, for the clock bounds them: the bound is large. If time stands still it never ends: the bound is small.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 from bettong.frames.columns import Array
 from bettong.worker.fired import order_of_key
 
-# Firings of a key in a row, none of them for a later time than those before: without a bound there is no end to them.
+# Firings of a key in a row, none for a later time than those before: without a bound they never end.
 STUCK_MAX = 1000
-# Firings of a key. What rings each second catches up with a pause of eleven days, while its partition waits for one to
-# three minutes. A clock that jumps by an hour has 3.6e12 times for what goes on by a nanosecond: that would take years.
+# Firings of a key. A timer each second catches up with a pause of eleven days, which takes its partition one to three
+# minutes. One each nanosecond would fire 3.6e12 times when the clock jumps by an hour: that would take years.
 FIRINGS_MAX = 1_000_000
 
 
 @dataclass(slots=True)
 class _KeyFirings:
-    """Of one key at the record. `stuck`: how many in a row were not for a later time.
+    """The firings of one key at the record. `stuck`: how many in a row were not for a later time.
 
-    `reached_ns`: by timer, for some go by the log clock and others by event time, which may be far behind.
+    `reached_ns`: the latest time, by timer: some go by the log clock and others by event time, which may be far behind.
     """
 
     number: int
@@ -38,7 +38,7 @@ class _KeyFirings:
 
 
 class FiringBounds:
-    """Of one call of `Operator.on_time`. Keys have nothing to do with one another, so each has bounds of its own."""
+    """The bounds for one call of `Operator.on_time`. Keys are independent, so each has its own."""
 
     def __init__(self) -> None:
         self._keys: dict[Any, _KeyFirings] = {}
@@ -47,7 +47,7 @@ class FiringBounds:
         self._numbers = array("q")
 
     def take(self, timer: str, keys: Sequence[Any], times_ns: Sequence[int]) -> dict[int, str]:
-        """These timers of one field fire next, each of another key. Returns those that must not: by row, the reason."""
+        """Counts timers of one field that fire next, at most one a key. Returns why some must not fire, by row."""
         refused = {}
         for row, (key, at_ns) in enumerate(zip(keys, times_ns, strict=True)):
             found = self._keys.get(key)
@@ -58,16 +58,16 @@ class FiringBounds:
                 found.stuck = 0 if at_ns > found.reached_ns.get(timer, at_ns - 1) else found.stuck + 1
                 found.latest_ns = max(found.latest_ns, at_ns)
                 if found.stuck >= STUCK_MAX:
-                    refused[row] = _stuck()
+                    refused[row] = _stuck_reason()
                 elif found.count > FIRINGS_MAX:
-                    refused[row] = _many()
+                    refused[row] = _many_reason()
             found.reached_ns[timer] = max(found.reached_ns.get(timer, at_ns), at_ns)
             self._latest_ns.append(found.latest_ns)
             self._numbers.append(found.number)
         return refused
 
     def order(self) -> Array:
-        """The firings as a queue of (due time, key) gives them, each by its number as it was taken."""
+        """The order of the firings by (due time, key): the numbers under which they were counted."""
         by_key = sorted(self._keys, key=order_of_key)
         ranks = np.empty(len(by_key), np.int64)
         ranks[[self._keys[key].number for key in by_key]] = np.arange(len(by_key))
@@ -75,25 +75,25 @@ class FiringBounds:
 
 
 def too_many(keys: Array) -> dict[int, str]:
-    """Of firings in their order, by key, none for a time that was there before: those that must not, as in `take`."""
+    """Which firings must not happen, as `take` returns them. `keys`: by firing, in order, no key twice at one time."""
     if len(keys) <= FIRINGS_MAX:
         return {}
     order = np.argsort(keys, kind="stable")
     by_key = keys[order]
     refused = order[FIRINGS_MAX:][by_key[FIRINGS_MAX:] == by_key[:-FIRINGS_MAX]]
-    return dict.fromkeys(refused.tolist(), _many())
+    return dict.fromkeys(refused.tolist(), _many_reason())
 
 
-def _stuck() -> str:
+def _stuck_reason() -> str:
     return (
-        f"{STUCK_MAX:,} times in a row at one record its key's timers were set to a time that had fired already. It"
-        " does not fire once more, and is bettong.NEVER now: set it to a later time than fired.at"
+        f"its key's timers were set {STUCK_MAX:,} times in a row at one record to a time that had fired already. It"
+        " does not fire again, and is bettong.NEVER now: set it to a later time than fired.at"
     )
 
 
-def _many() -> str:
+def _many_reason() -> str:
     return (
-        f"its key's timers fired {FIRINGS_MAX:,} times at one record, for their steps are small beside what the clock"
-        " went on by. It does not fire once more, and is bettong.NEVER now: set it further ahead, or count in one call"
-        " the steps that are over"
+        f"its key's timers fired {FIRINGS_MAX:,} times at one record, for their steps are small beside the advance of"
+        " the clock. It does not fire again, and is bettong.NEVER now: set it further ahead, or count all steps that"
+        " have passed in one call"
     )

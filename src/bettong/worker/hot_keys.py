@@ -1,6 +1,6 @@
-"""Which keys have most of a partition's messages, of late: by a sample of these, in bounded memory.
+"""Which keys have had most of a partition's messages recently: from a sample of these, in bounded memory.
 
-It reads no clock and draws nothing by chance, and is no part of the state: a worker that begins anew knows nothing yet.
+Deterministic, without clock or random source, and no part of the state: a new worker knows nothing yet.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from bettong.schema.key_types import KeyPart, KeyValue
 from bettong.worker.batch import FrameKeys
 from bettong.worker.space_saving import SpaceSaving
 
-# One message in so many is looked at, of a frame as if it had 64 at most, for messages of a large one go by at 10 ns
-# each. To look takes 4 to 9 us, so it is 0.4 us a frame at most, beside 40 us and more for its fold. A worker that
-# begins looks at more, and at half as many after each 64: it knows something after 8,000 messages.
+# One message in _STRIDE is sampled; a frame counts as 64 messages at most, for those of a large one pass at 10 ns each.
+# A sample takes 4 to 9 us, so it is 0.4 us a frame at most, beside 40 us and more for its fold. A new worker samples
+# more often, and half as often after each 64 samples: it knows something after 8,000 messages.
 _STRIDE_FIRST, _STRIDE = 128, 2048
 _COUNTED_MAX = 64
-# A share of 2 % is found in any case, and is too high by 2 % at most. Text of a key beyond that is cut.
+# A share of 2 % is always found, and is too high by 2 % at most. Text of a key beyond that length is cut.
 _CAPACITY = 50
 _KEY_CHARACTERS_MAX = 200
-# Shares are of half as many samples at least, and of as many at most: one of a half is right to 3 %, as a rule.
+# Shares are of half this number of samples or more: a share of one half is right to 3 %, as a rule.
 _SAMPLES_A_ROUND = 512
-# Fewer say nothing: of a worker that begins.
+# A new worker reports nothing before it has this many.
 _SAMPLES_MIN = 64
 _NAMED_MAX = 3
 
 
 class KeySample:
-    """Of one partition. `note` and `found` are for one thread."""
+    """The hot keys of one partition. Call `note` and `found` in one thread."""
 
     __slots__ = ("_before", "_left", "_newest", "_random", "_samples", "_stride")
 
@@ -41,19 +41,17 @@ class KeySample:
         self._stride = self._left = _STRIDE_FIRST
 
     def note(self, keys: FrameKeys, messages: int) -> None:
-        """So many messages of a frame were folded. Whatever the frame's size, what a sample counts makes up for how
-        seldom there is one.
-        """
+        """Samples the keys of a frame that was folded. The weight of a sample makes up for how seldom there is one."""
         counted = min(messages, _COUNTED_MAX)
         self._left -= counted
         while self._left < 0:
             self._sample(keys, self._draw(messages), self._stride * messages // counted)
-            # Not every so many: messages may come in turns.
+            # At varying distances: keys may come in turns.
             self._left += 1 + self._draw(2 * self._stride - 1)
 
     def found(self) -> HotKeys:
-        """The heaviest keys of late. They may be none: of a worker that begins, and where a function gives the key."""
-        # A round that has just begun says little: then the one before counts alone.
+        """The heaviest keys recently. None in a new worker, or where a function computes the keys."""
+        # A round that has just begun says little: then the one before it is used.
         newest, before = self._newest, self._before
         of = newest if before is None or 2 * self._samples >= _SAMPLES_A_ROUND else before
         if of is newest and self._samples < _SAMPLES_MIN:
@@ -67,7 +65,7 @@ class KeySample:
         )
 
     def _sample(self, keys: FrameKeys, row: int, weight: int) -> None:
-        key = _bounded(keys.value(row))
+        key = _shortened(keys.value(row))
         if key is None:
             return
         self._newest.add(key, weight)
@@ -78,13 +76,13 @@ class KeySample:
             self._before, self._newest, self._samples = self._newest, SpaceSaving(_CAPACITY), 0
 
     def _draw(self, below: int) -> int:
-        """A number from 0 on, the next of a fixed row (Lehmer's, with the factor of Park and Miller, CACM 1988)."""
+        """The next number of a fixed sequence, from 0 on (Lehmer's, with the factor of Park and Miller, CACM 1988)."""
         self._random = self._random * 48271 % 0x7FFFFFFF
         return self._random % below
 
 
-def _bounded(key: Any) -> KeyValue | None:
-    """A key, cut where it is long; None for none, and for what a function gives now that gave a key to the sender."""
+def _shortened(key: Any) -> KeyValue | None:
+    """A key, shortened if long; None for none, or where a key function returned another type than for the sender."""
     if isinstance(key, int):
         return key
     if isinstance(key, str | bytes):

@@ -1,4 +1,4 @@
-"""Any value as what JSON can hold: how states look to people."""
+"""Converts any value to what JSON can hold: how states are shown to people."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -15,15 +15,15 @@ from bettong.schema.forms.enums import text_of_member
 from bettong.schema.forms.times import DatetimeForm, TimedeltaForm
 from bettong.schema.json_values import text_of
 
-# A state that holds itself ends here.
+# Ends the recursion of a state that holds itself.
 _DEPTH_MAX = 20
 
 
 def to_jsonable(value: Any, depth: int = 0) -> Any:
-    """Objects become dicts of what they hold, sequences and sets lists, bytes text (`json_values.text_of`).
+    """Objects become dicts of their attributes, sequences and sets lists, bytes text (`json_values.text_of`).
 
-    What fields of messages may be has the text that it has there: datetimes, members of an Enum, Decimals, UUIDs.
-    A copy: later changes of the value do not show. What cannot be taken apart becomes its `repr`.
+    Types of message fields have the text that they have there: datetimes, members of an Enum, Decimals, UUIDs.
+    A copy: later changes of the value do not show. Any other value becomes its `repr`.
     """
     if isinstance(value, Enum):
         return text_of_member(value)
@@ -41,7 +41,7 @@ def to_jsonable(value: Any, depth: int = 0) -> Any:
         return {_name(key): to_jsonable(each, depth + 1) for key, each in value.items()}
     if isinstance(value, AbstractSet):
         return [to_jsonable(each, depth + 1) for each in sorted(value, key=repr)]
-    held = _held(value)
+    held = _attributes(value)
     if held is None and _is_sequence(value):
         return [to_jsonable(each, depth + 1) for each in value]
     return (
@@ -50,7 +50,7 @@ def to_jsonable(value: Any, depth: int = 0) -> Any:
 
 
 def _scalar_text(value: date | time | timedelta | Decimal | UUID) -> str:
-    """As of a field; a state may hold a datetime without a zone, and Decimals of any size, too."""
+    """As a message's field; a state may also hold a datetime without a zone, and Decimals of any size."""
     if isinstance(value, datetime) and value.utcoffset() is not None:
         return DatetimeForm().to_json(value)
     if isinstance(value, date | time):
@@ -68,8 +68,8 @@ def _is_sequence(value: object) -> bool:
     return hasattr(kind, "__len__") and hasattr(kind, "__getitem__") and hasattr(kind, "__iter__")
 
 
-def _held(value: object) -> dict[str, Any] | None:
-    """What an object holds, by name; None when it is not known."""
+def _attributes(value: object) -> dict[str, Any] | None:
+    """The attributes of an object, by name; None when they cannot be listed."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name, None) for field in fields(value)}
     if hasattr(value, "__dict__") and not isinstance(value, type):

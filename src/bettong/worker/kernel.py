@@ -28,17 +28,16 @@ from bettong.worker.numba_types.unsigned import as_given, bits_of, fits, u64_of
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
 from bettong.worker.state_members import ObjectMember
 
-# What there is of a pair: both messages, the right one alone, or the left one alone.
+# Which messages of a pair are there: both, the right one alone, or the left one alone.
 BOTH, LEFT_LACKS, RIGHT_LACKS = range(3)
 
 
 @dataclass(frozen=True, slots=True)
 class KernelForm:
-    """What a function takes and gives. `state` is None without one, `output` where nothing new is made.
+    """What a function takes and returns. `state`: None without one. `output`: None where it makes no messages.
 
-    `deletes`: another function says after each call whether the state is to be deleted. `right`: what it takes beside a
-    message, where it is the function of a join; then it gives one result or None. `lacks`: whether the message, or
-    `right`, may be None there.
+    `deletes`: another function says after each call whether to delete the state. `right`: the second message that the
+    function of a join takes; it returns one result or None. `lacks`: whether the message, or `right`, may be None.
     """
 
     takes: Schema
@@ -50,12 +49,12 @@ class KernelForm:
     lacks: tuple[bool, bool] = (False, False)
 
     @property
-    def taken(self) -> tuple[Field, ...]:
+    def input_fields(self) -> tuple[Field, ...]:
         """The columns that the function's messages are in."""
         return self.takes.fields + (self.right.fields if self.right is not None else ())
 
     @property
-    def results(self) -> tuple[Field, ...]:
+    def result_fields(self) -> tuple[Field, ...]:
         """The columns that results are stored in."""
         return self.output.fields if self.output is not None else ()
 
@@ -65,15 +64,15 @@ class Kernel:
     """`call(start, rows, room, keys, columns ..., [lacks,] [slots, states, spare, [first, deleted,]] cursor, sources,
     violations, results ...)`.
 
-    Runs the rows from `start` on. `rows`, `room` and `keys` are the lengths of the arrays after them, which are given
-    as addresses: when the function raises, Numba drops what it holds without releasing it, and a frame's
-    memory would be lost with each. `cursor[0]` is the row at work, `cursor[1]` the number of results, `cursor[2]` 1
-    when it has returned because that row has more results than there is room for: then the row's state is as
-    before. A state that is deleted becomes `first[0]`, and `deleted[row]` 1. `sources[k]` is the row that result k
-    comes from. `lacks[row]` says of a pair whether there is but one: see BOTH. What the function raises passes through.
+    Runs the rows from `start` on. `rows`, `room` and `keys` are the lengths of the arrays after them, which are passed
+    as addresses: when the function raises, Numba drops the arrays that it holds without releasing them, and each time a
+    frame's memory would be lost. `cursor[0]` is the current row, `cursor[1]` the number of results, `cursor[2]` 1 when
+    it has returned because that row has more results than there is room for: then the row's state is as before. A state
+    that is deleted becomes `first[0]`, and `deleted[row]` 1. `sources[k]` is the row that result k comes from.
+    `lacks[row]` says which messages of a pair are there: see BOTH. What the function raises passes through.
 
-    Of an iterable, a result that does not fit has `violations[k]` set: `reasons[violations[k] - 1]` says why. Others
-    raise.
+    Where a function returns an iterable, a result that does not fit sets `violations[k]`, and
+    `reasons[violations[k] - 1]` says why. Other functions raise.
     """
 
     form: KernelForm
@@ -82,16 +81,16 @@ class Kernel:
 
 
 class KernelCache(Protocol):
-    """Keeps kernels between runs, in files: Numba caches what comes from one."""
+    """Keeps kernels between runs, in files: Numba caches only functions that come from one."""
 
     @property
     def version(self) -> str:
-        """Of all that takes part in machine code besides users' functions."""
+        """Of everything that decides machine code besides users' functions."""
 
     def load(self, name: str, source: str, names: Mapping[str, Any]) -> Callable[..., Any] | None:
-        """The function `kernel` of a source, kept under a name, with `names` as its globals.
+        """The function `kernel` of a source, cached under a name, with `names` as its globals.
 
-        None when it cannot be kept: then it is compiled without a cache.
+        None when it cannot be cached: it is then compiled without a cache.
         """
 
 
@@ -102,9 +101,9 @@ def compile_kernel(
     delete_when: Callable[..., Any] | None = None,
     cache: KernelCache | None,
 ) -> Kernel:
-    """The kernel of a function, kept in `cache` between runs if it has a name (see `code_facts`).
+    """The kernel of a function, kept in `cache` between runs if it has a fingerprint (see `code_facts`).
 
-    `delete_when`: of a form that deletes.
+    `delete_when`: for a form that deletes.
 
     Raises ApplicationError, naming function and line, when it cannot be compiled.
     """
@@ -124,7 +123,7 @@ def compile_kernel(
     try:
         with kernel_compilation():
             if kernel is not None:
-                # Numba finds no file where another process has just removed it: then compiled without a cache.
+                # Another process may just have removed the file: then it is compiled without a cache.
                 with suppress(OSError, RuntimeError):
                     return Kernel(form, numba.njit(signature, nogil=True, cache=True)(kernel), tuple(reasons))
             exec(source, names)  # noqa: S102 - made below, from names of fields only
@@ -137,9 +136,9 @@ def compile_kernel(
 def _names(
     function: Callable[..., Any], delete_when: Callable[..., Any] | None, form: KernelForm
 ) -> dict[str, Any]:
-    """What the source below finds by name."""
-    columns = {f"C{index}": _element(field) for index, field in enumerate(form.taken)}
-    columns |= {f"R{index}": _element(field) for index, field in enumerate(form.results)}
+    """The globals of the generated source."""
+    columns = {f"C{index}": _element(field) for index, field in enumerate(form.input_fields)}
+    columns |= {f"R{index}": _element(field) for index, field in enumerate(form.result_fields)}
     return {
         "function": function,
         "delete_when": delete_when,
@@ -173,19 +172,19 @@ def _element(field: Field) -> Any:
 
 def _addresses(form: KernelForm) -> dict[str, tuple[str, str]]:
     """The arrays of a kernel, in the order of their addresses: how many values, of which type."""
-    columns = {f"c{index}": ("rows", f"C{index}") for index in range(len(form.taken))}
+    columns = {f"c{index}": ("rows", f"C{index}") for index in range(len(form.input_fields))}
     lacks = {"lacks": ("rows", "uint8")} if any(form.lacks) else {}
     states = {"slots": ("rows", "int32"), "states": ("keys", "State"), "spare": ("1", "State")}
     deletions = {"first": ("1", "State"), "deleted": ("rows", "uint8")}
     if form.deletes:
         states |= deletions
     marks = {"cursor": ("3", "int64"), "sources": ("room", "int64"), "violations": ("room", "uint8")}
-    results = {f"r{index}": ("room", f"R{index}") for index in range(len(form.results))}
+    results = {f"r{index}": ("room", f"R{index}") for index in range(len(form.result_fields))}
     return columns | lacks | (states if form.state is not None else {}) | marks | results
 
 
 def _source(form: KernelForm, reasons: list[str]) -> str:
-    """The loop; `reasons` takes those why a result of an iterable does not fit."""
+    """The source of the loop. Adds to `reasons` why a result of an iterable may not fit."""
     addresses = _addresses(form)
     state = ", states[slots[row]]" if form.state is not None else ""
     lines = [
@@ -197,22 +196,22 @@ def _source(form: KernelForm, reasons: list[str]) -> str:
         "    count = cursor[1]",
         "    for row in range(start, rows):",
         "        cursor[0] = row",
-        *(_asked() if state else []),
+        *(_prefetch_lines() if state else []),
         *(
             ["        copy_record(spare[0], states[slots[row]])"]
             if state and form.returns is Returns.MANY
             else []
         ),
-        *(f"        {line}" for line in _called(form, state)),
-        *(f"        {line}" for line in (_deleted() if form.deletes else ())),
-        *(f"        {line}" for line in _taken(form, reasons)),
+        *(f"        {line}" for line in _call_lines(form, state)),
+        *(f"        {line}" for line in (_deletion_lines() if form.deletes else ())),
+        *(f"        {line}" for line in _result_lines(form, reasons)),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _called(form: KernelForm, state: str) -> Iterator[str]:
-    """The lines that call the function. Where one of a pair is None, Numba compiles it once more, for that."""
-    values = [_loaded(field, f"c{index}[row]") for index, field in enumerate(form.taken)]
+def _call_lines(form: KernelForm, state: str) -> Iterator[str]:
+    """The lines that call the function. Where one of a pair may be None, Numba compiles it once more for that."""
+    values = [_loaded_value(field, f"c{index}[row]") for index, field in enumerate(form.input_fields)]
     own = len(form.takes.fields)
     message = f"Message({', '.join(values[:own])})"
     if form.right is None:
@@ -230,40 +229,40 @@ def _called(form: KernelForm, state: str) -> Iterator[str]:
     yield f"else: {call}" if any(form.lacks) else call
 
 
-def _asked() -> Iterator[str]:
-    """The lines that ask for the state of a later row, where states are more than caches hold."""
+def _prefetch_lines() -> Iterator[str]:
+    """The lines that prefetch the state of a later row, where states exceed the caches."""
     yield f"        if states.nbytes > {CACHED_BYTES} and row + {AHEAD} < rows:"
     yield f"            prefetch(states, slots[row + {AHEAD}])"
 
 
-def _deleted() -> Iterator[str]:
-    """The lines that ask whether a row's state is to be deleted."""
+def _deletion_lines() -> Iterator[str]:
+    """The lines that delete a row's state when `delete_when` says so."""
     yield "if delete_when(states[slots[row]]):"
     yield "    copy_record(states[slots[row]], first[0])"
     yield "    deleted[row] = 1"
 
 
-def _taken(form: KernelForm, reasons: list[str]) -> Iterator[str]:
-    """The lines that take what the function gave for a row."""
+def _result_lines(form: KernelForm, reasons: list[str]) -> Iterator[str]:
+    """The lines that store what the function returned for a row."""
     if form.returns is Returns.MANY:
-        yield from _several(form, reasons) if form.right is None else _of_pair(form, reasons)
+        yield from _iterable_lines(form, reasons) if form.right is None else _pair_lines(form, reasons)
         return
     if form.returns is Returns.NOTHING:
         return
     yield "if result:" if form.returns is Returns.WHETHER else "if result is not None:"
-    yield from _result(form, "result", "count", _raised)
+    yield from _one_result_lines(form, "result", "count", _raise_line)
     yield "    cursor[1] = count"
 
 
-def _of_pair(form: KernelForm, reasons: list[str]) -> Iterator[str]:
-    """One of the results of a message: where it does not fit, the others stay."""
+def _pair_lines(form: KernelForm, reasons: list[str]) -> Iterator[str]:
+    """The lines for one of a message's pairs: a result that does not fit does not affect the others."""
     yield "if result is not None:"
     yield "    violations[count] = 0"
-    yield from _result(form, "result", "count", _noted("count", reasons))
+    yield from _one_result_lines(form, "result", "count", _violation_line("count", reasons))
     yield "    cursor[1] = count"
 
 
-def _several(form: KernelForm, reasons: list[str]) -> Iterator[str]:
+def _iterable_lines(form: KernelForm, reasons: list[str]) -> Iterator[str]:
     yield "made = count"
     yield "for each in result:"
     yield "    if each is not None:"
@@ -273,26 +272,30 @@ def _several(form: KernelForm, reasons: list[str]) -> Iterator[str]:
     yield "            cursor[2] = 1"
     yield "            return"
     yield "        violations[made] = 0"
-    yield from (f"    {line}" for line in _result(form, "each", "made", _noted("made", reasons)))
+    yield from (
+        f"    {line}" for line in _one_result_lines(form, "each", "made", _violation_line("made", reasons))
+    )
     yield "count = made"
     yield "cursor[1] = count"
 
 
-def _result(form: KernelForm, value: str, number: str, violation: Callable[[str, str], str]) -> Iterator[str]:
+def _one_result_lines(
+    form: KernelForm, value: str, number: str, violation: Callable[[str, str], str]
+) -> Iterator[str]:
     """The lines that store one result, below an `if` or a `for`."""
-    for index, field in enumerate(form.results):
-        for line in _stored(field, f"{value}.{field.name}", f"r{index}[{number}]", violation):
+    for index, field in enumerate(form.result_fields):
+        for line in _field_lines(field, f"{value}.{field.name}", f"r{index}[{number}]", violation):
             yield f"    {line}"
     yield f"    sources[{number}] = row"
     yield f"    {number} += 1"
 
 
-def _raised(error: str, text: str) -> str:
+def _raise_line(error: str, text: str) -> str:
     return f"raise {error}({text!r})"
 
 
-def _noted(number: str, reasons: list[str]) -> Callable[[str, str], str]:
-    """Marks the result of that number: see Kernel."""
+def _violation_line(number: str, reasons: list[str]) -> Callable[[str, str], str]:
+    """Makes the line that marks the result of that number as a violation: see Kernel."""
 
     def noted(_error: str, text: str) -> str:
         reasons.append(text)
@@ -301,7 +304,7 @@ def _noted(number: str, reasons: list[str]) -> Callable[[str, str], str]:
     return noted
 
 
-def _loaded(field: Field, value: str) -> str:
+def _loaded_value(field: Field, value: str) -> str:
     """A value of a column as the function sees it."""
     if field.kind is Kind.INT:
         return f"u64_of({value})" if field.dtype == np.uint64 else f"int64({value})"
@@ -310,10 +313,12 @@ def _loaded(field: Field, value: str) -> str:
     return f"{value} != 0" if field.kind is Kind.BOOL else value
 
 
-def _stored(field: Field, value: str, target: str, violation: Callable[[str, str], str]) -> Iterator[str]:
-    """The lines that store a field of a result; `violation(error, text)` is what they do when it does not fit.
+def _field_lines(
+    field: Field, value: str, target: str, violation: Callable[[str, str], str]
+) -> Iterator[str]:
+    """The lines that store a field of a result; `violation(error, text)`: the line for a value that does not fit.
 
-    Just as a result of plain Python would be refused.
+    Refuses what would be refused as a result of plain Python.
     """
     dtype = field.dtype
     assert dtype is not None  # noqa: S101 - compiled schemas have fixed widths
@@ -326,7 +331,7 @@ def _stored(field: Field, value: str, target: str, violation: Callable[[str, str
         yield f"{target} = 1 if {value} else 0"
     elif field.kind is Kind.FLOAT and dtype == np.float32:
         yield f"single = float32({value})"
-        # Infinity minus itself is no number: infinite now, and finite before.
+        # Infinity minus itself is NaN: infinite now, and finite before.
         yield f"if single - single != 0 and {value} - {value} == 0:"
         yield f"    {violation('OverflowError', f'field {field.name!r}: a number too large for 32 bits')}"
         yield f"{target} = single"

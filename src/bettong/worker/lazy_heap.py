@@ -1,8 +1,8 @@
-"""The earliest of many times, each of a key, where times change and keys go: a heap whose entries may be out of date.
+"""A heap of keys by time, whose entries may be out of date: for times that change, and keys that go.
 
-An entry says that its key's time is not earlier. It is compared with the key's time only when it comes first: then an
-entry that is too early moves to that time, and one of a key that has no time, or an earlier one, is dropped. So it
-costs nothing that a time becomes later.
+A key's time is never before its entry's. The two are compared only when the entry comes first: then an entry that is
+too early moves to the key's time, and one whose key has no time, or an earlier one, is dropped. So it costs nothing
+when a time becomes later.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -14,12 +14,12 @@ from bettong.application.timers import NEVER
 
 _Key = TypeVar("_Key", bound=Hashable)
 
-# Entries beyond twice the keys: so few that to make the heap anew would cost more than they do.
+# Entries allowed beyond twice the keys: so few that rebuilding the heap would cost more than they do.
 _SPARE = 64
 
 
 class LazyHeap(Generic[_Key]):
-    """`time_of`: a key's time now; NEVER where it has none."""
+    """Finds the earliest time. `time_of`: a key's current time; NEVER where it has none."""
 
     def __init__(self, time_of: Callable[[_Key], int]) -> None:
         self._time_of = time_of
@@ -28,7 +28,7 @@ class LazyHeap(Generic[_Key]):
         self._numbers = count()
 
     def __len__(self) -> int:
-        """How many entries there are, among them those that are out of date."""
+        """How many entries there are, out-of-date ones included."""
         return len(self._entries)
 
     @property
@@ -37,7 +37,7 @@ class LazyHeap(Generic[_Key]):
         return self._entries[0][0] if self._entries else NEVER
 
     def push(self, key: _Key, at_ns: int) -> None:
-        """The key has this time now. To be called unless it had an earlier one before."""
+        """Sets the time of a key. Must be called unless the key had an earlier one."""
         heappush(self._entries, (at_ns, next(self._numbers), key))
 
     def first(self, until_ns: int = NEVER) -> tuple[int, _Key] | None:
@@ -58,13 +58,13 @@ class LazyHeap(Generic[_Key]):
         """Drops the entry that `first` found."""
         heappop(self._entries)
 
-    def tidy(self, keys: int) -> None:
-        """Bounds the entries to twice as many as `keys`, those that have a time. To be called where keys come or go."""
+    def compact(self, keys: int) -> None:
+        """Bounds the entries to twice as many as `keys`, those that have a time. Call it when keys come or go."""
         if len(self._entries) > 2 * keys + _SPARE:
             times = {key: self._time_of(key) for _, _, key in self._entries}
             self.rebuild((key, at_ns) for key, at_ns in times.items() if at_ns != NEVER)
 
     def rebuild(self, times: Iterable[tuple[_Key, int]]) -> None:
-        """These are the keys that have a time, and their times."""
+        """Replaces all entries: by the keys that have a time, and their times."""
         self._entries = [(at_ns, next(self._numbers), key) for key, at_ns in times]
         heapify(self._entries)

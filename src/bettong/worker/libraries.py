@@ -1,4 +1,4 @@
-"""Modules that Numba knows itself: what they hold is no code of the user's, and changes with a version alone."""
+"""Modules that Numba itself supports: nothing in them is user code, and they change only with a version."""
 
 _LIBRARIES = frozenset({"builtins", "cmath", "heapq", "math", "numba", "numpy", "operator", "random"})
 

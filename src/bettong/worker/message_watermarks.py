@@ -1,7 +1,7 @@
 """The watermark before each message of a frame: a message that is older is late. Pure.
 
-It is where the messages before it in its origin had brought the watermark, so that it does not matter how messages were
-cut into frames, nor in which partitions those before it are:
+It is how far the earlier messages of its origin had moved the watermark. So it depends neither on how messages were cut
+into frames, nor on the partitions that the earlier ones are in:
 
     own          how far the origin had come before the message (`Frame.message_watermarks`)
     others       the lowest watermark of the other live origins
@@ -9,8 +9,8 @@ cut into frames, nor in which partitions those before it are:
 
     the watermark before a message  =  max(before, min(others, own))
 
-A frame without that column has no message older than its `own`. So none is older than min(others, own): whether a
-message is late depends on `before` alone, and `before` is the watermark of all of them.
+A frame without that column has no message older than its `own`, so none is older than min(others, own): whether a
+message is late depends on `before` alone, which is the watermark of all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bettong.frames.times import decode_times
 
 
 class MessageWatermarks:
-    """Of the messages of one frame, or of what fired in one call. Its arguments: see the module."""
+    """The watermarks of one frame's messages, or of what fired in one call. Arguments: see the module."""
 
     __slots__ = ("_before_ns", "_others_ns", "_own", "_values")
 
@@ -53,9 +53,9 @@ class MessageWatermarks:
 
 
 def own_watermarks(frame: Frame, messages: int) -> Array | None:
-    """What a frame says of its messages; None: none of them is older than that.
+    """The `own` watermarks that a frame carries; None: none of its messages is older than its own.
 
-    Raises FrameError where it says it of another number of messages.
+    Raises FrameError where it carries them for another number of messages.
     """
     given = frame.message_watermarks
     return decode_times(given, messages, "watermarks") if given else None

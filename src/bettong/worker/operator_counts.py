@@ -1,4 +1,4 @@
-"""What operators count of their rows themselves: taken over by the partition's counters and the operators' accounts."""
+"""Adds what operators count themselves to the partition's counters and the operators' accounts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bettong.worker.windows.late_rows import LateRows
 
 
 class OperatorCounts:
-    """Of the operators of one partition, each with its account. `are_any`: whether one of them counts."""
+    """The operators of one partition that count, each with its account. `are_any`: whether there are any."""
 
     def __init__(self, operators: Iterable[tuple[Operator, Account]], counters: Counters) -> None:
         self._counters = counters
@@ -37,7 +37,7 @@ class OperatorCounts:
         self.are_any = bool(self._judging or self._branches or self._combining)
 
     def take_over(self) -> None:
-        """What they have counted since this was last called."""
+        """Adds what they have counted since the last call, and resets it."""
         for late, account in self._judging:
             if late.late or late.partly_late:
                 self._counters.late += late.late
@@ -46,7 +46,7 @@ class OperatorCounts:
                 account.partly_late += late.partly_late_rows
                 late.late = late.partly_late = late.rows = late.partly_late_rows = 0
         for branch, account in self._branches:
-            # The account is of what it was asked about.
+            # The account counts only what earlier branches have left.
             account.taken -= branch.rows_before
             account.left += branch.rows_left
             branch.rows_before = branch.rows_left = 0

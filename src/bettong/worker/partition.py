@@ -20,7 +20,7 @@ from bettong.worker.chain_sizes import ChainSizes
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.event_clock import EventClock
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.generations import generation_behind, is_outdated, only_time
+from bettong.worker.generations import as_bare_tick, generation_after, is_outdated
 from bettong.worker.output.dead_letters import DeadLetterFraming
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
@@ -46,9 +46,9 @@ class Assignment:
 class PartitionWorker:
     """Folds the records of one partition in order. Not for several threads at once.
 
-    `id`: the partition. `references`: where its stage's reference tables come from; None for a worker that is only
-    looked at. `exclusions`: by offset, what is left out of records, for it killed a worker. `progress` may be read by
-    any thread. `key_sample`: of what it has folded, and no part of the state; None if unwanted.
+    `references`: where its stage's reference tables come from; None for a worker that is only inspected. `exclusions`:
+    by offset, what is excluded from records because it killed a worker. `progress` may be read by any thread.
+    `key_sample`: the hot keys among the messages folded, no part of the state; None if unwanted.
     """
 
     def __init__(
@@ -89,23 +89,23 @@ class PartitionWorker:
             samples_keys=assignment.samples_keys,
         )
         self.key_sample = self._stage_run.key_sample
-        # Else nothing here ever happens but by messages.
+        # Otherwise only messages make anything happen here.
         self._has_time = stage.needs_time or self._stage_run.is_timed or bool(self._expiring)
-        # Of the last increment: see `snapshots.chain`.
+        # The last increment: see `snapshots.chain`.
         self._since = self._root = self._round = 0
         self._saved_offset = self._saved_checksum = 0
         self.chain_sizes = ChainSizes()
 
     @property
     def now_ns(self) -> int:
-        """The fold's time: when the newest frame that it has seen was taken in, Unix ns; 0 before the first."""
+        """The log clock: the newest ingest time among the frames folded, Unix ns; 0 before the first."""
         return self._now_ns
 
     @property
     def due_ns(self) -> int | None:
         """The log clock at which something here is due although no record comes; None: nothing is.
 
-        Cheap: it may be asked all the time. What is due happens with the first record from then on, a TICK if need be.
+        Cheap: it may be asked all the time. What is due happens with the first record from then on, if need be a TICK.
         """
         due = self._stage_run.due
         found = [table.due_ns for table in self._expiring]
@@ -117,7 +117,7 @@ class PartitionWorker:
 
     @property
     def watermark(self) -> tuple[int, Origin | None]:
-        """How far event time has come, Unix ns, 0 while unknown; and the live origin that holds it there, if any."""
+        """The watermark, Unix ns, 0 while unknown; and the live origin that holds it back, if any."""
         clock = self._event_clock
         return (0, None) if clock is None else (clock.watermark_ns, clock.slowest)
 
@@ -128,7 +128,7 @@ class PartitionWorker:
 
     @property
     def gap(self) -> Gap | None:
-        """The oldest gap in what an origin sent that is not filled."""
+        """The oldest gap in an origin's sequence that is not filled yet."""
         return self._delivery.gap
 
     @property
@@ -138,24 +138,24 @@ class PartitionWorker:
 
     @property
     def tables(self) -> Mapping[str, StateTable]:
-        """The states of stateful computations, by name, to look at them."""
+        """The states of stateful computations, by name, for inspection: without those that have expired."""
         self._expire()
         self._stage_run.expire_by_event()
         return self._tables
 
     def read_references(self) -> None:
-        """Reads the reference tables that the next record sees, where `fold` would have to: it blocks then.
+        """Reads the reference tables that the next record sees, if they are not there: `fold` would block on it.
 
-        Costs nothing where they are there. Raises StoreError, and leaves the worker as it was.
+        Raises StoreError, and leaves the worker as it was.
         """
         self._references.read()
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
-        """Takes the record at `offset`, which must be the next one, and returns the records it leads to.
+        """Folds the record at `offset`, which must be `next_offset`, and returns the output records.
 
         Raises LogTruncatedError when records are missing before it, PoisonError for a message that a computation with
         on_error="stop" cannot process, and what `read_references` raises. Anything wrong with the record itself is a
-        dead letter. When it raises, the worker is spoilt: make a new one from a snapshot.
+        dead letter. When it raises, the worker is unusable: make a new one from a snapshot.
         """
         if offset != self.next_offset:
             raise LogTruncatedError(
@@ -169,20 +169,20 @@ class PartitionWorker:
             unreadable = self._emitter(offset, UNREADABLE, self._stage_run.watermark_ns)
             return self._stage_run.refuse(unreadable, value, str(error))
         if frame.repartition is not None:
-            self._generation = generation_behind(self._generation, offset, frame.repartition, self.id)
+            self._generation = generation_after(self._generation, offset, frame.repartition, self.id)
             return []
         if self._generation and is_outdated(frame, self._generation):
             self.counters.duplicates += frame.kind is FrameKind.DATA
-            frame = only_time(frame)
+            frame = as_bare_tick(frame)
         self._now_ns = max(self._now_ns, frame.ingest_ns)
         if not self._has_time:
-            self._switch(frame)
-            return self._messages(offset, frame, value, 0) if self._deliver(frame) else []
+            self._switch_reference(frame)
+            return self._fold_messages(offset, frame, value, 0) if self._deliver(frame) else []
         records = self._pass_time(offset, frame)
-        self._switch(frame)
+        self._switch_reference(frame)
         is_taken, before_ns = self._deliver(frame), self._stage_run.watermark_ns
         if is_taken:
-            records += self._messages(offset, frame, value, before_ns)
+            records += self._fold_messages(offset, frame, value, before_ns)
         clock = self._event_clock
         if clock is None:
             return records + self._fire(offset, frame, 0, 0)
@@ -192,13 +192,13 @@ class PartitionWorker:
         self._stage_run.expire_by_event()
         return [*records, *clock.ticks(frame, self._now_ns, self._sent, self._generation)]
 
-    def _messages(self, offset: int, frame: Frame, value: bytes, sent_ns: int) -> list[OutputRecord]:
-        """What the messages of a record lead to, in frames that carry that watermark."""
+    def _fold_messages(self, offset: int, frame: Frame, value: bytes, sent_ns: int) -> list[OutputRecord]:
+        """Folds the messages of a record. Output frames carry the watermark `sent_ns`."""
         emitter, exclusion = self._emitter(offset, frame, sent_ns), self.exclusions.get(offset)
         return self._stage_run.record(emitter, value, exclusion, self._indexes)
 
     def _pass_time(self, offset: int, frame: Frame) -> list[OutputRecord]:
-        """The log clock is where a record has brought it. What is due by it fires, and by a watermark that it moves."""
+        """Advances the log clock to a record's. Fires what is due by it, and by a watermark that it moves."""
         clock, before_ns = self._event_clock, self._stage_run.watermark_ns
         if clock is not None:
             clock.pass_time(self._now_ns)
@@ -209,10 +209,10 @@ class PartitionWorker:
         return records
 
     def _fire(self, offset: int, frame: Frame, sent_ns: int, judged_ns: int) -> list[OutputRecord]:
-        """What is due by the clocks as they are. `judged_ns`: see `StageRun.fire`.
+        """Fires what is due by the clocks as they are. `judged_ns`: see `StageRun.fire`.
 
-        `sent_ns`: the watermark that its frames carry. Several may come of it, for one destination, and none of them
-        may make the others late.
+        `sent_ns`: the watermark that its frames carry. There may be several for one destination, and none of them may
+        make the others late.
         """
         if not self._stage_run.is_timed:
             return []
@@ -225,13 +225,13 @@ class PartitionWorker:
             exclusion=self.exclusions.get(offset),
         )
 
-    def _switch(self, frame: Frame) -> None:
-        """What lies behind the record sees the version of a reference table that it names."""
+    def _switch_reference(self, frame: Frame) -> None:
+        """Later records see the version of a reference table that this record names, if any."""
         if frame.reference is not None:
             self._references.switch(frame.reference)
 
     def _deliver(self, frame: Frame) -> bool:
-        """Whether the record has messages, and the delivery rule takes them."""
+        """Applies the delivery rule. Returns whether the record has messages that are to be folded."""
         if frame.kind is FrameKind.OPEN:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
         elif frame.kind is FrameKind.END:
@@ -248,9 +248,9 @@ class PartitionWorker:
         return verdict is Verdict.TAKE
 
     def fold_part(self, offset: int, value: bytes, indexes: Sequence[int]) -> None:
-        """Folds only the messages at these indexes of the record's frame. Spoils the worker: to see whether it lives.
+        """Folds only the messages at these indexes of the record's frame, to see whether the process survives.
 
-        Raises as `fold` does.
+        The worker is unusable afterwards. Raises as `fold` does.
         """
         self._indexes = indexes
         self.fold(offset, value)
@@ -261,9 +261,9 @@ class PartitionWorker:
         return codec.encode(self._stored(saved, root=self.next_offset, round_=self.next_offset))
 
     def increment(self) -> tuple[Increment, bytes]:
-        """What is to be saved on top of the increments before it (see `snapshots.chain`), and its bytes.
+        """The next increment, to be saved on top of those before it (see `snapshots.chain`), and its bytes.
 
-        Once it was given it must be saved before the next one can be; if saving fails, make a new worker.
+        It must be saved before the next one can be; if saving fails, make a new worker.
         """
         begins = all(table.round_complete for table in self._tables.values())
         round_ = self.next_offset if begins else self._round
@@ -276,28 +276,27 @@ class PartitionWorker:
         stored = self._stored(states, root=root, round_=round_)
         stored.since, stored.before = self._saved_offset, self._saved_checksum
         data = codec.encode(stored)
-        self._note(stored, data)
+        self._note_saved(stored, data)
         return self.saved, data
 
     @property
     def saved(self) -> Increment:
-        """The last increment that was given or taken over."""
+        """The last increment that was made or restored."""
         return Increment(self._saved_offset, self._since, self._root)
 
     def restore(self, data: bytes) -> list[str]:
-        """Takes over an increment; give those of a chain to a new worker, oldest first.
+        """Restores an increment; pass those of a chain to a new worker, oldest first.
 
-        Returns the computations whose code is another one than that which saved it: worth reporting, and allowed.
-        Raises SnapshotError when it is damaged, of another partition, or not the one that follows; StateChangedError
-        when the application has changed and does not say what becomes of old states, or fails at it. Then the worker is
-        spoilt.
+        Returns the computations whose code has changed since it was saved: allowed, but worth reporting. Raises
+        SnapshotError when it is damaged, of another partition, or does not follow the last one; StateChangedError when
+        states have changed in the application and migrate= is missing, or fails. Then the worker is unusable.
         """
         stored = codec.decode(data, application=self.assignment.application, partition=self.id)
         follows = (self._saved_offset, self._saved_checksum)
         if self._saved_offset and (stored.since, stored.before) != follows:
             raise SnapshotError(
-                f"{self._name_of(stored)}: it goes on from {stored.since} ({stored.before:08x}), not"
-                f" from {follows[0]} ({follows[1]:08x})"
+                f"{self._name_of(stored)}: it follows {stored.since} ({stored.before:08x}), not"
+                f" {follows[0]} ({follows[1]:08x})"
             )
         self.next_offset = stored.offset
         migrations = self._migrations(stored)
@@ -323,7 +322,7 @@ class PartitionWorker:
         self._sent = SentTable.of(
             (Origin(each.origin), each.partition, SequenceNumber(each.sequence)) for each in stored.sent
         )
-        self._note(stored, data)
+        self._note_saved(stored, data)
         current = self.program.state_schemas
         return [name for name in self._tables if stored.state_schemas[name].code != current[name].code]
 
@@ -359,10 +358,10 @@ class PartitionWorker:
         return stored
 
     def _scope(self, computation: str) -> bytes:
-        """What a signature of a computation's states covers beside them."""
+        """What a signature of a computation's states covers, besides the states."""
         return scope_of(self.assignment.application, self.id, self.next_offset, computation)
 
-    def _note(self, stored: Snapshot, data: bytes) -> None:
+    def _note_saved(self, stored: Snapshot, data: bytes) -> None:
         self._since, self._root, self._round = stored.since, stored.root, stored.round
         self._saved_offset, self._saved_checksum = stored.offset, codec.checksum(data)
         self.chain_sizes.note(stored.offset, stored.root, len(data))
@@ -384,12 +383,12 @@ class PartitionWorker:
         return found
 
     def _expire(self) -> None:
-        """The log clock is at `now_ns`: ends the states that have outlived their time to live."""
+        """Ends the states that have outlived their time to live at `now_ns`."""
         for table in self._expiring:
             self.counters.expired += table.expire(self._now_ns)
 
     def _emitter(self, offset: int, frame: Frame, watermark_ns: int) -> FrameEmitter:
-        """Of frames that carry that watermark, where the stage needs time."""
+        """Emits frames. They carry that watermark where the stage needs time."""
         clock, bytes_max = self._event_clock, self.assignment.frame_bytes_max
         if clock is None:
             return FrameEmitter(frame, offset, bytes_max, self._sent)

@@ -1,7 +1,7 @@
 """Prefetches memory in compiled code: with many keys, most of a message's time is the wait for memory.
 
-Only a hint to the processor: results never depend on it. Numba keeps machine code of the kernels that ask, and does not
-see when something changes here: then touch their files.
+Only a hint to the CPU: results never depend on it. Numba caches the machine code of kernels that prefetch, and does not
+notice changes of this file: then touch theirs.
 """
 
 from typing import Any
@@ -11,14 +11,14 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-# Rows between asking and needing: some 100 ns of work, which is how long memory takes.
+# How many rows ahead to prefetch: some 100 ns of work, which is the latency of memory.
 AHEAD = np.uint64(32)
-# An array of fewer bytes lies in a core's own caches anyway.
+# An array of fewer bytes is in a core's own caches anyway.
 CACHED_BYTES = 128 * 1024
 
 
 def _prefetch(_context: Any, array: Any, row: Any) -> Any:
-    """`prefetch(array, row)`: asks for a row of an array, in a function that Numba compiles; looks at no bounds."""
+    """`prefetch(array, row)`: prefetches a row of an array in compiled code; does not check bounds."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows = context.make_array(signature.args[0])(context, builder, arguments[0])

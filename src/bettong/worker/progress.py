@@ -1,7 +1,7 @@
-"""How far the fold of a record is: read by other threads while it is at work, and left where others can read it.
+"""How far the fold of a record is: read by other threads while it runs, and recorded where other processes see it.
 
-It costs nothing a row: a loop's own iterator knows how many rows it has left. Only once `mark` is set, after a worker
-has died at a record, each row is noted in it before the user's function is called, and timers fire one by one.
+It costs nothing a row: a loop's own iterator knows how many rows are left. Only when `mark` is set, after a worker has
+died at a record, is each row marked before the user's function is called, and do timers fire one by one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class FoldPosition(NamedTuple):
-    """Where a fold is: at a computation, and there at a message of the frame, at a timer, or at all of some.
+    """Where a fold is: at a computation, and there at a message of the frame, at a timer, or at several at once.
 
-    `message`: its index. `owner`: the computation whose timers fire, and what they lead to passes this one;
-    `timer`: which of them, as `Firing.text` gives it. `calls`: with so many messages or timers at once; 0: with all of
-    the frame. `number`: of the timers of this worker that fired before. Of what is not known each is as by default.
+    `message`: its index. `owner`: the computation whose timers fire, when this one processes them or their results;
+    `timer`: which one, as `Firing.text` returns it. `calls`: how many messages or timers are processed at once; 0: the
+    whole frame. `number`: how many timers fired in this worker before. What is unknown has its default.
     """
 
     computation: str
@@ -32,15 +32,15 @@ class FoldPosition(NamedTuple):
     number: int = 0
 
 
-# Instead of `calls`: no function of the user's is called, the worker looks for timers or puts them in order.
+# A value of `calls`: no user function runs, the worker looks for timers or puts them in order.
 OWN_WORK = -1
 
-# Called with where the fold is now.
+# Called with the fold's position.
 Mark = Callable[[FoldPosition], None]
 
 
 class _Fired(NamedTuple):
-    """Timers that fire: so many before, so many now; `text` gives one by its row's source."""
+    """Timers that fire. `number`: how many fired before; `text`: returns one, given its row's source."""
 
     owner: str
     batch: Batch
@@ -49,11 +49,10 @@ class _Fired(NamedTuple):
 
 
 class FoldProgress:
-    """Of one partition's fold. Written by the thread that folds; `at` may be asked by any.
+    """The progress of one partition's fold. Written by the thread that folds; `at` may be called by any.
 
-    `stopwatch`: None where nobody asks how long computations take. `enter_timed`: told of each computation that begins,
-    in frames whose computations are timed. `failure_sites`: of the process, told of each message that fails; None
-    where nobody asks.
+    `stopwatch`: None unless computations are timed. `enter_timed`: called with each computation that begins, in frames
+    whose computations are timed. `failure_sites`: the process's, which get each message that fails; None unless wanted.
     """
 
     __slots__ = ("_at", "_fired", "_number", "enter_timed", "failure_sites", "mark", "stopwatch")
@@ -63,13 +62,13 @@ class FoldProgress:
         self.stopwatch: Stopwatch | None = None
         self.enter_timed: Callable[[str], None] | None = None
         self.failure_sites: FailureSites | None = None
-        # Beside timers that fire: OWN_WORK for the worker's own work.
+        # The last part: timers that fire, or OWN_WORK for the worker's own work.
         self._at: tuple[str, Batch | None, Iterator[Any] | None, _Fired | int | None] = ("", None, None, None)
         self._fired: _Fired | None = None
         self._number = 0
 
     def enter(self, computation: str) -> None:
-        """A computation begins, with all of the frame, or all that fired, at a time unless it says more."""
+        """A computation begins, with the whole frame, or all that fired, at once unless `messages` is called."""
         self._at = (computation, None, None, self._fired)
         if self.enter_timed is not None:
             self.enter_timed(computation)
@@ -77,16 +76,16 @@ class FoldProgress:
             self.mark(self.at())
 
     def fire(self, owner: str, batch: Batch, text: Callable[[int], bytes]) -> None:
-        """These rows are timers of a computation that fire, or what they lead to, until `end_firing`.
+        """Timers of a computation fire: until `end_firing`, rows are these, or what they lead to.
 
-        `text` gives a row's timer by the row's source.
+        `text`: returns a row's timer, given the row's source.
         """
         self._fired = _Fired(owner, batch, self._number, text)
         self._number += batch.length
         self.enter(owner)
 
     def rest(self, computation: str) -> None:
-        """No function of the user's is called until `fire`, or until `end_firing`."""
+        """No user function is called until `fire` or `end_firing`."""
         self._fired = None
         self._at = (computation, None, None, OWN_WORK)
         if self.enter_timed is not None:
@@ -95,17 +94,17 @@ class FoldProgress:
             self.mark(self.at())
 
     def end_firing(self) -> None:
-        """What comes now are messages of the frame."""
+        """The timers have fired: the next rows are messages of the frame."""
         self._fired = None
         self.enter("")
 
     def messages(self, computation: str, batch: Batch, beside: Iterator[Any]) -> Iterable[Any]:
-        """A batch's messages, which a loop takes one by one; `beside`, an iterator of as many, just before each."""
+        """A batch's messages, for a loop that takes one by one, each after an item of `beside`, an iterator as long."""
         self._at = (computation, batch, beside, self._fired)
         return batch.columns if self.mark is None else _Marked(computation, batch, self._fired, self.mark)
 
     def at(self) -> FoldPosition:
-        """Where it is."""
+        """The current position."""
         computation, batch, beside, fired = self._at
         if isinstance(fired, int):
             return FoldPosition(computation, calls=OWN_WORK, number=self._number)
@@ -127,7 +126,7 @@ def _position(computation: str, batch: Batch, row: int, fired: _Fired | None) ->
 
 
 class _Marked:
-    """Messages, each marked before it is made: to make one may run the user's code, too."""
+    """Messages, each marked before it is made: making one may run the user's code, too."""
 
     def __init__(self, computation: str, batch: Batch, fired: _Fired | None, mark: Mark) -> None:
         self._computation = computation

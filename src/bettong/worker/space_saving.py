@@ -1,6 +1,6 @@
-"""Space-Saving: the heaviest keys of a stream, in memory for so many keys (Metwally, Agrawal, El Abbadi, ICDT 2005).
+"""Space-Saving: the heaviest keys of a stream, in bounded memory (Metwally, Agrawal, El Abbadi, ICDT 2005).
 
-A key that is not known takes the place of the lightest one, with that one's count as its own error:
+A new key takes the place of the lightest one, and inherits its count, as its error:
 
     capacity 2    a a b c    {a: 2, b: 1}, then c takes the place of b: {a: 2, c: 2, of which up to 1 is not c's}
 
@@ -8,7 +8,7 @@ Whatever the stream, with W the sum of its weights:
 
 - every key whose weight is more than W / capacity is there;
 - a key's count is at least its weight, and too high by its error at most, which is W / capacity at most;
-- the counts of all together are W.
+- the counts add up to W.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class HeavyKey(NamedTuple, Generic[Key]):
 
 
 class SpaceSaving(Generic[Key]):
-    """Of at most `capacity` keys, one or more. `add` takes a step for each doubling of that, as a rule."""
+    """Counts at most `capacity` keys, one or more. `add` takes O(log capacity), as a rule."""
 
     __slots__ = ("_capacity", "_counts", "_errors", "_lightest", "total")
 
@@ -38,11 +38,11 @@ class SpaceSaving(Generic[Key]):
         self._capacity = capacity
         self._counts: dict[Key, int] = {}
         self._errors: dict[Key, int] = {}
-        # A heap with each key once, by a count that it had: it is brought up to date when it comes to the top.
+        # A heap with each key once, by an earlier count: updated when it comes to the top.
         self._lightest: list[tuple[int, int, Key]] = []
 
     def add(self, key: Key, weight: int = 1) -> None:
-        """The key comes once more, with a weight of 1 or more."""
+        """Counts a key once more, with a weight of 1 or more."""
         counts = self._counts
         self.total += weight
         if key in counts:
@@ -57,7 +57,7 @@ class SpaceSaving(Generic[Key]):
             heapreplace(self._lightest, (error + weight, index, key))
 
     def heaviest(self, keys: int) -> list[HeavyKey[Key]]:
-        """So many keys at most, by their counts, the highest first."""
+        """At most that many keys, the highest count first."""
         found = sorted(self._counts.items(), key=lambda item: item[1], reverse=True)[:keys]
         return [HeavyKey(key, count, self._errors[key]) for key, count in found]
 

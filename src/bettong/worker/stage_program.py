@@ -1,4 +1,4 @@
-"""A stage ready to run: its operators made once a process, its states made once a partition."""
+"""A stage ready to run: compiled once a process, its operators and states made once a partition."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ from bettong.worker.state.state_schemas import state_schema_of
 from bettong.worker.state.table import StateTable
 from bettong.worker.windows.compiled_kinds import pane_table_of, try_windows
 
-# Each with the streams that it reads, in the order in which rows pass them.
+# In the order in which rows pass them, each with the streams that it reads.
 Operators: TypeAlias = tuple[tuple[StreamReads | SideReads, Operator], ...]
 
 
@@ -51,7 +51,7 @@ class StageProgram:
     """A stage with its compiled kernels, and the schemas of its states, by computation."""
 
     stage: Stage
-    # By compiled computation. Windows have none of their own: theirs are the library's.
+    # By compiled computation. None for windows, whose kernels are Bettong's own.
     kernels: dict[str, dict[Schema, Kernel]]
     state_schemas: dict[str, StateSchema]
     # Signs states that are pickles: see `bettong.Pickle`.
@@ -67,7 +67,7 @@ class StageProgram:
         return [name for name, lifetime in nodes if lifetime is not None and lifetime.clock is clock]
 
     def clocked(self) -> list[str]:
-        """The computations that want to know of the log clock, beside those whose states live by it."""
+        """The computations that need the log clock, besides those whose states expire by it."""
         return [node.name for node in self.stateful() if node.follows_log_clock]
 
     def is_ever_due(self) -> bool:
@@ -75,7 +75,7 @@ class StageProgram:
         return self.stage.needs_time or bool(self.timed())
 
     def timed(self) -> list[str]:
-        """The computations whose states end, or have timers."""
+        """The computations whose states have a time to live, or timers."""
         return [node.name for node in self.stateful() if node.lifetime is not None or node.timers]
 
     def deleting(self) -> list[str]:
@@ -167,11 +167,11 @@ class _Parts:
 def program(
     stage: Stage, *, compiled: bool, cache: KernelCache | None = None, state_key: bytes | None = None
 ) -> StageProgram:
-    """Makes a stage ready. Compiles what is marked unless `compiled` is off; that takes seconds, unless
-    `cache` keeps kernels of an earlier run. `state_key` signs states that are pickles.
+    """Prepares a stage. Compiles what is marked unless `compiled` is off; that takes seconds, unless `cache` has the
+    kernels of an earlier run. `state_key` signs states that are pickles.
 
     Raises ApplicationError when a marked computation cannot be compiled, a vectorized one cannot run over a frame,
-    or a state not be kept in a snapshot.
+    or a state cannot be kept in a snapshot.
     """
     kernels: dict[str, dict[Schema, Kernel]] = {}
     state_schemas: dict[str, StateSchema] = {}
@@ -208,7 +208,7 @@ def pane_table(stage: Stage, node: Windowed) -> PaneTable:
 
 
 def join_table(stage: Stage, node: Joined) -> ColumnTable:
-    """Nothing kept for a compiled join. Raises as `key_type`."""
+    """An empty table for a compiled join. Raises as `key_type`."""
     return column_table(node, key_type(stage, node))
 
 
@@ -221,7 +221,7 @@ def _of_join(node: Joined, cache: KernelCache | None) -> dict[str, dict[Schema, 
 
 
 def _key_field(stage: Stage, node: Stateful) -> Field | None:
-    """The field of a fixed width that a computation's key is; None where it is computed or has any width."""
+    """The field of fixed width that is a computation's key; None where it is computed or varies in width."""
     try:
         key = key_type(stage, node)
     except ApplicationError:
@@ -229,7 +229,7 @@ def _key_field(stage: Stage, node: Stateful) -> Field | None:
     return fired_schema(key.kind, key.dtype).fields[0] if key.parts is None else None
 
 
-# No dot stands in a computation's name.
+# Unique: no computation's name has a dot.
 def _timer_name(node: Stateful, field_: str) -> str:
     return f"{node.name}.{field_}"
 
@@ -239,7 +239,7 @@ def _deletes_name(node: Joined) -> str:
 
 
 class KeyType(NamedTuple):
-    """Of keys in a column. `parts`: the fields of a key that is a tuple; see `composite_keys`."""
+    """The type of keys in a column. `parts`: the fields of a key that is a tuple; see `composite_keys`."""
 
     kind: Kind
     dtype: np.dtype[Any]
@@ -278,13 +278,13 @@ def _key_part(node: Stateful, stream: str, field: Field) -> tuple[Kind, np.dtype
             f"{node.mode.value} {node.name!r}: key {field.name!r} of {stream!r} has no fixed width;"
             " use Annotated[str, Width(n)]"
         )
-    # Integers of all widths are one type, but for the unsigned ones that share their bits with negative ones.
+    # Integers of all widths are one type, but for u64, whose upper half has the bits of negative integers.
     signed = field.dtype.kind in "iu" and field.dtype != np.uint64
     return field.kind, np.dtype(np.int64) if signed else field.dtype
 
 
 def _fired_schema(stage: Stage, node: Stateful) -> Schema:
-    """What the functions of timers take. Raises as `key_type`."""
+    """The input schema of timers' functions. Raises as `key_type`."""
     key = key_type(stage, node)
     return fired_schema(key.kind, key.dtype) if key.parts is None else fired_of_parts(key.parts)
 

@@ -1,9 +1,9 @@
-"""A stage at work in one partition: what the rows of a record, and what fires at it, lead to.
+"""Runs a stage in one partition: takes the rows of a record, and what fires at it, through the operators.
 
 Rows pass the operators in the order of the graph, then leave by the outputs. What fires in an operator passes those
-behind it in the same way, before the next operator fires: so what is due there because of it fires with it.
+after it in the same way, before the next operator fires: so what is due there because of it fires with it.
 
-Where a frame's messages are late, it is folded in parts: see `watermark_steps`.
+A frame with late messages is folded in parts: see `watermark_steps`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,12 +47,12 @@ from bettong.worker.watermark_steps import SoonestDue, WatermarkStep, watermark_
 # What a computation reads, what it does, and its account; in the order in which rows pass them.
 _Computations = Sequence[tuple[StreamReads | SideReads, Operator, Account]]
 
-# By the log clock nothing is due within a record: what is, fires before its messages and behind them.
+# Nothing is due by the log clock within a record: that fires before its messages, or after them.
 _NO_TIME = -(2**63)
 
 
 class StageRun:
-    """Of one partition. Counts what comes of rows in `counters` and `accounts`."""
+    """A stage in one partition. Counts what becomes of rows in `counters` and `accounts`."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class StageRun:
 
     @property
     def due(self) -> Due:
-        """When the first of all computations wants to be called."""
+        """When the first of all computations has something due, or some time before."""
         due = [each for at in self._timed if (each := self._operators[at][1].due) is not None]
         return Due(
             min((each.log_ns for each in due), default=NEVER),
@@ -119,7 +119,7 @@ class StageRun:
 
     @property
     def due_by_event_ns(self) -> int:
-        """The watermark at which something fires, or a state ends, or some before it."""
+        """The watermark at which something fires, or a state ends, or some time before."""
         ends = (table.due_ns for table in self._expiring_by_event)
         return min(self.due.watermark_ns, *(each for each in ends if each is not None), NEVER)
 
@@ -136,10 +136,10 @@ class StageRun:
         exclusion: Exclusion | None,
         indexes: Sequence[int] | None,
     ) -> list[OutputRecord]:
-        """What the messages of a record lead to. `value`: the record as it is in the log.
+        """Folds the messages of a record. `value`: its bytes in the log.
 
-        `exclusion`: what is left out of it; `indexes`: all that enters of it, None for all. Raises PoisonError for a
-        message that a computation with on_error="stop" cannot process.
+        `exclusion`: what is excluded from it; `indexes`: the only messages to enter, None for all. Raises PoisonError
+        for a message that a computation with on_error="stop" cannot process.
         """
         frame = emitter.frame
         stream = frame.stream
@@ -159,7 +159,7 @@ class StageRun:
     def refuse(
         self, emitter: FrameEmitter, value: bytes, reason: str, *, messages: int = 1
     ) -> list[OutputRecord]:
-        """A dead letter of a whole record, of so many messages."""
+        """A dead letter of a whole record, which counts as that many messages."""
         self._accounts.refuse(emitter.frame.stream, messages)
         dead_letters = DeadLetters()
         dead_letters.add(self._stage.name, reason, 0)
@@ -216,9 +216,9 @@ class StageRun:
         if batch.watermarks is not None and (steps := self._steps(batch)):
             records = self._fold_in_parts(emitter, batch, steps, dead_letters, exclusion)
         else:
-            records = self._leave(emitter, [self._pass(entry.stream, batch, dead_letters)], dead_letters)
+            records = self._emit(emitter, [self._run(entry.stream, batch, dead_letters)], dead_letters)
         if self._stage.needs_each_watermark and batch.length:
-            self._reach(frame.origin, batch, batch.length - 1)
+            self._reach_row(frame.origin, batch, batch.length - 1)
         if self.key_sample is not None:
             self.key_sample.note(batch.keys, columns.length)
         return records + self._finish(emitter, dead_letters, message_text(columns))
@@ -238,10 +238,10 @@ class StageRun:
         dead_letters: DeadLetters,
         exclusion: Exclusion | None,
     ) -> list[OutputRecord]:
-        """The output of a frame with late rows; what was due before such a row fires before the row is folded.
+        """Folds a frame with late rows: what was due before such a row fires before the row is folded.
 
-        Rows leave before what fires, and else together: frames and their numbers must not depend on where the fold only
-        checked what is due, for `due` may be too early, and differ after a restart.
+        Rows leave before what fires, otherwise all at the end: frames and their numbers must not depend on where the
+        fold only checked what is due, for `due` may be too early, and differ after a restart.
         """
         origin, stream = emitter.frame.origin, emitter.frame.stream
         waiting: list[Mapping[str, Batch]] = []
@@ -250,42 +250,42 @@ class StageRun:
         def leave() -> list[OutputRecord]:
             flows = waiting.copy()
             waiting.clear()
-            return self._leave(emitter, flows, dead_letters)
+            return self._emit(emitter, flows, dead_letters)
 
         start, soonest_ns, judged_ns = 0, NEVER, self.watermark_ns
         for step in steps:
             soonest_ns = min(soonest_ns, step.soonest_ns)
             if min(soonest_ns, self.due_by_event_ns) <= step.watermark_ns:
-                waiting.append(self._pass(stream, batch.slice(start, step.row), dead_letters))
+                waiting.append(self._run(stream, batch.slice(start, step.row), dead_letters))
                 start, soonest_ns = step.row, NEVER
                 if dead_letters.is_stopped_before(batch.source(step.row)):
                     break
                 if self.due_by_event_ns <= step.watermark_ns:
-                    self._reach(origin, batch, step.row)
+                    self._reach_row(origin, batch, step.row)
                     judged_ns = judged_ns if step.judged_ns is None else step.judged_ns
                     records += self.fire(
                         emitter, log_ns=_NO_TIME, judged_ns=judged_ns, exclusion=exclusion, before=leave
                     )
                     self.expire_by_event()
             judged_ns = step.watermark_ns
-        waiting.append(self._pass(stream, batch.slice(start, batch.length), dead_letters))
-        self._reach(origin, batch, steps[-1].row)
+        waiting.append(self._run(stream, batch.slice(start, batch.length), dead_letters))
+        self._reach_row(origin, batch, steps[-1].row)
         return records + leave()
 
-    def _pass(self, stream: str, batch: Batch, dead_letters: DeadLetters) -> Mapping[str, Batch]:
-        """Rows that enter as those of `stream` through the computations: every stream's rows."""
+    def _run(self, stream: str, batch: Batch, dead_letters: DeadLetters) -> Mapping[str, Batch]:
+        """Takes rows that enter as `stream` through the operators. Returns every stream's rows."""
         self._accounts.inputs[stream].given += batch.length
         return run(self._operators, stream, batch, dead_letters, self._progress)
 
-    def _reach(self, origin: Origin, batch: Batch, row: int) -> None:
-        """Moves the watermark to where it is before a row of a frame, if that says it."""
+    def _reach_row(self, origin: Origin, batch: Batch, row: int) -> None:
+        """Moves the watermark to the one before a row of a frame, if the frame has one for each message."""
         clock, watermarks = self._event_clock, batch.watermarks
         if clock is not None and watermarks is not None and not watermarks.are_one:
             clock.reach(origin, watermarks.own_ns(batch.source(row)))
 
     @property
     def watermark_ns(self) -> int:
-        """How far event time has come; 0 while unknown, and where nothing goes by it."""
+        """The watermark; 0 while unknown, and in a stage without event time."""
         return 0 if self._event_clock is None else self._event_clock.watermark_ns
 
     def fire(
@@ -297,11 +297,11 @@ class StageRun:
         exclusion: Exclusion | None,
         before: Callable[[], list[OutputRecord]] = list,
     ) -> list[OutputRecord]:
-        """What is due, now that the clocks are there, and what that leads to. Raises as `record` does.
+        """Fires what is due by these clocks, and passes on what comes of it. Raises as `record` does.
 
-        `judged_ns`: the watermark before it has moved here: what has come of it since is not late, however old it is
-        now. `exclusion`: of the record, which may say that some of it, or all, is not called. `before`: asked for what
-        leaves first, where something fires.
+        `judged_ns`: the watermark before it moved here, by which rows that fire are judged: however old they are, the
+        new one does not make them late. `exclusion`: of the record: some, or all, of its timers may not be called.
+        `before`: called where something fires, for the records that leave first.
         """
         watermark_ns = self.watermark_ns
         records: list[OutputRecord] = []
@@ -321,16 +321,16 @@ class StageRun:
                 behind = self._operators[at + 1 :]
                 self._progress.fire(operator.name, batch, dead_letters.text)
                 flows = run(behind, operator.name, batch, dead_letters, self._progress)
-                records += before() + self._leave(emitter, [flows], dead_letters)
+                records += before() + self._emit(emitter, [flows], dead_letters)
             self._progress.rest(operator.name)
             records += self._finish(emitter, dead_letters, dead_letters.text, firing=operator.name)
         self._progress.end_firing()
         return records
 
-    def _leave(
+    def _emit(
         self, emitter: FrameEmitter, flows: Sequence[Mapping[str, Batch]], dead_letters: DeadLetters
     ) -> list[OutputRecord]:
-        """The rows that leave the stage."""
+        """Routes the rows that leave the stage."""
         records: list[OutputRecord] = []
         results = 0
         for output, account in self._outputs:
@@ -356,7 +356,7 @@ class StageRun:
         *,
         firing: str = "",
     ) -> list[OutputRecord]:
-        """The dead letters. `text` gives what stands in one; `firing`: whose timers fired.
+        """Counts, and returns the dead letters. `text` returns what a dead letter holds; `firing`: whose timers fired.
 
         Raises PoisonError where the partition must stop.
         """
@@ -382,7 +382,7 @@ def run(
     dead_letters: DeadLetters,
     progress: FoldProgress,
 ) -> dict[str, Batch]:
-    """Passes rows through operators: every stream's rows, those that enter included.
+    """Takes rows through operators. Returns every stream's rows, those that enter included.
 
     The rows are of one frame, or of what fired in one call, and enter as the rows of `stream`.
     """

@@ -1,4 +1,4 @@
-"""What a state of compiled functions holds: a tree of members, each at its place of fixed width in a record.
+"""The layout of a compiled function's state: a tree of members, each of fixed width, as parts of one record.
 
 | member | annotation                                 | in a record            | in Python              |
 | ------ | ------------------------------------------ | ---------------------- | ---------------------- |
@@ -8,7 +8,7 @@
 | list   | `Annotated[list[T], AtMost(n)]`            | how many, n of T       | a list                 |
 
 A frozen dataclass of plain members is a value: read as a whole and set as a whole, and a list may hold it. What can be
-changed in place stays where it is.
+changed in place is accessed within its record.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ from bettong.schema.form import shown
 from bettong.schema.record_classes import record_class_of
 from bettong.schema.values import column_of_values
 
-# Of a list's record. No names of Python's, so that no dataclass has the same record.
+# The fields of a list's record. They are no Python names, so that no dataclass has the same record.
 LENGTH, ITEMS = "len()", "[]"
 
 # As wide as Python's arithmetic needs them.
@@ -43,7 +43,7 @@ class Member(ABC):
     @property
     @abstractmethod
     def dtype(self) -> np.dtype[Any]:
-        """Of its place in a record."""
+        """Its type in a record."""
 
     @property
     @abstractmethod
@@ -57,11 +57,11 @@ class Member(ABC):
 
     @abstractmethod
     def store(self, records: Array, values: Sequence[Any]) -> None:
-        """Sets it in new records. Raises SchemaError, which names the path, for a value that is none of its kind."""
+        """Sets it in new records. Raises SchemaError, which names the path, for a value of another kind."""
 
     @abstractmethod
     def load(self, records: Array) -> list[Any]:
-        """As Python has it, a value a record; nobody else holds them."""
+        """The values as Python objects, one a record: copies, which nobody else holds."""
 
     def faults(self, records: Array) -> str | None:  # noqa: ARG002 - most take any bits
         """Why compiled code must not see these records; None where it may."""
@@ -127,9 +127,9 @@ class ObjectMember(Member):
 
     @cached_property
     def class_token(self) -> str:
-        """The token, wherever it lies. With how objects are compared, which compiled code does of values."""
+        """The token without the name. Includes how objects are compared, which compiled code does with values."""
         parameters: Any = self.held_class.__dataclass_params__
-        # Its text as a whole is another one in each version of Python.
+        # The repr of all parameters differs between versions of Python.
         compared = f" eq={parameters.eq} order={parameters.order}" if self.is_value else ""
         return f"{self.held_class.__qualname__}({', '.join(each.token for each in self.members)}){compared}"
 
@@ -253,5 +253,5 @@ class ListMember(Member):
         )
 
     def _used(self, records: Array) -> Array:
-        """Of each record, which places hold items."""
+        """By record, which positions hold items."""
         return np.asarray(np.arange(self.at_most) < records[LENGTH][:, np.newaxis])

@@ -1,7 +1,7 @@
-"""How long a partition's computations are at work with a frame, for who asks where the time goes.
+"""Measures how long a partition's computations take for a frame, to show where the time goes.
 
-Not part of the fold: a replay takes other times. All frames are timed as a whole, of their computations at most one in
-two milliseconds, so that this costs some 2 us a frame however small frames are.
+Not part of the fold: a replay takes other times. Every frame is timed as a whole, its computations for at most one
+frame in two milliseconds, so that this costs some 2 us a frame however small frames are.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import NamedTuple
 
 _NS = 1_000_000_000
 _US = 1_000
-# Between two frames whose computations are timed.
+# The least time between two frames whose computations are timed.
 _SAMPLE_NS = 2_000_000
-# Quantiles are those of one to two such stretches.
+# Quantiles cover the last one to two stretches of this length.
 _STRETCH_NS = 30 * _NS
-# Quantiles are looked for again when so much time has passed: each takes 50 us or so.
+# Quantiles are computed again after this time: each takes 50 us or so.
 _REPORT_NS = 5 * _NS
-# Of a bucket's number: durations of 2**n ns to twice that lie in 128 buckets, each within 0.8 % of its first one, as
-# HdrHistogram has them.
+# Bits of a bucket's number: durations from 2**n ns to twice that are divided among 128 buckets, each 0.8 % wide at
+# most, as in HdrHistogram.
 _BUCKET_BITS = 8
 
-# Of 10,000 frames so many take at most a quantile.
+# Each quantile as the number of 10,000 frames that take no longer.
 _OF_10_000 = (5_000, 9_900, 9_990, 9_999, 10_000)
 
-# Between and beside computations: frames read and judged by the delivery rule.
+# The worker's own work between computations: frames are read, and judged by the delivery rule.
 OWN_WORK = ""
 
 
 class ComputationTimes(NamedTuple):
-    """Of one computation, output or the worker's own work in one partition.
+    """Times of one computation, of one output or of the worker's own work, in one partition.
 
-    `busy_s`: since the process began to fold the partition; `busy_share`: of the time of late, 0 to 1. Then what one
-    frame took there of late, quantiles within 1 %, us; 0 before the first.
+    `busy_s`: since the process began to fold the partition; `busy_share`: of the last seconds, 0 to 1. The others are
+    recent times of one frame there, quantiles within 1 %, us; 0 before the first.
     """
 
     busy_s: float
@@ -47,7 +47,7 @@ class ComputationTimes(NamedTuple):
 
 
 class Stopwatch:
-    """Of one partition's fold, for the thread that folds. `clock_ns` is monotonic."""
+    """Times one partition's fold, for the thread that folds. `clock_ns` is monotonic."""
 
     __slots__ = (
         "_at",
@@ -72,11 +72,11 @@ class Stopwatch:
         self._at: str | None = None
         self._begun_ns = self._entered_ns = self._sample_due_ns = 0
         self._fold_ns = self._reported_fold_ns = 0
-        # Of the frame under way; of those that were timed since the last report; of all, as far as these tell.
+        # Of the current frame; of those timed since the last report; of all frames, estimated from these.
         self._frame_ns: dict[str, int] = {}
         self._sampled_ns: dict[str, int] = {}
         self._busy_ns: dict[str, int] = {}
-        # By bucket, how many frames took so long.
+        # By computation and bucket, how many frames took that long.
         self._newest: dict[str, dict[int, int]] = {}
         self._older: dict[str, dict[int, int]] = {}
         self._reported_ns = clock_ns()
@@ -84,7 +84,7 @@ class Stopwatch:
         self._text = ""
 
     def begin(self) -> bool:
-        """A record comes. Whether its computations are timed."""
+        """A record begins. Returns whether its computations are timed."""
         self._begun_ns = now_ns = self._clock_ns()
         if now_ns < self._sample_due_ns:
             return False
@@ -94,7 +94,7 @@ class Stopwatch:
         return True
 
     def enter(self, computation: str) -> None:
-        """What takes time from now on, until the next one or the end; of a record whose computations are timed."""
+        """This computation is at work from now on, until the next one, or the end, of a record that is timed."""
         if self._at is not None:
             self._lap(self._at, computation)
 
@@ -116,7 +116,7 @@ class Stopwatch:
             self._sampled_ns[computation] = self._sampled_ns.get(computation, 0) + took_ns
 
     def text(self) -> str:
-        """For a live record: JSON of what `times_of` gives, made anew every few seconds."""
+        """For a live record: JSON for `times_of`, made anew every few seconds."""
         now_ns = self._clock_ns()
         if now_ns - self._reported_ns >= _REPORT_NS or not self._text:
             self._text = json.dumps(dict(self._report(now_ns)), separators=(",", ":"))
@@ -128,7 +128,7 @@ class Stopwatch:
         self._at, self._entered_ns = then, now_ns
 
     def _report(self, now_ns: int) -> Iterator[tuple[str, ComputationTimes]]:
-        """What all frames took, in the proportions of those whose computations were timed."""
+        """The time of all frames, in the proportions of those whose computations were timed."""
         passed_ns, self._reported_ns = max(now_ns - self._reported_ns, 1), now_ns
         fold_ns, self._reported_fold_ns = self._fold_ns - self._reported_fold_ns, self._fold_ns
         sampled_ns, self._sampled_ns = self._sampled_ns, {}
@@ -154,13 +154,13 @@ class Stopwatch:
 
 
 def times_of(text: str) -> Mapping[str, ComputationTimes]:
-    """What `Stopwatch.text` says, by computation or output. Raises ValueError for what it does not."""
+    """Reads what `Stopwatch.text` returned, by computation or output. Raises ValueError for any other text."""
     try:
         found = {str(name): ComputationTimes(*map(float, each)) for name, each in json.loads(text).items()}
     except (TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"no times of computations: {error}") from None
+        raise ValueError(f"not the text of times: {error}") from None
     if not all(map(math.isfinite, (number for each in found.values() for number in each))):
-        raise ValueError("no times of computations: a number that is not finite")
+        raise ValueError("not the text of times: a number that is not finite")
     return found
 
 
@@ -170,7 +170,7 @@ def _middle_ns(bucket: int) -> int:
 
 
 def _quantiles(older: Mapping[int, int], newest: Mapping[int, int]) -> list[int]:
-    """p50, p99, p99.9, p99.99 and the largest of both, ns; none of none."""
+    """p50, p99, p99.9, p99.99 and the largest of both together, ns; empty without any."""
     total, passed = sum(older.values()) + sum(newest.values()), 0
     wanted, found = list(_OF_10_000), []
     for bucket in sorted(older.keys() | newest.keys()):

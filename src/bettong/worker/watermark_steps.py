@@ -1,8 +1,8 @@
-"""Where the watermark rises within a frame: it is folded in parts there, for late messages are to find fired what was
-due before them. Pure.
+"""Where to divide a frame because the watermark rises: what was due before a late message has to fire before it. Pure.
 
-What is due fires between records. A message that is not late does not depend on when: nothing that it concerns was due
-by the watermark before it. One that is late does, so the fold of a frame stops before it, as if it had been cut there.
+Normally what is due fires between records. For a message that is not late it does not matter when: nothing that
+concerns it was due by the watermark before it. For one that is late it does, so the fold of a frame stops before it, as
+if the frame had been cut there.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ SoonestDue = Callable[[Array], Array | None]
 
 
 class WatermarkStep(NamedTuple):
-    """Before `row` the watermark is `watermark_ns`, higher than at the step before.
+    """Before `row` the watermark rises to `watermark_ns`, from that of the step before.
 
-    `soonest_ns`: what the rows since the step before make due is due then, or later. `judged_ns`: what fires here is
-    late by that watermark; None: by that of the step before.
+    `soonest_ns`: a lower bound of when the rows since the step before make something due. `judged_ns`: by that
+    watermark what fires here is judged late; None: by that of the step before.
     """
 
     row: int
@@ -39,10 +39,10 @@ def watermark_steps(
     due_ns: int = NEVER,
     at_each: bool = False,
 ) -> list[WatermarkStep]:
-    """Where the watermark rises within a frame's rows, so that it matters. By `reached_ns` everything due has fired.
+    """The rises of the watermark within a frame's rows that matter. By `reached_ns` everything due has fired.
 
     `soonest_due`: of all computations to which something may become due by the watermark. `at_each`: also before rows
-    that are not late, where something may be due by then; `due_ns`: what is due already is due then, or later.
+    that are not late, where something may be due by then; `due_ns`: a lower bound of when what was there before is due.
     """
     if batch.watermarks is None or batch.watermarks.are_one:
         return []
@@ -63,7 +63,7 @@ def watermark_steps(
             row,
             int(watermarks[row]),
             int(soonest[begin:row].min(initial=NEVER)),
-            # Of the message before it, which has moved the watermark to where it is.
+            # The watermark before the previous message, which has moved it to where it is.
             int(running[row]) if at_each else None,
         )
         for begin, row in zip(begins, rows.tolist(), strict=True)
@@ -76,10 +76,10 @@ def _rises(watermarks: Array, reached_ns: int) -> Array:
 
 
 def _may_be_due(rises: Array, watermarks: Array, soonest: Array, due_ns: int) -> Array:
-    """By rise, whether something may be due by it before the next one: of before the frame, or of rows up to there.
+    """By rise, whether something may be due by it before the next one: from before the frame, or from rows up to there.
 
-    `due_ns` may be guessed too early, and be another guess after a restart. So that decides whether a frame is folded
-    in two parts at a rise, never at which row of those that have one watermark: what `local` combines must not differ.
+    `due_ns` may be too early, and differ after a restart. So it may decide whether a frame is folded in two parts at a
+    rise, never at which row of those that have one watermark: what `local` combines must not differ.
     """
     before = np.minimum.accumulate(np.concatenate(([due_ns], soonest[:-1])))
     last = np.append(rises[1:], len(watermarks)) - 1
@@ -87,7 +87,7 @@ def _may_be_due(rises: Array, watermarks: Array, soonest: Array, due_ns: int) ->
 
 
 def _soonest(times: Array, soonest_due: Sequence[SoonestDue]) -> Array:
-    """By row, the time before which it makes nothing due."""
+    """By row, a lower bound of when it makes something due."""
     found = np.full(len(times), NEVER, np.int64)
     for each in soonest_due:
         bounds = each(times)

@@ -1,1 +1,1 @@
-"""How a user's function is called: message by message, compiled by Numba, or over whole columns."""
+"""Calls users' functions: message by message, compiled by Numba, or over whole columns."""

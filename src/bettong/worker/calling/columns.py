@@ -1,8 +1,8 @@
 """Functions over whole columns: `@bettong.vectorized` in map, filter, flat_map and stateful.
 
-A function is called with all rows of a batch. When it raises, halves are tried in their order, down to single rows:
-that changes nothing for the others, for a row's result depends on earlier rows of its key alone. Of the results, those
-that do not fit their schema become failures, each by itself.
+A function is called with all rows of a batch. When it raises, the batch is halved, in order, down to single rows: that
+changes nothing for other rows, for a row's result depends on earlier rows of its key alone. Results that do not fit
+their schema become failures one by one.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,7 +63,7 @@ class StatefulColumns:
     """`Stream.stateful` of vectorized functions."""
 
     def __init__(self, node: Stateful, functions: Mapping[Schema, Handler]) -> None:
-        """`functions`: by what they take."""
+        """`functions`: by their input schema."""
         self._node = node
         self._functions = functions
         self._state = schema_of(node.state)
@@ -83,7 +83,7 @@ class StatefulColumns:
     def over(self, columns: Columns, records: Records) -> Results:
         """What the function returns for these rows and their states.
 
-        States are as before when it raises; but those of a single row are as the function has left them.
+        When it raises, states are as before, except that of a single row, which is as the function has left it.
         """
         states = records.states
         touched, state_rows = self._distinct.of(records.slots, capacity=len(states))
@@ -138,7 +138,7 @@ def _try(function: Callable[..., Any], call: Callable[[], Results]) -> None:
 
 
 def _in_pieces(node: Computation, rows: int, over: Callable[[int, int], Results]) -> Results:
-    """All that `over(start, stop)` gives, called with as few pieces as can be."""
+    """The results of `over(start, stop)`, called for as few pieces as possible."""
     found: list[tuple[int, int, Results]] = []
     todo = [(0, rows)]
     while todo:
@@ -160,6 +160,6 @@ def _in_pieces(node: Computation, rows: int, over: Callable[[int, int], Results]
 
 
 def _strictly(call: Callable[[], Results]) -> Results:
-    """Numpy raises where Python would."""
+    """Makes numpy raise where Python would."""
     with np.errstate(divide="raise", invalid="raise", over="ignore", under="ignore"):
         return call()

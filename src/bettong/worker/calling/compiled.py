@@ -1,4 +1,4 @@
-"""Functions compiled by Numba: runs their kernels over the rows of a batch."""
+"""Runs the kernels of compiled functions over the rows of a batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bettong.worker.joins.pair_columns import PairColumns
 from bettong.worker.kernel import Kernel
 from bettong.worker.state.records import Records
 
-# Rows of results that there is room for at first where a message may have several; doubled as often as it needs.
+# Room for results at first where a message may have several; doubled as often as needed.
 _ROOM_MIN = 256
 
 
@@ -31,9 +31,9 @@ class PairCalling:
         self._stops = on_error == STOP
 
     def call(self, pairs: PairColumns, unpaired: Sequence[Failure] = ()) -> Results:
-        """What it gives for pairs, as results of the rows that made them.
+        """The results for pairs, by the rows that made these.
 
-        `unpaired`: rows of which no pair could be made.
+        `unpaired`: rows for which no pair could be made.
         """
         rows, left, right = pairs.rows, pairs.left, pairs.right
         columns = [*left.columns, *right.columns]
@@ -110,13 +110,13 @@ def _run(
 
 
 class _Made:
-    """Where a kernel stores results."""
+    """The arrays in which a kernel stores results."""
 
     def __init__(self, kernel: Kernel, room: int, before: _Made | None = None) -> None:
         self.room = room
         self.sources = np.empty(room, np.int64)
         self.violations = np.empty(room if kernel.form.returns is Returns.MANY else 1, np.uint8)
-        self.results = [np.empty(room, field.dtype) for field in kernel.form.results]
+        self.results = [np.empty(room, field.dtype) for field in kernel.form.result_fields]
         for old, new in zip(before.arrays if before else (), self.arrays, strict=False):
             new[: len(old)] = old
 
@@ -140,7 +140,7 @@ def _output(kernel: Kernel, made: _Made, count: int, failures: list[Failure]) ->
 
 
 def _row_at_work(cursor: Array, start: int, error: BaseException) -> int:
-    """The row that raised. Raises when no row did, for then going on would never end."""
+    """The row that raised. Raises where none did, for calling the kernel again would never end."""
     row = int(cursor[0])
     if row < start:
         raise AssertionError("the kernel did not start") from error
@@ -148,6 +148,6 @@ def _row_at_work(cursor: Array, start: int, error: BaseException) -> int:
 
 
 def _address(array: Array) -> int:
-    # A third of the time that numpy takes for it.
+    # Takes a third of the time of numpy's own way.
     address: int = pa.py_buffer(array).address
     return address

@@ -1,4 +1,4 @@
-"""Which messages of a compiled join's table delete what is there."""
+"""Which messages of a compiled join's table delete the message of their key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bettong.worker.joins.latest_columns import Deletes
 
 
 def deletes_of(node: Joined, calling: Calling[None] | None) -> Deletes | None:
-    """A field says it, or the function that is called so. None where no message deletes."""
+    """How to find these messages: by a field, or by calling a predicate. None where no message deletes."""
     if calling is not None:
 
         def asked(batch: Batch) -> tuple[Array, Sequence[Failure]]:

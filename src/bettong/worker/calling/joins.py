@@ -1,4 +1,4 @@
-"""How the function of a join is called: for the pairs that a message makes, and for those that time makes."""
+"""Calls the function of a join: for the pairs that a message makes, and for those that time makes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_TIMES = np.empty(0, np.int64)
 
 
 class JoinMessages:
-    """Takes messages into a join. See Calling. `rows`: those of the last call."""
+    """Adds messages to a join. See Calling. `rows`: those of the last call."""
 
     def __init__(self, node: Joined, join: KeyJoin, progress: FoldProgress) -> None:
         self.rows = WindowRows(_NO_TIMES, _NO_TIMES)
@@ -48,7 +48,7 @@ class JoinMessages:
         numbers, adds = iter(rows), _of_sides(batch, adders)
         while True:
             try:
-                # By the keys, which come first, it is seen how far the loop is.
+                # `keys` comes first: what is left of it says how far the loop is.
                 for key, message, row, add in zip(keys, messages, numbers, adds, strict=False):
                     add(row, key, message)
             except ANY_ERROR as error:
@@ -57,10 +57,10 @@ class JoinMessages:
                 numbers, adds = iter(rows[failed + 1 :]), _of_sides(batch, adders, failed + 1)
                 if self._node.on_error != STOP:
                     continue
-            return self._ended(batch, states, output)
+            return self._delete_emptied(batch, states, output)
 
-    def _ended(self, batch: Batch, states: ObjectTable, output: ResultBuilder) -> Results:
-        """Keys of which nothing is kept any more are forgotten."""
+    def _delete_emptied(self, batch: Batch, states: ObjectTable, output: ResultBuilder) -> Results:
+        """Deletes the states of keys that keep nothing any more. Returns the results."""
         if self.rows.emptied:
             keys, delete_when = batch.key_values(), self._node.delete_when
             for row in self.rows.emptied:
@@ -71,7 +71,7 @@ class JoinMessages:
 
 
 class JoinClosing:
-    """Calls for pairs that time makes. `times`: by row of the last call, the event time of what it gave."""
+    """Calls the function for pairs that time makes. `times`: by row of the last call, the event time of its results."""
 
     def __init__(self, node: Joined, join: KeyJoin) -> None:
         self.times: Sequence[int] = ()
@@ -79,9 +79,9 @@ class JoinClosing:
         self._join = join
 
     def call(self, batch: Batch, states: ObjectTable, refused: Container[int]) -> Results:
-        """The rows are timers that fired, of a key each; for those that are refused no function is called.
+        """The rows are fired timers, each of a key. For those that are refused the function is not called.
 
-        States and times are complete whatever a function raises.
+        States and times are complete whatever the function raises.
         """
         output = ResultBuilder(self._node.schema)
         pair, is_stopped = _pair(self._node, output), False
@@ -98,11 +98,11 @@ class JoinClosing:
                 except ANY_ERROR as error:
                     output.fail(row, reason_of(error))
                     is_stopped = True
-            self._go_on(key, state, batch, row, states)
+            self._delete_or_rearm(key, state, batch, row, states)
         return output.results(batch.length)
 
-    def _go_on(self, key: Any, state: Any, batch: Batch, row: int, states: ObjectTable) -> None:
-        """Forgets a key of which nothing is kept; else it may be due again."""
+    def _delete_or_rearm(self, key: Any, state: Any, batch: Batch, row: int, states: ObjectTable) -> None:
+        """Deletes the state of a key that keeps nothing; for another key, notes when it is due again."""
         if self._node.delete_when is not None and self._node.delete_when(state):
             states.delete(key, batch, row)
         elif states.timers is not None:
@@ -110,12 +110,12 @@ class JoinClosing:
 
 
 def _pair(node: Joined, output: ResultBuilder) -> Pair:
-    """Calls the function of a join for a pair. Raises what it raises where that stops the partition.
+    """Returns what calls the join's function for a pair. With on_error="stop", that raises what the function raises.
 
     A message that may have several partners is copied for each, so that no pair sees what the function did to it for
     another one.
     """
-    combine, take, fail, stops = node.combine, output.add, output.fail, node.on_error == STOP
+    combine, add, fail, stops = node.combine, output.add, output.fail, node.on_error == STOP
     copied_left = node.parent.one_schema(node.name).copied if node.kind.left_has_several else None
     copied_right = node.right.one_schema(node.name).copied
 
@@ -127,7 +127,7 @@ def _pair(node: Joined, output: ResultBuilder) -> Pair:
                 right = copied_right(right)
             result = combine(left, right)
             if result is not None:
-                take(result, row)
+                add(result, row)
         except ANY_ERROR as error:
             if stops:
                 raise
@@ -137,7 +137,7 @@ def _pair(node: Joined, output: ResultBuilder) -> Pair:
 
 
 def _of_sides(batch: Batch, adders: tuple[Add, Add], start: int = 0) -> Iterator[Add]:
-    """What takes the message of each row, from that row on."""
+    """What adds the message of each row to the join, from row `start` on."""
     columns = sides_of(batch)
     if (one_side := columns.one_side) is not None:
         return repeat(adders[one_side])

@@ -1,7 +1,7 @@
-"""Functions called message by message: plain Python.
+"""Calls functions message by message: plain Python.
 
-Each call stands alone: what it raises, or what making its message raises, is a failure of that row, and the next row
-goes on. A result is read the moment it is given, so what the function does to that object afterwards changes nothing.
+Each call stands alone: what it raises, or what making its message raises, is a failure of that row, and the loop goes
+on with the next row. A result is read as soon as it is returned, so later changes of that object have no effect.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,14 +29,14 @@ _AHEAD = 512
 
 
 def messages_calling(node: Stateless, progress: FoldProgress) -> Calling[None]:
-    """How plain Python functions without state are called."""
+    """Calls plain Python functions without state."""
     if node.returns is Returns.WHETHER:
         return _EachKept(node, progress)
     return _EachResult(node, progress)
 
 
 class _EachResult:
-    """`Stream.map` and `Stream.flat_map`. Of an iterable that raises half-way nothing counts."""
+    """`Stream.map` and `Stream.flat_map`. Of an iterable that raises half-way no result counts."""
 
     def __init__(self, node: Stateless, progress: FoldProgress) -> None:
         self._node = node
@@ -50,7 +50,7 @@ class _EachResult:
         messages = iter(self._progress.messages(self._node.name, batch, rows))
         last = batch.length - 1
         while True:
-            # How far the loop is can be read off `rows`, for to make a message may raise, too.
+            # What is left of `rows` says how far the loop is: making a message may raise, too.
             try:
                 for row, message in zip(rows, messages, strict=True):
                     take(function(message), row)
@@ -91,11 +91,11 @@ class _EachKept:
 class StatefulMessages:
     """`Stream.stateful` with one Python object a key.
 
-    What a function had changed in the state before it raised stays, here and in every replay alike.
+    What a function changed in the state before it raised stays changed, here and in every replay.
     """
 
     def __init__(self, node: Stateful, functions: Mapping[Schema, Handler], progress: FoldProgress) -> None:
-        """`functions`: by what they take."""
+        """`functions`: by their input schema."""
         self._node = node
         self._functions = functions
         self._progress = progress
@@ -114,7 +114,7 @@ class StatefulMessages:
         messages = iter(self._progress.messages(self._node.name, batch, keys))
         last = batch.length - 1
         while True:
-            # How far the loop is can be read off `keys`, so that it need not count.
+            # What is left of `keys` says how far the loop is, so that it need not count.
             try:
                 for key, found, message in zip(keys, ahead, messages, strict=True):
                     state = found
@@ -134,7 +134,7 @@ class StatefulMessages:
     def _call_and_read(self, batch: Batch, states: ObjectTable) -> Results:
         """The same with `delete_when=` and timers, read from each state. A loop of its own: the other reads none.
 
-        It looks up one state at a time: a row before may have deleted that of its key.
+        It looks up one state at a time: an earlier row may have deleted the key's.
         """
         handler, output = self._functions[batch.schema], ResultBuilder(self._node.schema)
         delete_when, timers = self._node.delete_when, states.timers
@@ -172,7 +172,7 @@ class StatefulMessages:
 def _found_ahead(find: Callable[[Any], Any], keys: Sequence[Any]) -> Iterator[Any]:
     """The states of keys, looked up some rows ahead; None where there is none yet, or none can be looked up.
 
-    One lookup after the other in a loop of C: the processor waits for the memory of several at a time.
+    Lookups in one loop of C: the CPU waits for the memory of several at a time.
     """
     return chain.from_iterable(
         _found_together(find, keys[start : start + _AHEAD]) for start in range(0, len(keys), _AHEAD)
@@ -187,7 +187,7 @@ def _found_together(find: Callable[[Any], Any], keys: Sequence[Any]) -> list[Any
 
 
 def _note_failed(timers: KeyTimers, batch: Batch, states: ObjectTable, failures: Iterable[Failure]) -> None:
-    """What a function had set before it raised stays, too."""
+    """Notes the timers of rows that failed: what a function set before it raised stays set, too."""
     keys = batch.key_values()
     for row, _ in failures:
         state = states.get(keys[row]) if not isinstance(keys[row], NoKey) else None

@@ -1,4 +1,4 @@
-"""The results of a batch, read from objects that a user's functions gave: plain Python's."""
+"""Builds the results of a batch from the objects that plain Python functions returned."""
 
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
@@ -10,7 +10,7 @@ from bettong.frames.fitting import fitting_values
 from bettong.schema.schema import Schema
 from bettong.worker.calling.results import Failure, Results
 
-# Iterables that nobody means as several results.
+# Iterables that are never meant as several results.
 _TEXTS = (str, bytes, bytearray, memoryview)
 
 
@@ -21,30 +21,30 @@ class ResultBuilder:
         self.values: list[Any] = []
         self.rows: list[int] = []
         self.failures: list[Failure] = []
-        # Of each failure, how many results there were before it.
-        self._behind: list[int] = []
+        # By failure, how many results there were before it.
+        self._results_before: list[int] = []
         self._read = schema.read
         self._unreadable = schema.unreadable
         self._schema = schema
         self._is_single = len(schema.fields) == 1
 
     def add(self, result: Any, row: int) -> None:
-        """Takes the result of a row. Raises what its attributes raise."""
+        """Adds the result of a row. Raises what reading its attributes raises."""
         try:
             values = self._read(result)
         except self._unreadable:
-            self.fail(row, self._is_no(result))
+            self.fail(row, self._wrong_type(result))
             return
         self.values.append(values)
         self.rows.append(row)
 
     def fail(self, row: int, reason: str) -> None:
-        """Takes a failure of a row: it stands behind what was taken before."""
+        """Adds a failure of a row, ordered after what was added before."""
         self.failures.append((row, reason))
-        self._behind.append(len(self.rows))
+        self._results_before.append(len(self.rows))
 
     def extend(self, results: Iterable[Any], row: int) -> None:
-        """Takes all results of a row, or, when to make one of them raises, none. None among them is nothing."""
+        """Adds all results of a row, or none of them when making one raises. None among them is skipped."""
         if isinstance(results, _TEXTS):
             raise TypeError(f"returned {type(results).__name__}, expected an iterable of {self._schema.name}")
         found: list[Any] = []
@@ -54,11 +54,11 @@ class ResultBuilder:
                 found.append(self._read(each))
             except self._unreadable:
                 if each is not None:
-                    strange.append((len(self.rows) + len(found), (row, self._is_no(each))))
+                    strange.append((len(self.rows) + len(found), (row, self._wrong_type(each))))
         self.values += found
         self.rows += [row] * len(found)
         self.failures += [failure for _, failure in strange]
-        self._behind += [behind for behind, _ in strange]
+        self._results_before += [behind for behind, _ in strange]
 
     @property
     def count(self) -> tuple[int, int]:
@@ -66,11 +66,16 @@ class ResultBuilder:
         return len(self.rows), len(self.failures)
 
     def keep(self, results: int, failures: int) -> None:
-        """Drops all results and failures but the first ones."""
-        del self.values[results:], self.rows[results:], self.failures[failures:], self._behind[failures:]
+        """Drops all but the first `results` and `failures`."""
+        del (
+            self.values[results:],
+            self.rows[results:],
+            self.failures[failures:],
+            self._results_before[failures:],
+        )
 
     def results(self, length: int) -> Results:
-        """The results of a batch of so many rows: those that do not fit the schema become failures."""
+        """The results of a batch of `length` rows: those that do not fit the schema become failures."""
         values: list[list[Any]] = (
             [self.values]
             if self._is_single
@@ -86,9 +91,9 @@ class ResultBuilder:
 
     def _with(self, violations: Mapping[int, str]) -> list[Failure]:
         """All failures in the order in which they arose. `violations`: by result."""
-        found = [(behind, 0, each) for behind, each in zip(self._behind, self.failures, strict=True)]
+        found = [(behind, 0, each) for behind, each in zip(self._results_before, self.failures, strict=True)]
         found += [(result, 1, (self.rows[result], reason)) for result, reason in violations.items()]
         return [failure for *_, failure in sorted(found, key=itemgetter(0, 1))]
 
-    def _is_no(self, value: object) -> str:
+    def _wrong_type(self, value: object) -> str:
         return f"{type(value).__name__} is no {self._schema.name}"

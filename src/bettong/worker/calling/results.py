@@ -1,4 +1,4 @@
-"""What calls of a user's function gave for the rows of a batch, and how a function is called, whatever its speed."""
+"""The results of a user's function for the rows of a batch; the interface for calling it in any execution mode."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bettong.worker.batch import Batch
 
 States_contra = TypeVar("States_contra", contravariant=True)
 
-# A row of the batch, and why the function, or a result of it, cannot be used.
+# A row of the batch, and why the function failed for it, or a result does not fit.
 Failure = tuple[int, str]
 
 
 class Results(NamedTuple):
-    """Results that fit their schema, as they were when the function gave them.
+    """Results that fit their schema, as they were when the function returned them.
 
-    `columns`: None for a predicate, which makes nothing new. `rows`: by result, the row that it comes from, in rising
+    `columns`: None for a predicate, which makes no messages. `rows`: by result, the row that it comes from, in rising
     order; None: one result of each row. `failures`: in the order in which they arose.
     """
 
@@ -30,7 +30,7 @@ class Results(NamedTuple):
 
 
 def joined(schema: Schema, pieces: Sequence[tuple[int, int, Results]]) -> Results:
-    """The results of pieces, each with the row where it starts and where it stops, as those of all their rows."""
+    """Joins the results of pieces, each with the row where it starts and where it stops, as those of all their rows."""
     parts = [piece.columns for _, _, piece in pieces if piece.columns is not None]
     rows = [
         np.arange(start, stop) if piece.rows is None else start + piece.rows for start, stop, piece in pieces
@@ -41,10 +41,10 @@ def joined(schema: Schema, pieces: Sequence[tuple[int, int, Results]]) -> Result
 
 
 class Calling(Protocol[States_contra]):
-    """One computation's function, called for each row of a batch, in order."""
+    """Calls one computation's function for each row of a batch, in order."""
 
     def call(self, batch: Batch, states: States_contra) -> Results:
-        """`states`: those of the rows' keys, as `StateTable.open` gives them; None for a function without state.
+        """`states`: those of the rows' keys, as `StateTable.open` returns them; None for a function without state.
 
         Never raises for what the user's function raises. With on_error="stop" nothing is called once a row is known
         to have raised.

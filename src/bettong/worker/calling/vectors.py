@@ -1,7 +1,7 @@
-"""Columns as a vectorized function sees them, and what it gives as columns again.
+"""Columns as a vectorized function sees them, and its results as columns.
 
 Numbers are 64 bits wide, as in compiled functions, so that arithmetic means the same; a result is checked against
-its schema, and copied, when it is taken: a function may fill the same array again.
+its schema, and copied, when it is stored: a function may fill the same array again.
 """
 
 from collections.abc import Sequence
@@ -48,8 +48,8 @@ class Text(np.ndarray[Any, Any]):
 
 
 def message_of(columns: Columns) -> Any:
-    """One message whose fields are the columns, which cannot be written."""
-    return columns.schema.make(*map(_seen, columns.schema.fields, columns.columns))
+    """One message whose fields are the columns, read-only."""
+    return columns.schema.make(*map(_as_seen, columns.schema.fields, columns.columns))
 
 
 def state_of(schema: Schema, states: Array, slots: Array) -> Any:
@@ -58,7 +58,7 @@ def state_of(schema: Schema, states: Array, slots: Array) -> Any:
 
 
 def keep_state(schema: Schema, states: Array, slots: Array, state: Any) -> None:
-    """Takes over what a function made of `state_of`. Raises SchemaError, and takes nothing, when it does not fit."""
+    """Stores what a function made of `state_of`. Raises SchemaError, and stores nothing, when it does not fit."""
     fields = [replace(field, dtype=_state_dtype(field, states)) for field in schema.fields]
     columns = [_column(field, getattr(state, field.name), len(slots)) for field in fields]
     for field, column in zip(fields, columns, strict=True):
@@ -66,7 +66,7 @@ def keep_state(schema: Schema, states: Array, slots: Array, state: Any) -> None:
 
 
 def one_each_of(schema: Schema, returned: Any, rows: int) -> Results:
-    """The results that a function gave as a message: one a row. Raises WrongColumnsError."""
+    """The results that a function returned as one message of columns: one a row. Raises WrongColumnsError."""
     columns, violations = _fitting(schema, returned, rows)
     if not violations:
         return Results(columns, None)
@@ -74,7 +74,7 @@ def one_each_of(schema: Schema, returned: Any, rows: int) -> Results:
 
 
 def several_of(schema: Schema, returned: Any, rows: int) -> Results:
-    """The results that a function gave with the row that each is of. Raises WrongColumnsError."""
+    """The results that a function returned with the row of each. Raises WrongColumnsError."""
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise WrongColumnsError(
             f"returned {type(returned).__name__}, expected ({schema.name} of columns, row indexes)"
@@ -96,7 +96,7 @@ def several_of(schema: Schema, returned: Any, rows: int) -> Results:
 
 
 def rows_kept(returned: Any, rows: int) -> Array:
-    """The indexes of the rows for which a predicate gave True."""
+    """The indexes of the rows for which a predicate returned True."""
     if type(returned) is bool:
         return np.arange(rows if returned else 0)
     kept = _array("what it returns", returned)
@@ -149,7 +149,7 @@ def _columns(schema: Schema, values: list[Any], rows: int) -> Columns:
     return Columns(schema, rows, tuple(columns))
 
 
-def _seen(field: Field, column: Column) -> Column:
+def _as_seen(field: Field, column: Column) -> Column:
     if isinstance(column, pa.Array):
         return column
     if field.kind is Kind.INT:
@@ -168,7 +168,7 @@ def _seen(field: Field, column: Column) -> Column:
 def _state_column(field: Field, column: Array) -> Array:
     if field.kind not in (Kind.TEXT, Kind.BYTES):
         return column
-    # With room for a byte more: numpy cuts what it stores, and then it shows that it was too long.
+    # With room for a byte more: numpy cuts what it stores, so that a text that was too long shows.
     wide = column.astype(f"S{column.itemsize + 1}")
     return wide.view(Text) if field.kind is Kind.TEXT else wide
 
@@ -228,7 +228,7 @@ def _column(field: Field, value: Any, rows: int) -> Column:
 
 
 def _array(owner: str, value: Any) -> Array:
-    """What a function gave as a column, as a numpy array."""
+    """What a function returned as a column, as a numpy array."""
     if isinstance(value, pa.ChunkedArray):
         value = value.combine_chunks()
     if isinstance(value, pa.Array):
@@ -248,13 +248,13 @@ def _array(owner: str, value: Any) -> Array:
 
 
 def _can_change(array: Array) -> bool:
-    """Whether anybody could still write where its values are: read-only views of arrays and Arrow's may be, too."""
+    """Whether anyone could still write to the memory of its values, as may be in read-only views, and in Arrow's."""
     owner: object = array
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:
             return True
         owner = owner.base
-    return not isinstance(owner, bytes)  # those of a frame
+    return not isinstance(owner, bytes)  # a frame's memory
 
 
 def _arrow_column(field: Field, array: pa.Array) -> pa.Array:
@@ -273,7 +273,7 @@ def _arrow_column(field: Field, array: pa.Array) -> pa.Array:
 def _numbers(field: Field, array: Array, dtype: np.dtype[Any]) -> Array:
     if array.dtype.kind not in _NUMBERS[field.kind]:
         raise WrongColumnsError(f"field {field.name!r}: {array.dtype} is no {field.kind.value}")
-    # Signed numbers are the bits of a u64, see `_seen`.
+    # Signed numbers are the bits of a u64, see `_as_seen`.
     bits = dtype == np.uint64 and array.dtype.kind == "i"
     if field.kind is Kind.INT and not bits and len(array) and not np.can_cast(array.dtype, dtype):
         limits = np.iinfo(dtype)

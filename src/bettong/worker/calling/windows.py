@@ -1,4 +1,4 @@
-"""How the functions of windows are called: message by message, and for each window that is over."""
+"""Calls the functions of windows: message by message, and for each window that is over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bettong.worker.windows.window_rows import KeyWindows, WindowRows
 class WindowMessages:
     """Puts messages into windows. See Calling. `rows`: those of the last call.
 
-    `added`: what the windows take in place of messages, where no function of the user's is called for one.
+    `added`: what the windows take in place of messages, where no user function is called for them.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class WindowMessages:
                 numbers = iter(rows[failed + 1 :])
                 if self._node.on_error != STOP:
                     continue
-            return self._ended(batch, states, output)
+            return self._delete_emptied(batch, states, output)
 
-    def _ended(self, batch: Batch, states: ObjectTable, output: ResultBuilder) -> Results:
-        """Keys that have nothing open any more are forgotten: of groups that are full."""
+    def _delete_emptied(self, batch: Batch, states: ObjectTable, output: ResultBuilder) -> Results:
+        """Deletes the states of keys that have nothing open, as after a full group. Returns the results."""
         delete_when = self._node.delete_when
         if delete_when is not None and self.rows.emptied:
             keys = batch.key_values()
@@ -80,7 +80,7 @@ class WindowMessages:
 
 
 def _values(added: Sequence[Added], columns: Columns) -> Iterable[Sequence[Any]]:
-    """By message what it adds."""
+    """What each message adds."""
     return zip(
         *(
             repeat(each.same, columns.length)
@@ -93,7 +93,7 @@ def _values(added: Sequence[Added], columns: Columns) -> Iterable[Sequence[Any]]
 
 
 class WindowClosing:
-    """Calls for the results of windows. `times`: by row of the last call, the event time of what it gave."""
+    """Calls the functions for windows' results. `times`: by row of the last call, the event time of its results."""
 
     def __init__(self, node: Windowed, windows: KeyWindows, timer: str) -> None:
         self.times: Sequence[int] = ()
@@ -118,11 +118,11 @@ class WindowClosing:
                 output.fail(row, reason_of(error))
                 if self._node.on_error == STOP:
                     break
-            self._go_on(key, state, batch, row, states)
+            self._delete_or_rearm(key, state, batch, row, states)
         return output.results(batch.length)
 
     def over(self, batch: Batch, states: ObjectTable) -> Batch:
-        """Timers that are due, without those of sessions that have grown since: these are due later."""
+        """The timers that are due, without those of sessions that have grown since: they are due later."""
         if not isinstance(self._windows, SessionWindows) or self._timer != "due":
             return batch
         grown = []
@@ -130,21 +130,21 @@ class WindowClosing:
             state = states.get(key)
             if self._windows.has_grown(state, at_ns):
                 grown.append(row)
-                self._go_on(key, state, batch, row, states)
+                self._delete_or_rearm(key, state, batch, row, states)
         if not grown:
             return batch
         rows = np.delete(np.arange(batch.length), grown)
         return fired_at(batch.take(rows), batch.event_times()[rows])
 
     def skip(self, batch: Batch, states: ObjectTable, *, empty: bool) -> None:
-        """These timers fired, and no function is called for them: what was due is gone. `empty`: see KeyWindows."""
+        """Drops what was due for these fired timers, without calling a function. `empty`: see KeyWindows."""
         for row, (key, at_ns) in enumerate(zip(batch.key_values(), batch.columns.values(1), strict=True)):
             state = states.get(key)
             self._windows.skip(key, state, self._timer, at_ns, empty=empty)
-            self._go_on(key, state, batch, row, states)
+            self._delete_or_rearm(key, state, batch, row, states)
 
-    def _go_on(self, key: Any, state: Any, batch: Batch, row: int, states: ObjectTable) -> None:
-        """Forgets a key without an open window; else it may be due again."""
+    def _delete_or_rearm(self, key: Any, state: Any, batch: Batch, row: int, states: ObjectTable) -> None:
+        """Deletes the state of a key without an open window; for another key, notes when it is due again."""
         if self._node.delete_when is not None and self._node.delete_when(state):
             states.delete(key, batch, row)
         elif states.timers is not None:

@@ -1,1 +1,1 @@
-"""Reference tables in the fold: a version as columns, what it was loaded from, and at which one a partition is."""
+"""Reference tables in the fold: what `load()` returned, a version as columns, and the version that a partition sees."""

@@ -28,7 +28,7 @@ from bettong.frames.columns import Array, Column, Columns
 
 # Each process that folds holds the table, with an index of its keys: some hundred bytes a row where the key is text.
 ROWS_MAX = 5_000_000
-# Redis takes half a GiB at once, and a worker reads it before it goes on.
+# Redis accepts half a GiB at once, and a worker waits while it reads a version.
 BYTES_MAX = 256 * 1024 * 1024
 
 _HEADER = struct.Struct("<4sQ")
@@ -37,10 +37,10 @@ _NONE = -1
 
 
 class ReferenceTable:
-    """Rows of a source's schema, each with another key. Nobody changes it; several partitions may share it."""
+    """Rows of a source's schema, with unique keys. It never changes, so several partitions may share it."""
 
     def __init__(self, source: ReferenceSource, rows: Columns) -> None:
-        """Raises SchemaError where a key comes twice, or there is too much."""
+        """Raises SchemaError where a key comes twice, or there are too many rows."""
         if rows.length > ROWS_MAX:
             raise SchemaError(f"{rows.length:,} rows; a reference table has at most {ROWS_MAX:,}")
         self._source = source
@@ -65,7 +65,7 @@ class ReferenceTable:
             raise SchemaError(str(error)) from None
 
     def encode(self) -> bytes:
-        """Its bytes: equal tables have equal ones. Raises SchemaError where there are too many."""
+        """Its bytes: equal tables have equal bytes. Raises SchemaError where there are too many."""
         payload = self.columns.payload()
         if len(payload) > BYTES_MAX:
             raise SchemaError(f"{len(payload):,} bytes; a reference table has at most {BYTES_MAX:,}")
@@ -82,13 +82,13 @@ class ReferenceTable:
             raise AssertionError("columns of numbers alone are searched")
         if not len(keys):
             return np.full(len(column), _NONE, np.int64)
-        # Numbers with and without a sign are compared as they are: numpy would make floats of both.
+        # Signed and unsigned numbers are compared exactly: numpy would make floats of both.
         wanted, is_wanted = _whole(column, keys.dtype)
         rows = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         return np.where(is_wanted & (keys[rows] == wanted), rows, _NONE)
 
     def rows_of_values(self, keys: Sequence[Any]) -> Array:
-        """The row of each of these keys; -1 for none. Raises what the hash of one raises."""
+        """The row of each of these keys; -1 for none. Raises what hashing one raises."""
         return np.fromiter(map(self._rows.get, keys, repeat(_NONE)), np.int64, len(keys))
 
     def __len__(self) -> int:
@@ -110,11 +110,13 @@ class ReferenceTable:
             first = None if first < 0 else first
         if first is not None:
             key = self.columns.slice(first, first + 1).values(self._position)[0]
-            raise SchemaError(f"key {self._source.key!r}: {key!r} comes twice; each row has another one")
+            raise SchemaError(
+                f"key {self._source.key!r}: {key!r} comes twice; each row needs a key of its own"
+            )
 
 
 def fingerprint_of(data: bytes) -> bytes:
-    """What tells a version from others, and shows that its bytes are what they were."""
+    """Identifies a version, and shows that its bytes are intact."""
     return hashlib.sha256(data).digest()
 
 
@@ -126,7 +128,7 @@ def _order(keys: Column) -> Array:
 
 
 def _whole(column: Array, kind: np.dtype[Any]) -> tuple[Array, Array]:
-    """Whole numbers as those of another type, and which of them it has."""
+    """Whole numbers converted to another type, and which of them it can hold."""
     limits = np.iinfo(kind)
     least, most = int(column.min(initial=0)), int(column.max(initial=0))
     if limits.min <= least and most <= limits.max:

@@ -1,4 +1,4 @@
-"""The versions of reference tables that a process has, and at which one each partition is."""
+"""The versions of reference tables that a process has, and which one each partition sees."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bettong.identifiers import ReferenceVersion
 from bettong.v1 import frame_pb2
 from bettong.worker.references.table import ReferenceTable, fingerprint_of
 
-# Of series that no join here has: of earlier versions of the application, for who goes back to one.
+# Series that no join here reads: those of earlier versions of the application, for a rollback.
 _OTHER_SERIES_MAX = 64
 _REMEDY = "bring it back from a copy of the store, or start under another application name"
 
 
 class StoredVersions(Protocol):
-    """What is read of a `snapshots.references.ReferenceStore`."""
+    """The part of `snapshots.references.ReferenceStore` that is used here."""
 
     def load(self, version: ReferenceVersion) -> bytes | None:
         """See ReferenceStore."""
@@ -30,14 +30,14 @@ class StoredVersions(Protocol):
 
 
 class ReferenceTables:
-    """The tables of a process: each version is read once, and kept as long as a partition is at it."""
+    """The tables of a process: each version is read once, and kept while a partition sees it."""
 
     def __init__(self, store: StoredVersions) -> None:
         self._store = store
         self._tables: WeakValueDictionary[ReferenceVersion, ReferenceTable] = WeakValueDictionary()
 
     def first(self, series: str) -> ReferenceVersion:
-        """What messages before the first record of a series see. Raises StoreError."""
+        """The version that messages before the first record of a series see. Raises StoreError."""
         found = self._store.versions(series)
         if not found:
             raise ReferenceLostError(
@@ -74,7 +74,7 @@ class ReferenceTables:
 
 
 class NoStore:
-    """Where nobody joins: a worker that is only looked at."""
+    """For a worker that is only inspected: it joins nothing."""
 
     def load(self, version: ReferenceVersion) -> bytes | None:
         """See ReferenceStore."""
@@ -86,22 +86,21 @@ class NoStore:
 
 
 class References:
-    """The versions that one partition's reference tables are at. A fold of the log like the rest."""
+    """Which version of each reference table one partition sees. A fold of the log, like the rest."""
 
     def __init__(self, stage: Stage, tables: ReferenceTables) -> None:
         self._sources: Mapping[str, tuple[str, ReferenceSource]] = {
             join: (source.series(join), source) for join, source in stage.references.items()
         }
         self._tables = tables
-        # By series. One that no record has named yet is not here; one of an earlier version of the application is, for
-        # who goes back to that.
+        # By series that a record has named, also those of earlier versions of the application, for a rollback.
         self._versions: dict[str, ReferenceVersion] = {}
         self._current: dict[str, ReferenceTable] = {}
 
     def switch(self, version: ReferenceVersion) -> None:
-        """What comes now sees that version, unless it sees a newer one already.
+        """Later messages see that version, unless they see a newer one already.
 
-        That of a series which no join here has is kept, too: the application may go back to one that had it.
+        That of a series that no join here reads is kept, too: the application may be rolled back to one that did.
         """
         joins = [join for join, (series, _) in self._sources.items() if series == version.series]
         known = self._versions.get(version.series)
@@ -113,7 +112,7 @@ class References:
                 self._current.pop(join, None)
 
     def table(self, join: str) -> ReferenceTable:
-        """The table of a join as it is now. Blocks while it is read, and raises StoreError: then the fold is spoilt."""
+        """The table of a join as it is now. Blocks while it is read. Raises StoreError: then the fold is unusable."""
         found = self._current.get(join)
         if found is None:
             series, source = self._sources[join]
@@ -122,17 +121,17 @@ class References:
         return found
 
     def read(self) -> None:
-        """Has `table` give each table at once, until the next record that switches one. Raises StoreError."""
+        """Reads all tables, so that `table` does not block until a record switches one. Raises StoreError."""
         if len(self._current) < len(self._sources):
             for join in self._sources:
                 self.table(join)
 
     def stored(self) -> list[frame_pb2.ReferenceVersion]:
-        """As a snapshot holds it."""
+        """The versions as a snapshot holds them."""
         return [stored_version(self._versions[series]) for series in sorted(self._versions)]
 
     def load(self, stored: Iterable[frame_pb2.ReferenceVersion]) -> None:
-        """Takes over what `stored` gave. Raises SnapshotError."""
+        """Restores what `stored` returned. Raises SnapshotError."""
         try:
             found = [version_of(each) for each in stored]
         except FrameError as error:

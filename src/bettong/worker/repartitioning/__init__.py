@@ -1,4 +1,4 @@
-"""The snapshots of an application with another number of partitions, from those of the one that it has. Pure.
+"""An application's snapshots for another number of partitions, made from those that it has. Pure.
 
 delivery        who has sent what: one table for all new partitions
 event_clocks    how far event time has come there

@@ -1,15 +1,15 @@
 """The delivery table of all new partitions of a stage, from those of the old ones.
 
-A client's frame is divided anew when it comes again: its rows go to other partitions than before. So one number must
-say of every new partition whether the frame was taken, and it can only where the frame was taken in all of its old
-partitions or in none. That is known
+A client's frame that is sent again is partitioned anew: its rows go to other partitions than before. So one sequence
+has to say for every new partition whether the frame was taken, and it can only where the frame was taken in all of its
+old partitions or in none. That is known
 
     of frames up to what the client's sender knows to be durable      it has a receipt, or may have one
     of frames up to what every old partition has taken                each takes them in order, without gaps
-    of streams that ended, or that are one message                    there is no frame that came in part
+    of streams that ended, or that are one message                    no frame was taken in part
     where there was one old partition                                 there are no parts
 
-and of any other frame not: its client is unsettled.
+and of no other frame: its client is unsettled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from bettong.v1.snapshot_pb2 import DeliveryTable, Heard
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """A client of whose frames above `complete` some, up to `highest`, may have come in part."""
+    """A client of whose frames above `complete` some, up to `highest`, may have been taken in part."""
 
     origin: Origin
     complete: SequenceNumber
@@ -43,7 +43,7 @@ def highest_of(tables: Sequence[DeliveryTable]) -> dict[Origin, SequenceNumber]:
 def unsettled(
     tables: Sequence[DeliveryTable], acknowledged: Mapping[Origin, SequenceNumber]
 ) -> list[Unsettled]:
-    """The clients that are, by name. `tables`: of all partitions of a stage; `acknowledged`: what senders know."""
+    """The unsettled clients, by name. `tables`: of all partitions of a stage; `acknowledged`: what senders know."""
     if len(tables) == 1:
         return []
     heard: dict[Origin, list[Heard]] = {}
@@ -63,16 +63,16 @@ def unsettled(
 
 
 def lost_frames(tables: Sequence[DeliveryTable]) -> list[Origin]:
-    """The stages' partitions of which a frame was lost, and one behind it skipped."""
+    """The stages' partitions that lost a frame, so that a later one was skipped."""
     return sorted(
         {origin for table in tables for each in table.missed if not is_client(origin := Origin(each.origin))}
     )
 
 
 def merged(tables: Sequence[DeliveryTable]) -> DeliveryTable:
-    """The table of each new partition. An origin is as old as where it was heard of last.
+    """The table of each new partition. An origin was silent as long as in the partition that heard from it last.
 
-    Gaps are gone: what was lost and not acknowledged comes again.
+    Gaps are dropped: what was lost and not acknowledged is sent again.
     """
     age_ns = max(each.age_ns for each in tables)
     heard: dict[str, list[tuple[int, Heard]]] = {}

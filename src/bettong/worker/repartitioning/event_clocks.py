@@ -1,11 +1,11 @@
-"""How far event time has come in the new partitions of a stage: where the slowest of the old ones would be by now.
+"""The watermark of a stage's new partitions: the lowest that the old ones would have by now.
 
 The logs of old partitions end at different times. Each clock is first brought to the latest of these log clocks, which
-is the new partitions' own, as a TICK would have done it: origins that were not heard of fall idle, and with no live one
-the watermark moves on. So it does not go back where a partition rested. By the lowest of the watermarks no message is
-late that was not late before. A message may be taken that the fastest of the old partitions would have called late:
-they differ by what a TICK had not told yet. The partitions of the stages before are live, at that watermark, and tell
-again how far they are, or that they are idle: as a new application's would.
+is the new partitions' own, as a TICK would have done it: origins that were not heard from fall idle, and without a live
+one the watermark advances. So it does not go back where a partition was at rest. By the lowest of the watermarks no
+message is late that was not late before. A message may be taken that the fastest of the old partitions would call
+late: they differ by what no TICK had reported yet. The partitions of earlier stages are live, at that watermark, and
+report again how far they are, or that they are idle: as a new application's would.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +24,9 @@ def merged(
     log_ns: int,
     idle_ns: Mapping[str, int | None],
 ) -> EventClock:
-    """The clock of each new partition, but for what the next stages know. `log_ns`: the log clock there.
+    """The event clock of each new partition, without what the next stages know. `log_ns`: their log clock.
 
-    `old`: the newest snapshots of the old partitions. `producers`: of the stages before, which will have so many
+    `old`: the newest snapshots of the old partitions. `producers`: of the stages before, which will have that many
     `partitions`. `idle_ns`: see `Watermarks`.
     """
     clocks = [_brought_to(log_ns, each, idle_ns) for each in old if each.now_ns]
@@ -35,7 +35,7 @@ def merged(
         reached_ns=_lowest(each.reached_ns for each in clocks),
     )
     if not clocks:
-        # Nothing was ever heard of: the worker awaits what a new one awaits.
+        # No origin was ever heard from: the worker awaits what a new one awaits.
         found.awaited.extend(_origins(producers, partitions))
         return found
     before = set(producers)
@@ -65,7 +65,7 @@ def _brought_to(log_ns: int, old: Snapshot, idle_ns: Mapping[str, int | None]) -
 
 
 def _lowest(times_ns: Iterable[int]) -> int:
-    """Of those that are known."""
+    """The lowest of those that are known; 0 without any."""
     return min((each for each in times_ns if each), default=0)
 
 
@@ -74,6 +74,6 @@ def _origins(producers: Iterable[str], partitions: int) -> list[Origin]:
 
 
 def _awaits_all(clock: Watermarks, producer: str) -> bool:
-    """Whether none of a producer's partitions was ever heard of there."""
+    """Whether none of a producer's partitions was ever heard from there."""
     heard = any(producer_of(origin) == producer for origin, _ in clock.origins)
     return not heard and any(producer_of(origin) == producer for origin in clock.awaited)

@@ -1,11 +1,11 @@
 """All of a new partition's snapshot but its states.
 
 delivery table    see `delivery`; the same in all partitions of a stage
-sent              of frames to a stage: what that stage's table says has come, so that its first frame is no gap.
-                  Of frames to a sink: as it was, for a sink's partitions stay what they are
+sent              of frames to a stage: what that stage's table has taken, so that its first frame is no gap.
+                  Of frames to a sink: as it was, for a sink's partitions stay as they are
 log clock         the latest of the old ones
 event clock       see `event_clocks`
-counters          as they were; of partitions that are no more, those of another one count them
+counters          as they were; those of partitions that are no more are added to those of another
 accounts          the same
 references        the newest versions: some old partitions see them already
 """
@@ -30,7 +30,7 @@ from bettong.worker.repartitioning import delivery, event_clocks
 
 @dataclass(frozen=True, slots=True)
 class NewGeneration:
-    """What is to come. `offsets`: by stage and partition, that of the first record to fold."""
+    """The new generation. `offsets`: by stage and partition, that of the first record to fold."""
 
     generation: int
     partitions: int
@@ -50,7 +50,7 @@ class _StageTables:
 def new_heads(
     plan: Plan, old: Mapping[str, Sequence[Snapshot]], new: NewGeneration
 ) -> Callable[[PartitionId], Snapshot]:
-    """Makes the new snapshot of a partition without its states, each when it is asked for: all hold the same tables.
+    """Returns what makes a partition's new snapshot without its states: one at a time, for all hold the same tables.
 
     `old`: by stage, the newest snapshots of its partitions, with or without states; an empty one where nothing was ever
     folded.
@@ -77,7 +77,7 @@ def _tables(plan: Plan, stage: Stage, old: Sequence[Snapshot], partitions: int) 
 
 
 def _targets(stage: Stage) -> Iterator[tuple[str, str]]:
-    """What `key_by` made of rows that leave a stage, and the stage that each enters; each once."""
+    """The streams of `key_by` that leave a stage, and the stage that each enters; each once."""
     found = {output.target.name: output.stage for output in stage.outputs if output.stage is not None}
     return iter(found.items())
 
@@ -126,7 +126,7 @@ def _head(
 def _downstream_watermarks(
     head: Snapshot, stage: Stage, tables: Mapping[str, _StageTables], partitions: int
 ) -> None:
-    """What the next stages know of this partition: see `event_clocks`."""
+    """Adds what the next stages know of this partition: see `event_clocks`."""
     for target, to in _targets(stage):
         if (clock := tables[to].clock) is not None:
             origin = partition_origin(stage_producer(target, stage.name), head.partition)
@@ -144,7 +144,7 @@ def _counters(old: Sequence[Snapshot], number: int, partitions: int) -> Counters
 
 
 def _accounts(old: Sequence[Snapshot], number: int, partitions: int) -> Accounts | None:
-    """None where nothing was ever folded, or parts of the stage's past have none, or of another shape."""
+    """None where nothing was ever folded, or an old partition has none, or one of another shape."""
     kept = [each.accounts for each in old if each.HasField("accounts")]
     folded = sum(each.offset > 0 for each in old)
     if not kept or len(kept) < folded or len({each.shape for each in kept}) > 1:
@@ -160,7 +160,7 @@ def _accounts(old: Sequence[Snapshot], number: int, partitions: int) -> Accounts
 
 
 def _add(more: Counters | Account, *, to: Counters | Account) -> None:
-    """Adds the numbers of one message to those of another of its kind."""
+    """Adds the integer fields of a protobuf message to those of another one."""
     for field, value in more.ListFields():
         if isinstance(value, int):
             setattr(to, field.name, getattr(to, field.name) + value)

@@ -1,4 +1,4 @@
-"""The states of a stage by the new partitions of their keys."""
+"""Divides the states of a stage among the new partitions of their keys."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -12,7 +12,7 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram
 from bettong.worker.state.table import SavedStates, StateTable, scope_of
 
-# Between two tables of one process.
+# The scope of states that pass between two tables of one process.
 _TRANSFER = b"\0repartition"
 
 
@@ -22,11 +22,11 @@ def with_states(
     partitions: int,
     head: Callable[[PartitionId], Snapshot],
 ) -> Iterator[tuple[PartitionId, bytes, int]]:
-    """The new snapshots of a stage, encoded, each as a worker will take it over, and how many states it has.
+    """The new snapshots of a stage, encoded, each restored by a worker as a check, and how many states it has.
 
-    `old`: of each old partition a worker with its states; they are all in memory, and once more while they are
-    divided. `head`: see `new_heads`; each is asked for when it is that snapshot's turn. Raises SnapshotError where
-    states are not where their keys belong, or not taken over whole.
+    `old`: a worker with its states for each old partition; they are all in memory, and once more while they are
+    divided. `head`: see `new_heads`; called when it is that snapshot's turn. Raises SnapshotError where
+    states are not where their keys belong, or not all restored.
     """
     parts = {node.name: _split(node.name, old, partitions) for node in program.stateful()}
     before = {name: sum(worker.tables[name].keys for worker in old) for name in parts}
@@ -57,8 +57,8 @@ def _split(name: str, old: Sequence[PartitionWorker], partitions: int) -> list[l
         if not homes <= {worker.assignment.partition}:
             raise SnapshotError(
                 f"{worker.id}: {name!r} has states of keys that belong to partitions {sorted(homes)} of"
-                f" {worker.assignment.partitions}: they cannot be divided anew. Had the application another key when"
-                " they were kept?"
+                f" {worker.assignment.partitions}: they cannot be repartitioned. Was the application keyed differently"
+                " when they were saved?"
             )
     split = [worker.tables[name].split(partitions, _TRANSFER) for worker in old]
     return [[each[number] for each in split] for number in range(partitions)]

@@ -1,6 +1,6 @@
-"""Which times, one a slot of an array, have come: found without reading those that have not.
+"""Finds the slots of an array whose times have come, without reading all those that have not.
 
-Of each 1024 slots a time is kept that none of theirs is before. What is due is searched in blocks that may hold any.
+A lower bound of the times is kept for each block of 1024 slots. Only blocks whose bound has come are searched.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ _SHIFT = np.uint64(_BLOCK_BITS)
 
 
 class BlockBounds:
-    """Of an array of times that its owner keeps. A slot without a time has NEVER, or one that `due` may give too."""
+    """The bounds of an array of times, kept by its owner. A slot without a time has NEVER; `due` may return others."""
 
     def __init__(self) -> None:
         self._bounds = np.zeros(0, np.int64)
 
     def grow(self, slots: int) -> None:
-        """There are so many slots now; those that are new have no time."""
+        """Makes room for that many slots; the new ones have no time."""
         more = -(-slots // _BLOCK) - len(self._bounds)
         if more > 0:
             self._bounds = np.concatenate([self._bounds, np.full(more, NEVER)])
 
-    def find(self, times_ns: Array) -> None:
-        """All times may be others."""
+    def rebuild(self, times_ns: Array) -> None:
+        """Finds all bounds anew."""
         self._bounds = np.zeros(0, np.int64)
         self.grow(len(times_ns))
         _find_bounds(times_ns, self._bounds)
 
     def lower(self, times_ns: Array, slots: Array) -> None:
-        """The times of these slots may be others."""
+        """Lowers bounds: the times of these slots may have changed."""
         _lower_bounds(times_ns, self._bounds, slots)
 
-    def find_again(self, times_ns: Array, slots: Array) -> None:
-        """The times of these slots, in their order, may be later than they were. Looks through their blocks."""
+    def rebuild_blocks(self, times_ns: Array, slots: Array) -> None:
+        """Finds the bounds anew for the blocks of these slots, given in order, whose times may be later now."""
         _find_again(times_ns, self._bounds, slots)
 
     @property
     def first_ns(self) -> int:
-        """When the first one is due, or some time before; NEVER without one."""
+        """The earliest time, or some time before; NEVER without one."""
         return int(self._bounds.min(initial=NEVER))
 
     def due(self, times_ns: Array, until_ns: int) -> Array:
-        """The slots whose time is not later. They count no more, until `lower` names them again."""
+        """The slots whose time is not later than `until_ns`. They are not found again until `lower` names them."""
         found: Array = _due(times_ns, self._bounds, until_ns)
         return found
 

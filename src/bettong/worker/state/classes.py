@@ -1,4 +1,4 @@
-"""Which classes states may be made of: the application's own, found by name and never imported, called or asked.
+"""Which classes states may consist of: the application's own, found by name, and never imported or called.
 
 A state's bytes name the classes of its objects as `module:qualname`. A writer of the store chooses those names,
 so a name finds a class only if that is a dataclass, a NamedTuple or an Enum, and the application has it: the state's
@@ -19,7 +19,7 @@ from bettong.application.nodes.stateful import Stateful
 from bettong.loaded_modules import loaded_module
 from bettong.worker.libraries import of_library
 
-# By these a class says how its objects are to be taken apart and made again, which only pickle would ask.
+# Methods by which a class customizes pickling; only pickle would call them.
 _PICKLING_METHODS = (
     "__reduce__",
     "__reduce_ex__",
@@ -37,7 +37,7 @@ DATACLASS, NAMED_TUPLE, ENUM = range(3)
 
 @dataclass(frozen=True, slots=True)
 class ClassForm:
-    """How objects of a class are their fields and nothing else; of an Enum there are no fields."""
+    """A class whose objects are their fields and nothing else. `names`: the fields; none of an Enum."""
 
     kind: int
     reference: str
@@ -51,19 +51,19 @@ def form_of(kind: type[Any]) -> ClassForm | None:
         return ClassForm(ENUM, reference)
     if issubclass(kind, tuple):
         names = getattr(kind, "_fields", None)
-        # Without attributes besides: a class that derives from a NamedTuple has them, unless it has `__slots__`.
+        # No further attributes: a class that derives from a NamedTuple has a `__dict__`, unless it has `__slots__`.
         plain = isinstance(names, tuple) and not kind.__dictoffset__
         return ClassForm(NAMED_TUPLE, reference, names) if plain and names is not None else None
-    if not dataclasses.is_dataclass(kind) or any(_says(kind, method) for method in _PICKLING_METHODS):
+    if not dataclasses.is_dataclass(kind) or any(_defines(kind, method) for method in _PICKLING_METHODS):
         return None
     names = tuple(field.name for field in dataclasses.fields(kind))
-    if not _is_made_bare(kind) or not all(is_plain_attribute(kind, name) for name in names):
+    if not _is_pure_python(kind) or not all(is_plain_attribute(kind, name) for name in names):
         return None
     return ClassForm(DATACLASS, reference, names)
 
 
 def is_plain_attribute(kind: type[Any], name: str) -> bool:
-    """Whether to set it runs no code of the class: a slot, or a value of the object's own."""
+    """Whether setting it runs no code of the class: it is a slot, or a value in the object itself."""
     return is_slot(kind, name) or not hasattr(type(inspect.getattr_static(kind, name, None)), "__set__")
 
 
@@ -92,7 +92,7 @@ class Classes:
         if reference not in self._found:
             found = self._reached.get(reference) or self._of_modules(reference)
             if found is None:
-                # Names come from a store; what is not found is not kept.
+                # Names come from a store, so misses are not cached.
                 return None
             self._found[reference] = found
         return self._found[reference]
@@ -119,7 +119,7 @@ class Classes:
         todo += [schema.message for schema in node.handlers]
         seen = set[int]()
         while todo:
-            each = _bare(todo.pop())
+            each = _unwrapped(todo.pop())
             if each is None or id(each) in seen:
                 continue
             seen.add(id(each))
@@ -139,7 +139,7 @@ class Classes:
         """The modules that define the computation's functions, those they import, and so on through their own."""
         node = self._node
         functions = [node.state, *functions_of(node), *([node.migrate] if node.migrate else [])]
-        todo = [str(getattr(_bare(each), "__module__", "")) for each in functions]
+        todo = [str(getattr(_unwrapped(each), "__module__", "")) for each in functions]
         found = set[str]()
         while todo:
             name = todo.pop()
@@ -167,8 +167,8 @@ def _imported(module: ModuleType) -> Iterator[str]:
             yield type(value).__module__
 
 
-def _bare(function: Any) -> Any:
-    """A function without what is wrapped around it."""
+def _unwrapped(function: Any) -> Any:
+    """The function inside partials and dispatchers of Numba."""
     while True:
         if isinstance(function, partial):
             function = function.func
@@ -185,12 +185,12 @@ def _hints(of: type[Any] | Callable[..., Any]) -> Iterable[Any]:
         return []
 
 
-def _says(kind: type[Any], method: str) -> bool:
-    """Whether the class says it itself; frozen dataclasses with slots are given two by the decorator."""
+def _defines(kind: type[Any], method: str) -> bool:
+    """Whether the class defines it; the decorator gives two to frozen dataclasses with slots."""
     found = getattr(kind, method, None)
     return found is not getattr(object, method, None) and getattr(found, "__module__", "") != "dataclasses"
 
 
-def _is_made_bare(kind: type[Any]) -> bool:
-    """Whether `object.__new__` makes all of one: it derives from no class that is written in C."""
+def _is_pure_python(kind: type[Any]) -> bool:
+    """Whether `object.__new__` makes all of an object: its class derives from none that is written in C."""
     return [each for each in kind.__mro__ if not each.__flags__ & _OF_PYTHON] == [object]

@@ -1,4 +1,4 @@
-"""States of plain Python as bytes, column by column: data and nothing else, so that to read them runs no code.
+"""States of plain Python as bytes, column by column: data and nothing else, so reading them runs no code.
 
     "BTS" version | msgpack [classes, keys, states]
 
@@ -7,14 +7,14 @@
     PLAIN     values                      None, bool, int of 64 bits, float, str, bytes
     UNION     which, columns              values of several types: for each, which of the columns holds it
     OBJECTS   class, column of each field
-    SEQUENCES type, lengths, column       lists, tuples, sets ...: all that they hold, one behind the other
+    SEQUENCES type, lengths, column       lists, tuples, sets ...: all their items, one after the other
     MAPPINGS  type, lengths, keys, values
     NATIVE    values                      lists and dicts of plain values alone
     16 ...    column of each part         see `parts`
 
-So a million objects name their class once, and what they hold is written by C loops over lists of one type; an object
-after the other would take ten times as long. Types are kept exactly. An object that is held twice is two objects after
-it was read; one that holds itself cannot be written. Equal values give equal bytes (sets are sorted).
+So a million objects name their class once, and their fields are written by C loops over lists of one type; writing one
+object after the other would take ten times as long. Types are kept exactly. An object that is referenced twice is read
+as two objects; one that contains itself cannot be written. Equal values have equal bytes (sets are sorted).
 """
 
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -34,17 +34,17 @@ PLAIN, UNION, OBJECTS, SEQUENCES, MAPPINGS, NATIVE = range(6)
 SIMPLE: frozenset[type[Any]] = frozenset({type(None), bool, int, float, str, bytes})
 SEQUENCE_TYPES: tuple[type[Any], ...] = (list, tuple, set, frozenset, deque)
 MAPPING_TYPES: tuple[type[Any], ...] = (dict, OrderedDict, Counter, defaultdict)
-# What a defaultdict may call: the store says which.
+# What a defaultdict may call, by the name in the store.
 FACTORIES: Mapping[str, Callable[[], Any]] = {
     each.__name__: each for each in (int, float, str, bytes, bool, list, dict, set, tuple, deque, Counter)
 }
 
-# Deeper than any state that people would read; Python itself ends at about ten times as much.
+# Deeper than any state that people could read; Python's own limit is about ten times as much.
 DEPTH_MAX = 100
-# Values that one increment may hold, counted where they are shared each time: each takes a byte at least, and an
-# increment has 512 MiB at most in Redis.
+# Values that one increment may hold, counted each time where they are shared: each takes a byte at least, and Redis
+# holds 512 MiB of an increment at most.
 _VALUES_MAX = 2**29
-# At this depth it is asked whether something holds itself. Before it that could not go unnoticed in size.
+# From this depth on it is checked whether something contains itself: then it is always that deep.
 _CYCLE_CHECK_DEPTH = 2
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
@@ -73,7 +73,7 @@ def _packed(columns: Iterable[list[Any]], classes: Classes) -> bytes:
         try:
             packed: bytes = msgpack.packb([writer.table, *body])
         except (OverflowError, UnicodeEncodeError):
-            # Some number or text is one that msgpack cannot hold; to look at each takes longer.
+            # msgpack cannot hold some number or text: write again, looking at each, which takes longer.
             continue
         except ValueError as error:
             raise UnfitError(f"more than an increment can take ({error})") from None
@@ -98,17 +98,17 @@ class _Writer:
         if distinct <= SIMPLE:
             return [PLAIN, values]
         if len(distinct) == 1:
-            return self._of_one(distinct.pop(), values, above)
+            return self._column_of_type(distinct.pop(), values, above)
         tags = {each: each if each not in SIMPLE else None for each in distinct}
         return self._union([tags[type_of(each)] for each in values], values, above)
 
     def _union(self, tags: list[Any], values: list[Any], above: tuple[list[Any], ...]) -> list[Any]:
-        """Values of several sorts: those of one sort have equal tags, simple ones None. `above`: see `column`."""
+        """A column of several types, told apart by tags; the tag of simple ones is None. `above`: see `column`."""
         groups: dict[Any, list[Any]] = {}
         for tag, value in zip(tags, values, strict=True):
             groups.setdefault(tag, []).append(value)
         columns = [
-            [PLAIN, group] if tag is None else self._of_one(tag, group, above)
+            [PLAIN, group] if tag is None else self._column_of_type(tag, group, above)
             for tag, group in groups.items()
         ]
         if len(columns) == 1:
@@ -116,7 +116,7 @@ class _Writer:
         indexes = {tag: index for index, tag in enumerate(groups)}
         return [UNION, [indexes[tag] for tag in tags], columns]
 
-    def _of_one(self, kind: type[Any], values: list[Any], above: tuple[list[Any], ...]) -> list[Any]:
+    def _column_of_type(self, kind: type[Any], values: list[Any], above: tuple[list[Any], ...]) -> list[Any]:
         if len(above) >= DEPTH_MAX:
             raise UnfitError(f"values that lie deeper than {DEPTH_MAX} levels")
         if kind in SEQUENCE_TYPES:
@@ -184,7 +184,7 @@ class _Writer:
         if form.kind != DATACLASS:
             columns = [list(map(itemgetter(index), values)) for index in range(len(form.names))]
             return self._fields(kind, form, form.names, values, columns, above)
-        if not _differ(form.names, values):
+        if not _have_more_attributes(form.names, values):
             try:
                 columns = [list(map(attrgetter(name), values)) for name in form.names]
             except AttributeError:
@@ -226,7 +226,7 @@ class _Writer:
             except UnfitError as error:
                 error.path.insert(0, name if error.path else f"{kind.__qualname__}.{name}")
                 raise
-        # An object takes a byte at least, so that no few bytes stand for many.
+        # Each object takes a byte at least, so that few bytes cannot stand for many objects.
         return [OBJECTS, self._index(kind, form, names), *(made or [[PLAIN, [None] * len(values)]])]
 
     def _index(self, kind: type[Any], form: ClassForm, names: tuple[str, ...]) -> int:
@@ -266,7 +266,7 @@ def _factory(each: defaultdict[Any, Any]) -> str | None:
     )
 
 
-def _differ(names: tuple[str, ...], values: list[Any]) -> bool:
+def _have_more_attributes(names: tuple[str, ...], values: list[Any]) -> bool:
     """Whether some object has attributes besides its fields."""
     if not hasattr(values[0], "__dict__"):
         return False
@@ -274,14 +274,14 @@ def _differ(names: tuple[str, ...], values: list[Any]) -> bool:
 
 
 def _names_of(value: Any, form: ClassForm) -> tuple[str, ...]:
-    """What an object holds itself; a default of its class is none of that."""
+    """The names of an object's own attributes, without defaults of its class."""
     own = vars(value) if hasattr(value, "__dict__") else {}
     slots = (name for name in form.names if is_slot(type(value), name) and hasattr(value, name))
     return (*own, *slots)
 
 
 def _holds_itself(value: Any) -> bool:
-    """Whether a value can be come to from itself."""
+    """Whether a value can be reached from itself."""
     path: set[int] = set()
     done: set[int] = set()
     todo: list[tuple[Any, bool]] = [(value, True)]

@@ -1,4 +1,4 @@
-"""States of one partition's keys that are words of 64 bits, one of them when the key is due: for folds over columns."""
+"""States that are words of 64 bits, one of them the time at which the key is due: for folds over columns."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class DueTable(RecordTable):
         return words
 
     def slots(self, batch: Batch) -> Array:
-        """The slot of each row's key, whose state may change from now on; `note` has to follow. New keys get one."""
+        """The slot of each row's key, whose state may change from now on; call `note` then. New keys get a slot."""
         slots = self._table.slots(self._column_of(batch))
         self._make_room()
         if self._changed is not None:
@@ -27,28 +27,28 @@ class DueTable(RecordTable):
         return slots
 
     def note(self, slots: Array) -> None:
-        """These are due sooner than before."""
+        """The keys at these slots are due sooner than before."""
         if self._timers is not None:
             self._timers.note(slots, self.states)
 
     def take_slots_due(self, clock_ns: int) -> tuple[Array, Array]:
-        """The slots of keys that are due by then, and when. They are NEVER now; `close` has to follow.
+        """The slots of keys that are due by then, and when. Their time is NEVER from now on; call `close` then.
 
-        `clock_ns`: of the clock by which the timer goes, which is the only one.
+        `clock_ns`: of the clock by which the table's only timer goes.
         """
         slots, at_ns, _ = self._take_due(clock_ns, clock_ns)
         return slots, at_ns
 
     def _take_due(self, log_ns: int, watermark_ns: int) -> tuple[Array, Array, Array]:
-        """See SlotTimers.take."""
+        """See SlotTimers.take_due."""
         assert self._timers is not None  # noqa: S101 - nothing is due without one
-        due = self._timers.take(log_ns, watermark_ns, self.states)
+        due = self._timers.take_due(log_ns, watermark_ns, self.states)
         if self._changed is not None:
             self._changed[due[0]] = True
         return due
 
     def close(self, slots: Array) -> None:
-        """Slots that were due have fired: keys that keep nothing are gone, the others due again."""
+        """The slots that were due have fired: removes keys that keep nothing, and notes when the others are due."""
         is_over = self._is_over(slots)
         over = slots[is_over]
         self._deleted += len(over)
@@ -56,9 +56,9 @@ class DueTable(RecordTable):
         self.note(slots[~is_over])
 
     def forget_empty(self, slots: Array) -> None:
-        """Keys that got one of these slots for rows that nothing is kept of are gone."""
+        """Removes the keys of those slots, which rows have just got, that keep nothing."""
         self._drop(np.unique(slots[self._is_over(slots)]))
 
     def _is_over(self, slots: Array) -> Any:
-        """By slot, whether nothing is kept of its key."""
+        """By slot, whether its key keeps nothing."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
-"""Which states have outlived their time to live by event time: the same as `lifetimes`, in no order.
+"""Which states have outlived their time to live by event time: as in `lifetimes`, but in no order.
 
-Messages come in any order of event time, so a key's newest one says nothing of where it stands among others. What is
-kept of many keys is a time that none of them is before; it costs a look at them when that time is over.
+Messages come in any order of event time, so the key of the newest one need not live longest. A lower bound of times
+is kept for many keys at once: they are checked only when it has passed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class EventKeyLifetimes(KeyLifetimes):
     def __init__(self, ttl_ns: int) -> None:
         super().__init__(ttl_ns)
         self._oldest = LazyHeap(self._last_of)
-        # What `_newest_behind` gives for the open batch, once a state was deleted in it.
+        # What `_newest_behind` returns for the open batch, once a state was deleted in it.
         self._behind: list[int | None] | None = None
 
     def open(self, batch: Batch, *, renews: bool) -> None:
@@ -43,7 +43,7 @@ class EventKeyLifetimes(KeyLifetimes):
             self._renew(each for each in messages if not isinstance(each[0], NoKey))
 
     def _renew(self, messages: Iterable[tuple[Any, int]]) -> None:
-        """These keys have messages of these times. Raises what a key raises that has no hash, and renews none."""
+        """Renews keys by the times of their messages. Raises what a key without a hash raises, and renews none."""
         newest: dict[Any, int] = {}
         for key, at_ns in messages:
             if at_ns >= newest.get(key, 0):
@@ -85,14 +85,14 @@ class EventKeyLifetimes(KeyLifetimes):
     def _add(self, key: Any, at_ns: int) -> None:
         self._last_ns[key] = at_ns
         self._oldest.push(key, at_ns)
-        self._oldest.tidy(len(self._last_ns))
+        self._oldest.compact(len(self._last_ns))
 
     def _last_of(self, key: Any) -> int:
         return self._last_ns.get(key, NEVER)
 
 
 def _newest_behind(batch: Batch) -> list[int | None]:
-    """By row, the newest event time among the rows behind it that have its key; None where there is none."""
+    """By row, the newest event time of its key's rows after it; None where there are none."""
     found: list[int | None] = []
     newest: dict[Any, int] = {}
     for key, at_ns in zip(reversed(batch.key_values()), reversed(batch.event_times().tolist()), strict=True):

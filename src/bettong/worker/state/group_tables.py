@@ -1,4 +1,4 @@
-"""The windows of one partition's keys that are open one at a time, for folds over columns: at most one pane a key."""
+"""Windows of which a key has one open at a time, so one pane at most: for folds over columns."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ FIRST, LAST = VALUES, VALUES + 1
 
 
 class CountTable(PaneTable):
-    """See PaneTable. Groups of so many messages."""
+    """See PaneTable. Groups of a number of messages."""
 
     def _are_open(self, dues: Array, counts: Array) -> bool:  # noqa: ARG002 - they may have no timeout
         return bool((counts == 1).all())
@@ -32,7 +32,7 @@ class CountTable(PaneTable):
 
 
 class EphemeralTable(PaneTable):
-    """See PaneTable. Ephemeral windows: a key whose window has fired has none, and is due when it is forgotten."""
+    """See PaneTable. Ephemeral windows: a key whose window has fired has no pane, and is due to be forgotten."""
 
     def _is_over(self, slots: Array) -> Any:
         words = self.words[slots]

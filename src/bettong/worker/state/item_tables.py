@@ -1,15 +1,15 @@
 """Items that a pane keeps, each with a number: small hash tables, or lists, in one array of words.
 
-Of `Distinct` the items are the different values, of `Quantile` buckets, of `ApproxDistinct` registers. Of a join they
-are messages, which may be equal: a list has them side by side, as they came.
+`Distinct` keeps the different values, `Quantile` buckets, `ApproxDistinct` registers. A join keeps messages, which may
+be equal: a list has them side by side, in order of arrival.
 
     table, a segment of words:   | number | item ... | number | item ... | ... |
     of registers, from 64 on:    | eight numbers, a byte each | ... |
 
-A number of 0 is none. A segment is a power of two of words that are one pane's alone: exchanged for one twice as long
-when three quarters are full, or all of a list; given back with the pane. A pane has of each table a `segment`, which is
-64 times where it begins, plus the power, 0 without one, and how many items there are, DENSE where they are bytes. A
-segment that nobody has holds where the next one of its size begins, -1 for none.
+A number of 0 marks an empty entry. A segment is a power of two of words that one pane owns: exchanged for one twice as
+long when three quarters are full, or all of a list; freed with the pane. For each table a pane has a `segment`, which
+is 64 times its start, plus the power, 0 without one, and the number of items, DENSE where they are bytes. A free
+segment holds the start of the next free one of its size, -1 for none.
 """
 
 from typing import Any, NamedTuple
@@ -22,17 +22,17 @@ from bettong.machine_code import allocating, inlined, kernel
 from bettong.worker.arrays import with_rows
 from bettong.worker.state.key_table import mixed
 
-# What becomes of the number of an item that is there already. Of those that keep it, each is how many came before. In a
-# list it is that, too, and none is looked for.
+# What happens to the number of an item that is there already. Where it is kept, it says how many items came before; in
+# a list, too, where no item is searched for.
 COUNTED, GREATEST, KEPT, LISTED = range(4)
-# Of a row of `Folds.items`: which word of a pane, from its accumulators on, has the segment (the next one has how many
-# items there are); which row of what is loaded has the number, 0 of what is not added (the next ones have the item);
-# how many words an item has; and what becomes of its number.
+# Columns of `Folds.items`: which word of a pane, from its accumulators on, has the segment (the next one has the number
+# of items); which loaded row has the item's number, 0 where none is added (the next rows have its words); how many
+# words an item has; and what happens to its number.
 WORD, LOADED, ITEM_WORDS, NUMBERS = range(4)
 # The words of a pane for each kind.
 PANE_WORDS = 2
 DENSE = -1
-# Numbers of registers are less.
+# The numbers of registers are below this.
 NUMBER_LIMIT = 64
 DENSE_POWER, DENSE_WORDS = 9, 512
 _BYTES, _BYTE = 8, 255
@@ -41,7 +41,7 @@ _POWERS, _FIRST_WORDS, _FIRST_ITEMS = 40, 4096, 4
 
 
 class ItemArrays(NamedTuple):
-    """Words of segments, where those begin that nobody has, by power, and how many words were ever part of one."""
+    """Words of segments; where the first free one begins, by power; how many words were ever part of a segment."""
 
     words: Array
     spare: Array
@@ -58,17 +58,17 @@ class ItemSegments:
 
     @property
     def arrays(self) -> ItemArrays:
-        """As compiled code takes them."""
+        """As kernels take them."""
         return ItemArrays(self.words, self._spare, self._used)
 
     def grow(self) -> None:
-        """Twice as many words."""
+        """Doubles the words."""
         self.words = with_rows(self.words, 2 * len(self.words))
 
 
 @kernel
 def make_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
-    """Makes room in the table of a pane for one item more; `at`: where its words begin.
+    """Makes room for one more item in a table of a pane; `at`: where the pane's words begin.
 
     Returns False where there are too few words: then the table is as before.
     """
@@ -101,9 +101,9 @@ def make_room(kind: Any, row_words: Any, row: Any, at: Any, items: Any) -> Any:
 def add_item(
     kind: Any, row_words: Any, row: Any, at: Any, items: Any, loaded: Any, first: Any, step: Any
 ) -> None:
-    """Adds an item to the table of a pane, in which there is room.
+    """Adds an item to a table of a pane, which has room for it.
 
-    Its number is `loaded[first]`, its words are behind that, each a `step` further.
+    Its number is `loaded[first]`, its words follow, each a `step` further.
     """
     word = at + kind[WORD]
     segment, words = row_words[row, word], items.words
@@ -129,9 +129,9 @@ def add_item(
 def join_items(
     kind: Any, row_words: Any, row: Any, at: Any, other: Any, other_row: Any, other_at: Any, items: Any
 ) -> Any:
-    """A table takes in the items of another one, which stays as it is; `at`, `other_at`: where words of panes begin.
+    """Adds the items of another table, which does not change; `at`, `other_at`: where the panes' words begin.
 
-    Returns False where there are too few words: then some of the items may be in, and some not.
+    Returns False where there are too few words: then some of the items may be added, and some not.
     """
     word = at + kind[WORD]
     segment, count = other[other_row, other_at + kind[WORD]], other[other_row, other_at + kind[WORD] + 1]
@@ -161,7 +161,7 @@ def join_items(
 
 @allocating
 def _entries(kind: Any, segment: Any, count: Any, words: Any) -> Any:
-    """Where the items of a table are; those that are numbered in the order in which they came."""
+    """Where the items of a table are; numbered ones in the order in which they came."""
     start, entry, listed = segment >> 6, 1 + kind[ITEM_WORDS], 0
     found = np.empty(count, np.int64)
     for at in range(start, start + _room(segment, entry) * entry, entry):
@@ -173,7 +173,7 @@ def _entries(kind: Any, segment: Any, count: Any, words: Any) -> Any:
 
 @kernel
 def list_items(segment: Any, count: Any, item_words: Any, words: Any, found: Any) -> Any:
-    """Fills the first rows of `found` with the items of a table, number first; returns how many they are."""
+    """Fills the first rows of `found` with the items of a table, number first; and returns how many there are."""
     start, listed = segment >> 6, 0
     if count == DENSE:
         for register in range(REGISTERS):
@@ -192,7 +192,7 @@ def list_items(segment: Any, count: Any, item_words: Any, words: Any, found: Any
 
 @kernel
 def give_back(segment: Any, items: Any) -> None:
-    """Nobody has this segment any more, if it is one."""
+    """Frees a segment, if it is one."""
     if segment:
         items.words[segment >> 6] = items.spare[segment & 63]
         items.spare[segment & 63] = segment >> 6
@@ -200,7 +200,7 @@ def give_back(segment: Any, items: Any) -> None:
 
 @kernel
 def take_segment(power: Any, items: Any) -> Any:
-    """A segment of so many words, all 0; 0 where there are too few."""
+    """Allocates a segment of 2**power words, all 0; returns 0 where there are too few."""
     start = items.spare[power]
     if start >= 0:
         items.spare[power] = items.words[start]
@@ -224,7 +224,7 @@ def _room(segment: Any, entry: Any) -> Any:
 
 @inlined
 def _has_room(kind: Any, segment: Any, count: Any) -> Any:
-    """Whether a table that has so many items takes one more."""
+    """Whether a table with that many items has room for one more."""
     room = _room(segment, 1 + kind[ITEM_WORDS])
     return count < room if kind[NUMBERS] == LISTED else 4 * count < 3 * room
 
@@ -252,7 +252,7 @@ def _find(segment: Any, entry: Any, words: Any, loaded: Any, first: Any, step: A
 
 @kernel
 def _move(kind: Any, segment: Any, taken: Any, words: Any) -> None:
-    """The items of a table into an empty one."""
+    """Copies the items of a table into an empty one."""
     start, entry = segment >> 6, 1 + kind[ITEM_WORDS]
     for at in range(start, start + _room(segment, entry) * entry, entry):
         if words[at]:
@@ -265,7 +265,7 @@ def _move(kind: Any, segment: Any, taken: Any, words: Any) -> None:
 
 @kernel
 def _make_dense(row_words: Any, row: Any, word: Any, items: Any) -> Any:
-    """Registers one by one become bytes; False where there are too few words."""
+    """Turns the items of a table into bytes of registers; returns False where there are too few words."""
     taken = take_segment(DENSE_POWER, items)
     if taken:
         _spread(row_words[row, word], taken, items.words)
@@ -276,7 +276,7 @@ def _make_dense(row_words: Any, row: Any, word: Any, items: Any) -> Any:
 
 @kernel
 def _spread(segment: Any, taken: Any, words: Any) -> None:
-    """The registers of a table into bytes."""
+    """Copies the registers of a table into bytes."""
     start = segment >> 6
     for at in range(start, start + 2 * _room(segment, 2), 2):
         if words[at]:
@@ -290,7 +290,7 @@ def _number_of(start: Any, register: Any, words: Any) -> Any:
 
 @inlined
 def _raise_register(start: Any, register: Any, number: Any, words: Any) -> None:
-    """The number of a register is at least that. Numbers are less than 64, so the sign bit stays as it is."""
+    """Raises the number of a register to at least that. Numbers are less than 64, so the sign bit stays as it is."""
     at, shift = start + register // _BYTES, register % _BYTES * _BYTES
     more = number - (words[at] >> shift & _BYTE)
     if more > 0:

@@ -47,7 +47,7 @@ _KEPT = [SIDES + SIDE_WORDS * side + KEPT for side in range(2)]
 class JoinTable(DueTable):
     """See StateTable; `words`: see `kept_pool`. A key's state is what is kept of both sides.
 
-    Saved, each record says how much that is; where it lies in memory is left out.
+    A saved record says how many messages that is, and not where they are in memory.
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class JoinTable(DueTable):
         key: tuple[Kind, np.dtype[Any], tuple[Field, ...] | None],
         sides: tuple[Schema, Schema],
     ) -> None:
-        """`key`: its kind and type, and its fields where it is a tuple. `sides`: what their messages are."""
+        """`key`: its kind and type, and its fields where it is a tuple. `sides`: the schemas of their messages."""
         first = np.array([(NEVER, *[0] * (WORDS - 1))], _KEY)
         super().__init__(node, key[1], key[0], key[2], first=first)
         self.pool = KeptPool(sides)
 
     def try_without_rows(self) -> None:
-        """Runs all of it over nothing, so that machine code is there before the first message comes."""
+        """Runs all kernels over no rows, so that they are compiled before the first message comes."""
         none = np.empty(0, np.int64)
         self.forget_empty(np.empty(0, np.int32))
         self.pool.keep(self.words[:0], 0, none, np.empty((0, ENTRY_WORDS), np.int64))
@@ -96,10 +96,10 @@ class JoinTable(DueTable):
         words = states.view(np.int64).reshape(len(states), WORDS)
         counts = words[:, _KEPT]
         if (counts < 0).any() or not counts.any(axis=1).all():
-            raise SnapshotError(f"state of {self.name!r}: a key of which nothing is kept")
+            raise SnapshotError(f"state of {self.name!r}: a key that keeps nothing")
         for side, (entries, columns) in enumerate(beside):
             self._check(side, counts[:, side], entries, columns)
-        # An increment holds all that is kept of its keys.
+        # An increment holds everything that its keys keep.
         self.pool.forget(self.words[slots])
         taken = np.tile(self.first.view(np.int64), (len(slots), 1))
         taken[:, [DUE, COUNT]] = words[:, [DUE, COUNT]]
@@ -110,7 +110,7 @@ class JoinTable(DueTable):
         self.words[slots] = taken
 
     def _check(self, side: int, counts: Array, entries: Array, columns: list[Array]) -> None:
-        """Raises SnapshotError for what is not what so many messages a key of a side are saved as."""
+        """Raises SnapshotError unless this is what is saved of a side's messages, `counts` by key."""
         expected = [each.dtype for each in self.pool.sides[side].columns]
         found = [each.dtype for each in columns]
         if entries.dtype != np.int64 or entries.shape[1] != MESSAGE or found != expected:
@@ -118,10 +118,12 @@ class JoinTable(DueTable):
                 f"state of {self.name!r}: messages of {entries.shape[1:]} words of {entries.dtype} and"
                 f" {list(map(str, found))}, expected {MESSAGE} of int64 and {list(map(str, expected))}"
             )
-        # None is more than all: so their sum is what it seems.
+        # No count is more than all, so their sum cannot overflow.
         lengths = {len(each) for each in (entries, *columns)}
         if (counts > len(entries)).any() or lengths != {counts.sum()}:
-            raise SnapshotError(f"state of {self.name!r}: {len(entries)} messages, but not those of its keys")
+            raise SnapshotError(
+                f"state of {self.name!r}: {len(entries)} messages, but not as many as its keys have"
+            )
 
     def _jsonable(self, slot: int) -> Any:
         words = self.words[slot : slot + 1]
@@ -143,7 +145,7 @@ class JoinTable(DueTable):
 
 
 class AsOfTable(JoinTable):
-    """The same of `join_as_of`: on the left what waits, on the right versions. Nobody counts them."""
+    """The table of `join_as_of`: on the left what waits, on the right versions. It counts no messages."""
 
     def _jsonable(self, slot: int) -> Any:
         words = self.words[slot : slot + 1]

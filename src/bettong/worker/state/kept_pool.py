@@ -1,16 +1,16 @@
-"""Messages that a join keeps of both sides: rows of one array, those of a key's side one after the other, by time.
+"""Messages that a join keeps of both sides: rows of one array, those of a key's side contiguous, and in order of time.
 
     keys, a row for each slot:   | due | count | left: first | kept | segment | right: first | kept | segment |
     entries, a row each:         | event time | number | message |
 
-All are words of 64 bits. `count`: how many messages of the key came so far; `number`: it was that key's so many-th. The
-entries of a side are `kept` rows from `first` on, in a segment that is theirs alone: a power of two of rows, given back
-when the side keeps nothing, and exchanged for one twice, or half, as long when it is full, or nearly empty. So a search
-is a bisection. `segment`: 64 times where it begins, plus the power; 0 without one. A segment that nobody has holds
-where the next one of its size begins, -1 for none.
+All are words of 64 bits. `count`: how many messages the key has had; `number`: which one of these it is. The entries of
+a side are `kept` rows from `first` on, in a segment of their own: a power of two of rows, freed when the side keeps
+nothing, and exchanged for one twice, or half, as long when it is full, or nearly empty. So a search is a bisection.
+`segment`: 64 times its start, plus the power; 0 without one. A free segment holds the start of the next free one of its
+size, -1 for none.
 
-`message`: its row in the columns of its side. The `number` of one that may be a result alone, and had no partner
-yet, is turned over, `~number`: below 0.
+`message`: its row in the columns of its side. The `number` of a message that may be a result alone, and had no partner
+yet, is inverted, `~number`: below 0.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ TIME, NUMBER, MESSAGE, ENTRY_WORDS = range(4)
 
 _FIRST_ENTRIES = 4096
 _FIRST_MESSAGES = 1024
-# Rows between asking for entries and needing them: half of those for their key, which says where they are.
+# How many rows ahead to prefetch entries: half as many as for their key, which says where they are.
 ENTRIES_AHEAD = AHEAD // np.uint64(2)
 # The least segment has 2**2 rows. No array has 2**40.
 _LEAST_POWER, _POWERS = 2, 40
@@ -44,13 +44,13 @@ class KeptPool:
     def __init__(self, sides: tuple[Schema, Schema]) -> None:
         self.entries = np.zeros((_FIRST_ENTRIES, ENTRY_WORDS), np.int64)
         self.sides = tuple(MessageColumns(schema) for schema in sides)
-        # By power: where the first segment begins that nobody has.
+        # By power: where the first free segment begins.
         self._spare = np.full(_POWERS, -1, np.int64)
         self._used = np.zeros(1, np.int64)
 
     @property
     def arrays(self) -> tuple[Array, Array, Array]:
-        """As compiled code takes them: entries, segments that nobody has, how many entries were ever used."""
+        """As kernels take them: entries, free segments, how many entries were ever used."""
         return self.entries, self._spare, self._used
 
     @property
@@ -59,7 +59,7 @@ class KeptPool:
         return int(self._used[0])
 
     def grow(self) -> None:
-        """Twice as many entries."""
+        """Doubles the entries."""
         self.entries = with_rows(self.entries, 2 * len(self.entries))
 
     def kept(self, words: Array, side: int) -> Array:
@@ -70,14 +70,14 @@ class KeptPool:
         return self.entries[starts + np.arange(len(starts))]
 
     def keep(self, words: Array, side: int, counts: Array, entries: Array) -> None:
-        """Keys, given by their words, that keep nothing of a side, keep so many entries each from now on."""
+        """Stores entries of a side of keys, given by their words: `counts` by key. They must keep nothing of it yet."""
         at = SIDES + SIDE_WORDS * side
         row = 0
         while (row := _put(row, words, at, counts, entries, self.arrays)) < len(words):
             self.grow()
 
     def forget(self, words: Array) -> None:
-        """Keys, given by their words, keep nothing from now on. They still say what they kept."""
+        """Frees what keys, given by their words, keep. The words still say what they kept."""
         for side, columns in enumerate(self.sides):
             columns.give_back(self.kept(words, side)[:, MESSAGE])
             segments = np.ascontiguousarray(words[:, SIDES + SIDE_WORDS * side + SEGMENT])
@@ -85,7 +85,7 @@ class KeptPool:
 
 
 class MessageColumns:
-    """Messages of one schema as columns. A row that was given back is used again."""
+    """Messages of one schema as columns. Freed rows are used again."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -99,8 +99,8 @@ class MessageColumns:
         return self._used - self._free_count
 
     def put(self, columns: Sequence[Any]) -> Array:
-        """Takes messages; returns their rows."""
-        rows = self._take(len(columns[0]))
+        """Stores messages; returns their rows."""
+        rows = self._allocate_rows(len(columns[0]))
         for own, column in zip(self.columns, columns, strict=True):
             own[rows] = column
         return rows
@@ -110,14 +110,14 @@ class MessageColumns:
         return Columns(self.schema, len(rows), tuple(column.take(rows) for column in self.columns))
 
     def give_back(self, rows: Array) -> None:
-        """These messages are gone."""
+        """Frees the rows of messages."""
         stop = self._free_count + len(rows)
         if stop > len(self._free):
             self._free = with_rows(self._free, 2 * stop)
         self._free[self._free_count : stop] = rows
         self._free_count = stop
 
-    def _take(self, count: int) -> Array:
+    def _allocate_rows(self, count: int) -> Array:
         taken = np.empty(count, np.int64)
         again = min(count, self._free_count)
         self._free_count -= again
@@ -132,7 +132,7 @@ class MessageColumns:
 
 @inlined
 def is_full(slot: Any, at: Any, keys: Any) -> Any:
-    """Whether there is no room behind the entries of a side, whose words begin `at` in the key's."""
+    """Whether there is no room after the entries of a side, whose words begin at `at` in the key's."""
     segment = keys[slot, at + SEGMENT]
     end = keys[slot, at + FIRST] + keys[slot, at + KEPT]
     return segment == 0 or end == (segment >> 6) + (1 << (segment & 63))
@@ -140,7 +140,7 @@ def is_full(slot: Any, at: Any, keys: Any) -> Any:
 
 @kernel
 def make_room(slot: Any, at: Any, keys: Any, pool: Any) -> Any:
-    """Makes room behind the entries of a side that has none.
+    """Makes room after the entries of a side that has none.
 
     Returns False where there are too few entries: then nothing has changed.
     """
@@ -162,7 +162,7 @@ def make_room(slot: Any, at: Any, keys: Any, pool: Any) -> Any:
 
 @kernel
 def shrink(slot: Any, at: Any, keys: Any, pool: Any) -> None:
-    """Gives back the segment of a side that keeps nothing; one that is nearly empty becomes a shorter one."""
+    """Frees the segment of a side that keeps nothing; replaces one that is nearly empty by a shorter one."""
     entries, spare, used = pool
     segment, kept = keys[slot, at + SEGMENT], keys[slot, at + KEPT]
     power = segment & 63
@@ -179,7 +179,7 @@ def shrink(slot: Any, at: Any, keys: Any, pool: Any) -> None:
 
 @kernel
 def give_back(segment: Any, entries: Any, spare: Any) -> None:
-    """Nobody has this segment any more, if it is one."""
+    """Frees a segment, if it is one."""
     if segment:
         entries[segment >> 6, TIME] = spare[segment & 63]
         spare[segment & 63] = segment >> 6
@@ -187,7 +187,7 @@ def give_back(segment: Any, entries: Any, spare: Any) -> None:
 
 @inlined
 def ask_for(later: Any, sooner: Any, keys: Any, entries: Any) -> None:
-    """Prefetches a later row's key, whose words lie in two lines of the caches, and for the entries of a sooner one."""
+    """Prefetches the key of a later row, which lies in two cache lines, and the entries of a sooner one."""
     prefetch(keys, later)
     prefetch(keys, later + np.uint64(1))
     for side in range(2):
@@ -210,7 +210,7 @@ def at_or_after(entries: Any, begin: Any, end: Any, at_ns: Any) -> Any:
 
 @kernel
 def hole_for(first: Any, end: Any, at_ns: Any, entries: Any) -> Any:
-    """Makes room among entries for one of that time, behind all that are not later, and returns where that is."""
+    """Makes room for an entry of that time, after all that are not later, and returns its row."""
     hole = at_or_after(entries, first, end, at_ns + 1)
     for at in range(end, hole, -1):
         for word in range(ENTRY_WORDS):
@@ -220,7 +220,7 @@ def hole_for(first: Any, end: Any, at_ns: Any, entries: Any) -> Any:
 
 @kernel
 def _take_segment(power: Any, entries: Any, spare: Any, used: Any) -> Any:
-    """A segment of so many rows; 0 where there are too few entries."""
+    """Allocates a segment of 2**power rows; returns 0 where there are too few entries."""
     start = spare[power]
     if start >= 0:
         spare[power] = entries[start, TIME]
@@ -234,7 +234,7 @@ def _take_segment(power: Any, entries: Any, spare: Any, used: Any) -> Any:
 
 @kernel
 def _move(start: Any, to: Any, count: Any, entries: Any) -> None:
-    """Entries of which none is where a later one comes to lie."""
+    """Copies entries, in their order: towards the start of their segment, or to another one."""
     for index in range(count):
         for word in range(ENTRY_WORDS):
             entries[to + index, word] = entries[start + index, word]

@@ -1,4 +1,4 @@
-"""Keys of fixed width to slots: 0, 1, 2 ... in the order in which keys were first seen.
+"""Maps keys of fixed width to slots: 0, 1, 2 ... in the order in which keys were first seen.
 
 Open addressing with linear probing, at most half full. Keys are compared whole: a hash that collides costs a probe,
 never a wrong answer.
@@ -6,9 +6,9 @@ never a wrong answer.
     table, a row for each bucket:  | tag, 64 bits | slot + 1, 64 bits; 0: empty |
     keys, a row for each slot:     | words of the key, 64 bits each              |
 
-A key of one word is its own tag, and found by one read of memory; one of several words has their hash there, and
-its words are compared too. With many keys a search costs the wait for memory: in calls of many rows a bucket of a large
-table is prefetched some rows ahead.
+A key of one word is its own tag, and found by one read of memory; the tag of a longer one is a hash, so its words are
+compared too. With many keys a search mostly waits for memory: in calls of many rows a bucket of a large table is
+prefetched some rows ahead.
 """
 
 from typing import Any
@@ -27,13 +27,13 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: Knuth, TAOCP 3, 6.
 
 
 class KeyTable:
-    """Slots of the keys of one partition. The slot of a key that was removed is given to a new one."""
+    """Slots of the keys of one partition. The slot of a removed key is used again."""
 
     def __init__(self, words: int) -> None:
         self.words = words
         self._keys = np.zeros((_FIRST_CAPACITY, words), np.uint64)
         self._table = np.zeros((2 * _FIRST_CAPACITY, 2), np.uint64)
-        # Slots that were in use and are not: the first `_free_count`, the last of which is given next.
+        # Free slots: the first `_free_count`, of which the last is used next.
         self._free = np.zeros(0, np.int32)
         self._free_count = 0
         self.count = 0
@@ -92,18 +92,18 @@ class KeyTable:
 
     @property
     def keys(self) -> Array:
-        """The words of the key at each slot, those that are not in use included."""
+        """The words of the key at each slot, free slots included."""
         return self._keys[: self.count]
 
     def _grow(self) -> None:
         self._keys = with_rows(self._keys, 2 * len(self._keys))
-        # It grows where all slots are in use.
+        # It grows only where all slots are in use.
         self._table = np.zeros((2 * len(self._keys), 2), np.uint64)
         _insert_all(self._keys, self._table, self.count)
 
 
 class DistinctSlots:
-    """The different ones among slots, in the order in which they come. Keeps a table, so that it need not sort."""
+    """Finds the distinct slots, in the order in which they come. Keeps a table, so that it need not sort."""
 
     def __init__(self) -> None:
         self._numbers = np.empty(0, np.int32)
@@ -135,20 +135,20 @@ def words_of(column: Array) -> Array:
     return column.astype(f"S{8 * words}").view("<u8").reshape(-1, words)
 
 
-# Buckets are unsigned below: Numba would make each signed one ready to count from the end. And what is called for each
-# row is inlined by Numba.
+# Buckets are unsigned below: for signed ones Numba adds code that counts from the end. What is called for each row is
+# inlined.
 
 
 @inlined
 def mixed(state: Any, word: Any) -> Any:
-    """A hash of words so far, with one word more."""
+    """Adds a word to a hash."""
     state = (state ^ word) * _MIX
     return state ^ (state >> _FOLD)
 
 
 @inlined
 def _tag(words: Any, row: Any) -> Any:
-    """The word of a key that has one, else a hash of all."""
+    """The word of a key that has one; of a longer key a hash."""
     if words.shape[1] == 1:
         return words[row, 0]
     state = np.uint64(0)
@@ -159,7 +159,7 @@ def _tag(words: Any, row: Any) -> Any:
 
 @inlined
 def _home(tag: Any, shift: Any) -> Any:
-    """Where probing starts: the high bits of a product, which every bit of the tag has a part in."""
+    """Where probing starts: the high bits of a product, which every bit of the tag affects."""
     state = tag * _MIX
     state ^= state >> _FOLD
     return (state * _MIX) >> shift
@@ -235,7 +235,7 @@ def _find_or_add(
 
 @kernel
 def _remove(slots: Any, keys: Any, table: Any) -> None:
-    """Empties the buckets of keys, and moves what was probed past them back: Knuth, TAOCP 3, 6.4, algorithm R."""
+    """Empties the buckets of keys, and moves back what was probed past them: Knuth, TAOCP 3, 6.4, algorithm R."""
     mask, shift = np.uint64(len(table) - 1), _shift(table)
     for index in range(len(slots)):
         hole = _bucket(keys, np.uint64(slots[index]), keys, table, shift)

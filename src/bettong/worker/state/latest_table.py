@@ -14,7 +14,7 @@ from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.record_layout import check_described, check_fixed
 from bettong.worker.state.records import RecordTable
 
-# Of a record, instead of a row of the batch that is at work: there is no message, or it is the record's own.
+# Values of `held` that are no row of the current batch: there is no message; it is the record's own.
 NONE, KEPT = 0, -1
 
 
@@ -30,7 +30,7 @@ class LatestTable(RecordTable):
         check_fixed("compiled", node.name, self.schema)
         members = [(field.name, field.dtype) for field in self.schema.fields]
         value = np.dtype(members)
-        # Without gaps, whose bytes numpy does not copy: equal states have equal bytes. So `held` lies on a word.
+        # Without padding, whose bytes numpy does not copy: equal states have equal bytes. `rest` fills the last word.
         rest = [("rest", f"V{-value.itemsize % 8}")] * bool(value.itemsize % 8)
         record = np.dtype([("held", "<i8"), ("value", value), *rest])
         check_described(f"compiled {node.name!r}: {self.schema.name}", record)
@@ -46,7 +46,7 @@ class LatestTable(RecordTable):
         return self._table.find(self._column_of(batch))
 
     def put(self, slots: Array, messages: Columns) -> None:
-        """These are the messages of different slots now."""
+        """Stores the messages of different slots."""
         value = self.states["value"]
         for field, column in zip(self.schema.fields, messages.columns, strict=True):
             value[field.name][slots] = column
@@ -57,7 +57,7 @@ class LatestTable(RecordTable):
         return Columns(self.schema, len(slots), tuple(value[field.name] for field in self.schema.fields))
 
     def drop(self, ended: Array, unknown: Array) -> None:
-        """The messages of these slots are deleted, and others never had one; each is given once."""
+        """Removes keys: those whose messages are deleted, and those that never had one; each slot is given once."""
         self._deleted += len(ended)
         self._end(ended)
         self._drop(unknown)

@@ -1,7 +1,7 @@
 """Which states have outlived their time to live: keys, or slots of an array, in the order of their last messages.
 
-The log clock never goes back, so a key that has a message goes to the end of the order, and those whose time is over
-are at its beginning. To find them costs nothing for those that live.
+The log clock never goes back, so a key that gets a message moves to the end of the order, and those whose time is over
+are at its beginning. Finding them costs nothing for the others.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from bettong.user_errors import ANY_ERROR
 from bettong.worker.batch import Batch, NoKey
 
 _STORED = np.dtype("<i8")
-# Instead of the clock at its last message: of a slot that no key has.
+# Stands for the clock at the last message, in a slot that no key has.
 NO_KEY_NS = -1
 _ONE = np.uint64(1)
 
 
 class KeyLifetimes(ABC):
-    """How long states live, by one of the clocks, of a table whose keys are Python objects."""
+    """How long states live, by one of the clocks: for a table whose keys are Python objects."""
 
     by_event: ClassVar[bool]
 
@@ -37,20 +37,20 @@ class KeyLifetimes(ABC):
         self._last_ns: dict[Any, int] = {}
 
     def note_clock(self, log_ns: int) -> None:  # noqa: B027 - event time comes with the messages
-        """The log clock is there now."""
+        """Advances the log clock."""
 
     @abstractmethod
     def open(self, batch: Batch, *, renews: bool) -> None:
-        """The keys of a batch have messages, or are looked up without one. All until the next call is of that batch."""
+        """Begins a batch, which later calls refer to. `renews`: its keys have messages now; else they are looked up."""
 
     def begin(self, key: Any) -> None:  # noqa: B027 - nothing where `restart` has done it
-        """A key of the open batch has a new state."""
+        """A key of the open batch got a new state."""
 
     def restart(self, key: Any, batch: Batch, row: int) -> None:  # noqa: B027 - nothing where `begin` does it
-        """The state of a key was deleted at that row of the open batch: the next one lives by the rows behind it."""
+        """The state of a key was deleted at that row of the open batch: the next state lives by later rows."""
 
     def end_ns(self, key: Any) -> int:
-        """When the time of a key is over."""
+        """When the time to live of a key ends."""
         return self._last_ns[key] + self._ttl_ns
 
     def forget(self, keys: Iterable[Any]) -> None:
@@ -60,12 +60,12 @@ class KeyLifetimes(ABC):
 
     @abstractmethod
     def expired(self, clock_ns: int) -> list[Any]:
-        """The clock is there now: the keys whose time is over. They are forgotten."""
+        """Advances the clock. Returns the keys whose time to live is over, and forgets them."""
 
     @property
     @abstractmethod
     def due_ns(self) -> int | None:
-        """When the next key's time is over, or some time before; None without a key."""
+        """When the time to live of the next key ends, or some time before; None without a key."""
 
     def dump(self, keys: Iterable[Any]) -> bytes:
         """The clock at the last message of each key, to be stored."""
@@ -73,11 +73,11 @@ class KeyLifetimes(ABC):
 
     @abstractmethod
     def load(self, keys: Collection[Any], last_ns: Array) -> None:
-        """Takes over what `stored_clocks` read for these keys."""
+        """Restores what `stored_clocks` read for these keys."""
 
 
 class SlotLifetimes(ABC):
-    """The same of a table whose keys have slots of an array."""
+    """The same for a table whose keys have slots of an array."""
 
     by_event: ClassVar[bool]
 
@@ -87,23 +87,23 @@ class SlotLifetimes(ABC):
         self._last_ns = np.zeros(0, np.int64)
 
     def grow(self, slots: int) -> None:
-        """There are so many slots now."""
+        """Makes room for that many slots."""
         more = slots - len(self._last_ns)
         if more > 0:
             self._last_ns = np.concatenate([self._last_ns, np.full(more, NO_KEY_NS)])
 
     def note_clock(self, log_ns: int) -> None:  # noqa: B027 - event time comes with the messages
-        """The log clock is there now."""
+        """Advances the log clock."""
 
     @abstractmethod
     def renew(self, slots: Array, batch: Batch) -> None:
-        """The keys of these slots have the messages of a batch."""
+        """Renews the keys of these slots by the messages of a batch."""
 
     def restart(self, slots: Array, batch: Batch, rows: Array) -> None:  # noqa: B027 - where all rows have one time
-        """The states at `slots[rows]` were deleted at those rows: the next ones live by the rows behind them."""
+        """The states at `slots[rows]` were deleted at those rows: the next states live by later rows."""
 
     def ends_ns(self, slots: Array) -> Array:
-        """When the times of the keys of these slots are over."""
+        """When the times to live at these slots end."""
         return self._last_ns[slots] + self._ttl_ns
 
     def forget(self, slots: Array) -> None:
@@ -112,12 +112,12 @@ class SlotLifetimes(ABC):
 
     @abstractmethod
     def expired(self, clock_ns: int) -> Array:
-        """The clock is there now: the slots of keys whose time is over."""
+        """Advances the clock. Returns the slots of keys whose time to live is over."""
 
     @property
     @abstractmethod
     def due_ns(self) -> int | None:
-        """When the next key's time is over, or some time before; None without a key."""
+        """When the time to live of the next key ends, or some time before; None without a key."""
 
     def dump(self, slots: Array | slice) -> bytes:
         """The clock at the last message of the key at each slot, to be stored."""
@@ -125,7 +125,7 @@ class SlotLifetimes(ABC):
 
     @abstractmethod
     def load(self, slots: Array, last_ns: Array) -> None:
-        """Takes over what `stored_clocks` read for the keys at these slots."""
+        """Restores what `stored_clocks` read for the keys at these slots."""
 
 
 class LogKeyLifetimes(KeyLifetimes):
@@ -263,7 +263,7 @@ class LogSlotLifetimes(SlotLifetimes):
 
 
 def with_keys(batch: Batch, use: Callable[[list[Any]], object]) -> None:
-    """Calls `use` with the keys of a batch that could be computed; a second time when the first one raised."""
+    """Calls `use` with the keys of a batch; if it raises, once more, without those that could not be computed."""
     keys = batch.key_values()
     try:
         use(keys)
@@ -272,10 +272,10 @@ def with_keys(batch: Batch, use: Callable[[list[Any]], object]) -> None:
 
 
 def stored_clocks(data: bytes, keys: int, log_ns: int, *, by_event: bool = False) -> Array:
-    """What `dump` gave for so many keys, when the clock that they live by was at `log_ns`.
+    """Reads what `dump` returned for that many keys, when the clock that they live by was at `log_ns`.
 
-    A state that was saved without a time to live (`data` is empty) begins to age at that moment. Raises ValueError for
-    what cannot have been saved then. `by_event`: messages may be of any time, ahead of the watermark, too.
+    States that were saved without a time to live (`data` is empty) begin to age at that moment. Raises ValueError for
+    what cannot have been saved then. `by_event`: messages may be of any time, also ahead of the watermark.
     """
     found = np.frombuffer(data, _STORED) if data else np.full(keys, log_ns, _STORED)
     if len(found) != keys:
@@ -288,7 +288,7 @@ def stored_clocks(data: bytes, keys: int, log_ns: int, *, by_event: bool = False
 
 
 def _no_ring(slots: int) -> Array:
-    """An empty list, for so many slots."""
+    """An empty list, for that many slots."""
     return np.repeat(np.arange(slots + 1, dtype=np.uint32), 2).reshape(-1, 2)
 
 

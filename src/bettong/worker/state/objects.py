@@ -29,7 +29,7 @@ from bettong.worker.state.state_schemas import INCREMENT_KEYS, WHOLE_FROM, Migra
 from bettong.worker.state.table import SavedStates
 from bettong.worker.state.timers import DueTimer, KeyTimers, without_never
 
-# Added to the scope of keys that have ended, so that their signature does not hold for states.
+# Added to the scope of keys that have ended, so that their signature is not valid for states.
 _ENDED = b"\0ended"
 # The timers of states of windows: see `application.windows.states`.
 WINDOW_TIMERS = ("due", "early", "timeout")
@@ -39,10 +39,10 @@ class StateCodec(Protocol):
     """States as bytes. `scope` says whose they are: application, stage, partition, offset, computation."""
 
     def encode(self, keys: Collection[Any], states: Collection[Any], scope: bytes) -> bytes:
-        """The bytes of states by their keys. Raises UnfitError, or what else says that they cannot be written."""
+        """The bytes of states by their keys. Raises UnfitError, or another error where they cannot be written."""
 
     def decode(self, data: bytes, scope: bytes, *, old: bool) -> tuple[list[Any], list[Any]]:
-        """Keys and states. `old`: of classes that may have changed. Raises any error for what it has not written."""
+        """Keys and states. `old`: their classes may have changed. Raises any error for what it has not written."""
 
 
 class PlainStates:
@@ -72,24 +72,24 @@ class ObjectTable:
         self._states: dict[Any, Any] = {}
         # The keys that may have changed since the last increment; None: any of them.
         self._changed: set[Any] | None = None
-        # The keys that the present round of writing all again has not come to.
+        # The keys that the current round of writing all keys again has still to write.
         self._waiting: set[Any] = set()
-        # Since the last increment: the keys that were made, and those of it and older ones whose states have ended.
-        # None: nothing was saved yet that could hold any, or no state can end.
+        # Since the last increment: the keys that were made, and those in increments whose states have ended. `_made` is
+        # None while nothing was saved that could hold any, and where no state can end.
         self._made: set[Any] | None = None
         self._ended: set[Any] = set()
         self._ends = node.lifetime is not None or node.delete_when is not None
         self._lifetimes = _lifetimes(node.lifetime)
         self._timers = KeyTimers(node.timers) if node.timers else None
-        # Whether states were taken over whose timers are not known yet.
+        # Whether states were restored whose timers were not read yet.
         self._is_restored = False
         self._deleted = 0
-        # Where the log clock was last said to be.
+        # The log clock at the last `note_clock`.
         self.log_ns = 0
         self.get = self._states.get
 
     def open(self, batch: Batch, *, renews: bool = True) -> ObjectTable:
-        """See StateTable. Itself: `get` gives the state of a key, None where it has none; `create` makes it."""
+        """See StateTable. Returns itself: `get` returns a key's state, None where it has none; `create` makes one."""
         if self._lifetimes is not None:
             self._lifetimes.open(batch, renews=renews)
         if self._changed is not None:
@@ -99,7 +99,7 @@ class ObjectTable:
         return self
 
     def create(self, key: Any) -> Any:
-        """The first state of a key."""
+        """Makes the first state of a key."""
         state = self._states[key] = self._node.state()
         if self._made is not None:
             self._made.add(key)
@@ -108,7 +108,7 @@ class ObjectTable:
         return state
 
     def delete(self, key: Any, batch: Batch, row: int) -> None:
-        """The state of a key ends with that row of the batch that is open: its next message finds a fresh one."""
+        """Ends the state of a key at that row of the open batch: its next message finds a fresh one."""
         self._end((key,))
         self._deleted += 1
         if self._lifetimes is not None:
@@ -116,7 +116,7 @@ class ObjectTable:
 
     @property
     def timers(self) -> KeyTimers | None:
-        """Wants a `note` after each call for a key, whose state may have changed; None without timers."""
+        """Call its `note` after each call of a function that may change a key's state. None without timers."""
         if self._is_restored and self._timers is not None:
             self._timers.rebuild(self._states)
             self._is_restored = False
@@ -131,7 +131,7 @@ class ObjectTable:
     def take_due(self, log_ns: int, watermark_ns: int) -> list[DueTimers]:
         """See StateTable."""
         timers = self.timers
-        while due := timers.take(log_ns, watermark_ns) if timers is not None else []:
+        while due := timers.take_due(log_ns, watermark_ns) if timers is not None else []:
             for each in due:
                 object.__setattr__(self._states[each.key], self._node.timers[each.timer].field, NEVER)
             if self._changed is not None:
@@ -146,7 +146,7 @@ class ObjectTable:
         return []
 
     def _outlives(self, due: DueTimer, timer: StateTimer) -> bool:
-        """Whether a timer is due after its state has ended, though both have come with the same record."""
+        """Whether a timer is due after its state has ended, though the same record has brought both."""
         lifetime, lifetimes = self._node.lifetime, self._lifetimes
         if lifetime is None or lifetimes is None or lifetime.clock is not timer.clock:
             return False
@@ -178,10 +178,10 @@ class ObjectTable:
         return self._lifetimes.due_ns if self._lifetimes is not None else None
 
     def _end(self, keys: Collection[Any]) -> None:
-        """The states of these keys end."""
+        """Ends the states of these keys."""
         self._drop(keys)
         if self._made is not None:
-            # Increments that are there do not hold the others: so there are no more than the last one has keys.
+            # Increments do not hold the others: so `_ended` has no more keys than the last one.
             self._ended.update(key for key in keys if key not in self._made)
             self._made.difference_update(keys)
 
@@ -280,7 +280,7 @@ class ObjectTable:
                 ) from None
 
     def _note_stored(self) -> None:
-        """All keys are in increments, and none of those has ended."""
+        """All keys are in increments now, and none of them has ended."""
         self._ended = set()
         if self._ends:
             self._made = set()
@@ -339,7 +339,7 @@ def _lifetimes(lifetime: Lifetime | None) -> KeyLifetimes | None:
 
 
 def check_state(node: Stateful, state_key: bytes | None = None) -> None:
-    """Raises ApplicationError for a state that cannot be made of nothing, or that no snapshot could hold."""
+    """Raises ApplicationError for a state that cannot be made without arguments, or that no snapshot can hold."""
     of_node = _codec(node, state_key)
     try:
         new = node.state()

@@ -4,8 +4,8 @@
     of each kind:             | number | item ... |                                                an item
     of each of registers:     | eight numbers, a byte each | ... |                                 a pane of DENSE ones
 
-Each kind has an array of its own, as wide as its items are, and registers that are bytes stay so: a snapshot is about
-as large as the tables themselves. See `item_tables`.
+Each kind has an array of its own, as wide as its items are, and registers that are bytes stay bytes: a snapshot is
+about as large as the tables themselves. See `item_tables`.
 """
 
 from itertools import islice
@@ -39,7 +39,7 @@ def arrays_of(kinds: Array) -> int:
 
 
 def saved_items(kinds: Array, accumulators: Array, words: Array) -> list[Array]:
-    """The items of panes, always in one order. `accumulators`: a row a pane; `words`: of all items."""
+    """The items of panes, in one order for equal ones. `accumulators`: a row a pane; `words`: of all items."""
     if not len(kinds):
         return []
     counts = accumulators[:, kinds[:, WORD] + 1]
@@ -47,7 +47,7 @@ def saved_items(kinds: Array, accumulators: Array, words: Array) -> list[Array]:
     for kind, held in zip(kinds, np.maximum(counts, 0).T, strict=True):
         found = np.zeros((int(held.sum()), 1 + int(kind[ITEM_WORDS])), np.int64)
         list_all(accumulators, kind, words, found)
-        # Tables with the same items may have them in another order. Those that are numbered come as they came.
+        # Equal tables may hold their items in different orders. Numbered ones stay in order of arrival.
         owners = np.repeat(np.arange(len(held)), held)
         saved.append(found[np.lexsort((*found.T[::-1], owners))])
     for index in _registers(kinds):
@@ -57,7 +57,7 @@ def saved_items(kinds: Array, accumulators: Array, words: Array) -> list[Array]:
 
 
 def are_items(kinds: Array, saved: list[Array], panes: int) -> bool:
-    """Whether `saved_items` could have given these for so many panes. Others may have written them."""
+    """Whether `saved_items` can have returned these for that many panes. Anyone may have written them."""
     if not len(kinds):
         return not saved
     if len(saved) != arrays_of(kinds) or any(each.dtype != np.int64 for each in saved):
@@ -67,7 +67,7 @@ def are_items(kinds: Array, saved: list[Array], panes: int) -> bool:
         return False
     for kind, held, rows in zip(kinds, counts.T, islice(rest, len(kinds)), strict=True):
         least = DENSE if kind[NUMBERS] == GREATEST else 0
-        # None is more than all: so their sum is what it seems.
+        # No count is more than all, so their sum cannot overflow.
         if ((held < least) | (held > len(rows))).any() or len(rows) != np.maximum(held, 0).sum():
             return False
         if rows.shape[1:] != (1 + kind[ITEM_WORDS],) or (rows[:, 0] <= 0).any():
@@ -84,11 +84,11 @@ def are_items(kinds: Array, saved: list[Array], panes: int) -> bool:
 def put_items(
     kinds: Array, saved: list[Array], panes: Array, words: Array, at: int, items: ItemSegments
 ) -> None:
-    """Panes that have none get items that `are_items`. `words`: of panes, accumulators from column `at` on."""
+    """Adds items, checked by `are_items`, to panes without any. `words`: of panes, accumulators from column `at` on."""
     counts, rest = saved[0], iter(saved[1:])
     for kind, held, rows in zip(kinds, counts.T, islice(rest, len(kinds)), strict=True):
         owners, row = np.repeat(panes, np.maximum(held, 0)), 0
-        own = np.array(rows)  # Numba tells arrays that nobody may write from others
+        own = np.array(rows)  # read-only arrays are of another type to Numba
         while (row := _put_all(row, owners, own, words, at, kind, items.arrays)) < len(own):
             items.grow()
     for index, dense in zip(_registers(kinds), rest, strict=True):
@@ -99,7 +99,7 @@ def put_items(
 
 
 def _registers(kinds: Array) -> list[int]:
-    """Which kinds are of registers."""
+    """The indexes of the kinds that are registers."""
     return [int(each) for each in np.flatnonzero(kinds[:, NUMBERS] == GREATEST)]
 
 

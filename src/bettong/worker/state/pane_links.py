@@ -8,7 +8,7 @@ from bettong.machine_code import inlined, kernel
 from bettong.worker.prefetching import AHEAD, prefetch
 from bettong.worker.state.pane_pool import FREE, MESSAGES, NEWER, NEWEST, NUMBER, OLDER, OLDEST, USED
 
-# Rows between asking for a pane and needing it: half of those for its key, which says where it is.
+# How many rows ahead to prefetch a pane: half as many as for its key, which says where it is.
 _PANES_AHEAD = AHEAD // np.uint64(2)
 # And for the panes that this one is linked to.
 _LINKED_AHEAD = AHEAD // np.uint64(4)
@@ -16,13 +16,13 @@ _LINKED_AHEAD = AHEAD // np.uint64(4)
 
 @inlined
 def _ask_for(pane: Any, panes: Any) -> None:
-    """Asks memory for a pane; for the first one where there is none."""
+    """Prefetches a pane; for the first one where there is none."""
     prefetch(panes, np.uint64(max(pane, 0)))
 
 
 @kernel
 def ask_ahead(row: Any, slots: Any, keys: Any, panes: Any) -> None:
-    """Asks memory for the key of a row that comes later, and for the newest pane of one that was asked for before."""
+    """Prefetches the key of a later row, and the newest pane of a row whose key was prefetched before."""
     if row + AHEAD < np.uint64(len(slots)):
         prefetch(keys, np.uint64(slots[row + AHEAD]))
         _ask_for(keys[np.uint64(slots[row + _PANES_AHEAD]), NEWEST], panes)
@@ -30,7 +30,7 @@ def ask_ahead(row: Any, slots: Any, keys: Any, panes: Any) -> None:
 
 @kernel
 def ask_ahead_of_closing(row: Any, slots: Any, keys: Any, panes: Any) -> None:
-    """Likewise for the key, for its oldest and newest panes, and then for those that are linked to these."""
+    """The same for the key, for its oldest and newest panes, and then for those that are linked to these."""
     if row + AHEAD < np.uint64(len(slots)):
         prefetch(keys, np.uint64(slots[row + AHEAD]))
         slot = np.uint64(slots[row + _PANES_AHEAD])
@@ -43,7 +43,7 @@ def ask_ahead_of_closing(row: Any, slots: Any, keys: Any, panes: Any) -> None:
 
 @kernel
 def pane_at_or_before(oldest: Any, newest: Any, number: Any, panes: Any) -> Any:
-    """The last pane of a key whose number is not greater, -1 where there is none: looked for from the nearer end."""
+    """The last pane of a key whose number is not greater, -1 where there is none: searched from the nearer end."""
     if newest < 0 or panes[oldest, NUMBER] > number:
         return -1
     if panes[newest, NUMBER] - number <= number - panes[oldest, NUMBER]:
@@ -59,7 +59,7 @@ def pane_at_or_before(oldest: Any, newest: Any, number: Any, panes: Any) -> Any:
 
 @kernel
 def new_pane(slot: Any, before: Any, number: Any, keys: Any, panes: Any, free: Any, counts: Any) -> Any:
-    """A pane without messages, behind another one of its key or as its first; -1 where none is free."""
+    """Adds a pane without messages, after another one of its key or as its first; -1 where none is free."""
     if counts[FREE]:
         counts[FREE] -= 1
         pane = free[counts[FREE]]
@@ -84,7 +84,7 @@ def new_pane(slot: Any, before: Any, number: Any, keys: Any, panes: Any, free: A
 
 @kernel
 def remove_pane(slot: Any, pane: Any, keys: Any, panes: Any, free: Any, counts: Any) -> None:
-    """A pane is in use no more. Its items are not given back."""
+    """Removes and frees a pane, but not its items."""
     before, behind = panes[pane, OLDER], panes[pane, NEWER]
     if before < 0:
         keys[slot, OLDEST] = behind

@@ -6,11 +6,11 @@
 All are words of 64 bits; those of accumulators may hold a float. A link of -1 is none. `number` counts panes on the
 grid of the windows. Panes of sliding windows have `messages` and accumulators a second time, combined with those behind
 them: see `windows.pane_kernels`. The last words of accumulators may say where items are (see `item_tables`): those are
-there once. Of a session `number` is the event time of its first message, and behind the accumulators is that of the
-last one.
+there once. In a session `number` is the event time of its first message, and that of the last one follows the
+accumulators.
 
-Where open windows give early results, `early` is when the next ones of a key are due, and `shown` how many messages the
-pane had when they were given last: it has changed since where it has more. Other windows have neither.
+With early results, `early` is when the next ones of a key are due, and `shown` how many messages the pane had at the
+last ones: it has changed since where it has more. Other windows have neither.
 """
 
 from typing import Any
@@ -26,16 +26,16 @@ from bettong.worker.state.pane_items import put_items, saved_items
 DUE, OLDEST, NEWEST = range(3)
 NUMBER, OLDER, NEWER, MESSAGES, VALUES = range(5)
 SHOWN = -1
-# What `counts` counts: panes that were ever in use, those of them that are free, and keys that are due sooner.
+# Indexes of `counts`: panes that were ever in use, those of them that are free, and keys that are due sooner.
 USED, FREE, SOONER = range(3)
 
 _FIRST_PANES = 1024
 
 
 class PanePool:
-    """The panes of all keys of a partition. A pane that was freed is used again.
+    """The panes of all keys of a partition. Freed panes are used again.
 
-    `free`: the numbers of those, of which the last `counts[FREE]`th is used next.
+    `free`: the numbers of free panes: the first `counts[FREE]`, of which the last is used next.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class PanePool:
 
         `are_sessions`: whether they have the time of their last message. `are_shown`: whether they have `shown`.
 
-        `kinds`: of their items, a row each (see `item_tables`). `counters`: which of the words say how many of those
-        behind them are in use, and the most that this is, a row each.
+        `kinds`: of their items, a row each (see `item_tables`). `counters`: a row for each word that says how many of
+        those behind it are in use: which one it is, and the most that it may say.
         """
         self.values = values
         self.counters = np.empty((0, 2), np.int64) if counters is None else counters
@@ -73,12 +73,12 @@ class PanePool:
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array, ItemArrays]:
-        """As compiled code takes them: words, as integers and as floats, panes that are free, counts, items."""
+        """As kernels take them: words, as integers and as floats, panes that are free, counts, items."""
         return self.words, self.words.view(np.float64), self.free, self.counts, self.items.arrays
 
     @property
     def saved(self) -> list[int]:
-        """Which words of a pane a snapshot holds: none that say where others are, or that are made of the others."""
+        """The words of a pane that a snapshot holds: no links, and none that can be made of the others."""
         own = [NUMBER, *range(MESSAGES, VALUES + self.own_words)]
         own += [VALUES + self.values] * self.are_sessions
         return own + [self._width - 1] * self.are_shown
@@ -89,19 +89,19 @@ class PanePool:
         return self.values - PANE_WORDS * len(self.kinds)
 
     def grow(self) -> None:
-        """Twice as many panes."""
+        """Doubles the panes."""
         self.words = with_rows(self.words, 2 * len(self.words))
         self.free = with_rows(self.free, len(self.words))
 
     def make_room(self) -> None:
-        """Compiled code stopped for want of room: twice as many panes where none is free, else as many items."""
+        """A kernel has stopped for want of room: doubles the panes where none is free, else the items."""
         if self.counts[FREE] or self.counts[USED] < len(self.words):
             self.items.grow()
         else:
             self.grow()
 
-    def take(self, count: int) -> Array:
-        """So many panes, for the caller to fill."""
+    def allocate(self, count: int) -> Array:
+        """Allocates panes, for the caller to fill."""
         taken = np.empty(count, np.int64)
         again = min(count, int(self.counts[FREE]))
         self.counts[FREE] -= again
@@ -113,29 +113,29 @@ class PanePool:
         return taken
 
     def give_back(self, panes: Array) -> None:
-        """These are in use no more, nor are their items."""
+        """Frees panes and their items."""
         self.give_back_items(self.words[panes, VALUES : VALUES + self.values])
         self.give_back_rows(panes)
 
     def give_back_rows(self, panes: Array) -> None:
-        """These are in use no more. Their items are, by whoever has their words."""
+        """Frees panes, but not their items: that is up to whoever has their words."""
         stop = self.counts[FREE] + len(panes)
         self.free[self.counts[FREE] : stop] = panes
         self.counts[FREE] = stop
 
     def of_keys(self, keys: Array) -> tuple[Array, Array]:
-        """The panes of these keys, rows as above, key after key, each from the oldest on; how many each key has."""
+        """The panes of these keys, key after key, each from the oldest on; how many each key has."""
         found, counts = np.empty(self.live, np.int64), np.empty(len(keys), np.int64)
         total = _listed(keys, self.words, found, counts)
         return found[:total], counts
 
     def give_back_items(self, accumulators: Array) -> None:
-        """Items of these accumulators, a row each, are in use no more."""
+        """Frees the items of these accumulators, a row each."""
         if len(self.kinds):
             _give_back_items(np.ascontiguousarray(accumulators), self.kinds, self.items.arrays)
 
     def are_counted(self, accumulators: Array) -> bool:
-        """Whether counts in accumulators, a row each, are of what there is room for. Others may have written them."""
+        """Whether counts in accumulators, a row each, are within their bounds. Anyone may have written them."""
         words, most = self.counters.T
         counts = accumulators[:, words]
         return bool(((counts >= 0) & (counts <= most)).all())
@@ -145,7 +145,7 @@ class PanePool:
         return saved_items(self.kinds, self._accumulators_of(panes), self.items.words)
 
     def put_items(self, panes: Array, saved: list[Array]) -> None:
-        """Panes that have none get items that `are_items`."""
+        """Adds items, checked by `are_items`, to panes without any."""
         self.words[panes, VALUES + self.own_words : VALUES + self.values] = 0
         put_items(self.kinds, saved, panes, self.words, VALUES, self.items)
 

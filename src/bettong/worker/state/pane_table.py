@@ -40,8 +40,8 @@ from bettong.worker.state.timers import without_never
 class PaneTable(DueTable):
     """See StateTable; `words`: see `pane_pool`. A key's state is its panes.
 
-    Its record is due when the computation's timers are, by the names that these have. Saved, each record says where its
-    panes begin, and how many they are. `log_ns`: where the log clock was last said to be.
+    A record has a due time for each of the computation's timers, by their names. A saved one says where its panes
+    begin, and how many they are. `log_ns`: the log clock at the last `note_clock`.
     """
 
     log_ns = 0
@@ -66,7 +66,7 @@ class PaneTable(DueTable):
         self._shown = shown
 
     def keys_of(self, batch: Batch) -> Array:
-        """The keys of a batch, in the same form."""
+        """The keys of a batch, in the form of `fired`."""
         return self._column_of(batch).astype(self.fired.fields[0].dtype)
 
     def rows_of(self, keys: Array, dues: Array) -> Batch:
@@ -84,17 +84,17 @@ class PaneTable(DueTable):
         self.log_ns = clock_ns
 
     def note_changed(self, slots: Array) -> None:
-        """Windows of the keys at these slots have changed, so early results of them are due, if they give any."""
+        """Windows of the keys at these slots have changed: makes their early results due, if they have any."""
         if self._early_ns is not None:
             waiting = slots[self.states["early"][slots] == NEVER]
             self.states["early"][waiting] = self.log_ns + self._early_ns
             self.note(waiting)
 
     def take_windows_due(self, log_ns: int, watermark_ns: int) -> tuple[Array, Array, Array]:
-        """The slots of keys of which windows or early results are due by then, and when windows and early results are.
+        """The slots of keys with windows or early results due by then, and when their windows and early ones are.
 
-        Early results that are not due yet: NEVER. Those that are, are NEVER in the record from now on; `close` has to
-        follow, before which each record has to be told when its windows are due.
+        Early results that are not due yet: NEVER. Those that are due are NEVER in the record from now on. The caller
+        sets when the windows of each record are due, then calls `close`.
         """
         slots, at_ns, timers = self._take_due(log_ns, watermark_ns)
         if self._early_ns is None:
@@ -106,10 +106,10 @@ class PaneTable(DueTable):
         return slots, dues, np.where(is_due, early, NEVER)
 
     def close(self, slots: Array) -> None:
-        """See DueTable. Early results of keys that are gone are not due any more, and nothing is before the others."""
+        """See DueTable. Makes `due` exact again: without the early results of removed keys."""
         super().close(slots)
         if self._timers is not None and self._early_ns is not None:
-            self._timers.find_again(slots, self.states)
+            self._timers.make_exact(slots, self.states)
 
     def _is_over(self, slots: Array) -> Any:
         return self.words[slots, OLDEST] < 0
@@ -139,20 +139,22 @@ class PaneTable(DueTable):
                 f"state of {self.name!r}: panes of {beside.shape[1:]} words of {beside.dtype}, expected {width} of"
                 " int64, and as many a key as its windows have"
             )
-        # None is more than all: so their sum is what it seems.
+        # No count is more than all, so their sum cannot overflow.
         if (
             (counts > len(beside)).any()
             or len(beside) != counts.sum()
             or not np.array_equal(starts, np.cumsum(counts) - counts)
         ):
-            raise SnapshotError(f"state of {self.name!r}: {len(beside)} panes, but not those of its keys")
+            raise SnapshotError(
+                f"state of {self.name!r}: {len(beside)} panes, but not as many as its keys have"
+            )
         if not self.panes.are_counted(beside[:, VALUES - MESSAGES + 1 :]):
             raise SnapshotError(f"state of {self.name!r}: more values of an aggregate than it keeps")
         if not are_items(self.panes.kinds, items, len(beside)):
             raise SnapshotError(f"state of {self.name!r}: items of no aggregate that it has")
         # An increment holds all panes of its keys.
         self.panes.give_back(self.panes.of_keys(self.words[slots])[0])
-        panes = self.panes.take(len(beside))
+        panes = self.panes.allocate(len(beside))
         words = self.panes.words
         words[panes[:, None], self.panes.saved] = beside
         words[panes, OLDER], words[panes, NEWER] = np.roll(panes, 1), np.roll(panes, -1)
@@ -167,7 +169,7 @@ class PaneTable(DueTable):
         self.states["oldest"][slots[has_panes]], self.states["newest"][slots[has_panes]] = oldest, newest
 
     def _are_open(self, dues: Array, counts: Array) -> bool:  # noqa: ARG002 - it decides for other windows
-        """Whether keys may be due then and have so many panes. Others may have written them."""
+        """Whether keys may be due then and have that many panes. Anyone may have written them."""
         return bool((counts >= 1).all())
 
     def _jsonable(self, slot: int) -> Any:
@@ -179,7 +181,7 @@ class PaneTable(DueTable):
         return without_never(to_jsonable(state), WINDOW_TIMERS)
 
     def _state(self, due_ns: int, panes: Array) -> Any:
-        """What plain Python keeps of such a key."""
+        """The state that plain Python would keep for such a key."""
         shown, numbers = [self._accumulator(pane) for pane in panes], panes[:, NUMBER].tolist()
         changed = panes[:, SHOWN] != panes[:, MESSAGES] if self.panes.are_shown else None
         if not self.panes.are_sessions:

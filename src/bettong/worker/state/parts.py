@@ -1,7 +1,7 @@
-"""Values that are no containers, by the plain parts that say the same: a date is its ordinal, a Decimal its text.
+"""Values other than containers, as plain parts that say the same: a date is its ordinal, a Decimal its text.
 
 A part may be any value that states can hold. `make` trusts nothing: it is called with whatever parts the bytes held, in
-types that need not be right, and raises TypeError, ValueError or OverflowError.
+any type, and raises TypeError, ValueError or OverflowError.
 """
 
 import re
@@ -19,7 +19,7 @@ from numpy.lib.format import descr_to_dtype, dtype_to_descr
 
 _PLAIN_DTYPE = re.compile(r"[<>|=]?(?:[biufcSUV][0-9]+|\?|[mM]8(?:\[[0-9]*[a-zA-Z]+\])?)")
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
-# Of Fortran, as numpy calls it.
+# Fortran order, as numpy calls it.
 _BY_COLUMNS = "F"
 _OF_DAY = ("hour", "minute", "second", "microsecond", "fold", "tzinfo")
 
@@ -34,7 +34,7 @@ class OddText:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """How a value is taken apart, and made again. `code` is what stands for its type in bytes, and never changes."""
+    """How a value is taken apart, and made again. `code` stands for its type in saved bytes, and never changes."""
 
     code: int
     take: Callable[[Any], tuple[Any, ...]]
@@ -73,7 +73,7 @@ def _take_timezone(zone: timezone) -> tuple[timedelta, str | None]:
 
 
 def _checked(data: Any) -> bytes:
-    # Of a number, `bytes` would make so many zeros.
+    # Of a number n, `bytes` would make n zeros.
     if type(data) is not bytes:
         raise TypeError(f"{type(data).__name__}, expected bytes")
     return data
@@ -93,9 +93,9 @@ def _take_large(number: int) -> tuple[bytes]:
 
 
 def _take_array(array: Any) -> tuple[Any, ...]:
-    """Dtype, shape, and bytes; a shape that begins with `_BY_COLUMNS` is of an array that lies by columns.
+    """Dtype, shape, and bytes; the shape of an array in Fortran order begins with `_BY_COLUMNS`.
 
-    For numpy adds up in the order of memory: an array that is restored in another order gives other last bits.
+    For numpy adds up in the order of memory: an array that is restored in another order has other last bits.
     """
     if array.dtype.hasobject or not array.dtype.itemsize:
         raise TypeError(f"an array of dtype {array.dtype}")
@@ -104,7 +104,7 @@ def _take_array(array: Any) -> tuple[Any, ...]:
     if array.flags.f_contiguous:
         return dtype_to_descr(array.dtype), (_BY_COLUMNS, *array.shape), array.tobytes("F")
     raise TypeError(
-        "an array whose values do not lie side by side, as a part of another array or with its axes moved: sums over it"
+        "an array whose values are not contiguous, as a part of another array or with its axes moved: sums over it"
         " have other last bits once it is restored; keep a copy of it, array.copy()"
     )
 
@@ -113,7 +113,7 @@ def _array(descr: Any, shape: tuple[Any, ...], data: bytes) -> Any:
     flat = np.frombuffer(_checked(data), _dtype(descr)) if data else np.empty(0, _dtype(descr))
     by_columns = len(shape) > 0 and type(shape[0]) is str and shape[0] == _BY_COLUMNS
     lengths = shape[1:] if by_columns else shape
-    # Numpy would take -1 for the rest.
+    # Numpy would take -1 for "the rest".
     if not all(type(each) is int and each >= 0 for each in lengths):
         raise ValueError(f"{shape} is no shape")
     if by_columns:
@@ -150,7 +150,7 @@ def _dtype(descr: Any) -> np.dtype[Any]:
 
 
 def _is_plain(descr: Any) -> bool:
-    """Whether numpy would make nothing but a type of records, numbers, texts and times of it."""
+    """Whether numpy would make only a type of records, numbers, texts or times of it."""
     if isinstance(descr, str):
         return _PLAIN_DTYPE.fullmatch(descr) is not None
     if isinstance(descr, tuple):

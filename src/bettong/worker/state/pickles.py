@@ -2,8 +2,8 @@
 
     "BTK" version | HMAC-SHA-256, 32 bytes | pickle of (keys, states)
 
-The signature is over the scope (application, stage, partition, offset, computation) and the pickle, so one of another
-scope is refused, too. An older state of the same scope would be taken: it is one that we have written.
+The signature covers the scope (application, stage, partition, offset, computation) and the pickle, so one of another
+scope is refused, too. An older state of the same scope would be accepted: it is one that we have written.
 """
 
 import hmac
@@ -19,7 +19,7 @@ from bettong.errors import SnapshotError
 MARK = b"BTK\x01"
 _SIGNED = len(MARK) + sha256().digest_size
 
-# Modules whose classes a state may be made of without being a class of the application.
+# Modules whose classes are loaded as they are from an older version's state.
 _PLAIN = frozenset({"builtins", "collections", "datetime", "decimal", "numpy", "uuid", "copyreg"})
 
 # Pickle's state of an object that has slots is a pair: its dictionary, and its slots.
@@ -66,10 +66,10 @@ class OldStates(pickle.Unpickler):
 
 
 class _Old(SimpleNamespace):
-    """A state of a class that may be gone: whatever pickle gives back becomes attributes."""
+    """A state of a class that may be gone: whatever pickle restores becomes attributes."""
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Pickle hands over what the class was made with, and calls no `__init__`."""
+        """Pickle passes what the class was made with, and calls no `__init__`."""
         return super().__new__(cls)
 
     def __setstate__(self, state: Any) -> None:

@@ -1,9 +1,8 @@
-"""Reads what `codec` has written, and trusts none of it: any writer of the store may have written it.
+"""Reads what `codec` has written, and trusts none of it: anyone who can write to the store may have written it.
 
 Objects are made bare and given their fields; no class of the application is called, and no method of one but these:
 `__hash__` and `__eq__` of objects in sets and of keys of dicts, and `_missing_` of a Flag with an unknown number.
-What is read takes as much memory as its bytes allow: each value has a byte of its own, which is read before the
-value is made.
+Memory is bounded by the number of bytes: each value has a byte of its own, which is read before the value is made.
 """
 
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -57,10 +56,10 @@ class OldObject(SimpleNamespace):
 
 
 def decode(data: bytes, classes: Classes, *, old: bool = False) -> tuple[list[Any], list[Any]]:
-    """Keys and states. `old`: objects whose class is gone or has changed are `OldObject`s.
+    """Reads keys and states. `old`: objects whose class is gone or has changed are `OldObject`s.
 
     Raises StateChangedError for a form of another version of Bettong, and where classes have changed; for bytes
-    that nobody has written so, TypeError, ValueError, OverflowError, LookupError or msgpack's errors.
+    that are damaged, TypeError, ValueError, OverflowError, LookupError or msgpack's errors.
     """
     if data[:1] == _PICKLED:
         raise StateChangedError(
@@ -71,7 +70,7 @@ def decode(data: bytes, classes: Classes, *, old: bool = False) -> tuple[list[An
             f"it is a signed pickle: give its stateful(...) state_codec=bettong.Pickle as before, or {_REMEDY}"
         )
     if data[: len(MARK)] != MARK:
-        raise ValueError("no states are written so")
+        raise ValueError("not the form of a saved state")
     version, body = data[len(MARK)], memoryview(data)[len(MARK) + 1 :]
     if version != VERSION:
         raise StateChangedError(
@@ -84,7 +83,7 @@ def decode(data: bytes, classes: Classes, *, old: bool = False) -> tuple[list[An
 
 
 def _unpacked(body: memoryview) -> Any:
-    # Without making anything: an array of a damaged length would be made before its end is missed.
+    # First without making anything: an array of a damaged length would be made before its end is missed.
     unpacker = msgpack.Unpacker(max_buffer_size=len(body) or 1)
     unpacker.feed(body)
     unpacker.skip()
@@ -95,7 +94,7 @@ def _unpacked(body: memoryview) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A class of the table: what makes a list of its objects, of a list of values for each of `names`."""
+    """A class of the table. `make`: makes a list of its objects from a list of values for each of `names`."""
 
     names: tuple[str, ...]
     make: Callable[[list[list[Any]]], list[Any]]
@@ -147,13 +146,13 @@ def _entry(
 
 
 class _Reader:
-    """Columns of values, from what msgpack gives for them."""
+    """Columns of values, from what msgpack returns for them."""
 
     def __init__(self, table: list[_Entry]) -> None:
         self._table = table
 
     def column(self, packed: Any, depth: int) -> list[Any]:
-        """The values of a column."""
+        """Reads the values of a column."""
         if not depth:
             raise ValueError("columns lie too deep")
         code, *rest = packed
@@ -167,7 +166,7 @@ class _Reader:
             return _native(values)
         if code == UNION:
             which, columns = rest
-            return _united(which, [self.column(each, depth - 1) for each in columns])
+            return _union_values(which, [self.column(each, depth - 1) for each in columns])
         if code == OBJECTS:
             index, *columns = rest
             return self._objects(_checked_index(index), [self.column(each, depth - 1) for each in columns])
@@ -188,7 +187,7 @@ class _Reader:
         self, kind: int, lengths: list[int], flat: Any, bounds: Any = None, *, depth: int
     ) -> list[Any]:
         make, values = SEQUENCE_TYPES[_checked_index(kind)], self.column(flat, depth)
-        _add_up(lengths, values)
+        _check_lengths(lengths, values)
         held = iter(values)
         if make is deque:
             return [deque(islice(held, n), bound) for n, bound in zip(lengths, bounds, strict=True)]
@@ -199,7 +198,7 @@ class _Reader:
     ) -> list[Any]:
         make = MAPPING_TYPES[_checked_index(kind)]
         columns = self.column(keys, depth), self.column(values, depth)
-        _add_up(lengths, columns[0])
+        _check_lengths(lengths, columns[0])
         pairs = zip(*columns, strict=True)
         made: Iterator[dict[Any, Any]] = (dict(islice(pairs, n)) for n in lengths)
         if make is dict:
@@ -220,7 +219,7 @@ class _Reader:
 
 
 def _checked_index(index: Any) -> int:
-    # Python would count a negative one from the end.
+    # Python counts a negative index from the end.
     if type(index) is not int or index < 0:
         raise ValueError(f"{index!r:.20} is no index in a table")
     return index
@@ -238,12 +237,12 @@ def _native(values: Any) -> list[Any]:
     return values
 
 
-def _add_up(lengths: list[int], values: list[Any]) -> None:
+def _check_lengths(lengths: list[int], values: list[Any]) -> None:
     if not set(map(type, lengths)) <= {int} or min(lengths, default=0) < 0 or sum(lengths) != len(values):
         raise ValueError("lengths do not add up")
 
 
-def _united(which: list[int], columns: list[list[Any]]) -> list[Any]:
+def _union_values(which: list[int], columns: list[list[Any]]) -> list[Any]:
     if Counter(which) != {index: len(each) for index, each in enumerate(columns) if each}:
         raise ValueError("a union's columns do not add up")
     held = list(map(iter, columns))
@@ -251,12 +250,12 @@ def _united(which: list[int], columns: list[list[Any]]) -> list[Any]:
 
 
 def _rows(columns: list[list[Any]], *, fields: int = 1) -> Iterable[tuple[Any, ...]]:
-    """The values of each object; of one without fields a column stands for nothing but their number."""
+    """The values of each object. Without fields, the length of one column says how many objects there are."""
     return zip(*columns, strict=True) if fields else [()] * len(columns[0])
 
 
 def _objects(kind: type[Any], names: tuple[str, ...], columns: list[list[Any]]) -> list[Any]:
-    # All in C: for a million objects these loops count.
+    # All in C: for a million objects these loops matter.
     objects: list[Any] = list(map(object.__new__, repeat(kind, len(columns[0]))))
     for name, values in zip(names, columns, strict=False):
         if len(values) != len(objects):

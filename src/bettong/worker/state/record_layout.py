@@ -1,4 +1,4 @@
-"""How a state is a record of fixed width."""
+"""Lays out a state as a record of fixed width."""
 
 from dataclasses import is_dataclass
 from types import SimpleNamespace
@@ -24,11 +24,11 @@ from bettong.worker.state_members import (
     PlainMember,
 )
 
-# Of one state. A table makes room for keys before they come.
+# Bytes of one state. A table makes room for keys in advance.
 STATE_BYTES_MAX = 1 << 20
-# Of the text that describes a record in increments: see `stored_arrays`, whose bound it must keep.
+# Characters that describe a record in increments: less than the bound of `stored_arrays`.
 _DESCRIPTION_CHARACTERS_MAX = 9000
-# Types of arrays whose numbers compute compiled as in numpy.
+# Types of arrays whose arithmetic is the same compiled as in numpy.
 _ARRAYS = tuple(map(np.dtype, ("<f8", "<i8", "?")))
 
 _WIDTHS = "use Annotated[str, Width(n)] or Annotated[bytes, Width(n)]"
@@ -227,7 +227,7 @@ def _check_signed(member: Member) -> None:
 
 
 def _array(name: str, path: str, new: Any) -> ArrayMember:
-    """An array: as that of a new state is."""
+    """The member of an array: with the type and shape of that of a new state."""
     if not isinstance(new, np.ndarray):
         raise _UnfitStateError(
             f"{path} (array): a new state has {'none' if new is None else type(new).__name__} there; use"

@@ -29,7 +29,7 @@ from bettong.worker.state.stored_arrays import bytes_of, read_array
 from bettong.worker.state.table import SavedStates
 from bettong.worker.state.timers import SlotTimers, without_never
 
-# Room of a new table: for so many keys, but where a state is large for fewer.
+# Room of a new table: for this many keys, or for fewer where a state is large.
 _KEYS_AT_FIRST = 1024
 _BYTES_AT_FIRST = 1 << 20
 
@@ -57,15 +57,14 @@ class RecordTable:
     ) -> None:
         """`kind`: of the key; text or an integer when it is not given. `parts`: its fields, where it is a tuple.
 
-        `first`: see below; by default the node's.
+        `first`: the state of a new key, an array of one; by default the node's.
         """
         self.name = node.name
-        # What the functions of timers take.
+        # The input schema of timers' functions.
         self.fired = fired_schema(kind or (Kind.TEXT if key.kind == "S" else Kind.INT), key)
         self._node = node
-        # The state of a new key, an array of one.
         self.first = first_state(node) if first is None else first
-        # What a state holds; None where the records are no states of the user's.
+        # The layout of a state; None where the records are not a user's states.
         self._layout = layout_of(node) if first is None else None
         self._key = key
         self._parts = parts
@@ -73,11 +72,11 @@ class RecordTable:
         self._table = KeyTable(words_per_key(key))
         self.states = self._fresh(0)
         self._deleted = 0
-        # By slot: whether the state may have changed since the last increment, and whether the present round of
-        # writing all again has yet to come to it. Without `_changed`, any may have.
+        # By slot: whether the state may have changed since the last increment; and whether the current round of writing
+        # all again has still to write it. Without `_changed`, any may have.
         self._changed: Array | None = None
         self._waiting = np.zeros(0, np.bool_)
-        # By slot, where states can end: whether increments hold its key. And the words of such keys whose states have
+        # Where states can end: by slot, whether increments hold its key; and the words of such keys whose states have
         # ended since the last one.
         self._stored = np.zeros(0, np.bool_)
         self._ended: list[Array] = []
@@ -98,14 +97,14 @@ class RecordTable:
         return Records(slots, self.states, self._table.count, self)
 
     def _column_of(self, batch: Batch) -> Array:
-        """The keys of a batch. Those of what fired are values, for a timer knows no fields of its key."""
+        """The keys of a batch as a column. Fired rows may have only values: a timer does not know its key's fields."""
         if self._parts is None or not batch.keys.are_fired or batch.keys.columns.schema == self.fired_parts:
             return batch.key_column()
         packed = (packed_key(self._parts, key) for key in batch.key_values())
         return np.concatenate([np.empty(0, self._key), *(each for each in packed if each is not None)])
 
     def delete(self, batch: Batch, slots: Array, rows: Array) -> None:
-        """The states at `slots[rows]` ended with those rows of a batch; they go on where a later row made a new one."""
+        """The states at `slots[rows]` were deleted at those rows of a batch; a later row may have made a new one."""
         self._deleted += len(rows)
         if self._lifetimes is not None:
             self._lifetimes.restart(slots, batch, rows)
@@ -122,7 +121,7 @@ class RecordTable:
     def take_due(self, log_ns: int, watermark_ns: int) -> list[DueTimers]:
         """See StateTable."""
         while self._timers is not None:
-            slots, at_ns, timers = self._timers.take(log_ns, watermark_ns, self.states)
+            slots, at_ns, timers = self._timers.take_due(log_ns, watermark_ns, self.states)
             if not len(slots):
                 break
             if self._changed is not None:
@@ -144,11 +143,11 @@ class RecordTable:
         return self._keys_at(slots).astype(self.fired.fields[0].dtype)
 
     def due_timers(self, field: str, keys: Array, at_ns: Array) -> DueTimers:
-        """Timers that fire, of keys in that form."""
+        """Timers that fire, for keys as `keys_at` returns them."""
         return DueTimers(field, rows_of_column(self.fired_parts or self.fired, keys, at_ns, self._parts))
 
     def _outlives(self, slots: Array, at_ns: Array, timer: StateTimer) -> Array:
-        """Which timers are due after their states have ended, though both have come with the same record."""
+        """Which timers are due after their states have ended, though the same record has brought both."""
         lifetime, lifetimes = self._node.lifetime, self._lifetimes
         if lifetime is None or lifetimes is None or lifetime.clock is not timer.clock:
             return np.zeros(len(slots), np.bool_)
@@ -178,16 +177,16 @@ class RecordTable:
         return self._lifetimes.due_ns if self._lifetimes is not None else None
 
     def _end(self, slots: Array) -> None:
-        """The states at these slots, each given once, end."""
+        """Ends the states at these slots, each given once."""
         known = slots[slots < len(self._stored)]
-        # Nobody knows of the others: so there are no more than the last increment has keys.
+        # Increments do not hold the others: so `_ended` has no more keys than the last one.
         known = known[self._stored[known]]
         if len(known):
             self._ended.append(self._table.keys[known])
         self._drop(slots)
 
     def _drop(self, slots: Array) -> None:
-        """The keys at these slots are gone, and the slots as new."""
+        """Removes the keys at these slots, and resets the slots."""
         if not len(slots):
             return
         self._table.remove(slots)
@@ -299,11 +298,11 @@ class RecordTable:
         return records_of(self._node, list(map(migration, old)))
 
     def _read_beside(self, file: io.BytesIO) -> Any:  # noqa: ARG002 - for tables that keep more
-        """What `_saved` wrote behind the states. Raises ValueError."""
+        """Reads what `_saved` wrote after the states. Raises ValueError."""
         return None
 
     def _take_over(self, slots: Array, states: Array, beside: Any) -> None:  # noqa: ARG002 - see _read_beside
-        """These are the states at the slots now. Raises SnapshotError when they cannot be."""
+        """Stores restored states at these slots. Raises SnapshotError when they cannot be states."""
         self.states[slots] = states
 
     def _saved(self, slots: Array | slice) -> SavedStates:
@@ -311,13 +310,13 @@ class RecordTable:
         return SavedStates(bytes_of(self._table.keys[slots], self.states[slots]), last_ns=last_ns)
 
     def _note_stored(self) -> None:
-        """All keys are in increments, and none of those has ended."""
+        """All keys are in increments now, and none of them has ended."""
         self._ended = []
         if self._ends:
             self._stored = self._table.used()
 
     def _make_room(self) -> None:
-        """As many states as the table has keys, and as many marks as states."""
+        """Makes room for as many states as the table has keys, and as many marks as states."""
         if self._table.count > len(self.states):
             fresh = self._fresh(len(self.states))
             self.states = np.concatenate([self.states, fresh])

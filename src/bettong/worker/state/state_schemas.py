@@ -1,8 +1,8 @@
 """The schema of a computation's states, by which states of another version of the application are recognized.
 
-A state goes on only under an equal schema: the same messages, key and fields, and the same `version=`. Else the
-application says with `migrate=` how an old state becomes a new one, or the stage stops: to go on anyway would give
-results that no version of the application ever meant.
+A state is taken over only under an equal schema: the same messages, key and fields, and the same `version=`. Otherwise
+`migrate=` makes a new state from an old one, or the stage stops: going on anyway would give results that no version of
+the application ever meant.
 """
 
 import dataclasses
@@ -25,11 +25,11 @@ from bettong.worker.state.classes import functions_of
 from bettong.worker.state.record_layout import is_array, layout_of
 from bettong.worker.state_members import PlainMember
 
-# Least number of keys that an increment holds, if there are as many: so a small state is written whole each time,
+# The least number of keys in an increment, if there are as many: so a small state is written whole each time,
 # and a large one in rounds of some milliseconds each.
 INCREMENT_KEYS = 4096
 
-# Where at least one key in this many has changed, to write all one after the other is faster than to pick those.
+# Where at least one key in this many has changed, writing all in sequence is faster than picking those.
 WHOLE_FROM = 4
 
 # Characters of what a migrate= raised, in the error.
@@ -40,9 +40,9 @@ Migration = Callable[[Any], Any]
 
 
 def state_schema_of(stage: Stage, node: Stateful, *, records: bool) -> StateSchema:
-    """The schema of a computation's states. Equal applications give equal ones in every process.
+    """The schema of a computation's states. Equal applications have equal ones in every process.
 
-    `records`: they are records of an array, as compiled and vectorized functions keep them, who may follow one another.
+    `records`: they are records of an array. Compiled and vectorized functions keep the same: one may follow the other.
     """
     takes = sorted(f"{schema.name} {{{_tokens(schema.fields)}}}" for schema in node.handlers)
     keys = sorted({key_name(entry.key) for entry in stage.inputs if entry.key is not None})

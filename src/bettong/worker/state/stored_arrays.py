@@ -1,6 +1,6 @@
-"""Arrays in numpy's own format, as increments hold them. Trusts none of it: others may have written the store.
+"""Arrays in numpy's own format, as increments hold them. Trusts none of it: anyone may have written to the store.
 
-`numpy.load` takes the memory that a header asks for before it looks what is there.
+`numpy.load` allocates what a header asks for before it looks at how much is there.
 """
 
 import ast
@@ -15,14 +15,14 @@ from numpy.lib import format as npy
 
 from bettong.frames.columns import Array
 
-# Of a header: some hundred fields of a record. What is longer, numpy would not read either.
+# Bytes of a header: for some hundred fields of a record. Numpy would not read a longer one either.
 _HEADER_BYTES_MAX = 10_000
-# Beside a length of 0 another one may be any: one that numpy can count to.
+# Beside a length of 0 any other is possible: bounded by what numpy can count to.
 _LENGTH_MAX = 1 << 31
 _HEADER = {"descr", "fortran_order", "shape"}
 # The length of a header, and how its text is encoded, by the version of the format: see numpy's NEP 1.
 _VERSIONS = {(1, 0): ("<H", "latin1"), (2, 0): ("<I", "latin1"), (3, 0): ("<I", "utf-8")}
-# What Python's parser and numpy's make of a text that numpy has not written.
+# What Python's parser and numpy's raise for a text that numpy has not written.
 _FAULTS = (
     ValueError,
     TypeError,
@@ -37,7 +37,7 @@ _FAULTS = (
 
 
 def bytes_of(*arrays: Array) -> bytes:
-    """Arrays, one behind the other."""
+    """Arrays as bytes, one after the other."""
     file = io.BytesIO()
     for each in arrays:
         np.save(file, each, allow_pickle=False)
@@ -45,14 +45,14 @@ def bytes_of(*arrays: Array) -> bytes:
 
 
 def read_array(file: io.BytesIO, *, dimensions: int) -> Array:
-    """The next one. It takes no more memory than the bytes that are left.
+    """Reads the next array. Allocates no more memory than the bytes that are left.
 
-    Raises ValueError where none is that has so many dimensions.
+    Raises ValueError unless there is one of that many dimensions.
     """
     try:
         shape, order, kind = _header(file)
     except _FAULTS as error:
-        raise ValueError(f"no header of an array ({type(error).__name__}: {error!s:.100})") from None
+        raise ValueError(f"not the header of an array ({type(error).__name__}: {error!s:.100})") from None
     if len(shape) != dimensions or kind.hasobject or not kind.itemsize:
         raise ValueError(f"an array of {kind!s:.100} in {len(shape)} dimensions, expected {dimensions}")
     size, left = math.prod(shape) * kind.itemsize, file.getbuffer().nbytes - file.tell()
@@ -71,13 +71,13 @@ def _header(file: io.BytesIO) -> tuple[tuple[int, ...], Literal["C", "F"], np.dt
     return _described(file.read(length).decode(encoding))
 
 
-# Python's parser takes as long as the reading of a small array, and many arrays have one shape.
+# Python's parser takes as long as reading a small array, and many arrays have the same header.
 @lru_cache(maxsize=1024)
 def _described(text: str) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[Any]]:
     header = ast.literal_eval(text)
     shape, by_column = header["shape"], header["fortran_order"]
     if header.keys() != _HEADER or type(by_column) is not bool or type(shape) is not tuple:
-        raise ValueError("it is none that was saved")
+        raise ValueError("other entries than numpy writes")
     if any(type(each) is not int or each < 0 for each in shape):
         raise ValueError(f"a shape of {shape!s:.100}")
     return shape, "F" if by_column else "C", npy.descr_to_dtype(header["descr"])

@@ -1,4 +1,4 @@
-"""What holds the states of a computation's keys in one partition."""
+"""The interface of what holds the states of a computation's keys in one partition."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -20,23 +20,23 @@ class SavedStates(NamedTuple):
 
 
 def scope_of(application: str, partition: PartitionId, offset: int, computation: str) -> bytes:
-    """What a signature of a computation's states, after the records below `offset`, covers beside them."""
+    """The scope of a computation's states after the records below `offset`: a signature covers it and them."""
     names = (application, partition.stage, partition.partition, offset, computation)
     return "\0".join(map(str, names)).encode()
 
 
 class StateTable(Protocol):
-    """A state a key, and what changed since they were last saved.
+    """One state for each key, and what has changed since they were last saved.
 
-    Memory is that of the most keys that had a state at once. Beside it stand the keys of the last increment that have
-    ended since, until the next one names them.
+    Memory is that of the most keys that had a state at once, plus the keys of the last increment that have ended since,
+    until the next one names them.
     """
 
     def open(self, batch: Batch, *, renews: bool = True) -> Any:
         """The states of a batch's rows, as the computation's Calling takes them; they may change from now on.
 
-        With a time to live, these keys have a message now: at the log clock of the last `note_clock`, or at the rows'
-        event times. Unless `renews` is off, for rows of timers.
+        With a time to live, these keys are renewed: at the log clock of the last `note_clock`, or by the rows' event
+        times. Not with `renews` off, for rows of timers.
         """
 
     @property
@@ -44,14 +44,14 @@ class StateTable(Protocol):
         """When the first timer is due, or some time before: `take_due` makes it exact. Cheap."""
 
     def take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
-        """The timers that have come, of each key the first one: by time, then by their order in the state.
+        """The timers that are due, of each key the first one: by time, then by their order in the state.
 
-        They are NEVER now. One that is due after the end of its state, by the same clock, is none of them. Ask again
-        once their functions were called: none when nothing is due any more.
+        They are NEVER from now on. One that is due after the end of its state, by the same clock, is not among them.
+        Call this again after their functions were called, until it returns none.
         """
 
     def note_clock(self, clock_ns: int) -> None:
-        """The clock that states live by is there now. They end with `expire`."""
+        """Advances the clock that states live by. They end with `expire`."""
 
     def expire(self, clock_ns: int) -> int:
         """The same, and ends the states that have outlived their time to live. Returns how many."""
@@ -61,7 +61,7 @@ class StateTable(Protocol):
         """The time of that clock at which `expire` ends a state next; None when none ends by itself. Cheap."""
 
     def take_deleted(self) -> int:
-        """How many states the Calling has deleted, as `delete_when=` said, since this was last asked."""
+        """How many states the Calling has deleted, by `delete_when=`, since the last call of this."""
 
     def dump(self, scope: bytes = b"") -> SavedStates:
         """The states of all keys; equal states have equal bytes.
@@ -70,17 +70,17 @@ class StateTable(Protocol):
         """
 
     def split(self, partitions: int, scope: bytes = b"") -> list[SavedStates]:
-        """As `dump`, of each of so many partitions the states of the keys that belong there."""
+        """As `dump`, once for each of that many partitions: the states of the keys that belong there."""
 
     def increment(self, *, begins: bool, scope: bytes = b"") -> SavedStates:
         """The states that changed since the last increment, and some of the others (see `snapshots.chain`).
 
-        `begins`: a new round of writing every key again begins with it.
+        `begins`: whether a new round of writing every key again begins with it.
         """
 
     @property
     def round_complete(self) -> bool:
-        """Whether the present round has come to every key."""
+        """Whether the current round has written every key."""
 
     def load(
         self,
@@ -91,12 +91,12 @@ class StateTable(Protocol):
         migration: Migration | None = None,
         scope: bytes = b"",
     ) -> None:
-        """Takes over what `increment` (or `dump`) gave, in the order in which it was given.
+        """Restores what `increment` or `dump` returned, in the order of the calls.
 
-        `log_ns`: the clock that states live by, then. What has outlived its time to live since it was shortened ends
-        with `expire`.
+        `log_ns`: the clock that states live by, at that moment. What has outlived its time to live since that was
+        shortened ends with `expire`.
         `migration`, when given, makes states of this version from the older ones in `data`. Raises
-        SnapshotError when it cannot be read; then the table is spoilt.
+        SnapshotError when it cannot be read; then the table is unusable.
         """
 
     @property
@@ -104,16 +104,16 @@ class StateTable(Protocol):
         """How many keys have a state."""
 
     def state_of(self, key: KeyValue) -> Any:
-        """The state of one key as JSON can hold it (see `to_jsonable`), a copy; None when the key has none."""
+        """The state of one key as JSON can hold it (see `to_jsonable`), a copy; None where it has none."""
 
     def key_values(self) -> list[KeyValue]:
         """Every key. Compiled, a text key is the bytes of its UTF-8."""
 
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
-        """Every key, with its state as `state_of` gives it; keys as of `key_values`."""
+        """Every key, with its state as `state_of` returns it; keys as of `key_values`."""
 
     def columns(self, names: Sequence[str]) -> tuple[list[KeyValue], list[list[Any]]]:
-        """Every key as `items` gives it, and a list a name: that field of their states, as functions see it.
+        """Every key as `items` returns it, and a list a name: that field of their states, as functions see it.
 
         Only where the state is a class with these fields. Raises what reading a field raises that an object lacks.
         """

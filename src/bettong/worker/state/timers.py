@@ -5,7 +5,7 @@
 | objects       | a heap of keys for each timer: `lazy_heap`                     | takes the heap's beginning off     |
 | records       | bounds of blocks of slots: `block_bounds`                      | looks through slots of due blocks  |
 
-The times themselves are fields of the states. So nothing of this is saved: it is made anew from restored states.
+The times themselves are fields of the states. So none of this is saved: it is rebuilt from restored states.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bettong.worker.fired import order_of_key
 from bettong.worker.lazy_heap import LazyHeap
 from bettong.worker.state.block_bounds import BlockBounds
 
-# The first nanosecond of 64 bits.
+# The earliest time that 64 bits hold.
 _EARLIEST = -NEVER - 1
 
 
@@ -39,7 +39,7 @@ class DueTimer(NamedTuple):
 
 
 class KeyTimers:
-    """Of a table whose keys and states are Python objects."""
+    """The timers of a table whose keys and states are Python objects."""
 
     def __init__(self, timers: Sequence[StateTimer]) -> None:
         self._fields = [timer.field for timer in timers]
@@ -47,14 +47,14 @@ class KeyTimers:
         self._read: Callable[[Any], Any] = attrgetter(*self._fields)
         self._is_single = len(timers) == 1
         self._never = (NEVER,) * len(timers)
-        # Keys whose states may have changed since what is due was asked for.
+        # Keys whose states may have changed since their times were read.
         self._noted: dict[Any, Any] = {}
         # Of each key that has a timer set, the times of all of them.
         self._times: dict[Any, tuple[int, ...]] = {}
         self._heaps = [LazyHeap(partial(self._time_of, timer)) for timer in range(len(timers))]
 
     def note(self, key: Any, state: Any) -> None:
-        """The state of a key may have changed. Raises what `times_of` raises: then the timer is NEVER."""
+        """The state of a key may have changed. Raises what `times_of` raises; then the timer is NEVER."""
         # Nearly always one timer, which holds a time: checked without making a tuple of it.
         found = self._read(state) if self._is_single else None
         if type(found) is not int or not _EARLIEST <= found <= NEVER:
@@ -65,7 +65,7 @@ class KeyTimers:
         """Reads the times of states that may have changed: once, however many messages a key had."""
         noted, self._noted = self._noted, {}
         for key, state in noted.items():
-            self._set(key, self._mended(state))
+            self._set(key, self._repaired_times(state))
 
     def _set(self, key: Any, times: tuple[int, ...]) -> None:
         known = self._times.get(key, self._never)
@@ -78,22 +78,22 @@ class KeyTimers:
         for heap, at_ns, known_ns in zip(self._heaps, times, known, strict=True):
             if at_ns < known_ns:
                 heap.push(key, at_ns)
-                heap.tidy(len(self._times))
+                heap.compact(len(self._times))
 
     def note_failed(self, key: Any, state: Any) -> None:
-        """The same after a call that raised, which is reported already: what is no time is NEVER, and that is all."""
-        self._mended(state)
+        """The same after a call that raised, which was reported: what is not a time becomes NEVER without an error."""
+        self._repaired_times(state)
         self._noted[key] = state
 
-    def _mended(self, state: Any) -> tuple[int, ...]:
-        """The times of a state, after what is none became NEVER."""
+    def _repaired_times(self, state: Any) -> tuple[int, ...]:
+        """The times of a state, after values that are not times became NEVER."""
         for _ in self._fields:
             with suppress(ValueError):
                 return self.times_of(state)
         return self.times_of(state)
 
     def times_of(self, state: Any) -> tuple[int, ...]:
-        """The times of a state's timers. Raises ValueError for what is no time; that timer is NEVER from then on."""
+        """The times of a state's timers. Raises ValueError for a value that is not a time, which becomes NEVER."""
         times: Any
         try:
             times = self._read(state)
@@ -103,7 +103,7 @@ class KeyTimers:
             times = times if len(self._fields) > 1 else (times,)
         for field, at_ns in zip(self._fields, times, strict=True):
             if type(at_ns) is not int or not _EARLIEST <= at_ns <= NEVER:
-                _mend(state, field, at_ns)
+                _to_time(state, field, at_ns)
                 return self.times_of(state)
         found: tuple[int, ...] = times
         return found
@@ -114,10 +114,10 @@ class KeyTimers:
             self._times.pop(key, None)
             self._noted.pop(key, None)
         for heap in self._heaps:
-            heap.tidy(len(self._times))
+            heap.compact(len(self._times))
 
     def rebuild(self, states: Mapping[Any, Any]) -> None:
-        """Takes over restored states."""
+        """Reads the times of restored states."""
         self._noted = {}
         found = ((key, self.times_of(state)) for key, state in states.items())
         self._times = {key: times for key, times in found if times != self._never}
@@ -134,8 +134,8 @@ class KeyTimers:
                 first_ns[clock] = first[0]
         return Due(first_ns[Clock.LOG], first_ns[Clock.EVENT])
 
-    def take(self, log_ns: int, watermark_ns: int) -> list[DueTimer]:
-        """Of each key that has timers due, the first one; by time, then by key. It is NEVER for this index."""
+    def take_due(self, log_ns: int, watermark_ns: int) -> list[DueTimer]:
+        """The first due timer of each key; by time, then by key. In this index it is NEVER from now on."""
         self._read_noted()
         found: dict[Any, DueTimer] = {}
         later: list[DueTimer] = []
@@ -167,7 +167,7 @@ class KeyTimers:
 
 
 class SlotTimers:
-    """Of a table whose keys have slots of an array of records."""
+    """The timers of a table whose keys have slots of an array of records."""
 
     def __init__(self, timers: Sequence[StateTimer]) -> None:
         self.fields = [timer.field for timer in timers]
@@ -175,24 +175,24 @@ class SlotTimers:
         self._bounds = [BlockBounds() for _ in timers]
         # Slots whose states may have changed; None: all may have.
         self._changed: Array | None = None
-        # What `due` said, until something has changed: it is asked several times a record.
+        # The last result of `due`, until something has changed: it is asked several times a record.
         self._due: Due | None = None
 
     def note(self, slots: Array, states: Array) -> None:
-        """The states at these slots may change from now on, until what is due is asked for."""
+        """The states at these slots may change from now on, until `due` or `take_due` is called."""
         if self._changed is not None:
             self._lower(states)
             self._changed = slots
 
-    def find_again(self, slots: Array, states: Array) -> None:
-        """Some timers of these slots, in their order, may be later than they were: what `due` says is exact again."""
+    def make_exact(self, slots: Array, states: Array) -> None:
+        """Some timers of these slots, in their order, may be later than they were: makes `due` exact again."""
         self._lower(states)
         self._due = None
         for field, bounds in zip(self.fields, self._bounds, strict=True):
-            bounds.find_again(states[field], slots)
+            bounds.rebuild_blocks(states[field], slots)
 
     def rebuild(self) -> None:
-        """All states are others."""
+        """All states have changed."""
         self._changed = None
 
     def due(self, states: Array) -> Due:
@@ -213,8 +213,8 @@ class SlotTimers:
             self._due = Due(log, event)
         return self._due
 
-    def take(self, log_ns: int, watermark_ns: int, states: Array) -> tuple[Array, Array, Array]:
-        """Slots, times and timers: of each key that has timers due, the first one. Its field of the state is NEVER."""
+    def take_due(self, log_ns: int, watermark_ns: int, states: Array) -> tuple[Array, Array, Array]:
+        """The first due timer of each key, as slots, times and timers. In the states they are NEVER from now on."""
         self._lower(states)
         self._due = None
         parts = []
@@ -235,13 +235,13 @@ class SlotTimers:
         return slots, at_ns, timers
 
     def _lower(self, states: Array) -> None:
-        """Brings the bounds up to the states that have changed."""
+        """Updates the bounds by the states that have changed."""
         if self._changed is not None and not len(self._changed):
             return
         self._due = None
         for field, bounds in zip(self.fields, self._bounds, strict=True):
             if self._changed is None:
-                bounds.find(states[field])
+                bounds.rebuild(states[field])
             else:
                 bounds.grow(len(states))
                 bounds.lower(states[field], self._changed)
@@ -256,8 +256,8 @@ def without_never(shown: Any, fields: Iterable[str]) -> Any:
     return shown
 
 
-def _mend(state: Any, field: str, at_ns: Any) -> None:
-    """Makes an int of a number of another type. Raises ValueError for what is no time, and makes it NEVER."""
+def _to_time(state: Any, field: str, at_ns: Any) -> None:
+    """Makes an int of a whole number of another type. Sets what is not a time to NEVER, and raises ValueError."""
     try:
         found = index(at_ns)
     except ANY_ERROR:
@@ -267,6 +267,6 @@ def _mend(state: Any, field: str, at_ns: Any) -> None:
         return
     object.__setattr__(state, field, NEVER)
     raise ValueError(
-        f"field {field!r}: {at_ns!r:.60} is no time: expected nanoseconds as a whole number of 64 bits, or"
+        f"field {field!r}: {at_ns!r:.60} is no time: expected nanoseconds, a whole number of 64 bits, or"
         " bettong.NEVER"
     )
